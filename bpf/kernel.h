@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The kernel types that the programs touch, kept by hand. preserve_access_index makes every field access a CO-RE
+ * relocation, so only names and types matter here, not offsets, and fields that no program reads are left out. */
+#ifndef GPUSNOOP_KERNEL_H
+#define GPUSNOOP_KERNEL_H
+
+#include <linux/bpf.h>
+
+/* bpf_tracing.h then takes pt_regs below, with the kernel's own field names. */
+#define __VMLINUX_H__
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+#if defined(__TARGET_ARCH_x86)
+/* The context of a uprobe program: fixed by the architecture, not relocated. */
+struct pt_regs {
+    unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+#else
+#error "only x86-64 so far: add the register file here and in abi.bpf.h"
+#endif
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct super_block {
+    u32 s_dev;
+};
+
+struct inode {
+    unsigned long i_ino;
+    struct super_block* i_sb;
+};
+
+struct file {
+    struct inode* f_inode;
+};
+
+struct vm_area_struct {
+    unsigned long vm_start;
+    unsigned long vm_pgoff;
+    struct file* vm_file;
+};
+
+struct xol_area {
+    unsigned long vaddr;
+};
+
+struct uprobes_state {
+    struct xol_area* xol_area;
+};
+
+struct mm_struct {
+    struct uprobes_state uprobes_state;
+};
+
+struct task_struct {
+    struct mm_struct* mm;
+    int pid;
+    int tgid;
+    u64 start_boottime; /* "real_start_time" before 5.5 (cf25e24db61c); our floor is 5.15 */
+    u64 self_exec_id;
+    struct task_struct* group_leader;
+    char comm[16];
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+    struct seq_file* seq;
+};
+
+struct bpf_iter__task_vma {
+    struct bpf_iter_meta* meta;
+    struct task_struct* task;
+    struct vm_area_struct* vma;
+};
+
+#pragma clang attribute pop
+
+#endif

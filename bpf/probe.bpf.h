@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Which row of the probe table fired, and its arguments. */
+#ifndef GPUSNOOP_PROBE_BPF_H
+#define GPUSNOOP_PROBE_BPF_H
+
+#include "common.bpf.h"
+#include "probe.h"
+
+#define PROBE_ROWS_MAX 256 /* power of two */
+
+const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
+
+/* Set in the tracefs tier, whose probes have no cookie: they are told apart by where they are. */
+const volatile bool rows_by_address = false;
+
+struct probe_place {
+    u64 device; /* of the kernel's super block */
+    u64 inode;
+    u64 offset; /* in the file */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 8192);
+    __type(key, struct probe_place);
+    __type(value, u32);
+} rows_by_place SEC(".maps");
+
+/* The barrier keeps clang from merging the cases into one load at a computed offset, which the verifier refuses on the
+ * context. */
+#define REGISTER_CASE(number, field)                                                                                   \
+    case number:                                                                                                       \
+        v = ctx->field;                                                                                                \
+        barrier_var(v);                                                                                                \
+        break;
+
+INLINE u64 register_word(struct pt_regs* ctx, u32 word)
+{
+    u64 v = 0;
+    switch (word) {
+        REGISTER_CASE(WORD_RDI, di)
+        REGISTER_CASE(WORD_RSI, si)
+        REGISTER_CASE(WORD_RDX, dx)
+        REGISTER_CASE(WORD_RCX, cx)
+        REGISTER_CASE(WORD_R8, r8)
+        REGISTER_CASE(WORD_R9, r9)
+    }
+    return v;
+}
+
+struct place_search {
+    u64 address;
+    struct probe_place place;
+};
+
+static long find_place(struct task_struct* task, struct vm_area_struct* vma, struct place_search* search)
+{
+    struct file* file = vma->vm_file;
+    if (!file)
+        return 0;
+    search->place.inode = BPF_CORE_READ(file, f_inode, i_ino);
+    search->place.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+    search->place.offset = search->address - vma->vm_start + (vma->vm_pgoff << 12);
+    return 0;
+}
+
+INLINE u32 row_number_by_address(struct pt_regs* ctx)
+{
+    struct place_search search = {.address = PT_REGS_IP(ctx)};
+    if (bpf_find_vma(bpf_get_current_task_btf(), search.address, find_place, &search, 0) < 0)
+        return 0;
+    u32* number = bpf_map_lookup_elem(&rows_by_place, &search.place);
+    return number ? *number : 0;
+}
+
+/* Index in the probe table + 1 (the cookie), or 0, counted as lost, where it cannot be told. */
+INLINE u32 row_number(struct pt_regs* ctx)
+{
+    u32 number = rows_by_address ? row_number_by_address(ctx) : (u32)bpf_get_attach_cookie(ctx);
+    if (!number)
+        lose(LOSS_ADDRESS, 1);
+    return number;
+}
+
+INLINE const volatile struct probe_row* probe_row(u32 number)
+{
+    return &probe_rows[(number - 1) & (PROBE_ROWS_MAX - 1)];
+}
+
+struct call_words {
+    u64 word[WORDS];
+};
+
+/* Where the row's block of memory lies for this call; 0 where the row has none. */
+INLINE u64 block_address(struct pt_regs* ctx, const volatile struct probe_row* row)
+{
+    u32 base = row->block_base;
+    if (base == BLOCK_NONE)
+        return 0;
+    return base == BLOCK_STACK ? ctx->sp + 8 : register_word(ctx, base - BLOCK_REGISTER);
+}
+
+/* Reads the registers, and the row's block from this address. False where that was unreadable; its words are 0 then. */
+INLINE bool read_words(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call_words* words)
+{
+    __builtin_memset(words, 0, sizeof(*words));
+    words->word[WORD_RDI] = ctx->di;
+    words->word[WORD_RSI] = ctx->si;
+    words->word[WORD_RDX] = ctx->dx;
+    words->word[WORD_RCX] = ctx->cx;
+    words->word[WORD_R8] = ctx->r8;
+    words->word[WORD_R9] = ctx->r9;
+    if (row->block_base == BLOCK_NONE)
+        return true;
+    u32 bytes = row->block_words * 8u;
+    if (bytes > BLOCK_WORDS_MAX * 8)
+        bytes = BLOCK_WORDS_MAX * 8;
+    return bpf_probe_read_user(&words->word[WORD_BLOCK], bytes, (void*)block) == 0;
+}
+
+INLINE u64 argument(const volatile struct probe_row* row, const struct call_words* words, u32 which)
+{
+    struct operand op = {.word = row->args[which].word, .part = row->args[which].part};
+    return operand_value(words->word, op);
+}
+
+/* The one argument of a call that lies in a register, without reading the rest. */
+INLINE u64 register_argument(struct pt_regs* ctx, const volatile struct probe_row* row, u32 which)
+{
+    u64 v = register_word(ctx, row->args[which].word);
+    return row->args[which].part == PART_LOW ? (u32)v : v;
+}
+
+#endif

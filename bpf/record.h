@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The first word of everything in the ring buffer. */
+#ifndef GPUSNOOP_RECORD_H
+#define GPUSNOOP_RECORD_H
+
+enum record_type {
+    RECORD_NAME = 1,
+    RECORD_LAUNCH, /* one line of -e */
+    RECORD_SPILL,  /* a call whose row found no room in the table: same body as RECORD_LAUNCH */
+};
+
+#endif

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach.hpp"
+
+#include "error.hpp"
+
+#include "../bpf/loss.h"
+
+#include <algorithm>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+class FdLink : public Attacher::Link {
+public:
+    explicit FdLink(Fd fd) : fd_(std::move(fd)) {}
+
+private:
+    Fd fd_;
+};
+
+class LibbpfLink : public Attacher::Link {
+public:
+    explicit LibbpfLink(bpf_link* link) : link_(link) {}
+    ~LibbpfLink() override { bpf_link__destroy(link_); }
+    LibbpfLink(const LibbpfLink&) = delete;
+    LibbpfLink& operator=(const LibbpfLink&) = delete;
+
+private:
+    bpf_link* link_;
+};
+
+// The perf event is closed before its uprobe event is removed: the kernel refuses to remove one in use.
+class EventLink : public Attacher::Link {
+public:
+    EventLink(const Tracefs& tracefs, const std::string& path, std::span<const uint64_t> offsets, bool on_return)
+        : event_(tracefs, path, offsets, on_return)
+    {
+    }
+    uint64_t id() const { return event_.id(); }
+    void keep(Fd perf) { perf_ = std::move(perf); }
+
+private:
+    UprobeEvent event_;
+    Fd perf_;
+};
+
+std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
+{
+    std::vector<Place> places;
+    for (const Place& place : file.places)
+        if (std::ranges::find(hook.probes, place.probe) != hook.probes.end())
+            places.push_back(place);
+    return places;
+}
+
+[[noreturn]] void refuse(const CudaFile& file, Tier tier, int error)
+{
+    throw Error(fmt::format("probes in {} were refused ({}): {}", file.path, tier_name(tier), errno_text(error)),
+                error == EPERM || error == EACCES ? "run it as root (CAP_BPF and CAP_PERFMON are not enough everywhere)"
+                                                  : "try another way of attaching: --attach multi, tracefs or perf");
+}
+
+} // namespace
+
+Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, Options options)
+    : object_(object), probes_(probes), hooks_(std::move(hooks)), options_(std::move(options)), targets_(probes)
+{
+    choose_programs(object);
+    if (options_.tier == Tier::tracefs)
+        tracefs_.emplace();
+}
+
+Attacher::~Attacher() = default;
+
+bpf_program* Attacher::program(const Hook& hook, std::string_view suffix) const
+{
+    std::string name = fmt::format("{}_{}", hook.program, suffix);
+    bpf_program* program = bpf_object__find_program_by_name(object_, name.c_str());
+    if (!program)
+        throw Error(fmt::format("the BPF object has no program {}", name));
+    return program;
+}
+
+void Attacher::choose_programs(bpf_object* object)
+{
+    bpf_program* each = nullptr;
+    bpf_object__for_each_program(each, object)
+        bpf_program__set_autoload(each, false);
+    const bool multi = options_.tier == Tier::session || options_.tier == Tier::multi;
+    auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {
+        bpf_program* chosen = program(hook, suffix);
+        bpf_program__set_autoload(chosen, true);
+        bpf_program__set_expected_attach_type(chosen, static_cast<bpf_attach_type>(attach_type));
+    };
+    for (const Hook& hook : hooks_) {
+        if (hook.returns && options_.tier == Tier::session) {
+            choose(hook, "session", uprobe_session_attach_type);
+            continue;
+        }
+        choose(hook, "entry", multi ? uprobe_multi_attach_type : 0);
+        if (hook.returns)
+            choose(hook, "return", multi ? uprobe_multi_attach_type : 0);
+    }
+}
+
+unsigned Attacher::look_everywhere()
+{
+    unsigned added = 0;
+    for (pid_t pid : options_.pids.empty() ? all_processes() : options_.pids)
+        added += look_at(pid);
+    for (pid_t pid : options_.pids.empty() ? std::vector{getpid()} : options_.pids)
+        for (CudaFile* file : targets_.drivers_in_reach(pid))
+            added += attach(file, process_filter(pid));
+    return added;
+}
+
+unsigned Attacher::look_at(pid_t pid)
+{
+    if (!options_.pids.empty() && std::ranges::find(options_.pids, pid) == options_.pids.end())
+        return 0;
+    unsigned added = 0;
+    for (CudaFile* file : targets_.files_of(pid)) {
+        added += attach(file, process_filter(pid));
+        in_use_ = true;
+    }
+    return added;
+}
+
+pid_t Attacher::process_filter(pid_t pid) const
+{
+    return options_.pids.empty() || !options_.filter_at_attach ? 0 : pid;
+}
+
+void Attacher::forget(pid_t pid)
+{
+    std::erase_if(attachments_, [pid](const auto& item) { return item.first.second == pid && pid != 0; });
+}
+
+bool Attacher::attach(CudaFile* file, pid_t pid)
+{
+    auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}});
+    if (!added)
+        return false;
+    try {
+        for (const Hook& hook : hooks_)
+            if (hook.armed || armed_)
+                attach_hook(hook, where->second);
+    } catch (const Error&) {
+        attachments_.erase(where);
+        // A process that ends while it is being attached to is nobody's fault.
+        if (pid != 0 && !process_name(pid))
+            return false;
+        throw;
+    }
+    return true;
+}
+
+void Attacher::attach_hook(const Hook& hook, Attachment& attachment)
+{
+    const std::vector<Place> places = places_of(hook, *attachment.file);
+    if (places.empty())
+        return;
+    auto& links = hook.armed ? attachment.always : attachment.when_armed;
+    switch (options_.tier) {
+    case Tier::session:
+        if (hook.returns) {
+            links.push_back(attach_multi(hook, "session", uprobe_session_attach_type, false, places, attachment));
+            break;
+        }
+        [[fallthrough]];
+    case Tier::multi:
+        // The return first: an entry without its return would leave state behind.
+        if (hook.returns)
+            links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, attachment));
+        links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, attachment));
+        break;
+    case Tier::tracefs:
+        if (hook.returns)
+            links.push_back(attach_event(hook, true, places, attachment));
+        links.push_back(attach_event(hook, false, places, attachment));
+        break;
+    case Tier::perf:
+        for (const Place& place : places) {
+            if (hook.returns)
+                links.push_back(attach_perf(hook, true, place, attachment));
+            links.push_back(attach_perf(hook, false, place, attachment));
+        }
+        break;
+    }
+}
+
+std::unique_ptr<Attacher::Link> Attacher::attach_multi(const Hook& hook, std::string_view suffix, int attach_type,
+                                                       bool on_return, const std::vector<Place>& places,
+                                                       const Attachment& attachment)
+{
+    std::vector<uint64_t> offsets, cookies;
+    for (const Place& place : places) {
+        offsets.push_back(place.offset);
+        cookies.push_back(place.probe + 1);
+    }
+    const std::string path = attachment.file->open_path();
+    int link = create_link({.program = bpf_program__fd(program(hook, suffix)),
+                            .attach_type = attach_type,
+                            .path = path.c_str(),
+                            .offsets = offsets.data(),
+                            .cookies = cookies.data(),
+                            .count = static_cast<uint32_t>(places.size()),
+                            .on_return = on_return,
+                            .pid = attachment.pid});
+    if (link < 0)
+        refuse(*attachment.file, options_.tier, -link);
+    return std::make_unique<FdLink>(Fd(link));
+}
+
+std::unique_ptr<Attacher::Link> Attacher::attach_event(const Hook& hook, bool on_return,
+                                                       const std::vector<Place>& places, const Attachment& attachment)
+{
+    std::vector<uint64_t> offsets;
+    int rows = bpf_object__find_map_fd_by_name(object_, "rows_by_place");
+    for (const Place& place : places) {
+        offsets.push_back(place.offset);
+        const uint64_t key[] = {attachment.file->id.device, attachment.file->id.inode, place.offset};
+        const uint32_t number = place.probe + 1;
+        bpf_map_update_elem(rows, key, &number, BPF_ANY);
+    }
+    auto link = std::make_unique<EventLink>(*tracefs_, attachment.file->open_path(), offsets, on_return);
+    perf_event_attr attributes{};
+    attributes.size = sizeof(attributes);
+    attributes.type = PERF_TYPE_TRACEPOINT;
+    attributes.config = link->id();
+    // With a pid, the kernel sets the breakpoints in that process' memory alone; without one, the CPU is irrelevant.
+    const pid_t pid = attachment.pid ? attachment.pid : -1;
+    Fd perf(static_cast<int>(
+        syscall(SYS_perf_event_open, &attributes, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC)));
+    int program_fd = bpf_program__fd(program(hook, on_return ? "return" : "entry"));
+    if (!perf || ioctl(perf.get(), PERF_EVENT_IOC_SET_BPF, program_fd) || ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0))
+        refuse(*attachment.file, options_.tier, errno);
+    link->keep(std::move(perf));
+    return link;
+}
+
+std::unique_ptr<Attacher::Link> Attacher::attach_perf(const Hook& hook, bool on_return, const Place& place,
+                                                      const Attachment& attachment)
+{
+    LIBBPF_OPTS(bpf_uprobe_opts, options);
+    options.bpf_cookie = place.probe + 1;
+    options.retprobe = on_return;
+    bpf_link* link =
+        bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"),
+                                        attachment.pid ? attachment.pid : -1, attachment.file->open_path().c_str(),
+                                        place.offset, &options);
+    if (!link)
+        refuse(*attachment.file, options_.tier, errno);
+    return std::make_unique<LibbpfLink>(link);
+}
+
+void Attacher::arm(bool on)
+{
+    if (armed_ == on)
+        return;
+    armed_ = on;
+    for (auto& [key, attachment] : attachments_) {
+        attachment.when_armed.clear();
+        for (const Hook& hook : hooks_)
+            if (on && !hook.armed)
+                attach_hook(hook, attachment);
+    }
+}
+
+unsigned Attacher::functions() const
+{
+    std::set<std::pair<const CudaFile*, uint64_t>> places;
+    for (const auto& [key, attachment] : attachments_)
+        for (const Place& place : key.first->places)
+            places.emplace(key.first, place.offset);
+    return static_cast<unsigned>(places.size());
+}
+
+unsigned Attacher::files() const
+{
+    std::set<const CudaFile*> files;
+    for (const auto& [key, attachment] : attachments_)
+        files.insert(key.first);
+    return static_cast<unsigned>(files.size());
+}
+
+std::vector<std::string> Attacher::summary() const
+{
+    std::set<const CudaFile*> files;
+    for (const auto& [key, attachment] : attachments_)
+        files.insert(key.first);
+    std::vector<std::string> lines{fmt::format("{} functions in {} files, attached by {}", functions(), files.size(),
+                                               tier_name(options_.tier))};
+    for (const CudaFile* file : files) {
+        std::map<std::pair<uint64_t, bool>, unsigned> deltas;
+        for (const Place& place : file->places)
+            deltas[{place.delta, place.emulated}]++;
+        std::string line = fmt::format("{}: {} of {} functions", file->path, file->places.size(),
+                                       file->places.size() + file->missing.size());
+        for (const auto& [placement, count] : deltas)
+            line += fmt::format(", {} at +{}{}", count, placement.first,
+                                placement.second ? "" : " (single-stepped by the kernel: slow)");
+        if (!file->missing.empty())
+            line += fmt::format("; not in this file: {}", fmt::join(file->missing, " "));
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Probe table x targets -> links. Knows the four tiers; nothing else does.
+#pragma once
+
+#include "targets.hpp"
+#include "tier.hpp"
+#include "tracefs.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+struct bpf_object;
+struct bpf_program;
+
+namespace gpusnoop {
+
+// A program, or a pair for entry and return, and the probes it serves. In the object it is called NAME_entry,
+// NAME_return and NAME_session.
+struct Hook {
+    std::string program;
+    bool returns = false;        // with a return probe
+    std::vector<unsigned> probes; // indices into the tool's probes
+    bool armed = true;           // false: attached only on arm()
+};
+
+class Attacher {
+public:
+    struct Options {
+        Tier tier = Tier::session;
+        std::vector<pid_t> pids;        // empty: every process
+        bool filter_at_attach = true;   // false where the kernel's own pid filter is not to be trusted
+    };
+
+    // To be called between open and load: chooses the programs and their attach types.
+    Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, Options options);
+    ~Attacher();
+
+    // Attaches what this process maps and is not attached yet. Number of files that were new.
+    unsigned look_at(pid_t pid);
+    // All processes, or those asked for, and the drivers that they would load.
+    unsigned look_everywhere();
+
+    // The process has ended: frees what was attached to it alone.
+    void forget(pid_t pid);
+
+    // Attaches or detaches the hooks that are not armed from the start.
+    void arm(bool on);
+    bool armed() const { return armed_; }
+
+    const Targets& targets() const { return targets_; }
+    bool in_use() const { return in_use_; } // some process mapped a probed file
+    unsigned functions() const; // attached ones, over all files
+    unsigned files() const;
+    std::vector<std::string> summary() const; // lines for -v
+    Tier tier() const { return options_.tier; }
+
+    class Link {
+    public:
+        virtual ~Link() = default;
+    };
+
+private:
+    struct Attachment {
+        const CudaFile* file;
+        pid_t pid; // 0: every process
+        std::vector<std::unique_ptr<Link>> always;
+        std::vector<std::unique_ptr<Link>> when_armed;
+    };
+
+    void choose_programs(bpf_object* object);
+    bool attach(CudaFile* file, pid_t pid);
+    pid_t process_filter(pid_t pid) const;
+    void attach_hook(const Hook& hook, Attachment& attachment);
+    std::unique_ptr<Link> attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
+                                       const std::vector<Place>& places, const Attachment& attachment);
+    std::unique_ptr<Link> attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
+                                       const Attachment& attachment);
+    std::unique_ptr<Link> attach_perf(const Hook& hook, bool on_return, const Place& place,
+                                      const Attachment& attachment);
+    bpf_program* program(const Hook& hook, std::string_view suffix) const;
+
+    bpf_object* object_;
+    std::span<const Probe> probes_;
+    std::vector<Hook> hooks_;
+    Options options_;
+    Targets targets_;
+    std::optional<Tracefs> tracefs_;
+    std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
+    bool armed_ = false;
+    bool in_use_ = false;
+};
+
+} // namespace gpusnoop

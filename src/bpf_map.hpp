@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading whole BPF maps.
+#pragma once
+
+#include "error.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpusnoop {
+
+// Calls each(key, values) for every entry of a per-CPU hash; values: one per possible CPU. Entries that are added
+// meanwhile may be missed this time. Buffers live in the object, so that reading again allocates nothing.
+template<class Key, class Value>
+class PerCpuHash {
+    static_assert(sizeof(Value) % 8 == 0, "the kernel rounds per-CPU values up to 8 bytes");
+
+public:
+    explicit PerCpuHash(int fd)
+        : fd_(fd), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())), keys_(batch), values_(batch * cpus_)
+    {
+    }
+
+    template<class F>
+    void for_each(F&& each)
+    {
+        uint32_t position = 0;
+        uint32_t wanted = batch;
+        for (bool first = true;; first = false) {
+            uint32_t count = wanted;
+            LIBBPF_OPTS(bpf_map_batch_opts, options);
+            int error = bpf_map_lookup_batch(fd_, first ? nullptr : &position, &position, keys_.data(), values_.data(),
+                                             &count, &options);
+            if (error == -ENOSPC) { // one hash bucket holds more than was asked for
+                wanted *= 2;
+                keys_.resize(wanted);
+                values_.resize(wanted * cpus_);
+                continue;
+            }
+            if (error && error != -ENOENT)
+                throw Error("a BPF table cannot be read: " + errno_text(-error));
+            for (size_t i = 0; i < count; i++)
+                each(keys_[i], std::span<const Value>(&values_[i * cpus_], cpus_));
+            if (error == -ENOENT)
+                return;
+        }
+    }
+
+    void erase(const Key& key) { bpf_map_delete_elem(fd_, &key); }
+
+private:
+    static constexpr size_t batch = 512;
+
+    int fd_;
+    size_t cpus_;
+    std::vector<Key> keys_;
+    std::vector<Value> values_;
+};
+
+} // namespace gpusnoop

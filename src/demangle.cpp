@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "itanium.hpp"
+#include "text.hpp"
+
+#include <cctype>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
+#include <optional>
+
+namespace gpusnoop {
+
+namespace {
+
+// Each reference back at most doubles what the name has grown to, so ten of them turn 1 KiB into no more than 1 MiB.
+bool is_small_for_libstdcxx(std::string_view name)
+{
+    if (name.size() > 1024 || name.find("Dp") != name.npos || name.find("sp") != name.npos)
+        return false;
+    int references = 0;
+    for (size_t i = 0; i < name.size(); ++i) {
+        if (name[i] != 'S' && name[i] != 'T')
+            continue;
+        size_t end = i + 1;
+        while (end < name.size() && (itanium::is_digit(name[end]) || itanium::is_upper(name[end])))
+            ++end;
+        references += end < name.size() && name[end] == '_';
+    }
+    return references <= 10;
+}
+
+std::optional<std::string> demangle_itanium(std::string_view name)
+{
+    if (!name.starts_with("_Z") || name.size() > itanium::longest_name || name.find('\0') != name.npos)
+        return {};
+    try {
+        std::string text = itanium::Demangler(name).demangle();
+        if (text.size() <= itanium::longest_result)
+            return text;
+    } catch (const itanium::GiveUp&) {
+        if (is_small_for_libstdcxx(name)) {
+            int status = 0;
+            std::unique_ptr<char, decltype(&std::free)> text(
+                abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
+            if (status == 0 && text && std::string_view(text.get()).size() <= itanium::longest_result)
+                return text.get();
+        }
+    }
+    return {};
+}
+
+} // namespace
+
+std::string demangle(std::string_view name)
+{
+    std::string text = demangle_itanium(name).value_or(std::string(name));
+    constexpr std::string_view stub = "__device_stub__";
+    // nvcc's stub is a local function with the kernel's mangled name in its own.
+    if (text.starts_with("__device_stub__Z"))
+        if (auto kernel =
+                demangle_itanium(std::string_view(text).substr(stub.size() - 1, text.find('(') - stub.size() + 1)))
+            return *kernel;
+
+    auto in_identifier = [&](size_t at) {
+        return std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_';
+    };
+    for (size_t at = text.find(stub); at != text.npos; at = text.find(stub, at + 1)) {
+        bool starts = at == 0 || !in_identifier(at - 1);
+        if (starts && at + stub.size() < text.size() && in_identifier(at + stub.size()))
+            text.erase(at, stub.size());
+    }
+    return text;
+}
+
+} // namespace gpusnoop

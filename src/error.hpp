@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception of the suite, and the diagnostics that go to stderr.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gpusnoop {
+
+// Something the run cannot go on without. run_tool() prints "tool: what" and "hint: ..." and exits with 1.
+class Error : public std::runtime_error {
+public:
+    explicit Error(const std::string& what, std::string hint = {}) : std::runtime_error(what), hint_(std::move(hint)) {}
+    const std::string& hint() const { return hint_; } // what the user can do; may be empty
+
+private:
+    std::string hint_;
+};
+
+// "Permission denied" and the like for an errno value.
+std::string errno_text(int error);
+
+// The name that starts every line of warn(); "gpusnoop" until it is set.
+void set_tool_name(std::string_view name);
+
+// Writes one line "tool: message" to stderr. Control characters in it are shown as \xNN.
+void warn(std::string_view message);
+
+// How much warn()'s quieter sister says: 0 nothing, 1 with -v, 2 with -vv (libbpf's own log too).
+void set_verbosity(int level);
+int verbosity();
+void verbose(std::string_view message); // shown from -v on
+
+} // namespace gpusnoop

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel side's launch table, interval by interval.
+#pragma once
+
+#include "../bpf/cudalaunch.h"
+#include "bpf_map.hpp"
+#include "kernel_names.hpp"
+
+#include <cstring>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace gpusnoop {
+
+// What happened to one row since the last look.
+struct LaunchDelta {
+    launch_key key{};
+    uint64_t count = 0;
+    uint64_t total_ns = 0;
+    uint64_t max_ns = 0; // of all time: within the row's duration bucket, if durations are measured
+    uint64_t last = 0;   // jiffies
+    launch_shape shape{};
+};
+
+class LaunchTable {
+public:
+    explicit LaunchTable(int map_fd) : map_(map_fd) {}
+
+    // A launch that found no room in the table (RECORD_SPILL).
+    void add(const launch_event& event);
+
+    // Rows with launches since the last call.
+    std::vector<LaunchDelta> take();
+
+    // The image has gone: its rows are taken out of the table after the next take().
+    void retire(const ImageId& image) { retired_.insert(image); }
+
+    // Images that have rows.
+    const std::set<ImageId>& images() const { return images_; }
+
+private:
+    struct Hash {
+        size_t operator()(const launch_key& key) const
+        {
+            return std::hash<std::string_view>()({reinterpret_cast<const char*>(&key), sizeof(key)});
+        }
+    };
+    struct Equal {
+        bool operator()(const launch_key& a, const launch_key& b) const { return memcmp(&a, &b, sizeof(a)) == 0; }
+    };
+    struct Totals {
+        uint64_t count = 0;
+        uint64_t total_ns = 0;
+    };
+
+    PerCpuHash<launch_key, launch_stats> map_;
+    std::unordered_map<launch_key, Totals, Hash, Equal> seen_; // as of the last take()
+    std::unordered_map<launch_key, LaunchDelta, Hash, Equal> spilled_;
+    std::set<ImageId> images_;
+    std::set<ImageId> retired_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells of every executable file mapping made anywhere on the host, and of processes that exec or exit, as it happens
+// and without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
+#pragma once
+
+#include "fd.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+class MappingWatch {
+public:
+    struct Handlers {
+        // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows them.
+        std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
+        std::function<void(pid_t)> exec;
+        std::function<void(pid_t)> exited; // the whole process
+        std::function<void()> lost;        // records were dropped: look again at everything
+    };
+
+    explicit MappingWatch(Handlers handlers); // throws Error
+    ~MappingWatch();
+    MappingWatch(const MappingWatch&) = delete;
+    MappingWatch& operator=(const MappingWatch&) = delete;
+
+    std::vector<int> descriptors() const; // readable when records wait
+    void drain();                         // hands all waiting records to the handlers
+
+private:
+    struct Ring {
+        Fd fd;
+        void* base = nullptr;
+    };
+
+    void drain(Ring& ring);
+    void record(const uint8_t* data, size_t size);
+
+    Handlers handlers_;
+    std::vector<Ring> rings_;
+    std::vector<uint8_t> scratch_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where results go. stdout carries data only; a write that fails because the reader has gone ends the run quietly.
+#pragma once
+
+#include "histogram.hpp"
+#include "table.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+// One thing that is missing from the results, and how many of it.
+struct Loss {
+    std::string_view key;  // JSON key, "events_lost"
+    std::string_view text; // "events lost (ring buffer full; enlarge it with --ring-mb)"
+    uint64_t count = 0;
+};
+
+// The reader of stdout has gone.
+struct OutputClosed {};
+
+class Output {
+public:
+    virtual ~Output() = default;
+
+    // Once, before anything else. columns must outlive the output.
+    virtual void start(std::string_view tool, std::string_view version) = 0;
+    // Once, when the probes are in.
+    virtual void attached(uint64_t functions, uint64_t files, std::string_view tier) = 0;
+
+    // The frames of a user stack, innermost first: lines below a row or an event, or its JSON key "frames".
+    using Frames = std::span<const std::string>;
+
+    // A table: begin, rows. interval_ns is the time it covers, wall_ns the time of day it ends at.
+    virtual void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    virtual void row(std::span<const Column> columns, const Row& row, Frames frames) = 0;
+
+    // One event line. The header is written before the first one.
+    virtual void event(std::span<const Column> columns, const Row& row, Frames frames) = 0;
+
+    // One histogram. key: what it belongs to ("pid = 123", or empty); fields: the same for JSON.
+    virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
+                           std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns) = 0;
+
+    virtual void lost(std::span<const Loss> losses) = 0; // those with count 0 are left out
+    virtual void end(uint64_t duration_ns) = 0;
+
+    // Hands everything written so far to stdout. Called before the loop sleeps. Throws OutputClosed on EPIPE.
+    virtual void flush() = 0;
+};
+
+// timestamps: a TIME line or column (-T).
+std::unique_ptr<Output> make_text_output(bool timestamps);
+std::unique_ptr<Output> make_json_output();
+
+} // namespace gpusnoop

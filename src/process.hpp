@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What /proc says about one process. Every function survives the process going away in the middle.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+// One line of /proc/PID/maps.
+struct Mapping {
+    uint64_t start = 0;
+    uint64_t end = 0;
+    uint64_t file_offset = 0;
+    uint64_t device = 0; // makedev(major, minor)
+    uint64_t inode = 0;
+    bool executable = false;
+    bool deleted = false; // the path ended in " (deleted)", which is cut off
+    std::string path;     // as the process sees it; empty for anonymous memory
+};
+
+// Parses the text of a maps file; lines that do not fit the format are skipped.
+std::vector<Mapping> parse_maps(std::string_view text);
+
+// The file mappings of a process; empty where it is gone or not readable.
+std::vector<Mapping> mappings(pid_t pid);
+
+// All process ids in /proc.
+std::vector<pid_t> all_processes();
+
+// Group leader's name without the newline; nullopt where the process is gone.
+std::optional<std::string> process_name(pid_t pid);
+
+// CLOCK_BOOTTIME nanoseconds, rounded to the clock tick as /proc/PID/stat is; 0 where the process is gone.
+uint64_t start_time_ns(pid_t pid);
+
+// The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt where there is none.
+std::optional<pid_t> process_of_thread(pid_t tid);
+
+// True where the process runs under a seccomp filter (Seccomp: 2 in its status).
+bool has_seccomp_filter(pid_t pid);
+
+// Reads from the memory of a process, faulting pages in. False where not all of it could be read.
+bool read_memory(pid_t pid, uint64_t address, void* to, size_t size);
+
+// A zero-terminated string of at most max bytes from the memory of a process; nullopt where unreadable.
+std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max);
+
+} // namespace gpusnoop

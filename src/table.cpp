@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table.hpp"
+
+#include <limits>
+#include <type_traits>
+
+namespace gpusnoop {
+
+double sort_value(const Cell& cell)
+{
+    return std::visit(
+        [](const auto& value) -> double {
+            using Value = std::decay_t<decltype(value)>;
+            if constexpr (std::is_same_v<Value, std::monostate>)
+                return -std::numeric_limits<double>::infinity();
+            else if constexpr (std::is_same_v<Value, std::string>)
+                return 0;
+            else if constexpr (std::is_same_v<Value, Dim3>)
+                return static_cast<double>(value[0]) * value[1] * value[2];
+            else if (value != value) // NaN would break the order that std::sort relies on
+                return -std::numeric_limits<double>::infinity();
+            else
+                return static_cast<double>(value);
+        },
+        cell);
+}
+
+} // namespace gpusnoop

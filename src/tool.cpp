@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool.hpp"
+
+#include "error.hpp"
+#include "loop.hpp"
+#include "losses.hpp"
+#include "mapping_watch.hpp"
+#include "preflight.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+using namespace std::chrono_literals;
+
+uint64_t clock_ns(clockid_t clock)
+{
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+int libbpf_log(libbpf_print_level level, const char* format, va_list arguments)
+{
+    if (verbosity() < 2 && level == LIBBPF_DEBUG)
+        return 0;
+    // Its warnings explain a failure only to those who know it; ours are sentences.
+    return verbosity() < 2 ? 0 : vfprintf(stderr, format, arguments);
+}
+
+struct RingDeleter {
+    void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+// One run, from the parsed command line to the last report.
+class Run {
+public:
+    Run(Tool& tool, Options& options) : tool_(tool), options_(options) {}
+    void run();
+
+private:
+    void resolve_targets();
+    bool returns_are_safe() const;
+    void attach();
+    void announce();
+    void watch_processes();
+    void watch_targets();
+    void set_timers();
+    void look_at(pid_t pid);
+    void tick();
+    void report();
+    void finish();
+
+    Tool& tool_;
+    Options& options_;
+    std::unique_ptr<Output> output_;
+    std::vector<Probe> probes_;
+    std::optional<Attacher> attacher_;
+    std::optional<Losses> losses_;
+    std::unique_ptr<ring_buffer, RingDeleter> ring_;
+    std::optional<MappingWatch> mapping_watch_;
+    std::optional<Loop> loop_;
+    std::map<pid_t, Fd> targets_; // pidfds of -p
+    size_t complaints_shown_ = 0;
+    bool waiting_ = false;
+    uint64_t started_ns_ = 0;
+    uint64_t interval_began_ns_ = 0;
+    uint64_t reports_ = 0;
+};
+
+void Run::run()
+{
+    preflight();
+    resolve_targets();
+    output_ = options_.json ? make_json_output() : make_text_output(options_.timestamps);
+    attach();
+    loop_.emplace();
+    watch_processes();
+    watch_targets();
+    set_timers();
+    started_ns_ = interval_began_ns_ = clock_ns(CLOCK_MONOTONIC);
+    announce();
+    loop_->run();
+    finish();
+}
+
+void Run::resolve_targets()
+{
+    if (options_.tid) {
+        auto pid = process_of_thread(options_.tid);
+        if (!pid)
+            throw Error(fmt::format("there is no thread {}", options_.tid), "list them with: ps -eLf");
+        options_.pids = {*pid};
+    }
+    std::ranges::sort(options_.pids);
+    auto [first, last] = std::ranges::unique(options_.pids);
+    options_.pids.erase(first, last);
+    for (pid_t pid : options_.pids) {
+        Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+        auto leader = process_of_thread(pid);
+        if (leader && *leader != pid)
+            throw Error(fmt::format("{} is a thread of process {}, not a process", pid, *leader),
+                        fmt::format("use -p {} for the whole process, -t {} for this thread", *leader, pid));
+        if (!fd || !leader)
+            throw Error(fmt::format("there is no process {}", pid),
+                        "process ids are those of the host: inside a container the same process has another one");
+        targets_.emplace(pid, std::move(fd));
+    }
+}
+
+// Return probes can be used without killing a target.
+bool Run::returns_are_safe() const
+{
+    if (!options_.pids.empty() && std::ranges::none_of(options_.pids, has_seccomp_filter))
+        return true;
+    return !return_probes_break_seccomp();
+}
+
+void Run::attach()
+{
+    const Tier tier = options_.attach.empty() ? best_tier() : tier_from_name(options_.attach);
+    probes_ = tool_.probes();
+    std::vector<Hook> hooks = tool_.hooks(probes_);
+    if (!returns_are_safe()) {
+        const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
+                          "which lacks commit cf6cb56ef244";
+        if (tool_.needs_returns())
+            throw Error(fmt::format("this needs return probes, and {}", why),
+                        "update the kernel, leave out latency and results, or give processes without a filter (-p)");
+        warn(fmt::format("{}: kernel names, captures and devices are known less often", why));
+        std::erase_if(hooks, [](const Hook& hook) { return hook.returns; });
+    }
+    bpf_object* object = tool_.open();
+    const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
+    const bool filter_in_program = !options_.pids.empty() && (tier > Tier::multi || !filter_at_attach);
+    attacher_.emplace(object, probes_, std::move(hooks), Attacher::Options{tier, options_.pids, filter_at_attach});
+    tool_.configure(options_, probes_, tier, filter_in_program);
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
+    tool_.load();
+    int targets = bpf_object__find_map_fd_by_name(object, "target_pids");
+    for (pid_t pid : options_.pids) {
+        const uint8_t yes = 1;
+        if (bpf_map_update_elem(targets, &pid, &yes, BPF_ANY))
+            throw Error(fmt::format("more than {} processes (-p)", 1024), "trace all of them: leave -p out");
+    }
+    losses_.emplace(bpf_object__find_map_fd_by_name(object, "losses"));
+    ring_.reset(ring_buffer__new(
+        bpf_object__find_map_fd_by_name(object, "ring"),
+        [](void* self, void* data, size_t size) {
+            auto* run = static_cast<Run*>(self);
+            run->tool_.record(*run->output_, data, size);
+            return 0;
+        },
+        this, nullptr));
+    if (!ring_)
+        throw Error("the event buffer cannot be mapped: " + errno_text(errno), "try a smaller one with --ring-mb");
+    // Before the first look, so that nothing that appears meanwhile is missed.
+    mapping_watch_.emplace(MappingWatch::Handlers{
+        .mapped =
+            [this](pid_t pid, std::string_view path, uint64_t, uint64_t) {
+                if (attacher_->targets().interesting(path))
+                    look_at(pid);
+            },
+        .exec = [this](pid_t pid) { look_at(pid); },
+        .exited =
+            [this](pid_t pid) {
+                if (!process_name(pid))
+                    tool_.exited(pid);
+            },
+        .lost = [this] { attacher_->look_everywhere(); },
+    });
+    attacher_->look_everywhere();
+    tick(); // what is running already is unnamed
+}
+
+void Run::announce()
+{
+    const std::vector<std::string>& complaints = attacher_->targets().complaints();
+    if (!attacher_->in_use()) {
+        if (!complaints.empty() && !attacher_->files())
+            throw Error(fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
+                                    fmt::join(complaints, "; ")),
+                        "a stub or a stripped static library? -v names the functions looked for");
+        waiting_ = true;
+        warn(options_.pids.empty()
+                 ? "no process maps a CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one"
+                 : "the process maps no CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for it to load one");
+    }
+    for (const std::string& line : attacher_->summary())
+        verbose(line);
+    output_->start(tool_.name(), GPUSNOOP_VERSION);
+    output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
+    output_->flush();
+    std::string ending = options_.duration ? "" : " Hit Ctrl-C to end.";
+    fmt::print(stderr, "Tracing {}...{}\n", tool_.traced(), ending);
+}
+
+void Run::look_at(pid_t pid)
+{
+    const unsigned added = attacher_->look_at(pid);
+    if (waiting_ && attacher_->in_use()) {
+        waiting_ = false;
+        warn(fmt::format("process {} maps a CUDA library now; tracing", pid));
+    }
+    if (!added)
+        return;
+    const auto& complaints = attacher_->targets().complaints();
+    for (; complaints_shown_ < complaints.size(); complaints_shown_++)
+        verbose(complaints[complaints_shown_]);
+    for (const std::string& line : attacher_->summary())
+            verbose(line);
+    output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
+}
+
+void Run::watch_processes()
+{
+    for (int fd : mapping_watch_->descriptors())
+        loop_->watch(fd, [this] { mapping_watch_->drain(); });
+    loop_->watch(ring_buffer__epoll_fd(ring_.get()), [this] { ring_buffer__consume(ring_.get()); });
+    // Records come without a wake-up (bpf/common.bpf.h).
+    loop_->every(100ms, [this] { ring_buffer__consume(ring_.get()); });
+    loop_->every(1s, [this] { tick(); });
+    loop_->before_wait([this] { output_->flush(); });
+}
+
+void Run::watch_targets()
+{
+    for (auto& [target, fd] : targets_) {
+        loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
+            loop_->remove(descriptor);
+            attacher_->forget(pid);
+            targets_.erase(pid);
+            if (targets_.empty())
+                loop_->stop();
+        });
+    }
+}
+
+void Run::set_timers()
+{
+    if (options_.interval)
+        loop_->every(*options_.interval, [this] {
+            report();
+            if (options_.count && reports_ >= options_.count)
+                loop_->stop();
+        });
+    if (options_.duration)
+        loop_->after(*options_.duration, [this] { loop_->stop(); });
+}
+
+void Run::tick()
+{
+    const bool arm = tool_.tick();
+    if (arm == attacher_->armed())
+        return;
+    if (arm)
+        tool_.armed(true);
+    attacher_->arm(arm);
+    if (!arm)
+        tool_.armed(false);
+}
+
+void Run::report()
+{
+    ring_buffer__consume(ring_.get());
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    tool_.report(*output_, clock_ns(CLOCK_REALTIME), now - interval_began_ns_);
+    output_->lost(losses_->since_last());
+    interval_began_ns_ = now;
+    reports_++;
+}
+
+// The results come before detaching, which takes a while: Ctrl-C must look instant.
+void Run::finish()
+{
+    if (!options_.count || reports_ < options_.count)
+        report();
+    output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);
+    output_->flush();
+}
+
+} // namespace
+
+int run_tool(int argc, char** argv, Tool& tool)
+{
+    set_tool_name(tool.name());
+    libbpf_set_print(libbpf_log);
+    CLI::App app{std::string(tool.summary()), std::string(tool.name())};
+    app.footer("Examples:\n" + std::string(tool.examples()));
+    Options options;
+    add_shared_options(app, options);
+    tool.add_options(app);
+    if (auto code = parse_command_line(app, argc, argv, options))
+        return *code;
+    set_verbosity(options.verbosity);
+    try {
+        tool.check(options);
+        Run(tool, options).run();
+    } catch (const UsageError& error) {
+        warn(error.what());
+        return 2;
+    } catch (const OutputClosed&) {
+        // Whoever read the output has seen enough.
+    } catch (const Error& error) {
+        warn(error.what());
+        if (!error.hint().empty())
+            fmt::print(stderr, "hint: {}\n", error.hint());
+        return 1;
+    }
+    return 0;
+}
+
+} // namespace gpusnoop

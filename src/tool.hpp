@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a tool: command line, preflight, load, attach, loop, report, exit code. What differs between the tools is
+// the Tool below.
+#pragma once
+
+#include "attach.hpp"
+#include "error.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "probes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct bpf_object;
+
+namespace gpusnoop {
+
+class Tool {
+public:
+    virtual ~Tool() = default;
+
+    virtual std::string_view name() const = 0;
+    virtual std::string_view summary() const = 0;  // one sentence for --help
+    virtual std::string_view examples() const = 0; // the end of --help
+
+    virtual void add_options(CLI::App& app) = 0;
+    // After parsing: throws UsageError where options contradict each other.
+    virtual void check(const Options& options) = 0;
+    // What is being traced, for the banner: "kernel launches".
+    virtual std::string traced() const = 0;
+
+    // The rows of the probe table, and which programs serve them.
+    virtual std::vector<Probe> probes() const = 0;
+    virtual std::vector<Hook> hooks(std::span<const Probe> probes) const = 0;
+    // True where the results are worth nothing without return probes.
+    virtual bool needs_returns() const = 0;
+
+    virtual bpf_object* open() = 0; // the skeleton
+    // Between open and load: read-only data and map sizes.
+    virtual void configure(const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids) = 0;
+    virtual void load() = 0; // throws Error
+
+    virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
+    // Prints the interval that ends now. last: nothing comes after it.
+    virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    virtual void exited(pid_t) {} // a process has ended; its rows are still to be printed
+
+    // Once a second. True where the hooks that are not armed from the start should be attached now.
+    virtual bool tick() { return false; }
+    virtual void armed(bool) {} // before they are attached and after they are detached
+};
+
+int run_tool(int argc, char** argv, Tool& tool);
+
+// Fills what every BPF object takes from the shared headers.
+template<class Rodata>
+void configure_shared(Rodata& data, const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids)
+{
+    if (probes.size() > std::size(data.probe_rows))
+        throw Error("the probe table has more rows than the BPF program has room for");
+    for (size_t i = 0; i < probes.size(); i++)
+        memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
+    data.rows_by_address = tier == Tier::tracefs;
+    data.ring_wake_bytes = (uint64_t{options.ring_mb} << 20) / 8;
+    data.target_tid = static_cast<uint32_t>(options.tid);
+    data.filter_pids = filter_pids;
+    char name[16]{}, mask[16]{};
+    std::copy_n(options.comm.begin(), std::min<size_t>(options.comm.size(), 15), name);
+    std::fill_n(mask, std::min<size_t>(options.comm.size(), 15), '\xff');
+    memcpy(const_cast<__u64*>(data.target_comm), name, sizeof(name));
+    memcpy(const_cast<__u64*>(data.target_comm_mask), mask, sizeof(mask));
+}
+
+} // namespace gpusnoop

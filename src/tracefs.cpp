@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracefs.hpp"
+
+#include "error.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::string_view group = "gpusnoop";
+
+// 0 or -errno.
+int write_to(int directory, const char* file, const std::string& text)
+{
+    Fd fd(openat(directory, file, O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!fd || ::write(fd.get(), text.data(), text.size()) < 0)
+        return -errno;
+    return 0;
+}
+
+std::string next_event_name()
+{
+    static unsigned last = 0; // names need only be different
+    return fmt::format("p{}_{}", getpid(), ++last);
+}
+
+} // namespace
+
+Tracefs::Tracefs()
+{
+    // fsopen() and friends are in glibc from 2.36 on, Debian 12's; the system calls are older (5.2).
+    Fd context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
+    if (context && syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0)
+        mount_ = Fd(static_cast<int>(syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0)));
+    if (!mount_)
+        throw Error(fmt::format("tracefs cannot be mounted: {}", errno_text(errno)),
+                    "this way of attaching needs a kernel with CONFIG_UPROBE_EVENTS; try --attach perf");
+}
+
+UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::span<const uint64_t> offsets,
+                         bool on_return)
+    : tracefs_(tracefs), name_(next_event_name())
+{
+    // One line per write: a definition after the first one adds its place to the event (5.5, 60d53e2c3b75).
+    for (uint64_t offset : offsets) {
+        std::string line = fmt::format("{}:{}/{} {}:0x{:x}\n", on_return ? 'r' : 'p', group, name_, path, offset);
+        if (int error = write_to(tracefs_.directory(), "uprobe_events", line)) {
+            if (offset != offsets.front())
+                remove();
+            throw Error(fmt::format("a uprobe event at {}+0x{:x} was refused: {}", path, offset, errno_text(-error)));
+        }
+    }
+    std::string file = fmt::format("events/{}/{}/id", group, name_);
+    Fd fd(openat(tracefs_.directory(), file.c_str(), O_RDONLY | O_CLOEXEC));
+    char text[32]{};
+    if (!fd || ::read(fd.get(), text, sizeof(text) - 1) <= 0) {
+        remove();
+        throw Error(fmt::format("the id of uprobe event {} cannot be read: {}", name_, errno_text(errno)));
+    }
+    id_ = strtoull(text, nullptr, 10);
+}
+
+UprobeEvent::~UprobeEvent()
+{
+    remove();
+}
+
+void UprobeEvent::remove()
+{
+    std::string line = fmt::format("-:{}/{}\n", group, name_);
+    if (int error = write_to(tracefs_.directory(), "uprobe_events", line))
+        warn(fmt::format("uprobe event {}/{} could not be removed: {}", group, name_, errno_text(-error)));
+}
+
+} // namespace gpusnoop

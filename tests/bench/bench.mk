@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The two programs of the benchmark: what is traced, and empty probes. Included by the top Makefile.
+
+BENCH := $(BUILD)/bench
+
+.PHONY: bench-bins
+bench-bins: $(BENCH)/target $(BENCH)/floor
+
+$(BENCH)/target: tests/bench/target.cpp
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $< -o $@ -ldl
+
+$(BENCH)/floor: tests/bench/floor.cpp $(OBJ)/libgpusnoop.a
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)

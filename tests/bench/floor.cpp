@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a probe costs before it does anything: attaches an empty program and holds it until stdin ends.
+//
+//     floor entry|pair|session|perf PID PATH OFFSET
+#include "fd.hpp"
+#include "tier.hpp"
+
+#include <bpf/bpf.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/perf_event.h>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace gpusnoop;
+
+Fd checked(int fd, const char* what)
+{
+    if (fd < 0) {
+        fprintf(stderr, "floor: %s: %s\n", what, strerror(fd == -1 ? errno : -fd));
+        exit(1);
+    }
+    return Fd(fd);
+}
+
+// "return 0": in a session that keeps the return.
+Fd load_empty(int attach_type)
+{
+    const bpf_insn code[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+        {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+    };
+    LIBBPF_OPTS(bpf_prog_load_opts, options);
+    options.expected_attach_type = static_cast<bpf_attach_type>(attach_type);
+    return checked(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "floor", "GPL", code, std::size(code), &options), "load");
+}
+
+struct Where {
+    int pid;
+    const char* path;
+    uint64_t offset;
+};
+
+Fd multi(const Fd& program, int attach_type, const Where& where, bool on_return)
+{
+    return checked(create_link({.program = program.get(),
+                                .attach_type = attach_type,
+                                .path = where.path,
+                                .offsets = &where.offset,
+                                .count = 1,
+                                .on_return = on_return,
+                                .pid = where.pid}),
+                   "attach");
+}
+
+Fd perf(const Fd& program, const Where& where)
+{
+    perf_event_attr attributes{};
+    attributes.size = sizeof(attributes);
+    std::ifstream("/sys/bus/event_source/devices/uprobe/type") >> attributes.type;
+    attributes.config1 = reinterpret_cast<uint64_t>(where.path);
+    attributes.config2 = where.offset;
+    Fd event = checked(static_cast<int>(syscall(SYS_perf_event_open, &attributes, where.pid, -1, -1, 0)), "open");
+    checked(ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) ? -1 : dup(event.get()), "attach");
+    return event;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    if (argc != 5) {
+        fprintf(stderr, "usage: floor entry|pair|session|perf PID PATH OFFSET\n");
+        return 2;
+    }
+    const std::string_view kind = argv[1];
+    const Where where{atoi(argv[2]), argv[3], strtoull(argv[4], nullptr, 0)};
+    const int attach_type = kind == "session" ? uprobe_session_attach_type
+                            : kind == "perf"  ? 0
+                                              : uprobe_multi_attach_type;
+    const Fd program = load_empty(attach_type);
+    std::vector<Fd> links;
+    if (kind == "perf") {
+        links.push_back(perf(program, where));
+    } else {
+        if (kind == "pair")
+            links.push_back(multi(program, attach_type, where, true));
+        links.push_back(multi(program, attach_type, where, false));
+    }
+    puts("attached");
+    fflush(stdout);
+    for (char byte = 0; read(STDIN_FILENO, &byte, 1) > 0;)
+        ;
+    return 0;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check is a function with @check; it fails by raising, and skips by raising Skip."""
+import os
+import pathlib
+import subprocess
+import traceback
+
+checks = []
+source = pathlib.Path(__file__).resolve().parent.parent  # tests/standin
+build = None                                             # where the products are: set by main.py
+
+
+class Skip(Exception):
+    pass
+
+
+def check(function):
+    checks.append(function)
+    return function
+
+
+def equal(got, want, what=""):
+    if isinstance(got, (set, frozenset)):  # all of both may be hundreds of names
+        got, want = got - want, want - got
+    assert got == want, f"{what}: got {got!r}, want {want!r}"
+
+
+def table(name):
+    """Rows of an export list."""
+    lines = (source / name).read_text().splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
+def run_all():
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for function in checks:
+        name = f"{function.__module__}.{function.__name__}"
+        try:
+            function()
+            counts["passed"] += 1
+        except Skip as reason:
+            counts["skipped"] += 1
+            print(f"SKIP {name}: {reason}")
+        except Exception:
+            counts["failed"] += 1
+            print(f"FAIL {name}\n{traceback.format_exc()}")
+    print(", ".join(f"{n} {what}" for what, n in counts.items()))
+    return 1 if counts["failed"] else 0
+
+
+def processor_seconds(command):
+    """What a program takes of a processor: the machine is shared with other tests."""
+    process = subprocess.Popen(command, env=environment())
+    _, status, usage = os.wait4(process.pid, 0)
+    equal(status, 0, command)
+    return usage.ru_utime + usage.ru_stime
+
+
+def environment(**extra):
+    """Without LD_LIBRARY_PATH: the programs must find their libraries by themselves."""
+    return {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | extra

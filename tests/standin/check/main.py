@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import sys
+
+import harness
+
+harness.build = pathlib.Path(sys.argv[1])
+
+import libraries  # noqa: E402,F401: they register their checks
+import driver  # noqa: E402,F401
+import programs  # noqa: E402,F401
+import scripts  # noqa: E402,F401
+import probes  # noqa: E402,F401
+
+sys.exit(harness.run_all())

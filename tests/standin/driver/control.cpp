@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control surface for tests: bend the next call of this thread, read the counters.
+#include "state.hpp"
+
+#include <ctime>
+#include <unistd.h>
+
+namespace standin {
+
+constinit thread_local ThreadState thread = {};
+
+namespace {
+
+constexpr int classes = static_cast<int>(Class::count_);
+
+// One cache line each, so that threads do not slow each other down.
+struct alignas(64) Shard {
+    std::atomic<uint64_t> calls[classes];
+};
+Shard shards[64];
+
+uint64_t now_ns()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1'000'000'000ull + t.tv_nsec;
+}
+
+unsigned claim_shard()
+{
+    static std::atomic<unsigned> next{0};
+    return thread.shard = 1 + next.fetch_add(1, std::memory_order_relaxed) % 64;
+}
+
+} // namespace
+
+void count(Class c)
+{
+    unsigned shard = thread.shard ? thread.shard : claim_shard();
+    shards[shard - 1].calls[static_cast<int>(c)].fetch_add(1, std::memory_order_relaxed);
+}
+
+int spend_armed()
+{
+    int result = thread.next_result;
+    uint64_t end = thread.next_delay_ns ? now_ns() + thread.next_delay_ns : 0;
+    thread.armed = false;
+    thread.next_result = 0;
+    thread.next_delay_ns = 0;
+    while (end && now_ns() < end)
+        ;
+    return result;
+}
+
+} // namespace standin
+
+using standin::thread;
+
+// The next launch, graph launch, host function, copy, allocation, free or synchronisation of this thread returns
+// `code`.
+CONTROL(void, standin_next_result)(int code)
+{
+    thread.next_result = code;
+    thread.armed = thread.next_result || thread.next_delay_ns;
+}
+
+// The same call spends this long, behind its thunk, before anything else happens.
+CONTROL(void, standin_next_delay_ns)(uint64_t ns)
+{
+    thread.next_delay_ns = ns;
+    thread.armed = thread.next_result || thread.next_delay_ns;
+}
+
+// Fills up to `n` counters in the order of Class; returns how many there are.
+CONTROL(int, standin_counts)(uint64_t* counts, int n)
+{
+    for (int i = 0; i < n && i < standin::classes; i++) {
+        counts[i] = 0;
+        for (const auto& shard : standin::shards)
+            counts[i] += shard.calls[i].load(std::memory_order_relaxed);
+    }
+    return standin::classes;
+}

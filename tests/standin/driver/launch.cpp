@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of kernels and host functions. A kernel does nothing; a host function runs at once on the calling thread.
+#include "graph.hpp"
+
+using namespace standin;
+
+namespace {
+
+bool empty(const Dim3& d)
+{
+    return !d.x || !d.y || !d.z;
+}
+
+int launch(void* function, const Dim3& grid, const Dim3& block, unsigned shared, Stream* stream)
+{
+    if (int result = begin(Class::launch)) [[unlikely]]
+        return result;
+    if (!function) [[unlikely]]
+        return invalid_handle;
+    if (empty(grid) || empty(block)) [[unlikely]]
+        return invalid_value;
+    if (Graph* graph = capturing(stream)) [[unlikely]] {
+        count(Class::recorded);
+        return record(graph, {NodeType::kernel, function, grid, block, shared, nullptr, nullptr});
+    }
+    return success;
+}
+
+} // namespace
+
+DRIVER(cuLaunchKernel)
+(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+ Stream* stream, void**, void**)
+{
+    return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream);
+}
+
+DRIVER(cuLaunchCooperativeKernel)
+(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+ Stream* stream, void**)
+{
+    return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream);
+}
+
+DRIVER(cuLaunchKernelEx)(const LaunchConfig* config, void* function, void**, void**)
+{
+    if (!config)
+        return invalid_value;
+    return launch(function, config->grid, config->block, static_cast<unsigned>(config->shared),
+                  static_cast<Stream*>(config->stream));
+}
+
+// One call, one launch, for all the devices: it counts once here as it does for a tracer.
+DRIVER(cuLaunchCooperativeKernelMultiDevice)(const DriverLaunchParams* list, unsigned devices, unsigned)
+{
+    if (!list || !devices)
+        return invalid_value;
+    return launch(list->function, list->grid, list->block, list->shared, static_cast<Stream*>(list->stream));
+}
+
+DRIVER(cuLaunch)(Function* function)
+{
+    return launch(function, {}, function ? function->block : Dim3{}, function ? function->shared : 0, nullptr);
+}
+
+DRIVER(cuLaunchGrid)(Function* function, int width, int height)
+{
+    return launch(function, {unsigned(width), unsigned(height), 1}, function ? function->block : Dim3{},
+                  function ? function->shared : 0, nullptr);
+}
+
+DRIVER(cuLaunchGridAsync)(Function* function, int width, int height, Stream* stream)
+{
+    return launch(function, {unsigned(width), unsigned(height), 1}, function ? function->block : Dim3{},
+                  function ? function->shared : 0, stream);
+}
+
+DRIVER(cuLaunchHostFunc)(Stream* stream, HostFunction function, void* argument)
+{
+    if (int result = begin(Class::host))
+        return result;
+    if (!function)
+        return invalid_value;
+    if (Graph* graph = capturing(stream))
+        return record(graph, {NodeType::host, nullptr, {}, {}, 0, function, argument});
+    function(argument);
+    return success;
+}
+
+DRIVER(cuStreamAddCallback)(Stream* stream, StreamCallback callback, void* argument, unsigned)
+{
+    if (int result = begin(Class::host))
+        return result;
+    if (!callback)
+        return invalid_value;
+    if (capturing(stream))
+        return capture_unsupported;
+    callback(stream, success, argument);
+    return success;
+}

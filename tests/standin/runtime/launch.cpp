@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches. Each makes exactly one driver launch on the same thread, unless it fails before: no driver, an unregistered
+// kernel, or a result that a test asked for. __cudaLaunchKernel, which jumps to cudaLaunchKernel, is in defaults.py.
+#include "runtime.hpp"
+
+using namespace standin;
+
+namespace {
+
+// What can go wrong before the driver is called.
+inline int before_launch(const void* kernel, void** function)
+{
+    if (int result = take_armed_result()) [[unlikely]]
+        return result;
+    if (int result = prepare()) [[unlikely]]
+        return result;
+    return find_function(kernel, function);
+}
+
+inline int before_launch()
+{
+    int result = take_armed_result();
+    return result ? result : prepare();
+}
+
+[[gnu::always_inline]] inline int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments,
+                                         size_t shared, void* stream)
+{
+    void* function = nullptr;
+    if (int result = before_launch(kernel, &function)) [[unlikely]]
+        return finish(result);
+    return finish(driver().cuLaunchKernel[kind](function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                static_cast<unsigned>(shared), stream, arguments, nullptr));
+}
+
+[[gnu::always_inline]] inline int launch_cooperative(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block,
+                                                     void** arguments, size_t shared, void* stream)
+{
+    void* function = nullptr;
+    if (int result = before_launch(kernel, &function))
+        return finish(result);
+    return finish(driver().cuLaunchCooperativeKernel[kind](function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                           static_cast<unsigned>(shared), stream, arguments));
+}
+
+[[gnu::always_inline]] inline int launch_ex(StreamKind kind, const LaunchConfig* config, const void* kernel,
+                                            void** arguments)
+{
+    void* function = nullptr;
+    if (int result = before_launch(kernel, &function))
+        return finish(result);
+    return finish(driver().cuLaunchKernelEx[kind](config, function, arguments, nullptr));
+}
+
+[[gnu::always_inline]] inline int launch_host(StreamKind kind, void* stream, HostFunction function, void* argument)
+{
+    int result = before_launch();
+    return finish(result ? result : driver().cuLaunchHostFunc[kind](stream, function, argument));
+}
+
+[[gnu::always_inline]] inline int add_callback(StreamKind kind, void* stream, StreamCallback callback, void* argument,
+                                               unsigned flags)
+{
+    int result = before_launch();
+    return finish(result ? result : driver().cuStreamAddCallback[kind](stream, callback, argument, flags));
+}
+
+[[gnu::always_inline]] inline int launch_graph(StreamKind kind, void* exec, void* stream)
+{
+    int result = before_launch();
+    return finish(result ? result : driver().cuGraphLaunch[kind](exec, stream));
+}
+
+} // namespace
+
+RUNTIME(cudaLaunchKernel)(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
+{
+    return launch(legacy, kernel, grid, block, arguments, shared, stream);
+}
+
+RUNTIME(cudaLaunchKernel_ptsz)(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
+{
+    return launch(per_thread, kernel, grid, block, arguments, shared, stream);
+}
+
+RUNTIME(cudaLaunchKernelExC)(const LaunchConfig* config, const void* kernel, void** arguments)
+{
+    return launch_ex(legacy, config, kernel, arguments);
+}
+
+RUNTIME(cudaLaunchKernelExC_ptsz)(const LaunchConfig* config, const void* kernel, void** arguments)
+{
+    return launch_ex(per_thread, config, kernel, arguments);
+}
+
+RUNTIME(cudaLaunchCooperativeKernel)
+(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
+{
+    return launch_cooperative(legacy, kernel, grid, block, arguments, shared, stream);
+}
+
+RUNTIME(cudaLaunchCooperativeKernel_ptsz)
+(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
+{
+    return launch_cooperative(per_thread, kernel, grid, block, arguments, shared, stream);
+}
+
+#if CUDART < 13
+// The runtime is not known to use the driver's multi-device call: one cooperative launch per entry, until one fails.
+RUNTIME(cudaLaunchCooperativeKernelMultiDevice)(const RuntimeLaunchParams* list, unsigned devices, unsigned)
+{
+    void* function = nullptr;
+    int result = list && devices ? before_launch(list->function, &function) : invalid_value;
+    for (unsigned i = 0; i < devices && !result; i++) {
+        const auto& p = list[i];
+        result = find_function(p.function, &function);
+        if (!result)
+            result = driver().cuLaunchCooperativeKernel[legacy](function, p.grid.x, p.grid.y, p.grid.z, p.block.x,
+                                                                p.block.y, p.block.z, static_cast<unsigned>(p.shared),
+                                                                p.stream, p.arguments);
+    }
+    return finish(result);
+}
+#endif
+
+RUNTIME(cudaLaunchHostFunc)(void* stream, HostFunction function, void* argument)
+{
+    return launch_host(legacy, stream, function, argument);
+}
+
+RUNTIME(cudaLaunchHostFunc_ptsz)(void* stream, HostFunction function, void* argument)
+{
+    return launch_host(per_thread, stream, function, argument);
+}
+
+RUNTIME(cudaStreamAddCallback)(void* stream, StreamCallback callback, void* argument, unsigned flags)
+{
+    return add_callback(legacy, stream, callback, argument, flags);
+}
+
+RUNTIME(cudaStreamAddCallback_ptsz)(void* stream, StreamCallback callback, void* argument, unsigned flags)
+{
+    return add_callback(per_thread, stream, callback, argument, flags);
+}
+
+RUNTIME(cudaGraphLaunch)(void* exec, void* stream)
+{
+    return launch_graph(legacy, exec, stream);
+}
+
+RUNTIME(cudaGraphLaunch_ptsz)(void* exec, void* stream)
+{
+    return launch_graph(per_thread, exec, stream);
+}

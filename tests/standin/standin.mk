@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# The stand-in CUDA libraries and the workload programs: "make standin". Included by the top Makefile; alone it is
+# make -f tests/standin/standin.mk BUILD=/tmp/x standin
+#
+# Everything lands in $(BUILD)/standin and finds its libraries there; LD_LIBRARY_PATH points it to others.
+
+BUILD ?= build
+CXX   ?= g++
+Q     ?= @
+S     := tests/standin
+SB    := $(BUILD)/standin
+
+STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra -Werror -MMD -MP
+STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
+                    workload-dlopen
+STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
+                    $(STANDIN_FORMS))
+
+.PHONY: standin standin-check
+standin: $(STANDIN_PRODUCTS)
+standin-check: standin
+	$(Q)$(S)/check.sh $(SB)
+
+# $(call standin_compile,OBJECT,SOURCE,FLAGS): one rule that compiles SOURCE to OBJECT.
+define standin_compile
+$(1): $(2) $(S)/standin.mk
+	@mkdir -p $$(@D)
+	$$(Q)$$(CXX) $$(STANDIN_CXXFLAGS) $(3) -c $$< -o $$@
+STANDIN_OBJECTS += $(1)
+endef
+# $(call standin_group,SOURCE FOLDER,OBJECT FOLDER,FLAGS): the same for each source of a folder.
+standin_group = $(foreach f,$(notdir $(wildcard $(S)/$(1)/*.cpp)),$(eval \
+                $(call standin_compile,$(SB)/obj/$(2)/$(f:.cpp=.o),$(S)/$(1)/$(f),$(3))))
+standin_objects = $(patsubst $(S)/$(1)/%.cpp,$(SB)/obj/$(2)/%.o,$(wildcard $(S)/$(1)/*.cpp))
+
+STANDIN_SHARED := -Wl,--build-id -Wl,-z,defs -Wl,-Bsymbolic -Wl,-s -Wl,-rpath,'$$ORIGIN'
+STANDIN_TLS    := -fPIC -ftls-model=initial-exec
+
+# libcuda: generated thunks in front of what driver/ implements.
+$(call standin_group,driver,driver,$(STANDIN_TLS) -fvisibility=hidden)
+$(SB)/obj/thunks.S: $(S)/driver/thunks.py $(S)/driver_exports.txt
+	@mkdir -p $(@D)
+	$(Q)python3 $^ > $@
+$(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
+	$(Q)$(CXX) -shared -o $@ $(filter %.S %.o,$^) -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(S)/driver/exports.map \
+	    $(STANDIN_SHARED)
+$(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
+$(SB)/libcuda.so: $(SB)/libcuda.so.1
+
+# libcudart: every function begins with push, as the real ones do.
+STANDIN_RUNTIME := $(STANDIN_TLS) -fno-omit-frame-pointer -fcf-protection=none -fno-shrink-wrap \
+                   -fno-schedule-insns2 -fno-ipa-icf -fno-semantic-interposition
+$(call standin_group,runtime,runtime12,$(STANDIN_RUNTIME) -DCUDART=12)
+$(call standin_group,runtime,runtime13,$(STANDIN_RUNTIME) -DCUDART=13)
+$(call standin_group,runtime,runtime-static,$(STANDIN_RUNTIME) -DCUDART=12 -fvisibility=hidden)
+
+# $(call standin_rest,VARIANT,MAJOR,VISIBILITY): the functions that runtime/ leaves out.
+define standin_rest
+$(SB)/obj/$(1)/rest.S: $(S)/runtime/defaults.py $(S)/runtime_exports.txt $(call standin_objects,runtime,$(1))
+	$$(Q)python3 $$< $(3) $(2) $$(filter-out $$<,$$^) > $$@
+endef
+$(eval $(call standin_rest,runtime12,12,global))
+$(eval $(call standin_rest,runtime13,13,global))
+$(eval $(call standin_rest,runtime-static,12,hidden))
+
+$(SB)/obj/runtime%/exports.map: $(S)/runtime/defaults.py $(S)/runtime_exports.txt
+	@mkdir -p $(@D)
+	$(Q)python3 $< map $* $(S)/runtime_exports.txt > $@
+standin_runtime_parts = $(call standin_objects,runtime,runtime$(1)) $(addprefix $(SB)/obj/runtime$(1)/,rest.S exports.map)
+$(SB)/libcudart.so.12.9.99: $(call standin_runtime_parts,12)
+$(SB)/libcudart.so.13.0.99: $(call standin_runtime_parts,13)
+$(SB)/libcudart.so.12.9.99 $(SB)/libcudart.so.13.0.99:
+	$(Q)$(CXX) -shared -o $@ $(filter %.S %.o,$^) -Wl,-soname,$(basename $(basename $(@F))) \
+	    -Wl,--version-script=$(filter %.map,$^) $(STANDIN_SHARED)
+$(SB)/libcudart.so.12: $(SB)/libcudart.so.12.9.99
+$(SB)/libcudart.so.13: $(SB)/libcudart.so.13.0.99
+$(SB)/libcuda.so.1 $(SB)/libcuda.so $(SB)/libcudart.so.12 $(SB)/libcudart.so.13:
+	$(Q)ln -sf $(<F) $@
+
+# One member, so that a program gets all of it.
+$(SB)/libcudart_static.a: $(call standin_objects,runtime,runtime-static) $(SB)/obj/runtime-static/rest.S
+	$(Q)$(CXX) -c $(filter %.S,$^) -o $(SB)/obj/runtime-static/rest.o
+	$(Q)$(LD) -r -o $(SB)/obj/cudart_static.o $(filter %.o,$^) $(SB)/obj/runtime-static/rest.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(SB)/obj/cudart_static.o
+
+# The workload: two files depend on the runtime they are linked with, the rest is common.
+STANDIN_BY_FORM := kernels.cpp runtime_symbols.cpp
+STANDIN_COMMON  := $(filter-out $(addprefix %/,$(STANDIN_BY_FORM:.cpp=.o)),$(call standin_objects,workload,workload))
+standin_form     = $(addprefix $(SB)/obj/workload-$(1)/,$(STANDIN_BY_FORM:.cpp=.o))
+$(foreach f,$(notdir $(STANDIN_COMMON)),$(eval \
+    $(call standin_compile,$(SB)/obj/workload/$(f),$(S)/workload/$(f:.o=.cpp),-fPIE)))
+# $(call standin_variant,NAME,FLAGS)
+standin_variant  = $(foreach f,$(STANDIN_BY_FORM),$(eval \
+                   $(call standin_compile,$(SB)/obj/workload-$(1)/$(f:.cpp=.o),$(S)/workload/$(f),$(2))))
+$(call standin_variant,12,-fPIE -DRUNTIME_MAJOR=12)
+$(call standin_variant,13,-fPIE -DRUNTIME_MAJOR=13)
+$(call standin_variant,nopie,-fno-pie -DRUNTIME_MAJOR=12)
+$(call standin_variant,none,-fPIE -DRUNTIME_MAJOR=0)
+
+STANDIN_LINK = $(Q)$(CXX) -o $@ $(filter %.o,$^) -Wl,--no-as-needed $(filter %.a,$^) $(filter $(SB)/lib%.so.1 \
+               $(SB)/lib%.so.12 $(SB)/lib%.so.13,$^) -Wl,-rpath,'$$ORIGIN' -Wl,--build-id
+$(SB)/workload: $(STANDIN_COMMON) $(call standin_form,12) $(SB)/libcudart.so.12
+	$(STANDIN_LINK) -pie
+$(SB)/workload13: $(STANDIN_COMMON) $(call standin_form,13) $(SB)/libcudart.so.13
+	$(STANDIN_LINK) -pie
+$(SB)/workload-nopie: $(STANDIN_COMMON) $(call standin_form,nopie) $(SB)/libcudart.so.12
+	$(STANDIN_LINK) -no-pie
+$(SB)/workload-static: $(STANDIN_COMMON) $(call standin_form,12) $(SB)/libcudart_static.a
+	$(STANDIN_LINK) -pie
+$(SB)/workload-static-stripped: $(SB)/workload-static
+	$(Q)strip -o $@ $<
+$(SB)/workload-driver: $(STANDIN_COMMON) $(call standin_form,none) $(SB)/libcuda.so.1
+	$(STANDIN_LINK) -pie
+$(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
+	$(STANDIN_LINK) -pie
+
+-include $(STANDIN_OBJECTS:.o=.d)

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that order other steps, in time, in threads and in processes.
+#include "session.hpp"
+#include "steps.hpp"
+#include "symbols.hpp"
+
+#include <alloca.h>
+#include <barrier>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace workload {
+namespace {
+
+void sleep_for(uint64_t ms)
+{
+    timespec t = {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+    while (nanosleep(&t, &t) && errno == EINTR && !stopping())
+        ;
+}
+
+double now()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+void only_in_the_first_thread(const Step& step)
+{
+    if (gettid() != getpid())
+        wrong(step, "not inside threads");
+}
+
+} // namespace
+
+// Each thread runs the block; none starts before all are ready.
+void threads(const Step& step)
+{
+    auto count = static_cast<ptrdiff_t>(step.number(0));
+    int inherited = device();
+    std::barrier<> all_ready(count);
+    std::vector<std::thread> list;
+    for (ptrdiff_t i = 0; i < count; i++)
+        list.emplace_back([&] {
+            inherit_device(inherited);
+            all_ready.arrive_and_wait();
+            run(step.body);
+        });
+    for (auto& thread : list)
+        thread.join();
+}
+
+void repeat(const Step& step)
+{
+    for (uint64_t i = 0, n = step.number(0); i < n && !stopping(); i++)
+        run(step.body);
+}
+
+void loop(const Step& step)
+{
+    for (double end = now() + static_cast<double>(step.number(0)); now() < end && !stopping();)
+        run(step.body);
+}
+
+void forever(const Step& step)
+{
+    while (!stopping())
+        run(step.body);
+}
+
+void fork_child(const Step& step)
+{
+    only_in_the_first_thread(step);
+    pid_t child = fork();
+    if (child < 0)
+        fail("cannot fork");
+    if (!child) {
+        forget();
+        run(step.body);
+        write_truth();
+        _exit(0);
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        kill(child, SIGTERM); // whoever stops us means the child too
+    if (status)
+        fail("a forked child failed");
+}
+
+// exec [PROGRAM] ... end: this process becomes the program (another form beside this one, or this one again), which
+// runs the block. Nothing after it runs.
+void exec_image(const Step& step)
+{
+    only_in_the_first_thread(step);
+    write_truth();
+    char self[4096] = {};
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        fail("cannot read /proc/self/exe");
+    std::string program = self;
+    if (!step.words.empty())
+        program = program.substr(0, program.rfind('/') + 1) + step.words[0];
+    std::string script = render(step.body);
+    execl(program.c_str(), program.c_str(), "--append", "--truth", truth_path().c_str(), script.c_str(), nullptr);
+    fail("cannot execute " + program);
+}
+
+// The block runs this many bytes further down the stack: calls there look nested to who compares stack pointers only.
+[[gnu::noinline]] void deeper(const Step& step)
+{
+    size_t bytes = step.words.empty() ? 8192 : step.number(0);
+    auto frame = static_cast<volatile char*>(alloca(bytes));
+    frame[0] = 1;
+    run(step.body);
+    frame[0] = 0; // keeps the frame, and keeps the call from becoming a jump
+}
+
+void sleep_ms(const Step& step)
+{
+    sleep_for(step.number(0));
+}
+
+void wait_for(const Step& step)
+{
+    while (!stopping() && access(step.word(0).c_str(), F_OK))
+        sleep_for(1);
+}
+
+void touch(const Step& step)
+{
+    int fd = open(step.word(0).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0)
+        fail("cannot create " + step.word(0));
+    close(fd);
+}
+
+void name_thread(const Step& step)
+{
+    prctl(PR_SET_NAME, unescaped(step.word(0)).c_str());
+}
+
+void open_library(const Step& step)
+{
+    open_driver(step.word(0, "libcuda.so.1"));
+}
+
+void set_device(const Step& step)
+{
+    use_device(static_cast<int>(step.number(0)));
+}
+
+} // namespace workload

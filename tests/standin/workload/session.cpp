@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include "kernels.hpp"
+#include "symbols.hpp"
+
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace workload {
+namespace {
+
+// What a thread has done to get at the driver. Runtime calls need none of it.
+struct ThreadDevice {
+    int device = 0;
+    bool current = false;
+};
+thread_local ThreadDevice thread;
+
+std::mutex lock; // over all of the following
+bool initialized;
+std::map<std::pair<int, uint64_t>, void*> streams;
+std::map<std::tuple<int, std::string, HandleKind>, void*> handles;
+std::map<int, void*> modules, libraries;
+std::map<void*, uint64_t> captures; // stream -> kernels recorded
+GraphExec graph;
+
+volatile sig_atomic_t stop_signal;
+
+constexpr char image[] = "stand-in image";
+
+void* module()
+{
+    void*& m = modules[thread.device];
+    if (!m && setup("cuModuleLoadData", &m, image))
+        fail("cuModuleLoadData failed");
+    return m;
+}
+
+void* library()
+{
+    void*& l = libraries[thread.device];
+    if (!l && setup("cuLibraryLoadData", &l, image, nullptr, nullptr, 0u, nullptr, nullptr, 0u))
+        fail("cuLibraryLoadData failed");
+    return l;
+}
+
+void* get_function(const std::string& name)
+{
+    void* function = nullptr;
+    if (setup("cuModuleGetFunction", &function, module(), name.c_str()))
+        fail("cuModuleGetFunction failed for " + name);
+    return function;
+}
+
+void* get_kernel(const std::string& name)
+{
+    void* kernel = nullptr;
+    if (setup("cuLibraryGetKernel", &kernel, library(), name.c_str()))
+        fail("cuLibraryGetKernel failed for " + name);
+    return kernel;
+}
+
+void make_current()
+{
+    void* context = nullptr;
+    if (runtime_major) {
+        if (setup("cudaSetDevice", thread.device))
+            fail("cudaSetDevice failed");
+    } else {
+        if (!initialized && setup("cuInit", 0u))
+            fail("cuInit failed");
+        initialized = true;
+        if (setup("cuDevicePrimaryCtxRetain", &context, thread.device) || setup("cuCtxSetCurrent", context))
+            fail("no context for device " + std::to_string(thread.device));
+    }
+    thread.current = true;
+}
+
+} // namespace
+
+int device()
+{
+    return thread.device;
+}
+
+void use_device(int number)
+{
+    std::lock_guard hold(lock);
+    thread.device = number;
+    make_current();
+}
+
+void inherit_device(int number)
+{
+    thread.device = number;
+    if (number) { // the runtime would otherwise take device 0
+        std::lock_guard hold(lock);
+        make_current();
+    }
+}
+
+void ready_driver()
+{
+    std::lock_guard hold(lock);
+    if (!thread.current)
+        make_current();
+}
+
+void* stream(const Step& step, const std::string& fallback)
+{
+    auto text = step.option("stream", fallback);
+    if (text == "legacy" || text == "per-thread")
+        return reinterpret_cast<void*>(text == "legacy" ? 1ul : 2ul);
+    uint64_t number = step.has("stream") ? step.number("stream", 0) : std::stoull(fallback);
+    if (!number)
+        return nullptr;
+    if (!runtime_major)
+        ready_driver();
+    std::lock_guard hold(lock);
+    void*& s = streams[{thread.device, number}];
+    if (!s && (runtime_major ? setup("cudaStreamCreate", &s) : setup("cuStreamCreate", &s, 0u)))
+        fail("cannot create a stream");
+    return s;
+}
+
+void* handle(const std::string& name, HandleKind kind)
+{
+    ready_driver();
+    std::lock_guard hold(lock);
+    void*& h = handles[{thread.device, name, kind}];
+    if (!h)
+        h = kind == HandleKind::kernel ? get_kernel(name) : get_function(name);
+    return h;
+}
+
+void* look_up(const std::string& name)
+{
+    ready_driver();
+    std::lock_guard hold(lock);
+    return handles[{thread.device, name, HandleKind::function}] = get_function(name);
+}
+
+void reload()
+{
+    ready_driver();
+    std::lock_guard hold(lock);
+    if (auto m = modules.extract(thread.device); m && m.mapped())
+        setup("cuModuleUnload", m.mapped());
+    if (auto l = libraries.extract(thread.device); l && l.mapped())
+        setup("cuLibraryUnload", l.mapped());
+    std::erase_if(handles, [](auto& entry) { return std::get<0>(entry.first) == thread.device; });
+}
+
+void start_capture(void* s)
+{
+    std::lock_guard hold(lock);
+    captures[s] = 0;
+}
+
+uint64_t stop_capture(void* s)
+{
+    std::lock_guard hold(lock);
+    auto capture = captures.extract(s);
+    return capture ? capture.mapped() : 0;
+}
+
+bool is_capturing(void* s)
+{
+    std::lock_guard hold(lock);
+    return captures.contains(s);
+}
+
+void add_recorded(void* s, uint64_t kernels)
+{
+    std::lock_guard hold(lock);
+    captures[s] += kernels;
+}
+
+GraphExec last_graph()
+{
+    std::lock_guard hold(lock);
+    return graph;
+}
+
+void set_last_graph(GraphExec exec)
+{
+    std::lock_guard hold(lock);
+    graph = exec;
+}
+
+bool stopping()
+{
+    return stop_signal;
+}
+
+void stop_on_signals()
+{
+    struct sigaction action = {};
+    action.sa_handler = [](int) { stop_signal = 1; }; // no SA_RESTART: sleeping ends as well
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+}
+
+} // namespace workload

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of one process share: the device of each thread, streams, kernel handles, the last graph. Objects are
+// made at first use, through the runtime where this form has one; a forked child inherits them.
+#pragma once
+
+#include "script.hpp"
+
+#include <string>
+
+namespace workload {
+
+// This thread's device. Threads start with their creator's.
+int device();
+void use_device(int);
+void inherit_device(int);
+
+// The driver can be called from this thread: it is initialised, and a context of this thread's device is current.
+void ready_driver();
+
+// stream=N: 0 is the default stream, N the Nth created one of this device; also "legacy" and "per-thread".
+void* stream(const Step&, const std::string& fallback = "0");
+
+// A kernel's handle in the driver by device name: a CUfunction, or a CUkernel of a library.
+enum class HandleKind { function, kernel };
+void* handle(const std::string& device_name, HandleKind);
+void* look_up(const std::string& device_name); // asks again, as a program does that keeps no handle
+void reload();                                 // unloads this device's module and library: their handles die
+
+// Capture, as far as the truth must know: how many kernels a stream has recorded so far.
+void start_capture(void* stream);
+uint64_t stop_capture(void* stream);
+bool is_capturing(void* stream);
+void add_recorded(void* stream, uint64_t kernels);
+
+struct GraphExec {
+    void* exec = nullptr;
+    uint64_t kernels = 0;
+};
+GraphExec last_graph();
+void set_last_graph(GraphExec);
+
+// SIGTERM or SIGINT came: loops end, and the truth is written.
+bool stopping();
+void stop_on_signals();
+
+} // namespace workload

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "steps.hpp"
+
+#include "session.hpp"
+
+namespace workload {
+namespace {
+
+struct Row {
+    std::string_view name;
+    Shape shape;
+    void (*run)(const Step&);
+};
+
+#define PACE "result runtime_result delay_us gap_us"
+
+const Row rows[] = {
+    {"launch", {false, "fn handle grid block smem stream devices " PACE}, launch},
+    {"hostfunc", {false, "fn stream " PACE}, host_function},
+    {"lookup", {false, ""}, look_up_again},
+    {"reload", {false, ""}, reload_modules},
+    {"capture", {false, "fn stream instantiate"}, capture},
+    {"build", {false, "instantiate grid block smem"}, build_graph},
+    {"graph", {false, "fn stream " PACE}, launch_graph},
+    {"threads", {true, ""}, threads},
+    {"repeat", {true, ""}, repeat},
+    {"loop", {true, ""}, loop},
+    {"forever", {true, ""}, forever},
+    {"fork", {true, ""}, fork_child},
+    {"exec", {true, ""}, exec_image},
+    {"deeper", {true, ""}, deeper},
+    {"sleep", {false, ""}, sleep_ms},
+    {"wait", {false, ""}, wait_for},
+    {"touch", {false, ""}, touch},
+    {"name", {false, ""}, name_thread},
+    {"dlopen", {false, ""}, open_library},
+    {"device", {false, ""}, set_device},
+};
+
+const Row* find_row(const std::string& name)
+{
+    for (const Row& row : rows)
+        if (row.name == name)
+            return &row;
+    return nullptr;
+}
+
+} // namespace
+
+const Shape* find_step(const std::string& name)
+{
+    const Row* row = find_row(name);
+    return row ? &row->shape : nullptr;
+}
+
+void run(const Steps& steps)
+{
+    for (const Step& step : steps) {
+        if (stopping())
+            return;
+        find_row(step.name)->run(step);
+    }
+}
+
+} // namespace workload

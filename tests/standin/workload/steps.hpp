@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a script can say. A new step is a function and a row in the table of steps.cpp.
+#pragma once
+
+#include "script.hpp"
+
+namespace workload {
+
+const Shape* find_step(const std::string& name);
+void run(const Steps&);
+
+// launch.cpp
+void launch(const Step&);
+void host_function(const Step&);
+void look_up_again(const Step&);
+void reload_modules(const Step&);
+
+// graph.cpp
+void capture(const Step&);
+void build_graph(const Step&);
+void launch_graph(const Step&);
+
+// control.cpp
+void threads(const Step&);
+void repeat(const Step&);
+void loop(const Step&);
+void forever(const Step&);
+void fork_child(const Step&);
+void exec_image(const Step&);
+void deeper(const Step&);
+void sleep_ms(const Step&);
+void wait_for(const Step&);
+void touch(const Step&);
+void name_thread(const Step&);
+void open_library(const Step&);
+void set_device(const Step&);
+
+} // namespace workload

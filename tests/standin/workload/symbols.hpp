@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where API functions come from: the driver's always by name from a library opened at run time, so that one source
+// serves every form; the runtime's from whatever this form is linked with.
+#pragma once
+
+#include "truth.hpp"
+
+#include <string>
+#include <utility>
+
+namespace workload {
+
+// Opens the driver library, once; later calls do nothing. Null symbols mean that the library has no such function.
+void open_driver(const std::string& path = "libcuda.so.1");
+void* driver_symbol(const std::string& name);
+void* runtime_symbol(const std::string& name);
+void* symbol(const std::string& name); // by prefix: cu... or cuda...; must exist
+
+// The driver's own counters by standin::Class; false if no stand-in driver is open. Opens nothing.
+bool driver_counters(uint64_t* counts, int n);
+
+template<class... Arguments>
+int call_symbol(void* function, Arguments... arguments)
+{
+    return reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
+}
+
+// A call that prepares something, by name; it is part of the truth as "setup".
+int add_setup(const std::string& name, int result);
+template<class... Arguments>
+int setup(const std::string& name, Arguments... arguments)
+{
+    return add_setup(name, call_symbol(symbol(name), arguments...));
+}
+
+} // namespace workload

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "truth.hpp"
+
+#include "script.hpp"
+#include "symbols.hpp"
+
+#include <cstdio>
+#include <cxxabi.h>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace workload {
+namespace {
+
+std::string path;
+bool appended; // exec'd by another workload
+std::mutex lock;
+std::map<Call, uint64_t> calls;
+
+constexpr int classes = static_cast<int>(standin::Class::count_);
+uint64_t counted_before[classes]; // by the driver's counters, before this process was forked
+
+std::string thread_name()
+{
+    char name[17] = {};
+    prctl(PR_GET_NAME, name);
+    return name;
+}
+
+std::string quoted(const std::string& s)
+{
+    std::string out = "\"";
+    for (unsigned char c : s)
+        if (c == '"' || c == '\\')
+            (out += '\\') += static_cast<char>(c);
+        else if (c < 0x20 || c > 0x7e) { // a byte stands for the code point of the same number
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", c);
+            out += escape;
+        } else
+            out += static_cast<char>(c);
+    return out + '"';
+}
+
+std::string hex(uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(value));
+    return text;
+}
+
+std::string triple(const standin::Dim3& d)
+{
+    return "[" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + "]";
+}
+
+std::string demangled(const std::string& name)
+{
+    int status = 0;
+    char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+    std::string out = text ? text : name;
+    free(text);
+    return out;
+}
+
+const char* boolean(bool b)
+{
+    return b ? "true" : "false";
+}
+
+std::string line(const Call& c, uint64_t count)
+{
+    bool kernel = c.kind == "kernel", setup = c.kind == "setup";
+    auto only = [](bool known, std::string value) { return known ? value : std::string("null"); };
+    return "{\"type\":\"call\",\"pid\":" + std::to_string(getpid()) + ",\"tid\":" + std::to_string(c.tid) +
+           ",\"comm\":" + quoted(c.comm) + ",\"layer\":" + quoted(c.layer) + ",\"function\":" + quoted(c.function) +
+           ",\"kind\":" + quoted(c.kind) + ",\"kernel\":" + only(!c.kernel.empty(), quoted(c.kernel)) +
+           ",\"demangled\":" + only(!c.kernel.empty(), quoted(demangled(c.kernel))) + ",\"handle\":" + hex(c.handle) +
+           ",\"grid\":" + only(kernel, triple(c.grid)) + ",\"block\":" + only(kernel, triple(c.block)) +
+           ",\"smem\":" + only(kernel, std::to_string(c.shared)) + ",\"stream\":" + only(!setup, hex(c.stream)) +
+           ",\"device\":" + only(c.device >= 0, std::to_string(c.device)) + ",\"result\":" + std::to_string(c.result) +
+           ",\"count\":" + std::to_string(count) + ",\"recorded\":" + boolean(c.recorded) +
+           ",\"nested\":" + boolean(c.nested) + ",\"kernels\":" + std::to_string(c.kernels) + "}\n";
+}
+
+// What the stand-in driver itself counted, so that a reader can check the truth against it.
+std::string driver_counts()
+{
+    uint64_t now[classes] = {};
+    if (!driver_counters(now, classes))
+        return "null";
+    auto since = [&](standin::Class c) {
+        auto i = static_cast<int>(c);
+        return std::to_string(now[i] - counted_before[i]);
+    };
+    using enum standin::Class;
+    return "{\"launch\":" + since(launch) + ",\"recorded\":" + since(recorded) + ",\"graph\":" + since(graph_launch) +
+           ",\"host\":" + since(host) + "}";
+}
+
+std::string program()
+{
+    char target[4096] = {};
+    ssize_t n = readlink("/proc/self/exe", target, sizeof target - 1);
+    std::string file(target, n > 0 ? n : 0);
+    return file.substr(file.rfind('/') + 1);
+}
+
+std::string process_line()
+{
+    return "{\"type\":\"process\",\"pid\":" + std::to_string(getpid()) + ",\"parent\":" + std::to_string(getppid()) +
+           ",\"comm\":" + quoted(thread_name()) + ",\"program\":" + quoted(program()) +
+           ",\"exec\":" + boolean(appended) + ",\"driver_counts\":" + driver_counts() + "}\n";
+}
+
+} // namespace
+
+void open_truth(const std::string& file, bool append)
+{
+    path = file;
+    appended = append;
+    if (path.empty() || append)
+        return;
+    int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        fail("cannot write the truth to " + path);
+    close(fd);
+}
+
+const std::string& truth_path()
+{
+    return path;
+}
+
+void add(Call call, uint64_t count)
+{
+    if (!count)
+        return;
+    call.tid = gettid();
+    call.comm = thread_name();
+    std::lock_guard hold(lock);
+    calls[std::move(call)] += count;
+}
+
+void forget()
+{
+    calls.clear();
+    appended = false;
+    driver_counters(counted_before, classes);
+}
+
+void write_truth()
+{
+    if (path.empty())
+        return;
+    std::string text = process_line();
+    for (const auto& [call, count] : calls)
+        text += line(call, count);
+    // One write with O_APPEND, so that processes do not tear each other's lines.
+    int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+        fail("cannot write the truth to " + path);
+    close(fd);
+}
+
+} // namespace workload

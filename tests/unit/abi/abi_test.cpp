@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves every row of the probe table against compiled calls: what the row reads at the entry of the called function
+// has to be what the caller passed.
+#include "calls.hpp"
+
+#include "probes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <string>
+
+abi::Captured abi_captured;
+
+std::vector<abi::CallSet>& abi::call_sets()
+{
+    static std::vector<CallSet> sets;
+    return sets;
+}
+
+namespace {
+
+using abi::Call;
+using abi::CallSet;
+using abi::Passed;
+using abi::Signature;
+using gpusnoop::Library;
+using gpusnoop::Probe;
+
+constexpr std::string_view argument_names[] = {
+    "func",    "stream", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+    "block_z", "smem",   "out",    "name",   "handle", "count",   "device",
+};
+static_assert(std::size(argument_names) == ARGUMENTS);
+
+std::vector<Probe> all_probes()
+{
+    std::vector<probe_kind> kinds;
+    for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
+        kinds.push_back(static_cast<probe_kind>(kind));
+    std::vector<Probe> all = gpusnoop::probes(Library::driver, kinds);
+    std::ranges::move(gpusnoop::probes(Library::runtime, kinds), std::back_inserter(all));
+    return all;
+}
+
+std::string_view base_name(std::string_view symbol)
+{
+    return symbol.substr(0, symbol.size() - (symbol.ends_with("_ptsz") ? 5 : 0));
+}
+
+// Null where the set has no call of the symbol.
+const Signature* find(const CallSet& set, std::string_view symbol)
+{
+    auto found = std::ranges::find(set.signatures, symbol, &Signature::symbol);
+    return found != set.signatures.end() && found->make ? &*found : nullptr;
+}
+
+std::vector<CallSet> sets(bool real)
+{
+    std::vector<CallSet> chosen;
+    std::ranges::copy_if(abi::call_sets(), std::back_inserter(chosen),
+                         [&](const CallSet& set) { return (set.cuda != 0) == real; });
+    return chosen;
+}
+
+// ---- What a row reads: the user-space twin of read_words() and argument() in bpf/probe.bpf.h
+
+using Words = std::array<unsigned long long, WORDS>;
+
+// False where the memory was not part of the call.
+bool read_memory(const Call& call, uint64_t address, size_t bytes, void* to)
+{
+    const std::span<const std::byte> stack = std::as_bytes(std::span(call.captured.stack));
+    const std::pair<uint64_t, std::span<const std::byte>> regions[] = {
+        {call.captured.rsp, stack},
+        {reinterpret_cast<uint64_t>(call.memory), call.memory},
+    };
+    for (const auto& [start, region] : regions) {
+        if (address < start || address - start + bytes > region.size())
+            continue;
+        memcpy(to, region.data() + (address - start), bytes);
+        return true;
+    }
+    return false;
+}
+
+std::optional<Words> read_call(const Call& call, const probe_row& row, size_t element)
+{
+    Words words{};
+    std::ranges::copy(call.captured.registers, words.begin());
+    if (row.block_base == BLOCK_NONE)
+        return words;
+    uint64_t block = row.block_base == BLOCK_STACK ? call.captured.rsp + 8
+                                                   : call.captured.registers[row.block_base - BLOCK_REGISTER];
+    size_t bytes = row.block_words * 8u;
+    if (!read_memory(call, block + element * bytes, bytes, &words[WORD_BLOCK]))
+        return std::nullopt;
+    return words;
+}
+
+// ---- What the caller passed
+
+using Arguments = std::map<int, uint64_t>; // by enum argument
+
+std::vector<std::string_view> parameter_names(std::string_view parameters)
+{
+    std::vector<std::string_view> names;
+    while (!parameters.empty()) {
+        std::string_view parameter = parameters.substr(0, parameters.find(','));
+        parameters.remove_prefix(std::min(parameters.size(), parameter.size() + 1));
+        names.push_back(parameter.substr(parameter.find_last_of(" *") + 1));
+    }
+    return names;
+}
+
+int argument_called(std::string_view name)
+{
+    auto found = std::ranges::find(argument_names, name);
+    if (found == std::end(argument_names))
+        FAIL("signatures.def has a parameter \"" << name << "\", which means nothing");
+    return static_cast<int>(found - argument_names);
+}
+
+Arguments passed_arguments(const Signature& signature, const Call& call, size_t element)
+{
+    Arguments passed;
+    std::vector<std::string_view> names = parameter_names(signature.parameters);
+    REQUIRE(names.size() == call.parameters.size());
+    for (size_t i = 0; i < names.size(); i++) {
+        uint64_t value = abi::distinct(i);
+        if (names[i] == "launch") {
+            REQUIRE(call.parameters[i] == Passed::launches);
+            for (const Call::Field& field : call.fields[element])
+                passed[field.which] = field.value;
+        } else if (names[i] == "grid" || names[i] == "block") {
+            REQUIRE(call.parameters[i] == Passed::dimensions);
+            int x = names[i] == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
+            passed[x] = static_cast<uint32_t>(value);
+            passed[x + 1] = value >> 32;
+            passed[x + 2] = static_cast<uint32_t>(abi::distinct(Call::z_of(i)));
+        } else if (!names[i].starts_with("other")) {
+            bool narrow = call.parameters[i] == Passed::word32;
+            passed[argument_called(names[i])] = narrow ? static_cast<uint32_t>(value) : value;
+        }
+    }
+    return passed;
+}
+
+// ---- Both compared
+
+// What is wrong with a row, by a call of its function; empty where all is right.
+std::string faults(const Signature& signature, const Call& call, const probe_row& row)
+{
+    std::string found;
+    size_t count = row.kind == KIND_LAUNCH_LIST ? abi::elements : 1;
+    for (size_t element = 0; element < count; element++) {
+        std::optional<Words> words = read_call(call, row, element);
+        if (!words)
+            return "the block is not where the row says";
+        Arguments passed = passed_arguments(signature, call, element);
+        for (int which = 0; which < ARGUMENTS; which++) {
+            bool has = row.args[which].word != WORD_NONE;
+            if (has != passed.contains(which)) {
+                found += fmt::format("{} {}; ", has ? "has no" : "lacks its", argument_names[which]);
+            } else if (has) {
+                uint64_t value = operand_value(words->data(), row.args[which]);
+                if (value != passed[which])
+                    found += fmt::format("{} of element {} is read as {:#x} and was passed as {:#x}; ",
+                                         argument_names[which], element, value, passed[which]);
+            }
+        }
+    }
+    return found;
+}
+
+// The pieces of 32 bits that a call's arguments consist of.
+std::vector<uint32_t> pieces(const Call& call)
+{
+    std::vector<uint32_t> all;
+    for (size_t i = 0; i < call.parameters.size(); i++) {
+        bool launches = call.parameters[i] == Passed::launches;
+        uint64_t value = launches ? reinterpret_cast<uint64_t>(call.memory) : abi::distinct(i);
+        all.push_back(static_cast<uint32_t>(value));
+        if (call.parameters[i] != Passed::word32)
+            all.push_back(static_cast<uint32_t>(value >> 32));
+        if (call.parameters[i] == Passed::dimensions)
+            all.push_back(static_cast<uint32_t>(abi::distinct(Call::z_of(i))));
+    }
+    return all;
+}
+
+// The halves of the six registers and the stack slots. All else in them is undefined.
+std::vector<uint32_t> places(const Call& call)
+{
+    std::vector<uint32_t> halves;
+    auto add = [&](uint64_t word) {
+        halves.push_back(static_cast<uint32_t>(word));
+        halves.push_back(static_cast<uint32_t>(word >> 32));
+    };
+    std::ranges::for_each(call.captured.registers, add);
+    std::ranges::for_each(std::span(call.captured.stack).subspan(1), add);
+    return halves;
+}
+
+bool in_one_place(const Call& ours, uint32_t our_piece, const Call& real, uint32_t real_piece)
+{
+    std::vector<uint32_t> a = places(ours), b = places(real);
+    for (size_t i = 0; i < a.size(); i++)
+        if (a[i] == our_piece && b[i] == real_piece)
+            return true;
+    return false;
+}
+
+void compare(const Call& ours, const Call& real)
+{
+    REQUIRE(ours.parameters == real.parameters);
+    std::vector<uint32_t> our_pieces = pieces(ours), real_pieces = pieces(real);
+    for (size_t i = 0; i < our_pieces.size(); i++) {
+        INFO("piece " << i);
+        CHECK(in_one_place(ours, our_pieces[i], real, real_pieces[i]));
+    }
+    if (std::ranges::find(ours.parameters, Passed::launches) != ours.parameters.end())
+        CHECK(std::ranges::equal(ours.memory, real.memory));
+}
+
+} // namespace
+
+TEST_CASE("every row reads what a compiled call passed")
+{
+    REQUIRE(!sets(false).empty());
+    for (const CallSet& set : sets(false)) {
+        for (const Probe& probe : all_probes()) {
+            INFO(probe.symbol << ", called by " << set.compiler);
+            const Signature* signature = find(set, base_name(probe.symbol));
+            if (!signature)
+                FAIL("a row without proof: write its prototype into tests/unit/abi/signatures.def");
+            Call call;
+            signature->make(call);
+            CHECK(faults(*signature, call, probe.row) == "");
+        }
+    }
+}
+
+TEST_CASE("every signature has a row")
+{
+    std::vector<Probe> probes = all_probes();
+    const CallSet set = sets(false).at(0);
+    for (const Signature& signature : set.signatures) {
+        INFO(signature.symbol);
+        CHECK(std::ranges::find(probes, signature.symbol, &Probe::symbol) != probes.end());
+    }
+}
+
+// The proof is worth what it would notice: every operand of every row is made wrong in turn.
+TEST_CASE("a wrong row is noticed")
+{
+    for (const CallSet& set : sets(false)) {
+        size_t dirty = 0;
+        for (const Probe& probe : all_probes()) {
+            const Signature* signature = find(set, base_name(probe.symbol));
+            if (!signature)
+                continue; // the first test case
+            Call call;
+            signature->make(call);
+            Words words = read_call(call, probe.row, 0).value();
+            auto noticed = [&](int which, operand wrong) {
+                INFO(probe.symbol << ", called by " << set.compiler << ": " << argument_names[which] << " at word "
+                                  << int(wrong.word) << ", part " << int(wrong.part));
+                probe_row row = probe.row;
+                row.args[which] = wrong;
+                CHECK(faults(*signature, call, row) != "");
+            };
+            for (int which = 0; which < ARGUMENTS; which++) {
+                operand right = probe.row.args[which];
+                if (right.word == WORD_NONE) {
+                    noticed(which, {WORD_RDI, PART_WHOLE});
+                    continue;
+                }
+                noticed(which, {WORD_NONE, PART_WHOLE});
+                for (const operand& other : probe.row.args)
+                    if (other.word != right.word)
+                        noticed(which, other);
+                for (part other : {PART_WHOLE, PART_LOW, PART_HIGH}) {
+                    if (other == right.part)
+                        continue;
+                    // Taking 32 bits for 64 shows only where the compiler left the other half dirty.
+                    if (other == PART_WHOLE && words[right.word] >> 32 == 0)
+                        continue;
+                    dirty += other == PART_WHOLE;
+                    noticed(which, {right.word, static_cast<uint8_t>(other)});
+                }
+            }
+            if (probe.row.kind == KIND_LAUNCH_LIST) {
+                probe_row row = probe.row;
+                row.block_words++;
+                CHECK(faults(*signature, call, row) != "");
+            }
+        }
+        INFO(set.compiler);
+        CHECK(dirty > 0);
+    }
+}
+
+TEST_CASE("calls through CUDA's own prototypes are the same")
+{
+    if (sets(true).empty())
+        SKIP("no CUDA headers");
+    for (const CallSet& real : sets(true)) {
+        std::vector<CallSet> ours = sets(false);
+        auto same_compiler = std::ranges::find(ours, real.compiler, &CallSet::compiler);
+        REQUIRE(same_compiler != ours.end());
+        for (const Probe& probe : all_probes()) {
+            INFO(probe.symbol << ", called by " << real.compiler << ", declared by CUDA " << real.cuda);
+            const Signature* real_signature = find(real, probe.symbol);
+            const Signature* our_signature = find(*same_compiler, base_name(probe.symbol));
+            if (!real_signature || !our_signature)
+                continue; // the next test case; the first one
+            Call real_call, our_call;
+            real_signature->make(real_call);
+            our_signature->make(our_call);
+            compare(our_call, real_call);
+            // The real prototype alone proves the row, too.
+            CHECK(faults(*our_signature, real_call, probe.row) == "");
+        }
+    }
+}
+
+TEST_CASE("rows that CUDA's headers cannot confirm")
+{
+    if (sets(true).empty())
+        SKIP("no CUDA headers");
+    const CallSet real = sets(true).at(0);
+    std::string names;
+    for (const Probe& probe : all_probes())
+        if (!find(real, probe.symbol))
+            names += probe.symbol + " ";
+    if (!names.empty())
+        SKIP(names << "- not in the headers of "
+                   << "CUDA " << real.cuda);
+}

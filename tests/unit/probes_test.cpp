@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probe table's own properties. That its rows are right is proven in abi/.
+#include "probes.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <map>
+#include <set>
+
+using gpusnoop::applies;
+using gpusnoop::Library;
+using gpusnoop::Probe;
+using gpusnoop::probes;
+using gpusnoop::result_name;
+using gpusnoop::runtime_of;
+
+namespace {
+
+constexpr size_t PROBE_ROWS_MAX = 256; // bpf/probe.bpf.h, which only compiles for BPF
+
+std::vector<probe_kind> all_kinds()
+{
+    std::vector<probe_kind> kinds;
+    for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
+        kinds.push_back(static_cast<probe_kind>(kind));
+    return kinds;
+}
+
+std::vector<Probe> all_probes()
+{
+    std::vector<Probe> all = probes(Library::driver, all_kinds());
+    std::ranges::move(probes(Library::runtime, all_kinds()), std::back_inserter(all));
+    return all;
+}
+
+bool in_register(const operand& op)
+{
+    return op.word == WORD_NONE || op.word < WORD_BLOCK;
+}
+
+// As a number, which Catch2 prints better than a character type.
+int version(std::string_view soname)
+{
+    return runtime_of(soname);
+}
+
+bool is_launch(uint8_t kind)
+{
+    return kind == KIND_LAUNCH || kind == KIND_LAUNCH_LIST || kind == KIND_LAUNCH_LEGACY || kind == KIND_GRAPH_LAUNCH ||
+           kind == KIND_HOST_FUNC;
+}
+
+} // namespace
+
+TEST_CASE("the table fits into the BPF side's")
+{
+    CHECK(all_probes().size() <= PROBE_ROWS_MAX);
+    static_assert(WORD_BLOCK + BLOCK_WORDS_MAX <= WORD_NONE && WORD_NONE < WORDS);
+}
+
+TEST_CASE("no symbol is probed twice")
+{
+    std::set<std::pair<Library, std::string>> seen;
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        CHECK(seen.emplace(probe.library, probe.symbol).second);
+        // Only a jump to cudaLaunchKernel: with a row of its own, launches would count twice.
+        CHECK(!probe.symbol.starts_with("__cudaLaunchKernel"));
+    }
+}
+
+TEST_CASE("only the rows that were asked for are returned")
+{
+    const probe_kind kinds[] = {KIND_CAPTURE_END, KIND_CONTEXT_POP};
+    std::vector<std::string> symbols;
+    for (const Probe& probe : probes(Library::driver, kinds))
+        symbols.push_back(probe.symbol);
+    CHECK(symbols == std::vector<std::string>{"cuStreamEndCapture", "cuStreamEndCapture_ptsz", "cuCtxPopCurrent",
+                                              "cuCtxPopCurrent_v2"});
+    CHECK(probes(Library::runtime, kinds).empty());
+    CHECK(probes(Library::driver, {}).empty());
+}
+
+TEST_CASE("rows know their library and kind")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        CHECK(probe.row.layer == (probe.library == Library::driver ? LAYER_DRIVER : LAYER_RUNTIME));
+        CHECK((probe.row.kind > KIND_NONE && probe.row.kind < KINDS));
+        CHECK((probe.library == Library::runtime || probe.runtimes == gpusnoop::any_runtime));
+        bool runtime_name = probe.symbol.starts_with("cuda") || probe.symbol.starts_with("__cuda");
+        CHECK(runtime_name == (probe.library == Library::runtime));
+    }
+}
+
+TEST_CASE("operands lie within the words of a call")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        CHECK(row.block_words <= BLOCK_WORDS_MAX);
+        CHECK((row.block_base == BLOCK_NONE) == (row.block_words == 0));
+        CHECK(row.block_base <= BLOCK_REGISTER + WORD_R9);
+        for (const operand& op : row.args) {
+            CHECK((in_register(op) || op.word < WORD_BLOCK + row.block_words));
+            CHECK(op.part <= PART_HIGH);
+        }
+    }
+}
+
+// register_argument() of bpf/probe.bpf.h reads no block, and no upper halves.
+TEST_CASE("what is read from registers alone lies there")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        for (int which = 0; which < ARGUMENTS; which++) {
+            const operand& op = probe.row.args[which];
+            if (!is_launch(probe.row.kind) || which == ARG_COUNT ||
+                (which == ARG_FUNC && probe.row.kind != KIND_LAUNCH_LIST))
+                CHECK((in_register(op) && op.part != PART_HIGH));
+        }
+    }
+}
+
+TEST_CASE("variants for per-thread streams have the places of their base")
+{
+    std::map<std::string, Probe> by_symbol;
+    for (const Probe& probe : all_probes())
+        by_symbol[probe.symbol] = probe;
+    size_t variants = 0;
+    for (const auto& [symbol, probe] : by_symbol) {
+        INFO(symbol);
+        bool ptsz = symbol.ends_with("_ptsz");
+        CHECK(bool(probe.row.per_thread_stream) == ptsz);
+        if (!ptsz)
+            continue;
+        variants++;
+        auto base = by_symbol.find(symbol.substr(0, symbol.size() - 5));
+        REQUIRE(base != by_symbol.end());
+        CHECK(base->second.library == probe.library);
+        CHECK(base->second.runtimes == probe.runtimes);
+        probe_row row = base->second.row;
+        row.per_thread_stream = 1;
+        CHECK(memcmp(&row, &probe.row, sizeof(row)) == 0);
+        CHECK(probe.row.args[ARG_STREAM].word != WORD_NONE);
+    }
+    CHECK(variants > 10);
+}
+
+TEST_CASE("the runtime's version is in its soname")
+{
+    CHECK(version("libcudart.so.11.0") == gpusnoop::cudart11);
+    CHECK(version("libcudart.so.11") == gpusnoop::cudart11);
+    CHECK(version("libcudart.so.12") == gpusnoop::cudart12);
+    CHECK(version("libcudart.so.13") == gpusnoop::cudart13);
+    for (const char* soname : {"", "libcudart.so", "libcudart.so.10.2", "libcudart.so.1", "libcuda.so.1",
+                               "libtorch_cuda.so", "libcublas.so.12", "libfoo.so.13"})
+        CHECK(version(soname) == gpusnoop::any_runtime);
+}
+
+// Repaired wheels rename the file and its soname.
+TEST_CASE("the runtime's version is in a wheel's soname", "[!mayfail]")
+{
+    CHECK(version("libcudart-d0da41ae.so.11.0") == gpusnoop::cudart11);
+    CHECK(version("libcudart-9335f6a2.so.12.4.127") == gpusnoop::cudart12);
+    CHECK(version("libcudart-0123abcd.so.13.0.96") == gpusnoop::cudart13);
+}
+
+TEST_CASE("rows for some versions of the runtime")
+{
+    Probe probe{.symbol = "f", .library = Library::runtime};
+    for (auto runtime : {gpusnoop::any_runtime, gpusnoop::cudart11, gpusnoop::cudart12, gpusnoop::cudart13})
+        CHECK(applies(probe, runtime));
+    probe.runtimes = gpusnoop::cudart12 | gpusnoop::cudart13;
+    CHECK(!applies(probe, gpusnoop::any_runtime)); // unknown: the row might be wrong
+    CHECK(!applies(probe, gpusnoop::cudart11));
+    CHECK(applies(probe, gpusnoop::cudart12));
+    CHECK(applies(probe, gpusnoop::cudart13));
+}
+
+TEST_CASE("results have names")
+{
+    struct Names {
+        int code;
+        const char* driver;
+        const char* runtime;
+    };
+    const Names results[] = {
+        {0, "CUDA_SUCCESS", "cudaSuccess"},
+        {1, "CUDA_ERROR_INVALID_VALUE", "cudaErrorInvalidValue"},
+        {2, "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"},
+        {35, "error 35", "cudaErrorInsufficientDriver"},
+        {100, "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice"},
+        {400, "CUDA_ERROR_INVALID_HANDLE", "cudaErrorInvalidResourceHandle"},
+        {600, "CUDA_ERROR_NOT_READY", "cudaErrorNotReady"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress"},
+        {719, "CUDA_ERROR_LAUNCH_FAILED", "cudaErrorLaunchFailure"},
+        {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "cudaErrorStreamCaptureUnsupported"},
+        {999, "CUDA_ERROR_UNKNOWN", "cudaErrorUnknown"},
+        {12345, "error 12345", "error 12345"},
+        {-1, "error -1", "error -1"},
+    };
+    for (const Names& result : results) {
+        CHECK(result_name(Library::driver, result.code) == result.driver);
+        CHECK(result_name(Library::runtime, result.code) == result.runtime);
+    }
+}
+
+// Names are looked up by binary search.
+TEST_CASE("no result is unreachable")
+{
+    for (Library library : {Library::driver, Library::runtime}) {
+        std::set<std::string> names;
+        size_t known = 0;
+        for (int code = 0; code < 1000; code++) {
+            std::string name = result_name(library, code);
+            if (name.starts_with("error "))
+                continue;
+            known++;
+            CHECK(names.insert(name).second);
+        }
+        CHECK(known > 90);
+    }
+}
