@@ -211,17 +211,43 @@ INLINE void mark_runtime(struct pt_regs* ctx, const volatile struct probe_row* r
 
 #define LIST_MAX 32 /* devices in one multi-device launch */
 
-/* Counts the kernels of a list, each with the result and the duration of the one call. */
-INLINE void record_list(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u64 list,
-                        u32 count, struct launch* launch, u64 entry_ns, u64 duration_ns)
+struct list_walk {
+    struct pt_regs* ctx;
+    struct task_struct* task;
+    struct launch launch;
+    u32 row;
+    u64 list;
+    u64 entry_ns;
+    u64 duration_ns;
+};
+
+static long record_element(u32 index, struct list_walk* walk)
 {
-    for (u32 i = 0; i < LIST_MAX; i++) {
-        if (i >= count)
-            return;
-        read_launch(ctx, row, list + i * row->block_words * 8u, launch);
-        record(task, launch, entry_ns, duration_ns);
-    }
-    lose(LOSS_ARGUMENTS, count - LIST_MAX);
+    const volatile struct probe_row* row = probe_row(walk->row);
+    read_launch(walk->ctx, row, walk->list + index * row->block_words * 8u, &walk->launch);
+    record(walk->task, &walk->launch, walk->entry_ns, walk->duration_ns);
+    return 0;
+}
+
+/* Counts the kernels of a list, each with the result and the duration of the one call. bpf_loop (5.17, e6f2dd0f8067)
+ * keeps the verifier from walking through all of it once per element, which takes seconds. */
+INLINE void record_list(struct pt_regs* ctx, struct task_struct* task, const struct open_launch* open, u64 entry_ns,
+                        u64 duration_ns)
+{
+    struct list_walk walk = {.ctx = ctx,
+                             .task = task,
+                             .launch = open->launch,
+                             .row = open->row,
+                             .list = open->list,
+                             .entry_ns = entry_ns,
+                             .duration_ns = duration_ns};
+    u32 count = open->count < LIST_MAX ? open->count : LIST_MAX;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(count, record_element, &walk, 0);
+    else
+        count = 0;
+    if (count < open->count)
+        lose(LOSS_ROW, open->count - count);
 }
 
 INLINE int launch_entry_body(struct pt_regs* ctx)
@@ -273,7 +299,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     }
     if (!need_return) {
         if (list)
-            record_list(ctx, task, row, block, open.count, &open.launch, now, 0);
+            record_list(ctx, task, &open, now, 0);
         else
             record(task, &open.launch, now, 0);
         return 1;
@@ -316,7 +342,7 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     }
     const volatile struct probe_row* row = probe_row(open.row);
     if (row->kind == KIND_LAUNCH_LIST)
-        record_list(ctx, task, row, open.list, open.count, &open.launch, entry_ns, duration);
+        record_list(ctx, task, &open, entry_ns, duration);
     else
         record(task, &open.launch, entry_ns, duration);
     return 0;

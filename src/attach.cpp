@@ -71,7 +71,8 @@ std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
 } // namespace
 
 Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, Options options)
-    : object_(object), probes_(probes), hooks_(std::move(hooks)), options_(std::move(options)), targets_(probes)
+    : object_(object), probes_(probes), hooks_(std::move(hooks)), options_(std::move(options)),
+      targets_(probes, options_.count_runtime)
 {
     choose_programs(object);
     if (options_.tier == Tier::tracefs)

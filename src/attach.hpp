@@ -33,6 +33,7 @@ public:
     struct Options {
         Tier tier = Tier::session;
         std::vector<pid_t> pids;        // empty: every process
+        bool count_runtime = false;     // see Targets
         bool filter_at_attach = true;   // false where the kernel's own pid filter is not to be trusted
     };
 

@@ -2,6 +2,7 @@
 // Reading whole BPF maps.
 #pragma once
 
+#include "../bpf/process.h"
 #include "error.hpp"
 
 #include <bpf/bpf.h>
@@ -60,5 +61,8 @@ private:
     std::vector<Key> keys_;
     std::vector<Value> values_;
 };
+
+// Takes the entries of one process image out of a map whose keys begin with it.
+void erase_image(int map_fd, uint32_t key_size, const image& image);
 
 } // namespace gpusnoop

@@ -44,7 +44,7 @@ void warn(std::string_view message)
         ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
         if (written > 0)
             rest.remove_prefix(static_cast<size_t>(written));
-        else if (errno != EINTR)
+        else if (written == 0 || errno != EINTR)
             return;
     }
 }

@@ -30,11 +30,6 @@ struct Mmap2Record {
     // the path follows, zero-terminated
 };
 
-struct TaskRecord { // the common beginning of COMM, FORK and EXIT records
-    perf_event_header header;
-    uint32_t pid, tid;
-};
-
 struct ExitRecord {
     perf_event_header header;
     uint32_t pid, parent, tid, parent_tid;
@@ -59,8 +54,6 @@ MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers))
     attributes.config = PERF_COUNT_SW_DUMMY;
     attributes.mmap = 1;
     attributes.mmap2 = 1;
-    attributes.comm = 1;
-    attributes.comm_exec = 1;
     attributes.task = 1;
     // wakeup_events never wakes for these records; a watermark of one byte wakes for each.
     attributes.watermark = 1;
@@ -136,12 +129,6 @@ void MappingWatch::record(const uint8_t* data, size_t size)
         const char* path = reinterpret_cast<const char*>(data) + sizeof(mapped);
         handlers_.mapped(static_cast<pid_t>(mapped.pid), {path, strnlen(path, size - sizeof(mapped))},
                          makedev(mapped.major, mapped.minor), mapped.inode);
-        break;
-    }
-    case PERF_RECORD_COMM: {
-        TaskRecord task{};
-        if ((header.misc & PERF_RECORD_MISC_COMM_EXEC) && read_as(data, size, task))
-            handlers_.exec(static_cast<pid_t>(task.pid));
         break;
     }
     case PERF_RECORD_EXIT: {

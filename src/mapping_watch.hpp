@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells of every executable file mapping made anywhere on the host, and of processes that exec or exit, as it happens
-// and without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
+// Tells of every executable file mapping made anywhere on the host, and of processes that exit, as it happens and
+// without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
 #pragma once
 
 #include "fd.hpp"
@@ -18,8 +18,7 @@ public:
     struct Handlers {
         // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows them.
         std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
-        std::function<void(pid_t)> exec;
-        std::function<void(pid_t)> exited; // the whole process
+        std::function<void(pid_t)> exited; // the first thread of a process has: mostly all of it
         std::function<void()> lost;        // records were dropped: look again at everything
     };
 

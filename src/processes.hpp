@@ -21,12 +21,15 @@ public:
     explicit Processes(int map_fd) : map_fd_(map_fd) {}
 
     const ProcessInfo& info(const ImageId& image);
-    bool alive(const ImageId& image);
+    // The image runs no more, though its pid may be taken again, or a zombie.
+    bool gone(const ImageId& image);
     // Names change (prctl, exec): ask again on the next info().
     void refresh() { fresh_.clear(); }
     void forget(const ImageId& image);
 
 private:
+    bool same_process(const ImageId& image);
+
     int map_fd_;
     std::map<ImageId, ProcessInfo> known_;
     std::map<ImageId, bool> fresh_;

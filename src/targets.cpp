@@ -35,8 +35,17 @@ bool is_runtime(std::string_view path)
     return name.starts_with("libcudart") && name.find(".so") != std::string_view::npos;
 }
 
+bool is_cuda(std::string_view path)
+{
+    return is_driver(path) || is_runtime(path);
+}
+
 // O_NONBLOCK: the path may be a FIFO by the time it is opened.
 constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+// A process may map as many files called libcuda.so as it likes; each costs us a descriptor and links.
+constexpr size_t files_max = 512;
+constexpr size_t boring_max = 1 << 17;
 
 // Where drivers are installed: distributions, the container toolkits of GKE and the GPU operator, WSL, NixOS.
 constexpr std::string_view driver_folders[] = {
@@ -83,27 +92,26 @@ Fd open_mapped(pid_t pid, const Mapping& mapping)
     return {};
 }
 
-Targets::Targets(std::span<const Probe> probes)
-    : probes_(probes), wants_runtime_(std::ranges::any_of(
-                           probes, [](const Probe& probe) { return probe.library == Library::runtime; }))
-{
-}
+Targets::Targets(std::span<const Probe> probes, bool count_runtime) : probes_(probes), count_runtime_(count_runtime) {}
 
-bool Targets::interesting(std::string_view path) const
+bool Targets::interesting(std::string_view path, uint64_t device, uint64_t inode) const
 {
-    return is_driver(path) || (wants_runtime_ && !path.empty());
+    return is_cuda(path) || (count_runtime_ && !boring_.contains({device, inode}));
 }
 
 std::vector<CudaFile*> Targets::files_of(pid_t pid)
 {
     std::vector<CudaFile*> files;
+    const std::vector<Mapping> all = mappings(pid);
+    if (!count_runtime_ && std::ranges::none_of(all, [](const Mapping& m) { return is_cuda(m.path); }))
+        return files;
     std::set<std::pair<uint64_t, uint64_t>> seen;
-    bool first = true; // the first file of a process is its executable
-    for (const Mapping& mapping : mappings(pid)) {
-        bool executable_itself = std::exchange(first, false) || (seen.empty() && mapping.executable);
-        if (!mapping.executable || !seen.emplace(mapping.device, mapping.inode).second)
+    for (const Mapping& mapping : all) {
+        if (!mapping.executable || !mapping.inode)
             continue;
-        if (!is_driver(mapping.path) && !wants_runtime_)
+        // Addresses grow, and the kernel maps the executable below its libraries.
+        const bool executable_itself = seen.empty();
+        if (!seen.emplace(mapping.device, mapping.inode).second)
             continue;
         CudaFile* file = find_or_open(pid, mapping, executable_itself);
         if (file && std::ranges::find(files, file) == files.end())
@@ -115,13 +123,14 @@ std::vector<CudaFile*> Targets::files_of(pid_t pid)
 CudaFile* Targets::find_or_open(pid_t pid, const Mapping& mapping, bool executable_itself)
 {
     const std::pair key(mapping.device, mapping.inode);
-    const bool named = is_driver(mapping.path) || is_runtime(mapping.path);
-    if (!named && boring_.contains(key))
+    if (!is_cuda(mapping.path) && boring_.contains(key))
         return nullptr;
     Fd file = open_mapped(pid, mapping);
     if (!file)
         return nullptr; // the process has gone or has unmapped it
     CudaFile* found = add(pid, std::move(file), mapping, executable_itself);
+    if (boring_.size() >= boring_max)
+        boring_.clear();
     if (!found)
         boring_.insert(key);
     return found;
@@ -153,6 +162,8 @@ CudaFile* Targets::add(pid_t pid, Fd file, const Mapping& mapping, bool executab
     const FileId id = ids_.of(file.get());
     if (auto known = files_.find(id); known != files_.end())
         return known->second->places.empty() ? nullptr : known->second.get();
+    if (files_.size() >= files_max)
+        return nullptr;
     std::unique_ptr<CudaFile> examined;
     try {
         Fd kept(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
@@ -178,7 +189,7 @@ CudaFile* Targets::add(pid_t pid, Fd file, const Mapping& mapping, bool executab
 // Null where the file has nothing to do with CUDA.
 std::unique_ptr<CudaFile> Targets::examine(Fd file, const Mapping& mapping, bool executable_itself)
 {
-    const bool named = is_driver(mapping.path) || is_runtime(mapping.path);
+    const bool named = is_cuda(mapping.path);
     std::optional<Elf> opened;
     try {
         opened.emplace(std::move(file));

@@ -38,8 +38,10 @@ struct CudaFile {
 
 class Targets {
 public:
-    // probes: what to look for; must outlive the object.
-    explicit Targets(std::span<const Probe> probes);
+    // probes: what to look for; must outlive the object. count_runtime: the runtime's probes count calls, so files with
+    // a runtime in them are looked for in every process; else they only teach names, and processes without a driver
+    // are passed over.
+    Targets(std::span<const Probe> probes, bool count_runtime);
 
     // The CUDA files that this process maps executable right now. Pointers stay valid.
     std::vector<CudaFile*> files_of(pid_t pid);
@@ -48,8 +50,8 @@ public:
     // there before the library is mapped miss nothing.
     std::vector<CudaFile*> drivers_in_reach(pid_t pid);
 
-    // True where a mapping of this path may bring a CUDA file into its process.
-    bool interesting(std::string_view path) const;
+    // True where this mapping (device and inode as /proc shows them) may bring a CUDA file into its process.
+    bool interesting(std::string_view path, uint64_t device, uint64_t inode) const;
 
     // A file could not be used: why, once per file. For -v and for the sentence when nothing was attached.
     const std::vector<std::string>& complaints() const { return complaints_; }
@@ -61,7 +63,7 @@ private:
     void locate(CudaFile& file, const Elf& elf, Runtime runtime);
 
     std::span<const Probe> probes_;
-    bool wants_runtime_ = false;
+    bool count_runtime_;
     FileIds ids_;
     std::map<FileId, std::unique_ptr<CudaFile>> files_;
     std::set<std::pair<uint64_t, uint64_t>> boring_; // device and inode of files without CUDA in them

@@ -144,7 +144,7 @@ void Run::attach()
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
     const bool filter_in_program = !options_.pids.empty() && (tier > Tier::multi || !filter_at_attach);
-    attacher_.emplace(object, probes_, std::move(hooks), Attacher::Options{tier, options_.pids, filter_at_attach});
+    attacher_.emplace(object, probes_, std::move(hooks), Attacher::Options{tier, options_.pids, tool_.counts_runtime(), filter_at_attach});
     tool_.configure(options_, probes_, tier, filter_in_program);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     tool_.load();
@@ -168,16 +168,11 @@ void Run::attach()
     // Before the first look, so that nothing that appears meanwhile is missed.
     mapping_watch_.emplace(MappingWatch::Handlers{
         .mapped =
-            [this](pid_t pid, std::string_view path, uint64_t, uint64_t) {
-                if (attacher_->targets().interesting(path))
+            [this](pid_t pid, std::string_view path, uint64_t device, uint64_t inode) {
+                if (attacher_->targets().interesting(path, device, inode))
                     look_at(pid);
             },
-        .exec = [this](pid_t pid) { look_at(pid); },
-        .exited =
-            [this](pid_t pid) {
-                if (!process_name(pid))
-                    tool_.exited(pid);
-            },
+        .exited = [this](pid_t pid) { tool_.exited(pid); },
         .lost = [this] { attacher_->look_everywhere(); },
     });
     attacher_->look_everywhere();
@@ -264,8 +259,11 @@ void Run::tick()
     const bool arm = tool_.tick();
     if (arm == attacher_->armed())
         return;
-    if (arm)
+    if (arm) {
+        // Runtimes in libraries that came after the driver have not been looked for.
+        attacher_->look_everywhere();
         tool_.armed(true);
+    }
     attacher_->arm(arm);
     if (!arm)
         tool_.armed(false);

@@ -39,6 +39,8 @@ public:
     virtual std::vector<Hook> hooks(std::span<const Probe> probes) const = 0;
     // True where the results are worth nothing without return probes.
     virtual bool needs_returns() const = 0;
+    // True where calls of the runtime are counted, not only marked to learn names.
+    virtual bool counts_runtime() const = 0;
 
     virtual bpf_object* open() = 0; // the skeleton
     // Between open and load: read-only data and map sizes.
@@ -48,7 +50,7 @@ public:
     virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
     // Prints the interval that ends now. last: nothing comes after it.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
-    virtual void exited(pid_t) {} // a process has ended; its rows are still to be printed
+    virtual void exited(pid_t) {} // a process has ended, or its first thread has; its rows are still to be printed
 
     // Once a second. True where the hooks that are not armed from the start should be attached now.
     virtual bool tick() { return false; }

@@ -155,18 +155,18 @@ private:
         GElf_Addr bias = 0;
         ::Elf* const main = dwfl_module_getelf(module, &bias);
         const int count = main ? dwfl_module_getsymtab(module) : 0;
-        ::Elf* from = nullptr; // the file, or what was in its .gnu_debugdata
+        ::Elf* named = nullptr; // whose these are: the file's, or those of what was in its .gnu_debugdata
         std::string_view names;
         for (int i = 1; i < count; i++) {
             GElf_Sym s{};
             GElf_Addr start = 0;
             GElf_Word section = 0;
-            ::Elf* const previous = from;
+            ::Elf* from = nullptr;
             const char* const name = dwfl_module_getsym_info(module, i, &s, &start, &section, &from, nullptr);
             const unsigned type = GELF_ST_TYPE(s.st_info);
             if (!name || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || section >= SHN_LORESERVE)
                 continue;
-            if (previous != from)
+            if (std::exchange(named, from) != from)
                 names = names_of(from);
             // libdw does not look whether a name ends within its table.
             const auto at = reinterpret_cast<uintptr_t>(name) - reinterpret_cast<uintptr_t>(names.data());

@@ -63,6 +63,7 @@ public:
     std::vector<Probe> probes() const override;
     std::vector<Hook> hooks(std::span<const Probe> probes) const override;
     bool needs_returns() const override { return settings_.latency || failed_only_; }
+    bool counts_runtime() const override { return settings_.runtime; }
     bpf_object* open() override;
     void configure(const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids) override;
     void load() override;
@@ -74,6 +75,8 @@ public:
 
 private:
     void collect();
+    void retire_processes();
+    void forget_processes();
     void print_event(Output& output, const launch_event& event);
     std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
 
@@ -91,6 +94,8 @@ private:
     std::vector<LaunchDelta> pending_; // since the last report
     std::set<std::pair<ImageId, uint64_t>> unnamed_;
     std::optional<EventLines> lines_;
+    std::set<uint32_t> leaving_; // pids whose first thread has ended
+    std::set<ImageId> gone_;     // to be forgotten after the next report
 };
 
 void CudaLaunch::add_options(CLI::App& app)
@@ -256,6 +261,7 @@ void CudaLaunch::print_event(Output& output, const launch_event& event)
 // Once a second: names are looked up while the processes live.
 bool CudaLaunch::tick()
 {
+    retire_processes();
     collect();
     return naming_.tick(unnamed_.size());
 }
@@ -282,14 +288,32 @@ void CudaLaunch::collect()
 
 void CudaLaunch::exited(pid_t pid)
 {
-    if (settings_.events)
-        return;
+    leaving_.insert(static_cast<uint32_t>(pid));
+}
+
+// Rows of processes that have ended leave the kernel with the next collect(); names and labels stay until printed.
+void CudaLaunch::retire_processes()
+{
     for (const ImageId& image : table_->images()) {
-        if (image.pid != static_cast<uint32_t>(pid) || processes_->alive(image))
+        if (!leaving_.contains(image.pid) || !processes_->gone(image))
             continue;
         table_->retire(image);
+        gone_.insert(image);
         std::erase_if(unnamed_, [&](const auto& item) { return item.first == image; });
     }
+    leaving_.clear();
+}
+
+void CudaLaunch::forget_processes()
+{
+    for (const ImageId& image : gone_) {
+        names_.forget(image);
+        symbols_.forget(image);
+        processes_->forget(image);
+        for (const bpf_map* map : {skeleton_->maps.captures, skeleton_->maps.contexts})
+            erase_image(bpf_map__fd(map), bpf_map__key_size(map), image);
+    }
+    gone_.clear();
 }
 
 void CudaLaunch::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -310,6 +334,7 @@ void CudaLaunch::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
             return settings_.view.stack ? frames(*group.images.begin(), key.stack, key.caller)
                                         : std::vector<std::string>();
         });
+    forget_processes();
 }
 
 std::vector<std::string> CudaLaunch::frames(const ImageId& image, int32_t stack, uint64_t caller)
