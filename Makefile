@@ -43,7 +43,7 @@ endif
 ifeq ($(VARIANT),static)
 # Debian has no static libfmt; libdw wants what it decompresses with.
 VARIANT_FLAGS := -DFMT_HEADER_ONLY
-VARIANT_LDFLAGS := -static
+VARIANT_LDFLAGS := -static -s
 LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread
 endif
 

@@ -180,8 +180,8 @@ private:
             symbols_.push_back({start - bias, start - bias + size, names.substr(at, max_name), rank, label});
         }
         std::ranges::stable_sort(symbols_, {}, [](const Symbol& s) { return std::tuple(s.start, s.rank, s.end); });
-        const auto aliases = std::ranges::unique(symbols_, {}, &Symbol::start);
-        symbols_.erase(aliases.begin(), aliases.end());
+        const auto alias = [](const Symbol& a, const Symbol& b) { return a.start == b.start; };
+        symbols_.erase(std::unique(symbols_.begin(), symbols_.end(), alias), symbols_.end());
         symbols_.shrink_to_fit();
         elf_cntl(main, ELF_C_FDDONE);
     }

@@ -62,6 +62,12 @@ Cell p95(const Histogram& histogram, uint64_t last)
     return histogram_bucket(last) == histogram_bucket(value) ? last : value;
 }
 
+// The middle of the topmost bucket may lie beyond the largest value.
+Cell latency(const Group& group, double share)
+{
+    return std::min(group.duration.percentile(share), group.max_ns);
+}
+
 Cell if_any(uint64_t n)
 {
     return n ? Cell(n) : Cell();
@@ -137,11 +143,11 @@ const Field fields[] = {
     {{"ERRORS", "errors", Unit::count, 7}, with_results,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.errors); }},
     {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11}, with_latency,
-     [](const GroupKey&, const Group& g, const Context&) { return Cell(g.duration.percentile(0.50)); }},
+     [](const GroupKey&, const Group& g, const Context&) { return latency(g, 0.50); }},
     {{"", "latency_p95_ns", Unit::ns_as_us, 0, false}, with_latency,
-     [](const GroupKey&, const Group& g, const Context&) { return Cell(g.duration.percentile(0.95)); }},
+     [](const GroupKey&, const Group& g, const Context&) { return latency(g, 0.95); }},
     {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8}, with_latency,
-     [](const GroupKey&, const Group& g, const Context&) { return Cell(g.duration.percentile(0.99)); }},
+     [](const GroupKey&, const Group& g, const Context&) { return latency(g, 0.99); }},
     {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8}, with_latency,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.max_ns); }},
     {{"", "latency_total_ns", Unit::count, 0, false}, with_latency,
