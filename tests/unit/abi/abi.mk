@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The proof of the probe table: ABI_OBJS are linked into the unit tests. Takes BUILD, CXX and CC, and where they are set
-# CLANG, CUDA_HOME, CPPFLAGS, CXXFLAGS and WARN.
+# The proof of the probe table: ABI_OBJS are linked into the unit tests, with and without sanitizers. Takes BUILD, CXX
+# and CC, and where they are set CLANG, CUDA_HOME, WARNINGS, Q and say.
 
 ABI_SRC   := tests/unit/abi
 ABI_DIR   ?= $(BUILD)/unit/abi
 CLANG     ?= clang
 CUDA_HOME ?= /usr/local/cuda
+say       ?= @:
 
-# The calls are compiled as a program's would be, whatever the tests are built with (no sanitizers).
-ABI_FLAGS := -std=c++20 -O2 $(WARN) -I. -Isrc
+# Calls are compiled as a program's would be.
+ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc
 ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def types.h abi.mk) bpf/probe.h
 
 ABI_OBJS := $(addprefix $(ABI_DIR)/,abi_test.o capture.o calls-gcc.o)
@@ -26,30 +27,38 @@ ABI_OBJS += $(ABI_DIR)/results_test.o
 endif
 
 $(ABI_DIR):
-	mkdir -p $@
+	$(Q)mkdir -p $@
 
 $(ABI_DIR)/abi_test.o: $(ABI_SRC)/abi_test.cpp src/probes.hpp $(ABI_DEPS) | $(ABI_DIR)
-	$(CXX) -I. -Isrc $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CXX) $(ABI_FLAGS) -g -c $< -o $@
 
 $(ABI_DIR)/results_test.o: $(ABI_SRC)/results_test.cpp src/probes.hpp $(ABI_DIR)/results.def
-	$(CXX) -I. -Isrc -I$(ABI_DIR) $(ABI_CUDA) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CXX) $(ABI_FLAGS) -g -I$(ABI_DIR) $(ABI_CUDA) -c $< -o $@
 
 $(ABI_DIR)/results.def: $(ABI_SRC)/abi.mk | $(ABI_DIR)
-	sed -nE -e '/^typedef enum cudaError_enum/,/^\}/s/^ *(CUDA_\w+) *=.*/RESULT(driver, \1)/p' \
+	$(say) GEN $@
+	$(Q)sed -nE -e '/^typedef enum cudaError_enum/,/^\}/s/^ *(CUDA_\w+) *=.*/RESULT(driver, \1)/p' \
 		-e '/^enum .*cudaError$$/,/^\}/s/^ *(cuda\w+) *=.*/RESULT(runtime, \1)/p' \
 		$(CUDA_HOME)/include/cuda.h $(CUDA_HOME)/include/driver_types.h >$@
 
 $(ABI_DIR)/capture.o: $(ABI_SRC)/capture.S | $(ABI_DIR)
-	$(CC) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CC) -c $< -o $@
 
 $(ABI_DIR)/calls-gcc.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
-	$(CXX) $(ABI_FLAGS) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CXX) $(ABI_FLAGS) -c $< -o $@
 
 $(ABI_DIR)/calls-clang.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
-	$(CLANG) $(ABI_FLAGS) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CLANG) $(ABI_FLAGS) -c $< -o $@
 
 $(ABI_DIR)/real-gcc.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
-	$(CXX) $(ABI_FLAGS) $(ABI_CUDA) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CXX) $(ABI_FLAGS) $(ABI_CUDA) -c $< -o $@
 
 $(ABI_DIR)/real-clang.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
-	$(CLANG) $(ABI_FLAGS) $(ABI_CUDA) -c $< -o $@
+	$(say) CC $@
+	$(Q)$(CLANG) $(ABI_FLAGS) $(ABI_CUDA) -c $< -o $@

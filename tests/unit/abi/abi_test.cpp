@@ -96,7 +96,7 @@ std::optional<Words> read_call(const Call& call, const probe_row& row, size_t el
         return words;
     uint64_t block = row.block_base == BLOCK_STACK ? call.captured.rsp + 8
                                                    : call.captured.registers[row.block_base - BLOCK_REGISTER];
-    size_t bytes = row.block_words * 8u;
+    size_t bytes = size_t{row.block_words} * 8;
     if (!read_memory(call, block + element * bytes, bytes, &words[WORD_BLOCK]))
         return std::nullopt;
     return words;
@@ -152,8 +152,8 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
 
 // ---- Both compared
 
-// What is wrong with a row, by a call of its function; empty where all is right.
-std::string faults(const Signature& signature, const Call& call, const probe_row& row)
+// "right", or what is wrong with a row, by a call of its function.
+std::string verdict(const Signature& signature, const Call& call, const probe_row& row)
 {
     std::string found;
     size_t count = row.kind == KIND_LAUNCH_LIST ? abi::elements : 1;
@@ -165,7 +165,8 @@ std::string faults(const Signature& signature, const Call& call, const probe_row
         for (int which = 0; which < ARGUMENTS; which++) {
             bool has = row.args[which].word != WORD_NONE;
             if (has != passed.contains(which)) {
-                found += fmt::format("{} {}; ", has ? "has no" : "lacks its", argument_names[which]);
+                found +=
+                    fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
             } else if (has) {
                 uint64_t value = operand_value(words->data(), row.args[which]);
                 if (value != passed[which])
@@ -174,7 +175,7 @@ std::string faults(const Signature& signature, const Call& call, const probe_row
             }
         }
     }
-    return found;
+    return found.empty() ? "right" : found;
 }
 
 // The pieces of 32 bits that a call's arguments consist of.
@@ -240,7 +241,7 @@ TEST_CASE("every row reads what a compiled call passed")
                 FAIL("a row without proof: write its prototype into tests/unit/abi/signatures.def");
             Call call;
             signature->make(call);
-            CHECK(faults(*signature, call, probe.row) == "");
+            CHECK(verdict(*signature, call, probe.row) == "right");
         }
     }
 }
@@ -272,7 +273,7 @@ TEST_CASE("a wrong row is noticed")
                                   << int(wrong.word) << ", part " << int(wrong.part));
                 probe_row row = probe.row;
                 row.args[which] = wrong;
-                CHECK(faults(*signature, call, row) != "");
+                CHECK(verdict(*signature, call, row) != "right");
             };
             for (int which = 0; which < ARGUMENTS; which++) {
                 operand right = probe.row.args[which];
@@ -297,7 +298,7 @@ TEST_CASE("a wrong row is noticed")
             if (probe.row.kind == KIND_LAUNCH_LIST) {
                 probe_row row = probe.row;
                 row.block_words++;
-                CHECK(faults(*signature, call, row) != "");
+                CHECK(verdict(*signature, call, row) != "right");
             }
         }
         INFO(set.compiler);
@@ -324,7 +325,7 @@ TEST_CASE("calls through CUDA's own prototypes are the same")
             our_signature->make(our_call);
             compare(our_call, real_call);
             // The real prototype alone proves the row, too.
-            CHECK(faults(*our_signature, real_call, probe.row) == "");
+            CHECK(verdict(*our_signature, real_call, probe.row) == "right");
         }
     }
 }

@@ -3,7 +3,7 @@
 #ifdef ABI_REAL
 // Makes the headers declare old versions and per-thread variants under their own names, and undefine the macros that
 // map one to the other.
-#define __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL // NOLINT(bugprone-reserved-identifier)
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #else
@@ -12,6 +12,7 @@
 
 #include "calls.hpp"
 
+#include <bit>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -45,10 +46,13 @@ inline __attribute__((always_inline)) uint64_t opaque(uint64_t value)
 }
 
 template<class T>
+constexpr bool narrow = sizeof(T) == 4; // NOLINT(bugprone-sizeof-expression): of a pointer, too
+
+template<class T>
 T make(uint64_t value)
 {
     if constexpr (std::is_pointer_v<T>)
-        return reinterpret_cast<T>(value);
+        return std::bit_cast<T>(value);
     else
         return static_cast<T>(value);
 }
@@ -59,18 +63,20 @@ void put(T& field, argument which, size_t element, Call& call)
 {
     uint64_t value = abi::distinct(20 + element * ARGUMENTS + which);
     field = make<T>(value);
-    call.fields[element].push_back({which, sizeof(T) == 4 ? static_cast<uint32_t>(value) : value});
+    call.fields[element].push_back({which, narrow<T> ? static_cast<uint32_t>(value) : value});
 }
 
 // The structures that describe launches, whatever version of CUDA they are from, are known by their fields.
 template<class T>
-constexpr bool is_launch = requires(T object)
+concept DriverLaunch = requires(T launch)
 {
-    object.gridDimX;
-}
-|| requires(T object)
+    launch.gridDimX;
+};
+
+template<class T>
+concept RuntimeLaunch = requires(T launch)
 {
-    object.gridDim;
+    launch.gridDim;
 };
 
 template<class T>
@@ -82,7 +88,7 @@ void fill(T& launch, size_t element, Call& call)
         store(field.y, x + 1);
         store(field.z, x + 2);
     };
-    if constexpr (requires { launch.gridDimX; }) {
+    if constexpr (DriverLaunch<T>) {
         store(launch.gridDimX, ARG_GRID_X);
         store(launch.gridDimY, ARG_GRID_Y);
         store(launch.gridDimZ, ARG_GRID_Z);
@@ -113,7 +119,7 @@ using Target = std::remove_cv_t<std::remove_pointer_t<T>>;
 template<class T>
 constexpr bool points_to_launches = [] {
     if constexpr (std::is_pointer_v<T> && requires { sizeof(Target<T>); })
-        return is_launch<Target<T>>;
+        return DriverLaunch<Target<T>> || RuntimeLaunch<Target<T>>;
     return false;
 }();
 
@@ -130,8 +136,8 @@ void prepare(Call& call)
         static_assert(std::is_same_v<T, struct dim3>);
         call.parameters.push_back(Passed::dimensions);
     } else {
-        static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-        call.parameters.push_back(sizeof(T) == 4 ? Passed::word32 : Passed::word64);
+        static_assert(std::is_scalar_v<T>);
+        call.parameters.push_back(narrow<T> ? Passed::word32 : Passed::word64);
     }
 }
 
