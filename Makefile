@@ -50,7 +50,9 @@ endif
 SRC     := $(wildcard src/*.cpp)
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
-SKELETONS := $(TOOLS:%=$(GEN)/%.skel.h) $(GEN)/inodes.skel.h
+# What the library itself loads.
+LIBRARY_BPF := inodes calibrate
+SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
 .PHONY: all tools demo test bench asan static install format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:

@@ -188,10 +188,9 @@ INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_
     if (!call)
         return false;
     call->launches--;
-    if (row->kind == KIND_LAUNCH) {
-        u64 func = register_argument(ctx, row, ARG_FUNC);
-        correlate(image, func, call->func);
-    }
+    /* A multi-device launch has a list of functions, and none of them in a register. */
+    if (row->kind == KIND_LAUNCH && call->func)
+        correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
     return count_runtime;
 }
 

@@ -6,8 +6,6 @@
 #include "common.bpf.h"
 #include "probe.h"
 
-#define PROBE_ROWS_MAX 256 /* power of two */
-
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
 /* Set in the tracefs tier, whose probes have no cookie: they are told apart by where they are. */

@@ -80,6 +80,8 @@ enum probe_layer {
     LAYER_RUNTIME,
 };
 
+#define PROBE_ROWS_MAX 256 /* of one tool; a power of two */
+
 struct probe_row {
     __u8 kind;
     __u8 layer;

@@ -3,31 +3,11 @@
 #include "text.hpp"
 
 #include <cctype>
-#include <cstdlib>
-#include <cxxabi.h>
-#include <memory>
 #include <optional>
 
 namespace gpusnoop {
 
 namespace {
-
-// Each reference back at most doubles what the name has grown to, so ten of them turn 1 KiB into no more than 1 MiB.
-bool is_small_for_libstdcxx(std::string_view name)
-{
-    if (name.size() > 1024 || name.find("Dp") != name.npos || name.find("sp") != name.npos)
-        return false;
-    int references = 0;
-    for (size_t i = 0; i < name.size(); ++i) {
-        if (name[i] != 'S' && name[i] != 'T')
-            continue;
-        size_t end = i + 1;
-        while (end < name.size() && (itanium::is_digit(name[end]) || itanium::is_upper(name[end])))
-            ++end;
-        references += end < name.size() && name[end] == '_';
-    }
-    return references <= 10;
-}
 
 std::optional<std::string> demangle_itanium(std::string_view name)
 {
@@ -38,13 +18,7 @@ std::optional<std::string> demangle_itanium(std::string_view name)
         if (text.size() <= itanium::longest_result)
             return text;
     } catch (const itanium::GiveUp&) {
-        if (is_small_for_libstdcxx(name)) {
-            int status = 0;
-            std::unique_ptr<char, decltype(&std::free)> text(
-                abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
-            if (status == 0 && text && std::string_view(text.get()).size() <= itanium::longest_result)
-                return text.get();
-        }
+        // shown as it is
     }
     return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The half of the grammar that is about names; itanium_types.cpp has the types.
+// The half of the grammar that is about names; itanium_types.cpp has types and arguments.
 #include "itanium.hpp"
 
 namespace gpusnoop::itanium {
@@ -16,8 +16,6 @@ constexpr Code operators[] = {
     {"ge", ">="},   {"ss", "<=>"},    {"nt", "!"},       {"aa", "&&"},        {"oo", "||"},        {"pp", "++"},
     {"mm", "--"},   {"cm", ","},      {"pm", "->*"},     {"pt", "->"},        {"cl", "()"},        {"ix", "[]"},
 };
-
-constexpr Code literal_suffixes[] = {{"i", ""}, {"j", "u"}, {"l", "l"}, {"m", "ul"}, {"x", "ll"}, {"y", "ull"}};
 
 // "ns::Class<int>" -> "Class", for constructors.
 std::string_view last_component(std::string_view scope)
@@ -119,6 +117,18 @@ std::string Demangler::encoding(Signature shown)
         return function.text;
 
     naming_ = false;
+    if (depth_ > 1)
+        return signature(function, shown);
+    try {
+        return signature(function, shown);
+    } catch (const Expression&) {
+        at_ = in_.size();
+        return function.text;
+    }
+}
+
+std::string Demangler::signature(const Name& function, Signature shown)
+{
     Type result;
     if (function.has_return_type) {
         result = type();
@@ -205,7 +215,7 @@ Name Demangler::nested_name()
 
 Name Demangler::local_name()
 {
-    std::vector<Argument> outer = args_;
+    auto outer = args_;
     std::string scope = encoding(Signature::no_result);
     expect("E");
     if (!naming_)
@@ -287,71 +297,9 @@ std::string Demangler::template_args()
     }
     naming_ = is_own;
     if (is_own)
-        args_ = std::move(args);
+        args_ = std::make_shared<const std::vector<Argument>>(std::move(args));
     std::string text = join(types);
     return "<" + text + (text.ends_with('>') ? " >" : ">");
-}
-
-Argument Demangler::template_arg()
-{
-    auto depth = deeper();
-    if (take("J")) {
-        Argument pack{{}, true};
-        while (!take("E"))
-            for (Type& type : template_arg().types)
-                pack.types.push_back(std::move(type));
-        return pack;
-    }
-    if (take("L"))
-        return {{{literal(), {}}}};
-    if (take("XadL")) { // the address of a function or variable
-        std::string text = "&" + literal(Signature::none);
-        expect("E");
-        return {{{text, {}}}};
-    }
-    return {{type()}};
-}
-
-std::string Demangler::literal(Signature shown)
-{
-    if (take("_Z")) {
-        Saved args(args_, args_);
-        std::string text = encoding(shown);
-        expect("E");
-        return text;
-    }
-    const char code = peek();
-    const size_t start = at_;
-    std::string of = type().text();
-    const bool is_builtin = at_ == start + 1;
-    std::string value = take("n") ? "-" : "";
-    for (; is_digit(peek()) || (peek() >= 'a' && peek() <= 'z'); ++at_)
-        value += peek();
-    expect("E");
-
-    if (is_builtin && code == 'b' && (value == "0" || value == "1"))
-        return value == "1" ? "true" : "false";
-    if (is_builtin && (code == 'f' || code == 'd' || code == 'e'))
-        return "(" + of + ")[" + value + "]";
-    for (const Code& suffix : literal_suffixes)
-        if (is_builtin && suffix.code[0] == code)
-            return value.append(suffix.text);
-    return "(" + of + ")" + value;
-}
-
-// Up to the end of the encoding, the function type or the lambda's parameters.
-std::string Demangler::parameters()
-{
-    auto at_end = [&](size_t ahead) { return peek(ahead) == '\0' || peek(ahead) == 'E' || peek(ahead) == '.'; };
-    auto at_qualifier = [&] { return (peek() == 'R' || peek() == 'O') && peek(1) == 'E'; };
-    std::vector<Type> types;
-    if (peek() == 'v' && (at_end(1) || ((peek(1) == 'R' || peek(1) == 'O') && peek(2) == 'E'))) {
-        ++at_;
-        return {};
-    }
-    while (!at_end(0) && !at_qualifier())
-        types.push_back(type());
-    return join(types);
 }
 
 } // namespace gpusnoop::itanium

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Itanium names to C++, within bounds. abi::__cxa_demangle alone will not do: 320 bytes of back references make it
-// write gigabytes, nothing can stop it, and it refuses names over 1024 bytes, which kernels from CUTLASS often have.
-// Here every character copied is charged to a budget. The grammar covers what kernels are made of, not expressions.
+// Itanium names to C++, within bounds. abi::__cxa_demangle will not do for names from a hostile process: 320 bytes of
+// back references make it write gigabytes, some names of 100 bytes make it loop for ever, and nothing can stop it. It
+// also refuses names over 1024 bytes, which kernels from CUTLASS often have. Here every character copied is charged to
+// a budget. The grammar covers what kernels are made of; of a function whose parameters have expressions in them only
+// the name is shown. The result reads like c++filt's.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +22,8 @@ constexpr size_t longest_result = 64 << 10;
 constexpr size_t work_budget = 4 << 20; // characters: some milliseconds
 constexpr unsigned deepest = 256;
 
-struct GiveUp {};
+struct GiveUp {};              // not a mangled name, or one that costs too much
+struct Expression : GiveUp {}; // valid as far as can be told
 
 // What stands left and right of the name in a declaration: "void (*" and ")(int)".
 struct Type {
@@ -105,6 +109,7 @@ private:
 
     enum class Signature : uint8_t { whole, no_result, none };
     std::string encoding(Signature shown = Signature::whole);
+    std::string signature(const Name& function, Signature shown);
     Name name();
     Name nested_name();
     Name local_name();
@@ -129,12 +134,12 @@ private:
     size_t at_ = 0;
     size_t work_ = 0;
     unsigned depth_ = 0;
-    bool naming_ = false;             // in the encoding's own name: its template arguments are what T_ will mean
-    bool in_lambda_ = false;          // T_ is an auto parameter
-    std::vector<Seen> seen_;          // what S_ refers to
-    std::vector<Argument> args_;      // what T_ refers to
-    std::optional<size_t> element_;   // which one of its packs the expansion under way is at
-    std::optional<size_t> pack_size_; // known once it has met one
+    bool naming_ = false;    // in the encoding's own name: its template arguments are what T_ will mean
+    bool in_lambda_ = false; // T_ is an auto parameter
+    std::vector<Seen> seen_; // what S_ refers to
+    std::shared_ptr<const std::vector<Argument>> args_; // what T_ refers to
+    std::optional<size_t> element_;                     // which one of its packs the expansion under way is at
+    std::optional<size_t> pack_size_;                   // known once it has met one
 };
 
 } // namespace gpusnoop::itanium

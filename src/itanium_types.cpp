@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The half of the grammar that is about types, template arguments and parameters.
 #include "itanium.hpp"
 
 namespace gpusnoop::itanium {
@@ -27,6 +28,8 @@ constexpr Code standard_names[] = {
     {"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"},
     {"Si", "std::istream"},   {"So", "std::ostream"},      {"Sd", "std::iostream"},
 };
+
+constexpr Code literal_suffixes[] = {{"i", ""}, {"j", "u"}, {"l", "l"}, {"m", "ul"}, {"x", "ll"}, {"y", "ull"}};
 
 } // namespace
 
@@ -83,9 +86,9 @@ Type Demangler::template_argument(size_t parameter)
 {
     if (in_lambda_)
         return {"auto:" + std::to_string(parameter + 1), {}};
-    if (parameter >= args_.size())
+    if (!args_ || parameter >= args_->size())
         throw GiveUp{};
-    const Argument& argument = args_[parameter];
+    const Argument& argument = (*args_)[parameter];
     if (argument.is_pack && element_) {
         pack_size_ = argument.types.size();
         return *element_ < argument.types.size() ? argument.types[*element_] : Type{{}, {}, Type::nothing};
@@ -141,6 +144,8 @@ Type Demangler::composite_type()
         expect("_");
         return qualified(type(), suffix);
     }
+    if (take("Dt") || take("DT")) // decltype
+        throw Expression{};
     if (take("u"))
         return {source_name(), {}};
     expect("U"); // a vendor's qualifier
@@ -162,6 +167,8 @@ Type Demangler::function_type()
 
 Type Demangler::array_type()
 {
+    if (peek() != '_' && !is_digit(peek()))
+        throw Expression{};
     std::string bound = peek() == '_' ? "" : std::to_string(number());
     expect("_");
     Type element = type();
@@ -221,6 +228,70 @@ Type Demangler::qualified(Type type, std::string_view qualifiers)
     else
         type.left += qualifiers;
     return type;
+}
+
+Argument Demangler::template_arg()
+{
+    auto depth = deeper();
+    if (take("J")) {
+        Argument pack{{}, true};
+        while (!take("E"))
+            for (Type& type : template_arg().types)
+                pack.types.push_back(std::move(type));
+        return pack;
+    }
+    if (take("L"))
+        return {{{literal(), {}}}};
+    if (take("XadL")) { // the address of a function or variable
+        std::string text = "&" + literal(Signature::none);
+        expect("E");
+        return {{{text, {}}}};
+    }
+    if (peek() == 'X')
+        throw Expression{};
+    return {{type()}};
+}
+
+std::string Demangler::literal(Signature shown)
+{
+    if (take("_Z")) {
+        Saved args(args_, args_);
+        std::string text = encoding(shown);
+        expect("E");
+        return text;
+    }
+    const char code = peek();
+    const size_t start = at_;
+    std::string of = type().text();
+    const bool is_builtin = at_ == start + 1;
+    std::string value = take("n") ? "-" : "";
+    for (; is_digit(peek()) || (peek() >= 'a' && peek() <= 'z'); ++at_)
+        value += peek();
+    expect("E");
+
+    if (is_builtin && code == 'b' && (value == "0" || value == "1"))
+        return value == "1" ? "true" : "false";
+    if (is_builtin && (code == 'f' || code == 'd' || code == 'e'))
+        return "(" + of + ")[" + value + "]";
+    for (const Code& suffix : literal_suffixes)
+        if (is_builtin && suffix.code[0] == code)
+            return value.append(suffix.text);
+    return "(" + of + ")" + value;
+}
+
+// Up to the end of the encoding, the function type or the lambda's parameters.
+std::string Demangler::parameters()
+{
+    auto at_end = [&](size_t ahead) { return peek(ahead) == '\0' || peek(ahead) == 'E' || peek(ahead) == '.'; };
+    auto at_qualifier = [&] { return (peek() == 'R' || peek() == 'O') && peek(1) == 'E'; };
+    std::vector<Type> types;
+    if (peek() == 'v' && (at_end(1) || ((peek(1) == 'R' || peek(1) == 'O') && peek(2) == 'E'))) {
+        ++at_;
+        return {};
+    }
+    while (!at_end(0) && !at_qualifier())
+        types.push_back(type());
+    return join(types);
 }
 
 } // namespace gpusnoop::itanium

@@ -6,6 +6,7 @@
 #include "table.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,8 +28,8 @@ class Output {
 public:
     virtual ~Output() = default;
 
-    // Once, before anything else. columns must outlive the output.
-    virtual void start(std::string_view tool, std::string_view version) = 0;
+    // Once, before anything else. floor_ns: the least that a duration can be (calibrate.hpp), where any are measured.
+    virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) = 0;
     // Once, when the probes are in.
     virtual void attached(uint64_t functions, uint64_t files, std::string_view tier) = 0;
 

@@ -16,12 +16,14 @@ using Fields = std::span<const std::pair<std::string_view, Cell>>;
 
 class JsonOutput final : public Output {
 public:
-    void start(std::string_view tool, std::string_view version) override
+    void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
     {
         begin("start");
         text("tool", tool);
         text("version", version);
         integer("schema", schema);
+        if (floor_ns)
+            integer("duration_floor_ns", *floor_ns);
         end_record();
     }
 

@@ -252,13 +252,13 @@ std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds)
 
 Runtime runtime_of(std::string_view soname)
 {
-    if (soname.starts_with("libcudart.so.11"))
-        return cudart11;
-    if (soname.starts_with("libcudart.so.12"))
-        return cudart12;
-    if (soname.starts_with("libcudart.so.13"))
-        return cudart13;
-    return any_runtime;
+    // libcudart.so.12, and libcudart-d0da41ae.so.11.0 as wheels rename it.
+    const size_t at = soname.find(".so.");
+    if (!soname.starts_with("libcudart") || at == std::string_view::npos)
+        return any_runtime;
+    std::string_view major = soname.substr(at + 4);
+    major = major.substr(0, major.find('.'));
+    return major == "11" ? cudart11 : major == "12" ? cudart12 : major == "13" ? cudart13 : any_runtime;
 }
 
 bool applies(const Probe& probe, Runtime runtime)

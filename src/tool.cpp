@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool.hpp"
 
+#include "calibrate.hpp"
 #include "error.hpp"
 #include "loop.hpp"
 #include "losses.hpp"
@@ -194,7 +195,11 @@ void Run::announce()
     }
     for (const std::string& line : attacher_->summary())
         verbose(line);
-    output_->start(tool_.name(), GPUSNOOP_VERSION);
+    std::optional<uint64_t> floor;
+    if (tool_.measures_durations() && (floor = duration_floor_ns(attacher_->tier())))
+        warn(fmt::format("a call that takes no time shows as {:.2f} us: the probes' own share of each latency",
+                         static_cast<double>(*floor) / 1000));
+    output_->start(tool_.name(), GPUSNOOP_VERSION, floor);
     output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
     output_->flush();
     std::string ending = options_.duration ? "" : " Hit Ctrl-C to end.";

@@ -37,6 +37,8 @@ public:
     // The rows of the probe table, and which programs serve them.
     virtual std::vector<Probe> probes() const = 0;
     virtual std::vector<Hook> hooks(std::span<const Probe> probes) const = 0;
+    // True where durations are shown; the probes' own share of them is measured and shown, too.
+    virtual bool measures_durations() const = 0;
     // True where the results are worth nothing without return probes.
     virtual bool needs_returns() const = 0;
     // True where calls of the runtime are counted, not only marked to learn names.

@@ -62,6 +62,7 @@ public:
     std::string traced() const override;
     std::vector<Probe> probes() const override;
     std::vector<Hook> hooks(std::span<const Probe> probes) const override;
+    bool measures_durations() const override { return settings_.latency; }
     bool needs_returns() const override { return settings_.latency || failed_only_; }
     bool counts_runtime() const override { return settings_.runtime; }
     bpf_object* open() override;

@@ -15,7 +15,7 @@ TEST_CASE("JSON records", "[output]")
     const std::pair<std::string_view, Cell> fields[] = {
         {"pid", uint64_t{7}}, {"comm", "a\"b"}, {"tid", std::monostate{}}};
     const Written result = written(make_json_output(), [&](Output& output) {
-        output.start("cudatop", "1.0");
+        output.start("cudatop", "1.0", 340);
         output.attached(12, 2, "session");
         output.begin_table(columns, ten_o_clock, 1000000000);
         output.row(columns, full_row, {});
@@ -30,7 +30,7 @@ TEST_CASE("JSON records", "[output]")
                               R"("stream":"0x7f00dead","cgroup":4294967296,"kernel":"void k<int>"})";
     const std::string time = R"("time":"2026-01-01T10:00:00.123456+0000",)";
     CHECK(result.out ==
-          "{\"type\":\"start\",\"tool\":\"cudatop\",\"version\":\"1.0\",\"schema\":1}\n"
+          "{\"type\":\"start\",\"tool\":\"cudatop\",\"version\":\"1.0\",\"schema\":1,\"duration_floor_ns\":340}\n"
           "{\"type\":\"attached\",\"functions\":12,\"files\":2,\"tier\":\"session\"}\n"
           "{\"type\":\"row\"," +
               time + "\"interval_ns\":1000000000," + time + cells +

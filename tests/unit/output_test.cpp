@@ -14,7 +14,7 @@ TEST_CASE("text table", "[output]")
 {
     Zone zone("UTC");
     auto use = [](Output& output) {
-        output.start("cudatop", "1.0");
+        output.start("cudatop", "1.0", std::nullopt);
         output.attached(3, 1, "multi");
         for (int i = 0; i < 2; ++i) {
             output.begin_table(columns, ten_o_clock + static_cast<uint64_t>(i) * 1000000000, 1000000000);

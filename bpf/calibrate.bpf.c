@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What a measured duration contains of its own probe: the time between entry and return of a function that does
+ * nothing, taken the way the tools take it. */
+#include "common.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define CALIBRATION_SAMPLES 512
+
+__u64 entered = 0;
+__u32 taken = 0;
+__u64 samples[CALIBRATION_SAMPLES] = {};
+
+INLINE int calibrate_enter(struct pt_regs* ctx)
+{
+    entered = bpf_ktime_get_ns();
+    return 0;
+}
+
+INLINE int calibrate_leave(struct pt_regs* ctx)
+{
+    u64 now = bpf_ktime_get_ns();
+    if (taken < CALIBRATION_SAMPLES)
+        samples[taken++] = now - entered;
+    return 0;
+}
+
+CALL_PROGRAMS(calibrate, calibrate_enter, calibrate_leave)

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The share of the probes in every duration they measure.
+#pragma once
+
+#include "tier.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace gpusnoop {
+
+// Median nanoseconds that a function which does nothing seems to take, measured on this machine in this tier; nullopt
+// where that could not be found out. Takes about 50 ms.
+std::optional<uint64_t> duration_floor_ns(Tier tier);
+
+} // namespace gpusnoop
