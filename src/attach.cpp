@@ -30,8 +30,6 @@ class LibbpfLink : public Attacher::Link {
 public:
     explicit LibbpfLink(bpf_link* link) : link_(link) {}
     ~LibbpfLink() override { bpf_link__destroy(link_); }
-    LibbpfLink(const LibbpfLink&) = delete;
-    LibbpfLink& operator=(const LibbpfLink&) = delete;
 
 private:
     bpf_link* link_;

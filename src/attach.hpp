@@ -40,6 +40,8 @@ public:
     // To be called between open and load: chooses the programs and their attach types.
     Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, Options options);
     ~Attacher();
+    Attacher(const Attacher&) = delete;
+    Attacher& operator=(const Attacher&) = delete;
 
     // Attaches what this process maps and is not attached yet. Number of files that were new.
     unsigned look_at(pid_t pid);
@@ -62,7 +64,10 @@ public:
 
     class Link {
     public:
+        Link() = default;
         virtual ~Link() = default;
+        Link(const Link&) = delete;
+        Link& operator=(const Link&) = delete;
     };
 
 private:

@@ -11,7 +11,7 @@ namespace {
 
 std::optional<std::string> demangle_itanium(std::string_view name)
 {
-    if (!name.starts_with("_Z") || name.size() > itanium::longest_name || name.find('\0') != name.npos)
+    if (!name.starts_with("_Z") || name.size() > itanium::longest_name || name.find('\0') != std::string_view::npos)
         return {};
     try {
         std::string text = itanium::Demangler(name).demangle();
@@ -38,7 +38,7 @@ std::string demangle(std::string_view name)
     auto in_identifier = [&](size_t at) {
         return std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_';
     };
-    for (size_t at = text.find(stub); at != text.npos; at = text.find(stub, at + 1)) {
+    for (size_t at = text.find(stub); at != std::string::npos; at = text.find(stub, at + 1)) {
         bool starts = at == 0 || !in_identifier(at - 1);
         if (starts && at + stub.size() < text.size() && in_identifier(at + stub.size()))
             text.erase(at, stub.size());

@@ -71,7 +71,9 @@ class Saved {
 public:
     Saved(T& value, T during) : value_(value), before_(std::exchange(value, std::move(during))) {}
     Saved(const Saved&) = delete;
+    Saved(Saved&&) = delete;
     Saved& operator=(const Saved&) = delete;
+    Saved& operator=(Saved&&) = delete;
     ~Saved() { value_ = std::move(before_); }
 
 private:

@@ -181,7 +181,9 @@ Type Demangler::member_pointer()
 {
     std::string symbol = type().text() + "::*";
     Type member = type();
-    return pointer_to(std::move(member), member.kind == Type::plain ? " " + symbol : symbol);
+    if (member.kind == Type::plain)
+        symbol.insert(0, " ");
+    return pointer_to(std::move(member), symbol);
 }
 
 // The pattern is read once for every element of the packs in it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table.hpp"
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -17,8 +18,8 @@ double sort_value(const Cell& cell)
                 return 0;
             else if constexpr (std::is_same_v<Value, Dim3>)
                 return static_cast<double>(value[0]) * value[1] * value[2];
-            else if (value != value) // NaN would break the order that std::sort relies on
-                return -std::numeric_limits<double>::infinity();
+            else if constexpr (std::is_same_v<Value, double>) // NaN would break the order that std::sort relies on
+                return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
             else
                 return static_cast<double>(value);
         },

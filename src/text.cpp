@@ -140,8 +140,10 @@ std::string human_bytes(uint64_t bytes)
     // Divided once more where one decimal would round up to 1024.0.
     auto value = static_cast<double>(bytes) / 1024;
     size_t unit = 0;
-    for (; value >= 1023.95; value /= 1024)
+    while (value >= 1023.95) {
+        value /= 1024;
         ++unit;
+    }
     return fmt::format("{:.1f}{}", value, "KMGTPE"[unit]);
 }
 

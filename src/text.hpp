@@ -8,11 +8,12 @@
 
 namespace gpusnoop {
 
-// Control characters and bytes that are not valid UTF-8 become \xNN, so that nothing can steer the terminal. C1 controls
-// and bidirectional overrides (U+202A..202E, U+2066..2069) count as control characters.
+// Control characters and bytes that are not valid UTF-8 become \xNN, so that nothing can steer the terminal. C1
+// controls and bidirectional overrides (U+202A..202E, U+2066..2069) count as control characters.
 std::string printable(std::string_view text);
 
-// The same without a string of its own, cut to `width` code points (a "+" then ends it). Returns the code points appended.
+// The same without a string of its own, cut to `width` code points (a "+" then ends it). Returns the code points
+// appended.
 size_t append_printable(std::string& to, std::string_view text, size_t width = std::string_view::npos);
 
 // Appends text as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
@@ -20,7 +21,8 @@ void append_json_string(std::string& to, std::string_view text);
 
 std::string human_bytes(uint64_t bytes); // 1023 -> "1023", 1536 -> "1.5K", 12345678 -> "11.8M"
 
-// Itanium names demangled; anything else comes back as it is. A leading __device_stub__ is taken off
+// Itanium names demangled, without the parameters where those have expressions in them; anything else comes back as it
+// is. Bounded in time and size for any input. A leading __device_stub__ is taken off
 // (clang's host stubs: _Z21__device_stub__vecaddPf).
 std::string demangle(std::string_view name);
 

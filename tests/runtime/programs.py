@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two programs of every case: the workload, which says exactly what it did, and the tool, which must say the same."""
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+
+import harness
+from harness import Failure, check, equal, wait_until
+
+numbers = itertools.count(1)  # of workloads and tools, for their files in the case's folder
+
+# The launch that makes a workload map its libraries before it is traced. Its grid is in no script, so that it can be
+# left out of the truth.
+warm_grid = [65521, 1, 1]
+
+
+def end_at_last(process):
+    def end():
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    harness.at_end.append(end)
+
+
+class Workload:
+    """A program of the stand-in with a script. By default it launches once, so that its libraries are mapped, and then
+    waits for go(). In the script {dir} is the case's folder, {go} the file that go() makes, {up} the one that says that
+    the script has come this far."""
+
+    def __init__(self, script, form="workload", *, warm=True, folder=None, env=None, preexec=None, start=True):
+        number = next(numbers)
+        self.go_file, self.up_file, self.truth_file, error = (
+            harness.here / f"workload{number}.{kind}" for kind in ("go", "up", "truth", "err"))
+        if warm:
+            script = f"launch scale 1 grid={warm_grid[0]}; touch {{up}}; wait {{go}}\n" + script
+        for name, value in (("go", self.go_file), ("up", self.up_file), ("dir", harness.here)):
+            script = script.replace(f"{{{name}}}", str(value))
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})
+        program = (folder or harness.standin) / form
+        with open(error, "w") as stderr:
+            self.process = subprocess.Popen([program, "--truth", self.truth_file, script], env=environment,
+                                            preexec_fn=preexec, stdout=stderr, stderr=stderr)
+        self.pid = self.process.pid
+        self.error_file = error
+        end_at_last(self.process)
+        if warm and start:
+            self.ready()
+
+    def ready(self):
+        wait_until(lambda: self.up_file.exists() or self.process.poll() is not None, "the workload is up")
+        if self.process.poll() is not None and not self.up_file.exists():
+            raise Failure(f"the workload ended with {self.process.returncode}: {self.error_file.read_text()}")
+        return self
+
+    def go(self):
+        self.go_file.touch()
+        return self
+
+    def threads(self, how_many=1):
+        """Ids of its threads once there are so many of them besides the first."""
+        def others():
+            ids = sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/task") if int(name) != self.pid)
+            return ids if len(ids) == how_many else None
+        return wait_until(others, f"{how_many} threads")
+
+    def wait(self, seconds=60):
+        code = self.process.wait(seconds)
+        equal(code, 0, f"exit status of the workload ({self.error_file.read_text()})")
+        return self
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def truth(self):
+        """Calls that count for a tracer: no setup, not the first launch, streams as the tool names them."""
+        self.wait()
+        calls = []
+        for line in self.truth_file.read_text().splitlines():
+            row = json.loads(line)
+            if row["type"] != "call" or row["kind"] == "setup" or row["grid"] == warm_grid:
+                continue
+            if row["stream"] == "0x0" and row["function"].endswith("_ptsz"):
+                row["stream"] = "0x2"
+            calls.append(row)
+        return calls
+
+
+def strict(pairs):
+    keys = [key for key, _ in pairs]
+    equal(len(keys), len(set(keys)), f"a JSON object has a key twice: {keys}")
+    return dict(pairs)
+
+
+def no_constant(text):
+    raise Failure(f"{text} is not JSON")
+
+
+class Tool:
+    """One run of cudalaunch. Output goes to files, so that no case can block it; losses fail the case unless it says
+    that it wants some."""
+
+    types = {"start", "attached", "row", "event", "hist", "stack", "lost", "end"}
+
+    def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True):
+        number = next(numbers)
+        self.json, self.losses_wanted = json, losses
+        self.out_file, self.error_file = harness.here / f"tool{number}.out", harness.here / f"tool{number}.err"
+        self.arguments = [*map(str, arguments), *(["--json"] if json else [])]
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+        # Another exit status than any of the tool's own.
+        environment |= {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"} | (env or {})
+        with open(self.out_file, "wb") as out, open(self.error_file, "wb") as error:
+            self.process = subprocess.Popen([harness.binary, *self.arguments], stdin=subprocess.DEVNULL, env=environment,
+                                            stdout=out if stdout is None else stdout, stderr=error, preexec_fn=preexec)
+        self.pid = self.process.pid
+        end_at_last(self.process)
+        if banner:
+            self.wait_for_banner()
+
+    def __str__(self):
+        return "cudalaunch " + " ".join(self.arguments)
+
+    @property
+    def error(self):
+        return self.error_file.read_text(errors="replace")
+
+    def wait_for_banner(self):
+        wait_until(lambda: "Tracing " in self.error or self.process.poll() is not None, f"banner of {self}", 60)
+        check("Tracing " in self.error, f"{self} ended with {self.process.poll()}: {self.error}")
+        return self
+
+    def stop(self, by=signal.SIGINT):
+        self.process.send_signal(by)
+        return self.finish()
+
+    def finish(self, code=0, seconds=60):
+        """It ends by itself: with this status, and what it has printed makes sense as a whole."""
+        status = self.process.wait(seconds)
+        check(not re.search("Sanitizer|runtime error:", self.error), f"{self}: {self.error}")
+        equal(status, code, f"exit status of {self} ({self.error})")
+        if code == 0 and self.json:
+            self.check_json()
+        elif code == 0 and not self.losses_wanted:
+            check("lost" not in self.error, f"{self}: {self.error}")
+        return self
+
+    def check_json(self):
+        kinds = [record.get("type") for record in self.records]
+        equal(set(kinds) - self.types, set(), f"types of lines of {self}")
+        equal((kinds[:2], kinds[-1:]), (["start", "attached"], ["end"]), f"first and last lines of {self}")
+        equal((kinds.count("start"), kinds.count("end")), (1, 1), f"starts and ends of {self}")
+        if not self.losses_wanted:
+            equal(self.lost, {}, f"losses of {self}")
+
+    @property
+    def lines(self):
+        """Whole lines so far."""
+        return self.out_file.read_bytes().decode(errors="strict" if self.json else "replace").split("\n")[:-1]
+
+    @property
+    def text(self):
+        return self.out_file.read_bytes().decode(errors="replace")
+
+    @property
+    def records(self):
+        return [json.loads(line, object_pairs_hook=strict, parse_constant=no_constant) for line in self.lines]
+
+    def of_type(self, kind):
+        return [record for record in self.records if record["type"] == kind]
+
+    @property
+    def rows(self):
+        return self.of_type("row")
+
+    @property
+    def events(self):
+        return self.of_type("event")
+
+    @property
+    def lost(self):
+        """Losses by key, of the whole run."""
+        total = {}
+        for record in self.of_type("lost"):
+            for key, value in record.items():
+                if key != "type":
+                    total[key] = total.get(key, 0) + value
+        return total
+
+
+def trace(script, *arguments, form="workload", **options):
+    """Traces one workload from before its script to its end: the tool, and the truth."""
+    workload = Workload(script, form)
+    tool = Tool("-p", workload.pid, *arguments, **options)
+    workload.go().wait()
+    return tool.finish(), workload.truth()

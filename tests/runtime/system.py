@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Python 3.11 does not offer of Linux: namespaces, subreapers, and the tree of one's own processes."""
+import ctypes
+import os
+import signal
+import time
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS = 0x20000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+MS_BIND = 0x1000
+
+
+def checked(result, what):
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+    return result
+
+
+def adopt_orphans():
+    """Descendants whose parent has ended become children of this process, so that none gets away."""
+    checked(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def private_mounts():
+    """From here on, what this process mounts is seen by nobody else and goes away with it."""
+    checked(libc.unshare(CLONE_NEWNS), "unshare")
+    checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount")
+
+
+def mount(source, target, kind=None, flags=0, options=None):
+    encode = lambda text: None if text is None else os.fsencode(text)
+    checked(libc.mount(encode(source), encode(target), encode(kind), flags, encode(options)),
+            f"mounting {kind or source} on {target}")
+
+
+def bind(source, target):
+    mount(source, target, None, MS_BIND)
+
+
+def enter_mounts(descriptor):
+    """Back to the mounts of /proc/PID/ns/mnt, opened before."""
+    checked(libc.setns(descriptor, CLONE_NEWNS), "setns")
+
+
+def stat_fields(pid):
+    """Fields of /proc/PID/stat from the state on; empty if it has gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def descendants(of=None):
+    of = of or os.getpid()
+    parents = {int(name): int(fields[1]) for name in os.listdir("/proc") if name.isdigit()
+               and (fields := stat_fields(name)) and fields[0] != "Z"}
+    found, grew = {of}, True
+    while grew:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grew = bool(more)
+    return found - {of}
+
+
+def kill_descendants():
+    """Ends whatever this process still has below it, and says what that was."""
+    names = []
+    while left := descendants():
+        for pid in left:
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+            names.append(f"{pid} ({b' '.join(words[:4]).decode(errors='replace')[:80]})")
+        reap()
+        time.sleep(0.01)
+    reap()
+    return names
+
+
+def reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def wait_for_exit(child, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def need_tier(name):
+    """Skips the case where the kernel has no such way of attaching, by its own account."""
+    from harness import Skip
+    symbol = {"session": "bpf_session_is_return", "multi": "bpf_uprobe_multi_link_attach"}.get(name)
+    with open("/proc/kallsyms") as file:
+        if symbol and not any(line.split()[2] == symbol for line in file):
+            raise Skip(f"this kernel has no {symbol}()")

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Only what was asked for is counted, and who was not asked for is not even slowed down."""
+import os
+
+import harness
+import leftovers
+import system
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload
+from truth import same_counts
+
+script = "launch vecadd 1009; threads 3; launch saxpy 101; end"
+
+
+def pids(tool):
+    return {row["pid"] for row in tool.rows}
+
+
+def truth_of(workloads):
+    for workload in workloads:
+        workload.go()
+    return [workload.truth() for workload in workloads]
+
+
+@case(asan=True)
+def two_processes_of_three():
+    a, b, c = (Workload(script) for _ in range(3))
+    with_comma = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kernel")
+    twice = Tool("-p", a.pid, "-p", c.pid, "-p", a.pid, "--by", "pid,kernel", "-l")
+    of_a, of_b, of_c = truth_of([a, b, c])
+    same_counts(with_comma.finish(), of_a + of_b, by=("pid", "kernel"))
+    equal(pids(with_comma), {a.pid, b.pid}, "processes")
+    same_counts(twice.finish(), of_a + of_c, by=("pid", "kernel"), errors=True)
+    equal(pids(twice), {a.pid, c.pid}, "processes")
+
+
+@case
+def the_last_of_the_processes_ends_it():
+    """One of two processes ends: the tool goes on with the other."""
+    a, b = Workload(script), Workload(script)
+    tool = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kernel")
+    of_a = a.go().truth()
+    # Its probes are taken away by now, or nearly so.
+    of_b = b.go().truth()
+    same_counts(tool.finish(), of_a + of_b, by=("pid", "kernel"))
+
+
+@case(each={"entry": [], "latency": ["-l"]})
+def one_thread(mode):
+    workload = Workload("threads 4; wait {dir}/threads; launch vecadd 1009; fork; end; end; launch saxpy 50"
+                        .replace("fork; end; ", ""))
+    workload.go()
+    tid = workload.threads(4)[1]
+    thread = Tool("-t", tid, "--by", "thread,kernel", *mode)
+    leader = Tool("-t", workload.pid, "--by", "thread,kernel", *mode)
+    (harness.here / "threads").touch()
+    truth = workload.truth()
+    for tool, wanted in (thread, tid), (leader, workload.pid):
+        tool.finish()
+        equal({row["tid"] for row in tool.rows}, {wanted}, "threads")
+        same_counts(tool, [call for call in truth if call["tid"] == wanted], by=("tid", "kernel"), errors=bool(mode))
+
+
+@case(asan=True)
+def names():
+    """-n is a part of the name of the process or of the thread, up to all of its 15 bytes."""
+    tag = f"q{os.getpid() % 0xfffff:x}z"
+    long = f"{tag}-full-length-x"[:15]
+    named = Workload(f"name {tag}; launch vecadd 1009; threads 2; name other; launch saxpy 11; end")
+    in_the_end = Workload(f"name a-prefix-{tag}; launch vecadd 503")
+    one_thread_only = Workload(f"threads 2; launch reduce 7; end; threads 2; name t-{tag}; launch saxpy 13; end")
+    longest = Workload(f"name {long}; launch vecadd 251")
+    nobody = Workload(f"name {tag[:-1]}; launch vecadd 17; name {tag[1:]}; launch vecadd 19")
+    workloads = [named, in_the_end, one_thread_only, longest, nobody]
+    tools = {text: Tool("-n", text, "--by", "thread,kernel") for text in (tag, long)}
+    truth = truth_of(workloads)
+    # The process' name is that of its first thread when the call is made; the truth has it as the step ended.
+    wanted = [call for calls in (truth[0], truth[1], truth[3]) for call in calls]
+    wanted += [call for call in truth[2] if call["comm"] == f"t-{tag}"]
+    same_counts(tools[tag].stop(), wanted, by=("tid", "kernel"))
+    same_counts(tools[long].stop(), truth[3], by=("tid", "kernel"))
+    everyone = {workload.pid for workload in workloads}
+    equal(pids(tools[tag]) & everyone, everyone - {nobody.pid}, "processes")
+    equal(pids(tools[long]) & everyone, {longest.pid}, "processes")
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+def others_are_not_trapped(tier):
+    """A process outside -p, and its child, hit no breakpoint and run no BPF program."""
+    system.need_tier(tier)
+    target, other = Workload("launch vecadd 10"), Workload(
+        "launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end")
+    descriptor = leftovers.counting()
+    tool = Tool("-p", target.pid, "-l", "--api", "both", "--attach", tier)
+    programs = leftovers.programs_of(tool.pid)
+    check(programs, "the tool holds programs")
+    for library in "libcuda.so", "libcudart.so":
+        check(leftovers.breakpoints(target.pid, library), f"breakpoints in {library} of the target")
+        leftovers.check_no_breakpoints(other.pid, library)
+    before = leftovers.run_count(programs)
+    other.go()
+    wait_until((harness.here / "child").exists, "the child runs")
+    child, = system.descendants(other.pid)
+    leftovers.check_no_breakpoints(child, "libcuda")
+    (harness.here / "end").touch()
+    other.wait()
+    equal(leftovers.run_count(programs) - before, 0, "runs of BPF programs for another process")
+    target.go().wait()
+    wait_until(lambda: tool.process.poll() is not None or leftovers.run_count(programs) >= before + 20,
+               "the target's calls run the programs")
+    same_counts(tool.finish(), target.truth(), api="both", errors=True)
+    os.close(descriptor)

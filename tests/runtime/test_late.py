@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that start, or open their library, after the tool did."""
+import shutil
+
+import harness
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload
+from truth import opening, same_counts
+
+forms = ("workload", "workload13", "workload-nopie", "workload-static", "workload-static-stripped", "workload-driver")
+
+
+@case(each={"driver": "driver", "both": "both"}, asan=True)
+def tool_first(api):
+    """A program that lets 100 ms pass between opening the library and using it is counted from its first launch."""
+    tool = Tool("--by", "pid,kernel", "--api", api)
+    workloads = [Workload("launch scale 1; sleep 100; launch vecadd 1009; launch saxpy 503", form, warm=False)
+                 for form in forms]
+    workloads.append(Workload("dlopen; sleep 100; launch vecadd 257", "workload-dlopen", warm=False))
+    truth = [workload.truth() for workload in workloads]
+    tool.stop()
+    for form, calls in zip(forms + ("workload-dlopen",), truth):
+        where = "driver" if form == "workload-static-stripped" else api
+        same_counts(tool, calls, by=("pid", "kernel"), api=where, but=opening)
+
+
+@case
+def short_lives():
+    """Once a library is known, processes that use it at once, and for milliseconds, are counted whole."""
+    known = Workload("sleep 1")
+    tool = Tool("--by", "pid,kernel")
+    workloads = [Workload(f"launch vecadd {10 + i}; launch saxpy 3", warm=False) for i in range(20)]
+    truth = [call for workload in workloads for call in workload.truth()]
+    known.go().wait()
+    same_counts(tool.stop(), truth, by=("pid", "kernel"))
+    rows = [row for row in tool.rows if row["pid"] in {call["pid"] for call in truth}]
+    equal({row.get("comm") for row in rows}, {"workload"}, "names of processes that have ended")
+
+
+@case
+def a_process_that_has_no_library_yet():
+    """-p of a process that maps nothing of CUDA: the tool says that it waits, and is there within 50 ms."""
+    workload = Workload("touch {up}; wait {go}; dlopen; touch {dir}/mapped; sleep 200; launch vecadd 1009",
+                        "workload-dlopen", warm=False).ready()
+    tool = Tool("-p", workload.pid)
+    check("waiting" in tool.error and "maps no CUDA library" in tool.error, f"says that it waits: {tool.error}")
+    workload.go()
+    wait_until(lambda: f"process {workload.pid} maps" in tool.error, "tells that the process maps one")
+    told = tool.error_file.stat().st_mtime_ns
+    truth = workload.truth()
+    same_counts(tool.finish(), truth)
+    late = (told - (harness.here / "mapped").stat().st_mtime_ns) / 1e6
+    check(late <= 50, f"attached {late:.0f} ms after the library was mapped")
+
+
+@case
+def a_library_in_reach():
+    """What LD_LIBRARY_PATH leads a process to is probed before it is mapped: not one launch is missed."""
+    folder = harness.here / "lib"
+    folder.mkdir()
+    shutil.copy(harness.standin / "libcuda.so.1", folder / "libcuda.so.1")
+    reach = {"LD_LIBRARY_PATH": f"/nonexistent:relative:{folder}"}
+    workload = Workload("touch {up}; wait {go}; launch vecadd 1009", "workload-dlopen", warm=False, env=reach).ready()
+    other = Workload("touch {up}; wait {go}; launch vecadd 503", "workload-dlopen", warm=False, env=reach).ready()
+    tool = Tool("-p", workload.pid)
+    everywhere = Tool("--by", "pid,kernel", env=reach)
+    for each in workload, other:
+        each.go()
+    truth = workload.truth()
+    same_counts(tool.finish(), truth)
+    same_counts(everywhere.stop(), truth + other.truth(), by=("pid", "kernel"))
+
+
+@case
+def many_at_once():
+    """Forty processes map the library in the same moment."""
+    tool = Tool("--by", "pid,kernel")
+    workloads = [Workload(f"dlopen; touch {{up}}; wait {harness.here}/all; sleep 60; launch vecadd {100 + i}", "workload-dlopen",
+                          warm=False) for i in range(40)]
+    for workload in workloads:
+        workload.ready()
+    (harness.here / "all").touch()
+    truth = [call for workload in workloads for call in workload.truth()]
+    same_counts(tool.stop(), truth, by=("pid", "kernel"))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runtime calls the driver: what is counted at both is counted twice, what is counted at one must not be missed."""
+import harness
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload
+from truth import Rows, expected, same_counts
+
+# Runtime launches, driver launches beside them, and everything in which one could be taken for the other: failures of
+# the runtime that never reach the driver, and after them driver calls from further down the stack.
+mixed = """
+launch vecadd 1009 grid=3; launch reduce 499 fn=cuLaunchKernel; launch saxpy 251 fn=cudaLaunchKernelExC stream=1
+launch apply 11 runtime_result=35; launch apply 127 fn=cuLaunchKernel
+launch vecadd 5 runtime_result=98
+deeper; launch saxpy 61 fn=cuLaunchKernelEx; end
+launch vecadd 1 runtime_result=98
+deeper 200; launch vecadd 31 fn=cuLaunchKernel; end
+launch unregistered 7 fn=cudaLaunchKernel
+deeper 100000; launch reduce 13 fn=cuLaunchKernel; end
+launch vecadd 17 result=719; launch vecadd 19 fn=cuLaunchKernel result=700
+launch scale 23 fn=cudaLaunchCooperativeKernelMultiDevice devices=4
+launch scale 29 fn=cuLaunchCooperativeKernelMultiDevice devices=3
+build vecadd 2; graph 37; graph 41 fn=cuGraphLaunch; hostfunc 43; hostfunc 47 fn=cuLaunchHostFunc
+threads 4; repeat 50; launch vecadd 3; launch vecadd 2 fn=cuLaunchKernel; launch apply 1 runtime_result=2
+deeper 300; launch saxpy 2 fn=cuLaunchKernel; end; end; end
+"""
+
+apis = ("driver", "runtime", "both")
+modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
+
+
+def compare(tool, truth, api, mode):
+    by = ("kernel", "layer") if api == "both" else ("kernel",)
+    same_counts(tool, truth, by=by, api=api, errors=bool(mode), failed_only="-x" in mode)
+
+
+@case(each=modes, asan=True)
+def each_api(mode):
+    """Three tools at once: the stack under each has the return probes of the others on it."""
+    workload = Workload(mixed)
+    tools = {api: Tool("-p", workload.pid, "--api", api, *mode) for api in apis}
+    workload.go()
+    truth = workload.truth()
+    for api, tool in tools.items():
+        compare(tool.finish(), truth, api, mode)
+
+
+@case(each=modes)
+def both_alone(mode):
+    """Without other return probes than its own."""
+    workload = Workload(mixed)
+    tool = Tool("-p", workload.pid, "--api", "both", *mode)
+    workload.go()
+    truth = workload.truth()
+    compare(tool.finish(), truth, "both", mode)
+
+
+@case
+def beside_a_foreign_return_probe():
+    """Another tracer's return probe puts a trampoline where the runtime call's return address was."""
+    workload = Workload(mixed + "touch {dir}/half; wait {dir}/left\n" + mixed)
+    foreign = Tool("-p", workload.pid, "--api", "runtime", "-l")
+    tool = Tool("-p", workload.pid, "--api", "both")
+    foreign_later = Tool("-p", workload.pid, "--api", "runtime", "-x")
+    workload.go()
+    wait_until((harness.here / "half").exists, "the first half is done")
+    foreign_later.stop()  # and takes it away, in the middle
+    (harness.here / "left").touch()
+    truth = workload.truth()
+    compare(tool.finish(), truth, "both", [])
+    compare(foreign.finish(), truth, "runtime", ["-l"])
+
+
+@case
+def layers_and_their_names():
+    """Kernels of one name at both layers are two rows, told apart by the layer; nothing else appears."""
+    workload = Workload("launch vecadd 10; launch vecadd 20 fn=cuLaunchKernel")
+    tool = Tool("-p", workload.pid, "--api", "both")
+    workload.go()
+    truth = workload.truth()
+    rows = {row["layer"]: row["launches"] for row in tool.finish().rows}
+    equal(rows, {"runtime": 10, "driver": 20}, "launches by layer")
+    check(len(tool.rows) == 2, f"rows: {tool.rows}")
+    equal(Rows(truth).count(tool.rows, ("pid",)), expected(truth, ("pid",), "both"), "sum")

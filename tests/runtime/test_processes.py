@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Children, and programs that become other programs."""
+import harness
+import system
+from harness import case, equal, wait_until
+from programs import Tool, Workload
+from truth import opening, same_counts
+
+family = """
+launch vecadd 1009
+fork; launch vecadd 7; threads 2; launch saxpy 11; end; fork; launch reduce 5; end; end
+launch saxpy 13
+exec; launch vecadd 17; fork; launch apply 3; end; end
+"""
+
+
+def pids(tool):
+    return {row["pid"] for row in tool.rows}
+
+
+@case(each={"entry": [], "latency": ["-l"]})
+def system_wide_counts_all(mode):
+    workload = Workload(family)
+    tool = Tool("--by", "pid,kernel", *mode)
+    workload.go()
+    truth = workload.truth()
+    equal(len({call["pid"] for call in truth}), 4, "processes in the truth")
+    same_counts(tool.stop(), truth, by=("pid", "kernel"), errors=bool(mode))
+
+
+@case(each={"entry": [], "latency": ["-l"]}, asan=True)
+def a_process_without_its_children(mode):
+    """-p is this process, before and after exec; its children are others."""
+    workload = Workload(family)
+    tool = Tool("-p", workload.pid, "--by", "pid,kernel", *mode)
+    workload.go()
+    truth = [call for call in workload.truth() if call["pid"] == workload.pid]
+    tool.finish()
+    equal(pids(tool), {workload.pid}, "processes")
+    same_counts(tool, truth, by=("pid", "kernel"), errors=bool(mode))
+
+
+@case
+def a_child_alone():
+    """-p of a child that was forked before: it has its parent's memory, and its parent is not traced."""
+    workload = Workload("fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end; launch vecadd 11")
+    workload.go()
+    wait_until((harness.here / "child").exists, "the child runs")
+    child, = system.descendants(workload.pid)
+    tool = Tool("-p", child, "--by", "pid,kernel")
+    (harness.here / "run").touch()
+    truth = [call for call in workload.truth() if call["pid"] == child]
+    tool.finish()
+    equal(pids(tool), {child}, "processes")
+    same_counts(tool, truth, by=("pid", "kernel"))
+
+
+@case
+def becoming_another_program():
+    """After exec other files are mapped: another runtime, another program."""
+    workload = Workload("launch vecadd 19; exec workload13; launch scale 1; sleep 200; launch vecadd 23\n"
+                        "exec workload-driver; launch scale 1; sleep 200; launch vecadd 29; launch mine 31; end; end")
+    tools = [Tool("-p", workload.pid, "--api", api) for api in ("driver", "both")]
+    workload.go()
+    truth = workload.truth()
+    for tool, api in zip(tools, ("driver", "both")):
+        same_counts(tool.finish(), truth, api=api, but=opening)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each way of attaching counts the same."""
+import leftovers
+import system
+from harness import case, check, equal
+from programs import Tool, Workload
+from truth import same_counts
+
+tiers = {tier: tier for tier in ("session", "multi", "tracefs", "perf")}
+
+script = """
+launch vecadd 1009 grid=3,2; launch saxpy 17 result=700; threads 4; launch vecadd 101; launch saxpy 11 fn=cuLaunchKernelEx; end
+launch apply 5 runtime_result=35; capture begin; launch reduce 3 stream=1; capture end; graph 7; hostfunc 9
+launch scale 13 fn=cuLaunchCooperativeKernelMultiDevice devices=3; fork; launch vecadd 10007; end
+"""
+
+
+def run(tier, scope, api):
+    """Two tools at once, with and without return probes; a child that belongs to one of the scopes only."""
+    system.need_tier(tier)
+    workload = Workload(script)
+    watch = Workload("launch vecadd 1", "workload-driver")
+    arguments = ["--attach", tier, "--by", "pid,kernel", "--api", api, *(["-p", workload.pid] if scope == "-p" else [])]
+    tools = {bool(mode): Tool(*arguments, *mode) for mode in ([], ["-l"])}
+    for tool in tools.values():
+        equal({record["tier"] for record in tool.of_type("attached")}, {tier}, "tier")
+    workload.go()
+    truth = [call for call in workload.truth() if scope != "-p" or call["pid"] == workload.pid]
+    for with_errors, tool in tools.items():
+        tool.finish() if scope == "-p" else tool.stop()
+        same_counts(tool, truth, by=("pid", "kernel"), api=api, errors=with_errors)
+        equal({row["pid"] for row in tool.rows if scope == "-p"} - {workload.pid}, set(), "other processes")
+    leftovers.check_no_breakpoints(watch.pid, "libcuda")  # where the tools have ended
+    check(watch.process.poll() is None, "the process goes on")
+
+
+@case(each=tiers)
+def one_process(tier):
+    run(tier, "-p", "driver")
+
+
+@case(each=tiers)
+def system_wide(tier):
+    run(tier, "", "both")

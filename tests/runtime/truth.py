@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tool counted against what was done: both as counters by the same keys, which must be equal."""
+from collections import Counter
+
+from harness import equal
+
+# Values of a row that count something.
+counted = ("launches", "captured", "graph_launches", "host_functions")
+
+
+def layer_wanted(call, api):
+    """Each launch once: at the driver, at the runtime, or at the runtime where it was made through it."""
+    return call["layer"] == api or api == "both" and not call["nested"]
+
+
+def weight(call):
+    """Calls, but kernels for those that start several kernels; a graph is one launch."""
+    return call["count"] * (call["kernels"] if call["kind"] == "kernel" else 1)
+
+
+def measure(call):
+    if call["recorded"]:
+        return "captured"
+    return {"kernel": "launches", "graph": "graph_launches", "host": "host_functions"}[call["kind"]]
+
+
+def of_call(call, field):
+    if field == "kernel":
+        return call["demangled"]
+    value = call[field]
+    return tuple(value) if isinstance(value, list) else value
+
+
+def expected(truth, by, api="driver", errors=False):
+    """Counter of (values of `by`..., measure). With `errors`, failed calls once more."""
+    out = Counter()
+    for call in truth:
+        if not layer_wanted(call, api):
+            continue
+        key = tuple(of_call(call, field) for field in by)
+        out[key + (measure(call),)] += weight(call)
+        if errors and call["result"]:
+            out[key + ("errors",)] += weight(call)
+    return dict(out)
+
+
+class Rows:
+    """Rows (or events) of a tool, read with the truth beside them: a kernel whose name the tool does not know is known
+    there by its handle, so that counts can be compared however much has been learned of names."""
+
+    def __init__(self, truth):
+        self.handles = {}
+        for call in truth:
+            if call["demangled"]:
+                self.handles[call["pid"], call["handle"]] = call["demangled"]
+        self.pids = {call["pid"] for call in truth}
+
+    def value(self, row, field):
+        if field == "kernel":
+            if row.get("graph_launches") or row.get("host_functions"):
+                return None
+            name = row.get("kernel") or self.handles.get((row.get("pid"), row.get("handle")))
+            return None if name and name.endswith("::unregistered") else name  # a variable of the workload, no kernel
+        if field == "smem":
+            field = "shared_memory_bytes"
+        if field == "result":
+            field = "result_code"
+        value = row.get(field)
+        return tuple(value) if isinstance(value, list) else value
+
+    def count(self, rows, by, errors=False):
+        out = Counter()
+        for row in rows:
+            if row.get("pid") is not None and row["pid"] not in self.pids:
+                continue  # somebody else's: this is not the only CUDA process of the machine
+            key = tuple(self.value(row, field) for field in by)
+            for what in counted + (("errors",) if errors else ()):
+                if row.get(what):
+                    out[key + (what,)] += row[what]
+        return dict(out)
+
+
+# A launch whose only purpose is that a program opens its libraries; tools that run already may or may not see it.
+opening = "scale(float*, int)"
+
+
+def same_counts(tool, truth, by=("kernel",), api="driver", errors=False, failed_only=False, but=None):
+    """Rows of the tool against the truth, exactly; without those of the kernel `but`."""
+    if failed_only:
+        truth = [call for call in truth if call["result"]]
+    got, want = Rows(truth).count(tool.rows, by, errors), expected(truth, by, api, errors)
+    for counts in (got, want) if but else ():
+        for key in [key for key in counts if but in key]:
+            del counts[key]
+    equal(got, want, f"{tool}, by {', '.join(by)}")
+
+
+def same_shapes(tool, truth, api="driver"):
+    """Each kernel of the script has one shape: the row must show it."""
+    rows = Rows(truth)
+    want = {}
+    for call in truth:
+        if call["kind"] == "kernel" and layer_wanted(call, api):
+            want[call["demangled"]] = [call["grid"], call["block"], call["smem"], product(call["grid"]),
+                                       product(call["block"])]
+    got = {rows.value(row, "kernel"): [row.get(field) for field in ("grid", "block", "shared_memory_bytes", "blocks_p95",
+                                                                    "threads_p95")]
+           for row in tool.rows if "launches" in row}
+    equal(got, want, f"{tool}: grid, block, shared memory, blocks, threads")
+
+
+def product(triple):
+    return triple[0] * triple[1] * triple[2]
+
+
+def bucket(value):
+    """Bounds of the histogram bucket of a value: 16 of one value each, then 8 for each power of two."""
+    if value < 16:
+        return value, value
+    shift = value.bit_length() - 4
+    low = value >> shift << shift
+    return low, low + (1 << shift) - 1
