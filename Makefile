@@ -112,7 +112,7 @@ deps:
 # What a person runs on a fresh machine: dependencies first, then a make that sees what they brought.
 test:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all asan standin unit
+	$(Q)$(MAKE) --no-print-directory all asan standin unit vendor-bins
 	$(Q)tests/run
 
 demo:
@@ -122,12 +122,14 @@ demo:
 
 bench:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all standin
+	$(Q)$(MAKE) --no-print-directory all standin bench-bins
 	$(Q)tests/bench/run
 
 include tests/standin/standin.mk
 
--include tests/unit/abi/abi.mk
+include tests/unit/abi/abi.mk
+include tests/bench/bench.mk
+include tests/vendor/vendor.mk
 
 UNIT_SRC := $(wildcard tests/unit/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)

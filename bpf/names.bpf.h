@@ -15,7 +15,9 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
     record->capacity = capacity;
 }
 
-/* Sends one record with a name of at most `capacity` bytes. True where it was too long for that. */
+/* Sends one record with a name of at most `capacity` bytes. True where it was too long for that. A name that is not in
+ * memory is read by the front end, which must be quick about it: the process may end. The same goes for the symbol of a
+ * host stub. */
 #define SEND_NAME(from, bytes)                                                                                         \
     ({                                                                                                                 \
         struct {                                                                                                       \
@@ -32,7 +34,7 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
             if (cut && (bytes) < 4096)                                                                                 \
                 bpf_ringbuf_discard(sent, BPF_RB_NO_WAKEUP);                                                           \
             else                                                                                                       \
-                bpf_ringbuf_submit(sent, ring_flags());                                                                \
+                bpf_ringbuf_submit(sent, length > 0 ? ring_flags() : BPF_RB_FORCE_WAKEUP);                             \
         }                                                                                                              \
         cut;                                                                                                           \
     })
@@ -52,7 +54,7 @@ INLINE void send_alias(const struct name_record* from)
         return;
     }
     fill_name(record, from, 0, 0);
-    bpf_ringbuf_submit(record, ring_flags());
+    bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
 struct handle_key {

@@ -61,9 +61,7 @@ std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
 
 [[noreturn]] void refuse(const CudaFile& file, Tier tier, int error)
 {
-    throw Error(fmt::format("probes in {} were refused ({}): {}", file.path, tier_name(tier), errno_text(error)),
-                error == EPERM || error == EACCES ? "run it as root (CAP_BPF and CAP_PERFMON are not enough everywhere)"
-                                                  : "try another way of attaching: --attach multi, tracefs or perf");
+    throw Error(fmt::format("{}: the kernel refused the probes ({}): {}", file.path, tier_name(tier), errno_text(error)));
 }
 
 } // namespace
@@ -128,7 +126,7 @@ unsigned Attacher::look_at(pid_t pid)
     unsigned added = 0;
     for (CudaFile* file : targets_.files_of(pid)) {
         added += attach(file, process_filter(pid));
-        in_use_ = true;
+        in_use_ |= !attachments_.at({file, process_filter(pid)}).refused;
     }
     return added;
 }
@@ -145,21 +143,23 @@ void Attacher::forget(pid_t pid)
 
 bool Attacher::attach(CudaFile* file, pid_t pid)
 {
-    auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}});
+    auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}, false});
     if (!added)
         return false;
     try {
         for (const Hook& hook : hooks_)
             if (hook.armed || armed_)
                 attach_hook(hook, where->second);
-    } catch (const Error&) {
-        attachments_.erase(where);
+        return true;
+    } catch (const Error& error) {
+        where->second.always.clear();
+        where->second.when_armed.clear();
+        where->second.refused = true;
         // A process that ends while it is being attached to is nobody's fault.
-        if (pid != 0 && !process_name(pid))
-            return false;
-        throw;
+        if (pid == 0 || process_name(pid))
+            targets_.complain(error.what());
+        return false;
     }
-    return true;
 }
 
 void Attacher::attach_hook(const Hook& hook, Attachment& attachment)
@@ -268,34 +268,43 @@ void Attacher::arm(bool on)
     armed_ = on;
     for (auto& [key, attachment] : attachments_) {
         attachment.when_armed.clear();
-        for (const Hook& hook : hooks_)
-            if (on && !hook.armed)
-                attach_hook(hook, attachment);
+        if (!on || attachment.refused)
+            continue;
+        try {
+            for (const Hook& hook : hooks_)
+                if (!hook.armed)
+                    attach_hook(hook, attachment);
+        } catch (const Error& error) {
+            verbose(error.what()); // names are worth having, not worth ending for
+        }
     }
+}
+
+std::set<const CudaFile*> Attacher::attached_files() const
+{
+    std::set<const CudaFile*> files;
+    for (const auto& [key, attachment] : attachments_)
+        if (!attachment.refused)
+            files.insert(key.first);
+    return files;
 }
 
 unsigned Attacher::functions() const
 {
-    std::set<std::pair<const CudaFile*, uint64_t>> places;
-    for (const auto& [key, attachment] : attachments_)
-        for (const Place& place : key.first->places)
-            places.emplace(key.first, place.offset);
-    return static_cast<unsigned>(places.size());
+    size_t functions = 0;
+    for (const CudaFile* file : attached_files())
+        functions += file->places.size();
+    return static_cast<unsigned>(functions);
 }
 
 unsigned Attacher::files() const
 {
-    std::set<const CudaFile*> files;
-    for (const auto& [key, attachment] : attachments_)
-        files.insert(key.first);
-    return static_cast<unsigned>(files.size());
+    return static_cast<unsigned>(attached_files().size());
 }
 
 std::vector<std::string> Attacher::summary() const
 {
-    std::set<const CudaFile*> files;
-    for (const auto& [key, attachment] : attachments_)
-        files.insert(key.first);
+    const std::set<const CudaFile*> files = attached_files();
     std::vector<std::string> lines{fmt::format("{} functions in {} files, attached by {}", functions(), files.size(),
                                                tier_name(options_.tier))};
     for (const CudaFile* file : files) {

@@ -56,6 +56,8 @@ public:
     bool armed() const { return armed_; }
 
     const Targets& targets() const { return targets_; }
+    // Files that could not be probed, and why: one that a process made up must not end the run.
+    const std::vector<std::string>& complaints() const { return targets_.complaints(); }
     bool in_use() const { return in_use_; } // some process mapped a probed file
     unsigned functions() const; // attached ones, over all files
     unsigned files() const;
@@ -76,6 +78,7 @@ private:
         pid_t pid; // 0: every process
         std::vector<std::unique_ptr<Link>> always;
         std::vector<std::unique_ptr<Link>> when_armed;
+        bool refused = false;
     };
 
     void choose_programs(bpf_object* object);
@@ -89,6 +92,7 @@ private:
     std::unique_ptr<Link> attach_perf(const Hook& hook, bool on_return, const Place& place,
                                       const Attachment& attachment);
     bpf_program* program(const Hook& hook, std::string_view suffix) const;
+    std::set<const CudaFile*> attached_files() const;
 
     bpf_object* object_;
     std::span<const Probe> probes_;

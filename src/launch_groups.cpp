@@ -99,7 +99,8 @@ GroupKey LaunchGroups::key_of(const launch_key& key)
         group.stream = key.stream;
     if (view_.device)
         group.device = key.device;
-    if (view_.layer)
+    // A result is a number of its layer's own.
+    if (view_.layer || view_.result)
         group.layer = key.layer;
     if (view_.result)
         group.result = key.result;

@@ -176,6 +176,7 @@ constexpr Entry table[] = {
     {"cuLaunchGrid", single, driver, any_runtime, KIND_LAUNCH_LEGACY, "func:rdi grid:rsi.l,rdx.l"},
     {"cuLaunchGridAsync", single, driver, any_runtime, KIND_LAUNCH_LEGACY, "func:rdi grid:rsi.l,rdx.l stream:rcx"},
     {"cuGraphLaunch", ptsz, driver, any_runtime, KIND_GRAPH_LAUNCH, "func:rdi stream:rsi"},
+    {"cuLaunchHostFunc_v2", ptsz, driver, any_runtime, KIND_HOST_FUNC, "func:rsi stream:rdi"}, // driver 595
     {"cuLaunchHostFunc", ptsz, driver, any_runtime, KIND_HOST_FUNC, "func:rsi stream:rdi"},
     {"cuStreamAddCallback", ptsz, driver, any_runtime, KIND_HOST_FUNC, "func:rsi stream:rdi"},
 

@@ -53,8 +53,9 @@ public:
     // True where this mapping (device and inode as /proc shows them) may bring a CUDA file into its process.
     bool interesting(std::string_view path, uint64_t device, uint64_t inode) const;
 
-    // A file could not be used: why, once per file. For -v and for the sentence when nothing was attached.
+    // Why a file could not be used, once per file.
     const std::vector<std::string>& complaints() const { return complaints_; }
+    void complain(std::string why) { complaints_.push_back(std::move(why)); }
 
 private:
     CudaFile* find_or_open(pid_t pid, const Mapping& mapping, bool executable_itself);

@@ -54,6 +54,7 @@ private:
     bool returns_are_safe() const;
     void attach();
     void announce();
+    void complain();
     void watch_processes();
     void watch_targets();
     void set_timers();
@@ -182,17 +183,18 @@ void Run::attach()
 
 void Run::announce()
 {
-    const std::vector<std::string>& complaints = attacher_->targets().complaints();
     if (!attacher_->in_use()) {
-        if (!complaints.empty() && !attacher_->files())
+        const std::vector<std::string>& complaints = attacher_->complaints();
+        if (!complaints.empty() && (!attacher_->files() || !options_.pids.empty()))
             throw Error(fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
                                     fmt::join(complaints, "; ")),
-                        "a stub or a stripped static library? -v names the functions looked for");
+                        "a damaged or stripped library, or a way of attaching (--attach) that this kernel does not have");
         waiting_ = true;
         warn(options_.pids.empty()
                  ? "no process maps a CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one"
                  : "the process maps no CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for it to load one");
     }
+    complain();
     for (const std::string& line : attacher_->summary())
         verbose(line);
     std::optional<uint64_t> floor;
@@ -206,18 +208,24 @@ void Run::announce()
     fmt::print(stderr, "Tracing {}...{}\n", tool_.traced(), ending);
 }
 
+// Says once of each file why it could not be probed.
+void Run::complain()
+{
+    const std::vector<std::string>& complaints = attacher_->complaints();
+    for (; complaints_shown_ < complaints.size(); complaints_shown_++)
+        warn(complaints[complaints_shown_]);
+}
+
 void Run::look_at(pid_t pid)
 {
     const unsigned added = attacher_->look_at(pid);
+    complain();
     if (waiting_ && attacher_->in_use()) {
         waiting_ = false;
         warn(fmt::format("process {} maps a CUDA library now; tracing", pid));
     }
     if (!added)
         return;
-    const auto& complaints = attacher_->targets().complaints();
-    for (; complaints_shown_ < complaints.size(); complaints_shown_++)
-        verbose(complaints[complaints_shown_]);
     for (const std::string& line : attacher_->summary())
             verbose(line);
     output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));

@@ -67,6 +67,13 @@ def dead_events():
     return sorted({m[1] for m in names if not os.path.exists(f"/proc/{m[2]}")})
 
 
+def remove(events):
+    for event in events:
+        fd = os.open(tracefs, os.O_WRONLY | os.O_APPEND)  # open("a") seeks, which this file refuses
+        os.write(fd, f"-:{event}\n".encode())
+        os.close(fd)
+
+
 def find(before):
     """What has been left since `before` (programs()). The kernel takes links apart after their process has ended, so
     this waits a while before it says so."""
@@ -80,10 +87,7 @@ def find(before):
         if time.monotonic() > end:
             break
         time.sleep(0.05)
-    for event in events:  # they would stay, and fail every later case
-        fd = os.open(tracefs, os.O_WRONLY | os.O_APPEND)  # open("a") seeks, which this file refuses
-        os.write(fd, f"-:{event}\n".encode())
-        os.close(fd)
+    remove(events)  # they would stay, and fail every later case
     return [f"BPF program {i}" for i in sorted(ids)] + [f"uprobe event {e}" for e in events]
 
 

@@ -2,7 +2,7 @@
 """Each way of attaching counts the same."""
 import leftovers
 import system
-from harness import case, check, equal
+from harness import case, equal
 from programs import Tool, Workload
 from truth import same_counts
 
@@ -16,22 +16,23 @@ launch scale 13 fn=cuLaunchCooperativeKernelMultiDevice devices=3; fork; launch 
 
 
 def run(tier, scope, api):
-    """Two tools at once, with and without return probes; a child that belongs to one of the scopes only."""
+    """Two tools at once, with and without return probes; a child that belongs to one of the scopes only. One tool in the
+    tier that takes six seconds to detach."""
     system.need_tier(tier)
-    workload = Workload(script)
-    watch = Workload("launch vecadd 1", "workload-driver")
+    workload, watch = Workload(script), Workload("launch vecadd 1", "workload-driver")
     arguments = ["--attach", tier, "--by", "pid,kernel", "--api", api, *(["-p", workload.pid] if scope == "-p" else [])]
-    tools = {bool(mode): Tool(*arguments, *mode) for mode in ([], ["-l"])}
+    modes = [True, False] if tier != "perf" else [scope == "-p"]
+    tools = {returns: Tool(*arguments, *(["-l"] if returns else [])) for returns in modes}
     for tool in tools.values():
         equal({record["tier"] for record in tool.of_type("attached")}, {tier}, "tier")
     workload.go()
     truth = [call for call in workload.truth() if scope != "-p" or call["pid"] == workload.pid]
-    for with_errors, tool in tools.items():
+    for returns, tool in tools.items():
         tool.finish() if scope == "-p" else tool.stop()
-        same_counts(tool, truth, by=("pid", "kernel"), api=api, errors=with_errors)
+        same_counts(tool, truth, by=("pid", "kernel"), api=api, errors=returns)
         equal({row["pid"] for row in tool.rows if scope == "-p"} - {workload.pid}, set(), "other processes")
     leftovers.check_no_breakpoints(watch.pid, "libcuda")  # where the tools have ended
-    check(watch.process.poll() is None, "the process goes on")
+    equal(watch.process.poll(), None, "exit status of a process that was traced")
 
 
 @case(each=tiers)
@@ -42,3 +43,13 @@ def one_process(tier):
 @case(each=tiers)
 def system_wide(tier):
     run(tier, "", "both")
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs")})
+def while_memory_is_mapped(tier):
+    """Threads come and go, so that the memory's lock is often taken while a probe is hit."""
+    system.need_tier(tier)
+    workload = Workload("repeat 400; threads 4; launch vecadd 5; end; end")
+    tool = Tool("-p", workload.pid, "--attach", tier)
+    workload.go()
+    same_counts(tool.finish(), workload.truth())

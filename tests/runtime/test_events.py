@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""-e: a line per launch, with its exact values; what does not fit the buffer is counted."""
+import os
+import signal
+import time
+from collections import Counter
+
+import system
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload, trace
+from truth import layer_wanted, weight
+
+script = """
+launch vecadd 101 grid=3,4,5 block=8,4,2 smem=1000; launch saxpy 53 fn=cuLaunchKernelEx grid=70000,2 block=1024 stream=1
+launch reduce 17 fn=cudaLaunchKernelExC grid=1,65535,65535 stream=2 smem=49152
+launch apply 7 fn=cuLaunchKernel_ptsz block=3,3,3; launch vecadd 11 result=719
+launch scale 5 fn=cuLaunchCooperativeKernelMultiDevice devices=3 grid=9 stream=1
+launch saxpy 3 fn=cuLaunchGridAsync grid=7,6 block=5,4,3 smem=77 stream=2; launch null 2 fn=cuLaunchKernel
+capture begin; launch vecadd 4 stream=1 grid=2; capture end; graph 6 stream=1; hostfunc 8 stream=2
+threads 3; repeat 20; launch vecadd 2 grid=2; launch saxpy 1 grid=3; end; end
+"""
+
+
+def events_of(truth, api, *more):
+    """How many events there must be of each kind, as the fields that an event shows."""
+    out = Counter()
+    for call in truth:
+        if layer_wanted(call, api):
+            kernel = call["kind"] == "kernel"
+            shape = tuple(tuple(call[f]) if kernel else None for f in ("grid", "block"))
+            out[(call["pid"], call["tid"], call["comm"], call["layer"], call["handle"], call["stream"],
+                 int(call["recorded"]), *shape, call["smem"], *(call[field] for field in more))] += weight(call)
+    return dict(out)
+
+
+def events_in(tool, *more):
+    out = Counter()
+    for event in tool.events:
+        shape = tuple(tuple(event[f]) if f in event else None for f in ("grid", "block"))
+        out[(event["pid"], event["tid"], event["comm"], event["layer"], event["handle"], event["stream"],
+             event["captured"], *shape, event.get("shared_memory_bytes"), *(event[field] for field in more))] += 1
+    return dict(out)
+
+
+def in_order(tool):
+    last = {}
+    for event in tool.events:
+        check(event["time_ns"] >= last.get(event["tid"], 0), f"{event} comes after {last.get(event['tid'])}")
+        last[event["tid"]] = event["time_ns"]
+
+
+@case(each={"driver": "driver", "runtime": "runtime", "both": "both"}, asan=True)
+def every_value(api):
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, "-e", "--api", api)
+    start = time.monotonic_ns()
+    workload.go()
+    truth = workload.truth()
+    end = time.monotonic_ns()
+    equal(events_in(tool.finish()), events_of(truth, api), f"{tool}")
+    in_order(tool)
+    check(all(start <= event["time_ns"] <= end for event in tool.events), "times are of the run")
+
+
+@case
+def with_results_and_durations():
+    """Every call has both, and with -x only those that failed are there."""
+    names = {0: "ok", 719: "CUDA_ERROR_LAUNCH_FAILED", 400: "CUDA_ERROR_INVALID_HANDLE"}
+    workload = Workload(script + "launch vecadd 50 delay_us=200")
+    both = Tool("-p", workload.pid, "-e", "-l")
+    failed = Tool("-p", workload.pid, "-e", "-x")
+    workload.go()
+    truth = workload.truth()
+    for call in truth:
+        call["result"] = names[call["result"]]
+    equal(events_in(both.finish(), "result"), events_of(truth, "driver", "result"), f"{both}")
+    in_order(both)
+    slow = [event["latency_ns"] for event in both.events if event["latency_ns"] >= 200_000]
+    check(len(slow) >= 50, f"{len(slow)} calls took 200 us, 50 did by their script")
+    truth = [call for call in truth if call["result"] != "ok"]
+    equal(events_in(failed.finish(), "result"), events_of(truth, "driver", "result"), f"{failed}")
+
+
+@case
+def a_line_of_text_each():
+    tool, truth = trace("launch vecadd 1009 grid=3; threads 2; launch saxpy 100; end; hostfunc 3", "-e", json=False)
+    head, *lines = tool.text.splitlines()
+    equal(len(lines), 1009 + 200 + 3, "lines")
+    equal(head.split()[:4], ["TIME(s)", "PID", "TID", "COMM"], "header")
+    equal(sum("vecadd" in line and " 3,1,1 " in line for line in lines), 1009, "lines of vecadd")
+
+
+@case
+def two_hundred_thousand():
+    """From four threads at full speed, in a buffer that holds them all: none is lost, whoever gets the processor."""
+    tool, truth = trace("threads 4; launch vecadd 50000; end", "-e", "--ring-mb", 32)
+    equal(events_in(tool), events_of(truth, "driver"), f"{tool}")
+    in_order(tool)
+
+
+@case
+def of_all_processes():
+    workloads = [Workload("launch vecadd 101 grid=5; fork; launch saxpy 7; end") for _ in range(2)]
+    tool = Tool("-e")
+    for workload in workloads:
+        workload.go()
+    truth = [call for workload in workloads for call in workload.truth()]
+    tool.stop()
+    pids = {call["pid"] for call in truth}
+    got = {key: n for key, n in events_in(tool).items() if key[0] in pids}
+    equal(got, events_of(truth, "driver"), f"{tool}")
+
+
+@case(each={"json": True, "text": False}, asan=True)
+def what_is_lost_is_counted(json):
+    """Nobody reads the buffer while 50,000 calls are made: those that did not fit are told, to the last one."""
+    workload = Workload("launch vecadd 50000; touch {dir}/done; wait {dir}/end; launch saxpy 10")
+    tool = Tool("-p", workload.pid, "-e", "--ring-mb", 1, json=json, losses=True)
+    os.kill(tool.pid, signal.SIGSTOP)
+    wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
+    workload.go()
+    wait_until((workload.go_file.parent / "done").exists, "the calls have been made")
+    os.kill(tool.pid, signal.SIGCONT)
+    wait_until(lambda: len(tool.lines) > 5000, "the tool reads again")
+    (workload.go_file.parent / "end").touch()
+    workload.wait()
+    tool.finish()
+    if json:
+        seen, lost = len(tool.events), tool.lost.get("events_lost", 0)
+        equal(set(tool.lost), {"events_lost"}, "what is lost")
+    else:
+        seen = sum("vecadd" in line or "saxpy" in line for line in tool.lines)
+        lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "events lost" in line)
+    check(lost > 10000, f"{lost} events lost: the buffer holds fewer than 50,000")
+    equal(seen + lost, 50010, "events and losses")
+    check("events lost" in tool.error and "--ring-mb" in tool.error, f"a person is told, too: {tool.error}")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names are chosen by those who are traced, and some choose them to hurt."""
+import re
+import signal
+
+from harness import case, check, equal
+from programs import Tool, Workload
+from truth import Rows, expected, same_counts
+
+# At most 15 bytes each: escape sequences, line ends, quotes, bytes that are no UTF-8, characters that turn the text.
+comms = [r"\x1b[2J\x1b[31mx", r"a\nb\x0dc\td", r'"\\",\x22}', r"\xff\xfe\x80", r"\xe2\x80\xae-abc", r"\x7f\x07\x08",
+         r"\x9b31m", r"{"]
+kernels = [r"evil\x1b]0;x\x07", r"new\nline", r'qu"ote\\', r"\xff\xc0bad", r"_ZN\x1b[2JE", r"%s%n%d", r"{}{0}"]
+
+script = "\n".join(f"name {comm}\nlaunch {kernel} {10 + i} grid={i + 1}"
+                   for i, (comm, kernel) in enumerate(zip(comms, kernels + ["plain"])))
+
+
+def seen(text):
+    """What a reader of JSON must see of bytes (as the truth has them, one code point each)."""
+    return text.encode("latin-1").decode("utf-8", "replace")
+
+
+def no_control_bytes(tool):
+    for what, data in ("standard output", tool.out_file.read_bytes()), ("standard error", tool.error_file.read_bytes()):
+        bad = re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", data) or re.search(r"[\x80-\x9f\u202a-\u202e\ufffd]",
+                                                                           data.decode("utf-8", "replace"))
+        check(not bad, f"{what} of {tool} has {bad and bad[0]!r}: {data[:300]}")
+
+
+@case(each={"table": ["--by", "thread,kernel"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["-U", "-v"],
+            "histogram": ["-H", "grid", "--by", "kernel,thread"], "full": ["--full-names", "-r", "0"]}, asan=True)
+def text_stays_text(mode):
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, *mode, json=False)
+    workload.go().wait()
+    no_control_bytes(tool.finish())
+    heads = len([line for line in tool.lines if "COMM" in line or "KERNEL" in line])
+    if mode == ["-e"]:
+        equal(len(tool.lines) - heads, sum(10 + i for i in range(len(comms))), "lines")
+    if mode[0] == "--full-names":
+        equal(len(tool.lines) - heads, len(comms), "lines")
+
+
+@case(asan=True)
+def json_stays_json():
+    """Each event has the name that the thread had then, whatever bytes that was."""
+    workload = Workload(script, "workload-driver")
+    events, rows = Tool("-p", workload.pid, "-e"), Tool("-p", workload.pid, "--by", "thread,kernel")
+    workload.go()
+    truth = workload.truth()
+    got = sorted({(event["comm"], event.get("kernel")) for event in events.finish().events})
+    equal(got, sorted({(seen(call["comm"]), seen(call["demangled"])) for call in truth}), "names of threads and kernels")
+    for call in truth:
+        call["demangled"] = seen(call["demangled"])
+    same_counts(rows.finish(), truth, by=("tid", "kernel"))
+    for tool in events, rows:
+        no_control_bytes_in_json(tool)
+
+
+def no_control_bytes_in_json(tool):
+    bad = re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", tool.out_file.read_bytes())
+    check(not bad, f"{tool} prints {bad and bad[0]!r}")
+
+
+@case
+def a_filter_by_such_a_name():
+    """-n takes bytes."""
+    workload = Workload(r"name \x1b[31m\xff; launch vecadd 101; name other; launch vecadd 7")
+    tool = Tool("-n", b"\x1b[31m\xff".decode("utf-8", "surrogateescape"), "--by", "pid,kernel")
+    workload.go()
+    truth = [call for call in workload.truth() if call["comm"] != "other"]
+    equal(Rows(truth).count(tool.stop().rows, ("pid",)), expected(truth, ("pid",)), "launches")
+
+
+@case
+def very_long_names():
+    """A template's name runs to kilobytes; some are cut, none hurts."""
+    names = ["_Z" + str(n) + "k" * n + "Pfi" for n in (100, 127, 130, 1000, 1030, 4000, 5000)]
+    workload = Workload("\n".join(f"launch {name} {10 + i}" for i, name in enumerate(names)), "workload-driver")
+    tool, short = Tool("-p", workload.pid), Tool("-p", workload.pid, json=False)
+    workload.go()
+    truth = workload.truth()
+    got = {row["launches"]: row.get("kernel", "") for row in tool.finish().rows}
+    for call in truth:
+        n = call["count"]
+        name = got.get(n, "")
+        check(name == call["demangled"] if len(call["kernel"]) < 4000 else name.strip("_Z0123456789").startswith("kkkk"),
+              f"kernel with {len(call['kernel'])} bytes: {name[:60]}... of {len(name)}")
+    widest = max(len(line) for line in short.finish().lines)
+    check(widest < 160, f"a line of the table has {widest} characters")
+
+
+@case
+def many_names():
+    """A program that makes names up, as fast as it can, does not stop the tool, nor its signals."""
+    steps = "\n".join(f"launch made_up_{i} 1" for i in range(3000))
+    workload = Workload(steps + "\nforever; launch made_up_1 100; lookup made_up_2; end", "workload-driver")
+    tool = Tool("-p", workload.pid, "1", losses=True)
+    workload.go()
+    import time
+    time.sleep(1.5)
+    tool.stop(signal.SIGTERM)
+    workload.stop()
+    equal(len({row.get("kernel") for row in tool.rows} & {f"made_up_{i}" for i in range(3000)}), 3000, "names")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run ends: by a signal, by its target, by its reader; and what it leaves."""
+import os
+import re
+import signal
+import subprocess
+
+import harness
+import leftovers
+import system
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload
+from truth import same_counts
+
+
+@case(each={name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")}, asan=True)
+def a_signal_ends_it_with_a_report(by):
+    workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end")
+    tool, text = Tool("-p", workload.pid, "1000"), Tool("-p", workload.pid, json=False)
+    workload.go()
+    wait_until((harness.here / "done").exists, "the launches are made")
+    equal([row["launches"] for row in tool.stop(by).rows], [101], "launches")
+    check("101" in text.stop(by).text, f"text: {text.text}")
+    leftovers.check_no_breakpoints(workload.pid, "libcuda")
+    equal(workload.process.poll(), None, "exit status of the workload")
+
+
+@case
+def a_report_comes_before_detaching():
+    """Ctrl-C must look instant: with the slowest way of attaching, too, the last line is there long before the end."""
+    workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end", "workload-driver")
+    tool = Tool("-p", workload.pid, "--attach", "perf")
+    workload.go()
+    wait_until((harness.here / "done").exists, "the launches are made")
+    tool.process.send_signal(signal.SIGINT)
+    wait_until(lambda: tool.lines and '"end"' in tool.lines[-1], "the last line")
+    equal(tool.process.poll(), None, "exit status: detaching takes seconds")
+    tool.finish()
+
+
+@case
+def a_report_comes_before_detaching_from_a_target_that_ended():
+    """The same where the target's end is the tool's: the report is not that of the time it took to detach."""
+    workload = Workload("launch vecadd 101", "workload-driver")
+    tool = Tool("-p", workload.pid, "--attach", "perf")
+    workload.go().wait()
+    wait_until(lambda: tool.lines and '"end"' in tool.lines[-1], "the last line")
+    equal(tool.process.poll(), None, "exit status: detaching takes seconds")
+    tool.finish()
+
+
+@case(asan=True)
+def the_target_ends():
+    """By itself, or killed in the middle of its launches: the tool ends with what was counted until then."""
+    workload = Workload("forever; launch vecadd 100; end")
+    tool, of_two = Tool("-p", workload.pid), Tool("-p", f"{workload.pid},{Workload('').pid}", "-d", 3)
+    workload.go()
+    wait_until(lambda: int(system.stat_fields(workload.pid)[11]) > 3, "it launches")
+    workload.process.kill()
+    launches = sum(row["launches"] for row in tool.finish().rows)
+    check(launches > 100, f"{launches} launches")
+    equal(sum(row["launches"] for row in of_two.finish().rows), launches, "launches by another tool")
+
+
+@case(each={"table": ["0.1"], "events": ["-e"], "json": ["-e", "--json"], "histogram": ["-H", "grid", "0.1"]},
+      asan=True)
+def the_reader_goes(mode):
+    """`| head -1`: exit 0, and not a word."""
+    workload = Workload("forever; launch vecadd 100; sleep 1; end")
+    workload.go()
+    head = subprocess.Popen(["head", "-1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    tool = Tool("-p", workload.pid, *mode, json=False, stdout=head.stdin)
+    head.stdin.close()
+    equal(tool.process.wait(20), 0, f"exit status ({tool.error})")
+    check(head.stdout.read(), "the first line has been read")
+    equal(head.wait(), 0, "exit status of head")
+    equal(re.sub("Tracing .*\n", "", tool.error), "", "standard error")
+    workload.stop()
+
+
+@case
+def nobody_takes_the_output():
+    """A full disk is no success."""
+    workload = Workload("launch vecadd 10")
+    with open("/dev/full", "w") as full:
+        tool = Tool("-p", workload.pid, json=False, stdout=full)
+    workload.go().wait()
+    tool.finish(code=1)
+    check("standard output" in tool.error, f"says why: {tool.error}")
+
+
+@case
+def a_slow_reader():
+    """Whoever reads nothing holds up the output, not the counting."""
+    workload = Workload("repeat 20; launch vecadd 100; launch saxpy 3; sleep 30; end; touch {dir}/done")
+    reading, writing = os.pipe()
+    tool = Tool("-p", workload.pid, "-e", stdout=writing)
+    os.close(writing)
+    workload.go()
+    wait_until((harness.here / "done").exists, "the launches are made")
+    with open(reading, "rb") as pipe:
+        lines = pipe.read().splitlines()
+    equal(tool.process.wait(20), 0, "exit status")
+    equal(sum(b'"event"' in line for line in lines), 20 * 103, "events")
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+def nothing_is_left(tier):
+    """A process that was traced runs on, with the code it had; a tool that was killed leaves no program behind."""
+    system.need_tier(tier)
+    workload = Workload("touch {dir}/done; wait {dir}/end; launch vecadd 1000", "workload-driver")
+    killed, ended = (Tool("-p", workload.pid, "-l", "--attach", tier) for _ in range(2))
+    held = leftovers.programs_of(killed.pid) | leftovers.programs_of(ended.pid)
+    check(len(held) >= 6 and leftovers.breakpoints(workload.pid, "libcuda"), "there is something to be left")
+    killed.process.kill()
+    killed.process.wait()
+    ended.stop()
+    if tier == "tracefs":
+        # Nobody removes the definitions of a tool that was killed; harmless, and told to the reader of the manual.
+        leftovers.remove(leftovers.dead_events())
+    wait_until(lambda: not held & leftovers.programs(), "the programs are gone")
+    leftovers.check_no_breakpoints(workload.pid, "libcuda")
+    (harness.here / "end").touch()
+    workload.go().wait()
+
+
+@case
+def start_is_prompt():
+    """Processor time from start to end, whatever else the machine does: the kernel checks the programs in it."""
+    workload = Workload("")
+    for mode in ([], ["-l"], ["-x", "--by", "thread,stream,kernel"], ["-U"], ["-e", "-l"], ["-H", "grid"]):
+        before = os.times()
+        tool = Tool("-p", workload.pid, "-d", "0.05", *mode).finish()
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        check(spent < 0.5, f"{tool} took {spent:.2f} s of a processor")
+
+
+@case
+def several_tools_at_once():
+    """Six of them, started and stopped while the workload runs, disturb neither each other nor the last one's count."""
+    workload = Workload("touch {dir}/up; wait {dir}/start; launch vecadd 10009; launch saxpy 503 result=719; touch {dir}/done\n"
+                        "wait {dir}/end")
+    workload.go()
+    tools = [Tool("-p", workload.pid, *mode) for mode in ([], ["-l"], ["-x"], ["-e"], ["--api", "both", "-l"],
+                                                          ["--api", "runtime"])]
+    for tool in tools[:2]:
+        tool.stop()
+    tools += [Tool("-p", workload.pid, "-l")]
+    (harness.here / "start").touch()
+    wait_until((harness.here / "done").exists, "the launches are made")
+    for tool in tools[2:]:
+        tool.stop()
+    (harness.here / "end").touch()
+    truth = workload.truth()
+    same_counts(tools[2], truth, errors=True, failed_only=True)
+    equal(len(tools[3].events), 10512, "events")
+    same_counts(tools[4], truth, api="both", errors=True)
+    same_counts(tools[5], truth, api="runtime")
+    same_counts(tools[6], truth, errors=True)

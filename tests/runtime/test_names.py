@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels have names: those of programs that start later, and those of programs that have long had their handles."""
+import harness
+from harness import case, check, equal
+from programs import Tool, Workload, trace, warm_grid
+from truth import same_counts
+
+demangled = {"vecadd(float const*, float const*, float*, int)", "saxpy(float*, float const*, float)",
+             "void reduce<float>(float const*, float*, int)", "void detail::apply<4, float>(float, float*)",
+             "scale(float*, int)"}
+every_kernel = "launch vecadd 3; launch saxpy 3; launch reduce 3; launch apply 3; launch scale 3"
+
+# All kernels' handles are made, and the runtime has registered them, before the tool is there to see it.
+known_before = f"{every_kernel.replace(' 3', f' 1 grid={warm_grid[0]}')}; touch {{dir}}/up; wait {{dir}}/start\n"
+
+
+def names(tool, **fields):
+    return {row.get("kernel") for row in tool.rows if "launches" in row and all(row[k] == v for k, v in fields.items())}
+
+
+@case(each={form: form for form in ("workload", "workload-nopie", "workload-static")})
+def of_a_running_program(form):
+    """Symbols tell: templates, a local stub, and clang's __device_stub__ too. The row is named as the truth has it."""
+    workload = Workload(known_before + f"repeat 25; {every_kernel}; sleep 100; end", form)
+    workload.go()
+    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    driver, runtime = Tool("-p", workload.pid, "-i", 1), Tool("-p", workload.pid, "--api", "runtime")
+    (harness.here / "start").touch()
+    workload.truth()
+    driver.finish()
+    last = max(row["time"] for row in driver.rows)
+    equal(names(driver, time=last), demangled, "names at the driver, in the last interval")
+    equal(names(runtime.finish()), demangled, "names at the runtime")
+
+
+@case
+def no_name_is_better_than_a_wrong_one():
+    """The handles of runtime 13 are opaque: who was not there when they were handed out cannot know them."""
+    workload = Workload(known_before + f"repeat 15; {every_kernel}; sleep 100; end", "workload13")
+    workload.go()
+    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    tool = Tool("-p", workload.pid)
+    (harness.here / "start").touch()
+    truth = workload.truth()
+    same_counts(tool.finish(), truth)
+    handles = {call["handle"]: call["demangled"] for call in truth if call["layer"] == "driver"}
+    for row in tool.rows:
+        equal(row.get("kernel"), handles.get(row.get("handle")) if "kernel" in row else None, f"name in {row}")
+
+
+@case
+def of_a_running_program_at_once():
+    """A short run ends with names, too: the first second is enough."""
+    workload = Workload(known_before + f"{every_kernel}; sleep 300; {every_kernel}")
+    workload.go()
+    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    tool = Tool("-p", workload.pid)
+    (harness.here / "start").touch()
+    workload.wait()
+    equal(names(tool.finish()), demangled, "names")
+
+
+@case(each={form: form for form in ("workload", "workload13", "workload-static")}, asan=True)
+def of_a_program_that_starts_later(form):
+    known = Workload("sleep 1", form)  # its library is probed when the other comes
+    tool = Tool("--by", "pid,kernel")
+    later = Workload(f"{every_kernel}; sleep 300; {every_kernel}", form, warm=False)
+    truth = later.truth()
+    known.go().wait()
+    tool.stop()
+    equal(names(tool, pid=later.pid), demangled, f"names of {form}")
+    same_counts(tool, truth, by=("pid", "kernel"))
+
+
+@case
+def as_they_are_looked_up():
+    """The driver's own lookups: any name, also of a library's kernel, and again after everything was loaded anew."""
+    tool, truth = trace("launch my_kernel 3; launch _Z5otherPfi 5 handle=kernel; launch _ZN1a1bIiEEvT_ 7\n"
+                        "reload; launch after_the_reload 9; launch my_kernel 11; sleep 100", form="workload-driver")
+    equal(names(tool), {"my_kernel", "other(float*, int)", "void a::b<int>(int)", "after_the_reload"}, "names")
+    same_counts(tool, truth)
+
+
+@case
+def in_lines():
+    """-e prints names as they are at that moment: a handle that was looked up under the tool's eyes has one at once."""
+    tool, _ = trace("launch my_kernel 3; launch other 5; sleep 200", "-e", form="workload-driver")
+    equal({event.get("kernel") for event in tool.events}, {"my_kernel", "other"}, "names")
+
+
+@case
+def two_programs_with_one_handle():
+    """A handle means something else in each process, and after exec in the same."""
+    first, second = (Workload(f"launch {name} 3; exec; sleep 50; launch {name}_later 5; end", "workload-driver")
+                     for name in ("mine", "yours"))
+    tool = Tool("-p", f"{first.pid},{second.pid}", "--by", "pid,kernel")
+    for workload in first, second:
+        workload.go()
+    truth = first.truth() + second.truth()
+    same_counts(tool.finish(), truth, by=("pid", "kernel"))
+    equal({(row["pid"], row.get("kernel")) for row in tool.rows},
+          {(first.pid, "mine"), (first.pid, "mine_later"), (second.pid, "yours"), (second.pid, "yours_later")}, "names")
+
+
+@case
+def short_and_full():
+    """A table shortens names, --full-names does not; JSON is always whole."""
+    workload = Workload(f"{every_kernel}; sleep 300; {every_kernel}")
+    short, full = Tool("-p", workload.pid, json=False), Tool("-p", workload.pid, "--full-names", json=False)
+    workload.go().wait()
+    short.finish(), full.finish()
+    for name in demangled:
+        check(name in full.text, f"{name} is in: {full.text}")
+    for name in "vecadd", "saxpy", "reduce", "detail::apply", "scale":
+        check(name in short.text, f"{name} is in: {short.text}")
+    check("float const*" not in short.text, f"no arguments in: {short.text}")
+
+
+@case
+def user_stacks():
+    """-U says which function of the program called."""
+    workload = Workload("launch vecadd 101 fn=cuLaunchKernel; launch saxpy 50; touch {up}; sleep 2500")
+    tool = Tool("-p", workload.pid, "-U")
+    workload.go().wait()
+    stacks = [row for row in tool.finish().rows if row["frames"]]
+    equal(sum(row["launches"] for row in stacks), 151, "launches with a stack")
+    frames = [frame for row in stacks for frame in row["frames"]]
+    check(any("saxpy" in frame for frame in frames), f"the stub is in {frames}")
+    check(any("workload::call_symbol" in frame or "workload::" in frame for frame in frames), f"callers in {frames}")

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More rows than the table in the kernel has: calls go to the front end one by one, or are counted as lost."""
+import os
+import signal
+
+import system
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload, trace
+from truth import Rows, expected, same_counts
+
+# 100 kernels of three sizes each.
+script = "\n".join(f"launch kernel_{i} {i % 7 + 2} grid={i + 1},{g}; launch kernel_{i} 1 block={i % 40 * 20 + 32}"
+                   for i in range(100) for g in (1, 100))
+
+
+@case(each={"entry": [], "latency": ["-l"], "failed": ["-x"]}, asan=True)
+def totals_stay_exact(mode):
+    steps = script + "\n" + "\n".join(f"launch kernel_{i} 3 result={600 + i}" for i in range(100))
+    tool, truth = trace(steps, "--table-rows", 16, *mode, form="workload-driver")
+    same_counts(tool, truth, errors=bool(mode), failed_only="-x" in mode)
+
+
+@case
+def of_many_threads():
+    tool, truth = trace("threads 40; launch vecadd 101; launch saxpy 11 grid=5; end", "--table-rows", 16, "--by",
+                        "thread,kernel")
+    same_counts(tool, truth, by=("tid", "kernel"))
+
+
+@case
+def of_intervals():
+    """Rows that were full stay full; what comes later is counted all the same."""
+    workload = Workload("repeat 3\n" + script + "\nsleep 300; end", "workload-driver")
+    tool = Tool("-p", workload.pid, "--table-rows", 16, "-i", "0.2")
+    workload.go()
+    same_counts(tool.finish(), workload.truth())
+
+
+@case(each={"json": True, "text": False})
+def full_table_and_full_buffer(json):
+    """The tool stands still while more calls are spilled than the buffer holds."""
+    many = "\n".join(f"launch kernel_{i} 500" for i in range(100))
+    workload = Workload(many + "\ntouch {dir}/done; wait {dir}/end; launch kernel_0 10", "workload-driver")
+    tool = Tool("-p", workload.pid, "--table-rows", 16, "--ring-mb", 1, "-r", 0, json=json, losses=True)
+    os.kill(tool.pid, signal.SIGSTOP)
+    wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
+    workload.go()
+    done = workload.go_file.parent / "done"
+    wait_until(done.exists, "the calls have been made")
+    os.kill(tool.pid, signal.SIGCONT)
+    (done.parent / "end").touch()
+    truth = workload.truth()
+    tool.finish()
+    if json:
+        # Names may be lost as well: they come the same way.
+        equal(set(tool.lost) - {"names_lost"}, {"calls_lost"}, "what is lost")
+        seen, lost = sum(row["launches"] for row in tool.rows), tool.lost["calls_lost"]
+        counted = Rows(truth).count(tool.rows, ("kernel",))
+        for key, n in expected(truth, ("kernel",)).items():
+            check(counted.get(key, 0) <= n, f"{key}: {counted.get(key)} counted, {n} made")
+    else:
+        lines = [line.split() for line in tool.lines if "kernel_" in line or " 0x" in line]
+        seen = sum(int(words[0]) for words in lines)
+        lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "in no row" in line)
+    check(lost > 10000, f"{lost} calls lost")
+    equal(seen + lost, 50010, "calls counted and lost")
+
+
+@case
+def many_processes():
+    """Each process is a few rows; they are given back when it has ended."""
+    known = Workload("")  # has the library mapped, so that it is probed
+    tool = Tool("--table-rows", 16, "--by", "pid,kernel")
+    truth = []
+    for i in range(15):
+        workloads = [Workload(f"launch vecadd {10 + i}; launch saxpy 3; sleep 20", warm=False) for _ in range(2)]
+        truth += [call for workload in workloads for call in workload.truth()]
+    known.go().wait()
+    same_counts(tool.stop(), truth, by=("pid", "kernel"))

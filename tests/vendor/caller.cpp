@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is traced: a process that opens a CUDA library and calls its launching functions when told to, on stdin:
+//
+//     open LIBRARY        opens it
+//     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
+//     init                calls cuInit()
+//     addresses NAME ...  asks cuGetProcAddress for these
+//
+// It answers each with JSON lines, the last of which has the type "done", and ends with its input.
+#include "calls.hpp"
+
+#include <cstdio>
+#include <dlfcn.h>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what)
+{
+    fprintf(stderr, "caller: %s\n", what.c_str());
+    exit(1);
+}
+
+void print_triple(const char* key, const Triple& t)
+{
+    printf(",\"%s\":[%u,%u,%u]", key, t[0], t[1], t[2]);
+}
+
+// One line for each kernel: of a launch on several devices each was launched as often as the function was called.
+void print_truth(const Call& call, unsigned count, int result)
+{
+    for (const Arguments& a : call.kernels) {
+        printf(R"({"type":"call","function":"%s","kind":"%s","count":%u,"result":%d,"handle":"0x%lx","stream":"0x%lx")",
+               call.function.c_str(), call.kind.c_str(), count, result, a.handle, a.stream);
+        if (call.kind == "kernel") {
+            print_triple("grid", a.grid);
+            print_triple("block", a.block);
+            printf(",\"smem\":%u", a.smem);
+        }
+        printf("}\n");
+    }
+}
+
+void make_calls(void* library, unsigned count)
+{
+    for (const Call& call : calls_of(library)) {
+        const int result = call.make();
+        for (unsigned i = 1; i < count; i++)
+            if (call.make() != result)
+                fail(call.function + " does not return the same each time");
+        print_truth(call, count, result);
+        count++;
+    }
+}
+
+void* open_library(const std::string& path)
+{
+    void* library = dlopen(path.c_str(), RTLD_NOW);
+    if (!library)
+        fail(dlerror());
+    return library;
+}
+
+} // namespace
+
+int main()
+{
+    void* library = nullptr;
+    for (std::string line; std::getline(std::cin, line);) {
+        std::istringstream words(line);
+        std::string command, path;
+        unsigned count = 0;
+        words >> command;
+        if (command == "open" && words >> path) {
+            library = open_library(path);
+        } else if (command == "calls" && library && words >> count) {
+            make_calls(library, count);
+        } else if (command == "init" && library) {
+            void* init = dlsym(library, "cuInit");
+            printf(R"({"type":"init","result":%d})"
+                   "\n",
+                   init ? reinterpret_cast<int (*)(unsigned)>(init)(0) : -1);
+        } else if (command == "addresses" && library) {
+            using Word = std::istream_iterator<std::string>;
+            print_addresses(library, {Word(words), Word()});
+        } else {
+            fail("what is '" + line + "'?");
+        }
+        puts(R"({"type":"done"})");
+        fflush(stdout);
+    }
+    return 0;
+}

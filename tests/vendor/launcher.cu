@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is traced when there is an nvcc: kernels launched as nvcc compiles <<<>>>. For each line "COUNT" of stdin it
+// launches the first kernel COUNT times, the next one COUNT + 1 times, ..., and says so as caller does.
+#include <cstdio>
+
+__global__ void external_kernel(float* data)
+{
+    data[0] = 1;
+}
+
+static __global__ void local_kernel(int value)
+{
+    if (value < 0)
+        __trap();
+}
+
+namespace space {
+
+template<class T, int N>
+__global__ void template_kernel(T value)
+{
+    if (value == T(N))
+        __trap();
+}
+
+} // namespace space
+
+// They are refused, for want of a device or of a driver that is new enough.
+template<class Launch>
+void repeat(const char* kernel, int count, unsigned grid, unsigned block, unsigned smem, Launch launch)
+{
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; i < count; i++) {
+        launch();
+        result = cudaGetLastError();
+    }
+    printf(R"({"type":"call","function":"<<<>>>","kind":"kernel","kernel":"%s","count":%d,"result":%d,"stream":"0x0",)"
+           R"("grid":[%u,1,1],"block":[%u,1,1],"smem":%u})" "\n",
+           kernel, count, static_cast<int>(result), grid, block, smem);
+}
+
+int main()
+{
+    for (int count = 0; scanf("%d", &count) == 1;) {
+        repeat("external_kernel(float*)", count, 7, 32, 0, [] { external_kernel<<<7, 32>>>(nullptr); });
+        repeat("local_kernel(int)", count + 1, 8, 64, 48, [] { local_kernel<<<8, 64, 48>>>(1); });
+        repeat("void space::template_kernel<float, 3>(float)", count + 2, 9, 96, 0,
+               [] { space::template_kernel<float, 3><<<9, 96>>>(1.0f); });
+        repeat("void space::template_kernel<int, 4>(int)", count + 3, 10, 128, 16,
+               [] { space::template_kernel<int, 4><<<10, 128, 16>>>(1); });
+        puts(R"({"type":"done"})");
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
+// out.
+#include "placement.hpp"
+#include "elf.hpp"
+#include "error.hpp"
+
+#include <cstdio>
+#include <fcntl.h>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv)
+try {
+    if (argc != 2)
+        throw gpusnoop::Error("usage: placement LIBRARY < NAMES");
+    const gpusnoop::Elf elf(gpusnoop::Fd(open(argv[1], O_RDONLY | O_CLOEXEC)));
+    using Word = std::istream_iterator<std::string>;
+    const std::vector<std::string> words{Word(std::cin), Word()};
+    const std::vector<std::string_view> names(words.begin(), words.end());
+    for (const gpusnoop::Symbol& symbol : elf.functions(names)) {
+        const gpusnoop::Placement placement = gpusnoop::place(elf.bytes(symbol.file_offset, 32));
+        printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s})"
+               "\n",
+               symbol.name.c_str(), symbol.address, placement.delta, placement.emulated ? "true" : "false");
+    }
+} catch (const gpusnoop::Error& error) {
+    fprintf(stderr, "placement: %s\n", error.what());
+    return 1;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's libcudart, shared and in programs that nvcc builds. It refuses launches before it calls the driver: what was
+launched is seen at the runtime alone."""
+from compare import same_events, same_failures, same_table
+from harness import Skip, case, check, equal
+from programs import Tool
+from vendor import Caller, Program, driver, driver_folder, programs, runtime, runtime_results, runtimes
+
+each_runtime = {version: version for version in runtimes}
+# A driver that is new enough for the runtime; it has no device.
+matching = {"11.8": "535", "12.4": "535", "13.0": "580"}
+
+
+@case(each=each_runtime)
+def without_a_driver(version):
+    caller = Caller(runtime(version))
+    table = Tool("-p", caller.pid, "--api", "runtime", "-l")
+    lines = Tool("-p", caller.pid, "--api", "runtime", "-e", "-l")
+    truth = caller.calls(10)
+    caller.end()
+    equal({call["result"] for call in truth}, {35}, "results")
+    same_table(table.finish(), truth)
+    same_events(lines.finish(), truth, runtime_results)
+
+
+@case(each=each_runtime)
+def with_a_driver(version):
+    """The driver is called, but no launch comes to it."""
+    driver(matching[version])
+    caller = Caller(runtime(version), folder=driver_folder(matching[version]))
+    failed = Tool("-p", caller.pid, "--api", "runtime", "-x")
+    both = Tool("-p", caller.pid, "--api", "both", "-l")
+    below = Tool("-p", caller.pid, "-l")
+    truth = caller.calls(10)
+    caller.end()
+    equal({call["result"] for call in truth}, {100}, "results")
+    same_failures(failed.finish(), truth, runtime_results)
+    same_table(both.finish(), truth)
+    equal({row["layer"] for row in both.rows}, {"runtime"}, "layers")
+    equal(below.finish().rows, [], "launches that the driver was asked for")
+
+
+def launcher(form, **options):
+    path = programs / f"launcher-{form}"
+    if not path.exists():
+        raise Skip("no nvcc here, or one that cannot use the compiler of this machine")
+    return Program(path, **options)
+
+
+@case(each={form: form for form in ("static", "shared")})
+def built_by_nvcc(form):
+    """Kernels are known by name: the handle that the runtime is given is a host function of that name. The tools end
+    before the program, in whose memory they look."""
+    program = launcher(form)
+    tools = [Tool("-p", program.pid, "--api", api, "-l") for api in ("runtime", "both")]
+    lines = Tool("-p", program.pid, "--api", "runtime", "-e", "-l")
+    truth = program.ask("30")
+    check(len(truth) == 4 and all(call["result"] for call in truth), f"launches: {truth}")
+    for tool in tools:
+        same_table(tool.stop(), truth)
+    same_events(lines.stop(), truth, runtime_results)
+    program.end()
+
+
+def without_names(truth, tool):
+    """Rows by shape, which differs from kernel to kernel."""
+    want = {tuple(call["grid"]): call["count"] for call in truth}
+    got = {tuple(row["grid"]): row["launches"] for row in tool.rows}
+    equal(got, want, f"{tool}: launches by grid")
+
+
+@case
+def stripped_and_running():
+    """Nothing says what the kernels are called. The counts are the same."""
+    program = launcher("shared-stripped")
+    tool = Tool("-p", program.pid, "--api", "runtime", "-l")
+    truth = program.ask("30")
+    program.end()
+    without_names(truth, tool.finish())
+
+
+@case
+def stripped_and_started_later():
+    """The program registers its kernels with the runtime, by name, when it starts."""
+    first = launcher("shared-stripped")  # so that the runtime is probed from the beginning
+    tool = Tool("-n", "launcher-shared", "--api", "runtime", "-l")
+    program = launcher("shared-stripped")
+    truth = program.ask("30")
+    same_table(tool.stop(), truth)
+    for each in (first, program):
+        each.end()
+
+
+@case
+def stripped_and_static():
+    """Nothing is left of the runtime that could be found; the tool says so, and goes on waiting for a driver."""
+    program = launcher("static-stripped")
+    tool = Tool("-p", program.pid, "--api", "runtime")
+    check("waiting" in tool.error, tool.error)
+    program.ask("30")
+    program.end()
+    equal(tool.finish().rows, [], "rows")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's libcuda. There is no device, so that it refuses every launch; but its symbols, its code and where arguments
+are is what it is anywhere."""
+import collections
+import json
+import re
+import signal
+import subprocess
+
+import leftovers
+from compare import same_events, same_failures, same_table
+from harness import case, check, equal, wait_until
+from programs import Tool
+from vendor import Caller, driver, drivers, exports, programs, results
+
+each_driver = {version: version for version in drivers}
+tiers = {tier: tier for tier in ("session", "multi", "tracefs", "perf")}
+launching = re.compile(r"cu(Launch|GraphLaunch|StreamAddCallback)\w*")
+
+
+@case(each=each_driver)
+def placement_of_all_functions(version):
+    """Nearly everything that it exports can be probed where the kernel need not single-step."""
+    names = sorted(name for name in exports(driver(version)) if re.match("cu[A-Z]", name))
+    done = subprocess.run([programs / "placement", driver(version)], input="\n".join(names), capture_output=True,
+                          text=True)
+    equal((done.returncode, done.stderr), (0, ""), "placement")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    equal(sorted(f["name"] for f in found), names, "functions found")
+    places = collections.Counter((f["delta"], f["emulated"]) for f in found)
+    print(f"   {version}: " + ", ".join(f"{n} at +{delta}{'' if emulated else ' single-stepped'}"
+                                        for (delta, emulated), n in places.most_common()))
+    check(places[drivers[version], True] >= 0.98 * len(names), f"of {len(names)}: {dict(places)}")
+
+
+@case(each=each_driver)
+def placement_of_probes(version):
+    """As the tool itself says it with -v."""
+    caller = Caller(driver(version))
+    tool = Tool("-v", "-p", caller.pid)
+    line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
+    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
+    check(found, f"-v says {line!r}")
+    there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
+    missing = (found[6] or "").split()
+    equal((placed, delta), (there, drivers[version]), "functions at their place, and where")
+    equal(len(missing), wanted - there, "missing functions")
+    equal(set(missing) & exports(driver(version)), set(), "functions said to be missing")
+    caller.end()
+    tool.finish()
+
+
+@case(each=each_driver)
+def every_launching_function_is_called(version):
+    """Otherwise the other cases would say nothing about one that is new."""
+    exported = {name for name in exports(driver(version)) if launching.fullmatch(name)}
+    equal({call["function"] for call in Caller(driver(version)).calls()}, exported, "launching functions")
+
+
+@case(each=each_driver)
+def addresses_are_exported(version):
+    """What cuGetProcAddress hands out are the functions that are probed."""
+    names = sorted(name for name in exports(driver(version)) if re.match("cu[A-Z]", name))
+    answer, = Caller(driver(version)).ask("addresses " + " ".join(names))
+    print(f"   {version}: {answer['given']} addresses for {len(names)} names")
+    equal(answer["foreign"], [], "functions with an address that is no exported one's")
+    check(answer["given"] > 10000, f"only {answer['given']} addresses given")
+
+
+@case(each=each_driver)
+def counts(version):
+    caller = Caller(driver(version))
+    tool = Tool("-p", caller.pid)
+    truth = caller.calls_of_all_results(20)
+    caller.end()
+    same_table(tool.finish(), truth, errors=False)
+
+
+@case(each=each_driver)
+def counts_and_errors(version):
+    caller = Caller(driver(version))
+    tool = Tool("-p", caller.pid, "-l")
+    truth = caller.calls_of_all_results(20)
+    caller.end()
+    same_table(tool.finish(), truth)
+    for row in tool.rows:
+        check(0 < row["latency_p50_ns"] <= row["latency_p99_ns"] and row["latency_max_ns"] <= row["latency_total_ns"],
+              f"latency of {row}")
+
+
+@case(each=each_driver)
+def failures(version):
+    caller = Caller(driver(version))
+    tool = Tool("-p", caller.pid, "-x")
+    truth = caller.calls_of_all_results(20)
+    caller.end()
+    same_failures(tool.finish(), truth, results)
+
+
+@case(each=each_driver)
+def events(version):
+    caller = Caller(driver(version))
+    tool = Tool("-p", caller.pid, "-e", "-l")
+    truth = caller.calls_of_all_results(20)
+    caller.end()
+    same_events(tool.finish(), truth, results)
+
+
+@case(each=tiers)
+def each_tier(tier):
+    """Two tools, the second when the first has gone: one must not take away what the other needs."""
+    caller = Caller(driver("535"))
+    tool = Tool("-p", caller.pid, "--attach", tier)
+    truth = caller.calls(50)
+    same_table(tool.stop(), truth, errors=False)
+    tool = Tool("-p", caller.pid, "--attach", tier, "-e", "-l")
+    truth = caller.calls_of_all_results(50)
+    same_events(tool.stop(), truth, results)
+    caller.end()
+
+
+@case(asan=True)
+def several_tools_at_once():
+    """Each function has several probes on it, and several return probes."""
+    caller = Caller(driver("535"))
+    table, failed, lines = Tool("-p", caller.pid), Tool("-p", caller.pid, "-x"), Tool("-p", caller.pid, "-e", "-l")
+    truth = caller.calls_of_all_results(20)
+    caller.end()
+    same_table(table.finish(), truth, errors=False)
+    same_failures(failed.finish(), truth, results)
+    same_events(lines.finish(), truth, results)
+
+
+@case
+def opened_while_tracing():
+    """All processes of a name, one of which opens the library later."""
+    caller = Caller()
+    tool = Tool("-n", "caller")
+    caller.ask(f"open {driver('535')}")
+    wait_until(lambda: leftovers.breakpoints(caller.pid, "libcuda.so"), "the library is probed")
+    truth = caller.calls(20)
+    same_table(tool.stop(), truth, errors=False)
+    caller.end()
+
+
+@case(each={name: (number, arguments) for name, number, *arguments in [
+    ("interrupted", signal.SIGINT, "-x"), ("killed", signal.SIGKILL, "-x"),
+    ("tracefs", signal.SIGINT, "-x", "--attach", "tracefs"), ("perf", signal.SIGINT, "--attach", "perf")]})
+def nothing_stays(how):
+    """When the tool has gone, so have its programs (each link holds one), and the library's code is what it was."""
+    number, arguments = how
+    caller = Caller(driver("535"))
+    clean = caller.calls()
+    tool = Tool("-p", caller.pid, *arguments)
+    held = leftovers.programs_of(tool.pid)
+    check(held, "the tool holds no programs")
+    check(leftovers.breakpoints(caller.pid, "libcuda.so"), "the library has no breakpoints")
+    tool.process.send_signal(number)
+    tool.process.wait()
+    wait_until(lambda: not held & {program["id"] for program in leftovers.show("prog")}, "its programs are gone")
+    wait_until(lambda: not held & {link.get("prog_id") for link in leftovers.show("link")}, "its links are gone")
+    wait_until(lambda: not leftovers.breakpoints(caller.pid, "libcuda.so"), "the breakpoints are gone")
+    equal(caller.calls(), clean, "calls before and after")
+    caller.end()

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# The programs of tests/vendor. Included by the top Makefile. Nothing here needs anything of NVIDIA's but the launchers,
+# which are built where there is an nvcc.
+
+VENDOR := $(BUILD)/vendor-tests
+NVCC   ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+
+VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls addresses)
+VENDOR_LAUNCHER := $(addprefix $(VENDOR)/launcher-,static shared static-stripped shared-stripped)
+
+.PHONY: vendor-bins
+vendor-bins: $(VENDOR)/caller $(VENDOR)/placement $(if $(NVCC),$(VENDOR)/launchers)
+
+$(VENDOR)/%.o: tests/vendor/%.cpp
+	$(say) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(VENDOR)/caller: $(VENDOR_CALLER)
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ -ldl
+
+$(VENDOR)/placement: $(VENDOR)/placement.o $(OBJ)/libgpusnoop.a
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
+
+# An nvcc that cannot use this machine's compiler is no reason to fail: the tests say that the launchers are missing.
+$(VENDOR)/launchers: tests/vendor/launcher.cu
+	$(say) NVCC $<
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $(VENDOR_LAUNCHER)
+	$(Q)if $(NVCC) -O2 -c $< -o $(VENDOR)/launcher.o; then \
+	    for cudart in static shared; do \
+	        $(NVCC) -cudart $$cudart $(VENDOR)/launcher.o -o $(VENDOR)/launcher-$$cudart \
+	            -Xlinker -rpath=$(abspath $(dir $(NVCC))../lib64) && \
+	        strip -o $(VENDOR)/launcher-$$cudart-stripped $(VENDOR)/launcher-$$cudart; \
+	    done; \
+	else echo "  ($(NVCC) failed: no launchers)"; fi
+	$(Q)touch $@
+
+-include $(wildcard $(VENDOR)/*.d)
