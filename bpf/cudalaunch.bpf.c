@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Kernel launches, counted in the kernel by row; one record per launch only for -e. */
-#include "common.bpf.h"
 #include "cudalaunch.h"
+#include "common.bpf.h"
 #include "histogram.h"
 #include "state.bpf.h"
 
@@ -16,11 +16,11 @@ const volatile bool per_device = false;
 const volatile bool per_stack = false;
 
 const volatile bool emit_events = false;
-const volatile bool need_return = false;  /* result or latency */
+const volatile bool need_return = false; /* result or latency */
 const volatile bool only_failed = false;
 const volatile bool measure_gap = false;
 const volatile bool measure_latency = false;
-const volatile __u64 duration_unit_ns = 1;  /* what buckets of the duration count in */
+const volatile __u64 duration_unit_ns = 1; /* what buckets of the duration count in */
 const volatile bool count_runtime = false; /* --api runtime, both */
 
 bool naming = false; /* runtime launches are marked now, so that handles get their names */

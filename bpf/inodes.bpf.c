@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The kernel's own inodes behind the file mappings of a process. A uprobe belongs to the real inode; on overlayfs stat()
- * shows another one, so that one file under two paths would be probed, and counted, twice. */
+/* The kernel's own inodes behind the file mappings of a process. A uprobe belongs to the real inode; on overlayfs
+ * stat() shows another one, so that one file under two paths would be probed, and counted, twice. */
 #include "kernel.h"
 
 #include <bpf/bpf_helpers.h>

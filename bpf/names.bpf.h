@@ -78,8 +78,7 @@ INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
     if (known && *known == runtime_func)
         return;
     bpf_map_update_elem(&correlated, &key, &runtime_func, BPF_ANY);
-    struct name_record record = {
-        .source = NAME_CORRELATED, .image = *image, .handle = handle, .alias = runtime_func};
+    struct name_record record = {.source = NAME_CORRELATED, .image = *image, .handle = handle, .alias = runtime_func};
     send_alias(&record);
 }
 

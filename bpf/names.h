@@ -8,10 +8,10 @@
 #include "process.h"
 
 enum name_source {
-    NAME_LOOKUP,      /* cuModuleGetFunction, cuLibraryGetKernel: the driver was asked for this name */
-    NAME_REGISTERED,  /* __cudaRegisterFunction: handle is a host stub */
-    NAME_ALIAS,       /* cuKernelGetFunction, __cudaGetKernel: alias is another handle of the same kernel */
-    NAME_CORRELATED,  /* seen inside a runtime launch of alias (a host stub or a runtime handle) */
+    NAME_LOOKUP,     /* cuModuleGetFunction, cuLibraryGetKernel: the driver was asked for this name */
+    NAME_REGISTERED, /* __cudaRegisterFunction: handle is a host stub */
+    NAME_ALIAS,      /* cuKernelGetFunction, __cudaGetKernel: alias is another handle of the same kernel */
+    NAME_CORRELATED, /* seen inside a runtime launch of alias (a host stub or a runtime handle) */
 };
 
 struct name_record {

@@ -64,14 +64,14 @@ enum probe_kind {
     KIND_SHAPE,
     KIND_CAPTURE_BEGIN,
     KIND_CAPTURE_END,
-    KIND_GET_FUNCTION,  /* *ARG_OUT is the handle of the kernel called ARG_NAME */
-    KIND_GET_ALIAS,     /* *ARG_OUT is another handle of ARG_HANDLE */
-    KIND_REGISTER,      /* ARG_HANDLE (a host stub) stands for the kernel called ARG_NAME */
-    KIND_CONTEXT_NEW,   /* *ARG_OUT is a context on ARG_DEVICE; KIND_CONTEXT_CREATE also makes it current */
+    KIND_GET_FUNCTION, /* *ARG_OUT is the handle of the kernel called ARG_NAME */
+    KIND_GET_ALIAS,    /* *ARG_OUT is another handle of ARG_HANDLE */
+    KIND_REGISTER,     /* ARG_HANDLE (a host stub) stands for the kernel called ARG_NAME */
+    KIND_CONTEXT_NEW,  /* *ARG_OUT is a context on ARG_DEVICE; KIND_CONTEXT_CREATE also makes it current */
     KIND_CONTEXT_CREATE,
-    KIND_CONTEXT_SET,   /* ARG_HANDLE becomes current (set or pushed); 0 for none */
+    KIND_CONTEXT_SET, /* ARG_HANDLE becomes current (set or pushed); 0 for none */
     KIND_CONTEXT_POP,
-    KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime) */
+    KIND_DEVICE_SET, /* the thread's device becomes ARG_DEVICE (runtime) */
     KINDS,
 };
 

@@ -7,8 +7,8 @@
 #include "process.h"
 
 const volatile __u32 target_tid = 0;
-const volatile bool filter_pids = false; /* where the attach itself could not be limited to them */
-const volatile __u64 target_comm[2] = {};  /* part of a name, zero-padded: matches anywhere in it */
+const volatile bool filter_pids = false;  /* where the attach itself could not be limited to them */
+const volatile __u64 target_comm[2] = {}; /* part of a name, zero-padded: matches anywhere in it */
 const volatile __u64 target_comm_mask[2] = {};
 
 struct {

@@ -88,18 +88,14 @@ INLINE int state_return_body(struct pt_regs* ctx)
         capture_begin(&image, call->word[STATE_STREAM]);
         break;
     case KIND_GET_FUNCTION: {
-        struct name_record record = {.source = NAME_LOOKUP,
-                                     .image = image,
-                                     .handle = out_value(call),
-                                     .name_address = call->word[STATE_NAME]};
+        struct name_record record = {
+            .source = NAME_LOOKUP, .image = image, .handle = out_value(call), .name_address = call->word[STATE_NAME]};
         send_name(&record);
         break;
     }
     case KIND_GET_ALIAS: {
-        struct name_record record = {.source = NAME_ALIAS,
-                                     .image = image,
-                                     .handle = out_value(call),
-                                     .alias = call->word[STATE_HANDLE]};
+        struct name_record record = {
+            .source = NAME_ALIAS, .image = image, .handle = out_value(call), .alias = call->word[STATE_HANDLE]};
         send_alias(&record);
         break;
     }

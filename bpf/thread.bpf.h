@@ -19,7 +19,8 @@ struct runtime_call {
 
 #define RUNTIME_STACK_MAX (64 << 10) /* a driver call further down the stack is not part of the runtime call */
 
-/* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program. */
+/* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program.
+ */
 #define OPEN_CALL_WORDS 13
 
 struct open_call {

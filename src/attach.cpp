@@ -30,6 +30,8 @@ class LibbpfLink : public Attacher::Link {
 public:
     explicit LibbpfLink(bpf_link* link) : link_(link) {}
     ~LibbpfLink() override { bpf_link__destroy(link_); }
+    LibbpfLink(const LibbpfLink&) = delete;
+    LibbpfLink& operator=(const LibbpfLink&) = delete;
 
 private:
     bpf_link* link_;
@@ -40,8 +42,7 @@ class EventLink : public Attacher::Link {
 public:
     EventLink(const Tracefs& tracefs, const std::string& path, std::span<const uint64_t> offsets, bool on_return)
         : event_(tracefs, path, offsets, on_return)
-    {
-    }
+    {}
     uint64_t id() const { return event_.id(); }
     void keep(Fd perf) { perf_ = std::move(perf); }
 
@@ -61,7 +62,8 @@ std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
 
 [[noreturn]] void refuse(const CudaFile& file, Tier tier, int error)
 {
-    throw Error(fmt::format("{}: the kernel refused the probes ({}): {}", file.path, tier_name(tier), errno_text(error)));
+    throw Error(
+        fmt::format("{}: the kernel refused the probes ({}): {}", file.path, tier_name(tier), errno_text(error)));
 }
 
 } // namespace
@@ -89,7 +91,7 @@ bpf_program* Attacher::program(const Hook& hook, std::string_view suffix) const
 void Attacher::choose_programs(bpf_object* object)
 {
     bpf_program* each = nullptr;
-    bpf_object__for_each_program(each, object)
+    bpf_object__for_each_program (each, object)
         bpf_program__set_autoload(each, false);
     const bool multi = options_.tier == Tier::session || options_.tier == Tier::multi;
     auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {
@@ -237,8 +239,8 @@ std::unique_ptr<Attacher::Link> Attacher::attach_event(const Hook& hook, bool on
     attributes.config = link->id();
     // With a pid, the kernel sets the breakpoints in that process' memory alone; without one, the CPU is irrelevant.
     const pid_t pid = attachment.pid ? attachment.pid : -1;
-    Fd perf(static_cast<int>(
-        syscall(SYS_perf_event_open, &attributes, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC)));
+    Fd perf(
+        static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC)));
     int program_fd = bpf_program__fd(program(hook, on_return ? "return" : "entry"));
     if (!perf || ioctl(perf.get(), PERF_EVENT_IOC_SET_BPF, program_fd) || ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0))
         refuse(*attachment.file, options_.tier, errno);
@@ -252,10 +254,9 @@ std::unique_ptr<Attacher::Link> Attacher::attach_perf(const Hook& hook, bool on_
     LIBBPF_OPTS(bpf_uprobe_opts, options);
     options.bpf_cookie = place.probe + 1;
     options.retprobe = on_return;
-    bpf_link* link =
-        bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"),
-                                        attachment.pid ? attachment.pid : -1, attachment.file->open_path().c_str(),
-                                        place.offset, &options);
+    bpf_link* link = bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"),
+                                                     attachment.pid ? attachment.pid : -1,
+                                                     attachment.file->open_path().c_str(), place.offset, &options);
     if (!link)
         refuse(*attachment.file, options_.tier, errno);
     return std::make_unique<LibbpfLink>(link);
@@ -305,8 +306,8 @@ unsigned Attacher::files() const
 std::vector<std::string> Attacher::summary() const
 {
     const std::set<const CudaFile*> files = attached_files();
-    std::vector<std::string> lines{fmt::format("{} functions in {} files, attached by {}", functions(), files.size(),
-                                               tier_name(options_.tier))};
+    std::vector<std::string> lines{
+        fmt::format("{} functions in {} files, attached by {}", functions(), files.size(), tier_name(options_.tier))};
     for (const CudaFile* file : files) {
         std::map<std::pair<uint64_t, bool>, unsigned> deltas;
         for (const Place& place : file->places)

@@ -23,18 +23,18 @@ namespace gpusnoop {
 // NAME_return and NAME_session.
 struct Hook {
     std::string program;
-    bool returns = false;        // with a return probe
+    bool returns = false;         // with a return probe
     std::vector<unsigned> probes; // indices into the tool's probes
-    bool armed = true;           // false: attached only on arm()
+    bool armed = true;            // false: attached only on arm()
 };
 
 class Attacher {
 public:
     struct Options {
         Tier tier = Tier::session;
-        std::vector<pid_t> pids;        // empty: every process
-        bool count_runtime = false;     // see Targets
-        bool filter_at_attach = true;   // false where the kernel's own pid filter is not to be trusted
+        std::vector<pid_t> pids;      // empty: every process
+        bool count_runtime = false;   // see Targets
+        bool filter_at_attach = true; // false where the kernel's own pid filter is not to be trusted
     };
 
     // To be called between open and load: chooses the programs and their attach types.
@@ -59,7 +59,7 @@ public:
     // Files that could not be probed, and why: one that a process made up must not end the run.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
     bool in_use() const { return in_use_; } // some process mapped a probed file
-    unsigned functions() const; // attached ones, over all files
+    unsigned functions() const;             // attached ones, over all files
     unsigned files() const;
     std::vector<std::string> summary() const; // lines for -v
     Tier tier() const { return options_.tier; }

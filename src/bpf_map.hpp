@@ -23,8 +23,7 @@ class PerCpuHash {
 public:
     explicit PerCpuHash(int fd)
         : fd_(fd), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())), keys_(batch), values_(batch * cpus_)
-    {
-    }
+    {}
 
     template<class F>
     void for_each(F&& each)

@@ -36,7 +36,8 @@ FileIds::FileIds()
     iterator->skeleton = open_skeleton<inodes_bpf>();
     if (inodes_bpf::load(iterator->skeleton.get()))
         return;
-    // Only this process (link parameters of 6.1, f0d74c4da1f0): older kernels walk all of them, which is slow, not wrong.
+    // Only this process (link parameters of 6.1, f0d74c4da1f0): older kernels walk all of them, which is slow, not
+    // wrong.
     bpf_iter_link_info info{};
     info.task.pid = static_cast<uint32_t>(getpid());
     LIBBPF_OPTS(bpf_iter_attach_opts, options);

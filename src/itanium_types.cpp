@@ -183,7 +183,7 @@ Type Demangler::member_pointer()
     Type member = type();
     if (member.kind == Type::plain)
         symbol.insert(0, " ");
-    return pointer_to(std::move(member), symbol);
+    return pointer_to(member, symbol);
 }
 
 // The pattern is read once for every element of the packs in it.

@@ -23,7 +23,7 @@ struct ImageId {
     uint32_t pid = 0;
     uint32_t serial = 0;
     ImageId(const ::image& image) : pid(image.pid), serial(image.serial) {} // NOLINT: a value from the kernel side
-    operator ::image() const { return {pid, serial}; } // NOLINT
+    operator ::image() const { return {pid, serial}; }                      // NOLINT
     auto operator<=>(const ImageId&) const = default;
 };
 

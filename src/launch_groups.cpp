@@ -63,7 +63,7 @@ void Group::add(const LaunchDelta& delta)
 
 std::string launch_name(const GroupKey& key)
 {
-    const std::string name = key.kernel.empty() ? fmt::format("0x{:x}", key.handle) : key.kernel;
+    std::string name = key.kernel.empty() ? fmt::format("0x{:x}", key.handle) : key.kernel;
     switch (key.kind) {
     case KIND_GRAPH_LAUNCH:
         return fmt::format("[graph {}]", name);

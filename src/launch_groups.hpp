@@ -78,8 +78,7 @@ class LaunchGroups {
 public:
     LaunchGroups(View view, KernelNames& names, Processes& processes)
         : view_(view), names_(names), processes_(processes)
-    {
-    }
+    {}
 
     GroupKey key_of(const launch_key& key);
     void add(const LaunchDelta& delta) { groups_[key_of(delta.key)].add(delta); }

@@ -16,7 +16,8 @@ namespace gpusnoop {
 class MappingWatch {
 public:
     struct Handlers {
-        // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows them.
+        // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows
+        // them.
         std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
         std::function<void(pid_t)> exited; // the first thread of a process has: mostly all of it
         std::function<void()> lost;        // records were dropped: look again at everything

@@ -80,14 +80,13 @@ void add_shared_options(CLI::App& app, Options& o)
         "interval", checked([&o](const std::string& text) { o.interval = seconds("an interval", text); }),
         "seconds between reports; without: one report at the end");
     interval->type_name("SECONDS");
-    app.add_option_function<std::string>(
-           "count",
-           checked([&o](const std::string& text) { o.count = number<uint64_t>("a count", text, 1, UINT32_MAX); }),
-           "number of reports")
+    app.add_option_function<std::string>("count", checked([&o](const std::string& text) {
+                                             o.count = number<uint64_t>("a count", text, 1, UINT32_MAX);
+                                         }),
+                                         "number of reports")
         ->type_name("COUNT");
     app.add_option_function<std::string>(
-           "-i,--interval",
-           checked([&o](const std::string& text) { o.interval = seconds("an interval (-i)", text); }),
+           "-i,--interval", checked([&o](const std::string& text) { o.interval = seconds("an interval (-i)", text); }),
            "the same as the first argument")
         ->type_name("SECONDS")
         ->excludes(interval);

@@ -36,9 +36,9 @@ struct Options {
     bool per_process = false;
     bool per_thread = false;
     int verbosity = 0;
-    size_t rows = 20;       // of a table; 0: all
-    std::string attach;     // tier by name; empty: the best one
-    uint32_t ring_mb = 8;   // power of two
+    size_t rows = 20;        // of a table; 0: all
+    std::string attach;      // tier by name; empty: the best one
+    uint32_t ring_mb = 8;    // power of two
     uint32_t table_rows = 0; // of the kernel side; 0: by the number of CPUs
 
     // Nanoseconds in the unit that durations of histograms are counted in.

@@ -49,11 +49,16 @@ constexpr size_t boring_max = 1 << 17;
 
 // Where drivers are installed: distributions, the container toolkits of GKE and the GPU operator, WSL, NixOS.
 constexpr std::string_view driver_folders[] = {
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
-    "/usr/lib",                  "/usr/local/nvidia/lib64",
-    "/usr/local/cuda/compat",    "/usr/lib/wsl/lib",
-    "/run/opengl-driver/lib",    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
-    "/run/nvidia/driver/usr/lib64", "/home/kubernetes/bin/nvidia/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/cuda/compat",
+    "/usr/lib/wsl/lib",
+    "/run/opengl-driver/lib",
+    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
+    "/home/kubernetes/bin/nvidia/lib64",
 };
 
 // The folders of LD_LIBRARY_PATH that a process was started with; absolute ones, a few at most.
@@ -238,9 +243,9 @@ void Targets::locate(CudaFile& file, const Elf& elf, Runtime runtime)
         defined.insert(row->first);
         if (!taken.insert(symbol.file_offset).second)
             continue;
-        const Placement placement = place(elf.bytes(symbol.file_offset, symbol.size ? std::min<size_t>(symbol.size, 32) : 32));
-        file.places.push_back(
-            {row->second, symbol.file_offset + placement.delta, placement.delta, placement.emulated});
+        const Placement placement =
+            place(elf.bytes(symbol.file_offset, symbol.size ? std::min<size_t>(symbol.size, 32) : 32));
+        file.places.push_back({row->second, symbol.file_offset + placement.delta, placement.delta, placement.emulated});
     }
     for (std::string_view name : names)
         if (!defined.contains(name))

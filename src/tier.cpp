@@ -75,7 +75,8 @@ int call_in_child(bool filtered)
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
         sock_fprog program{.len = std::size(filter), .filter = filter};
-        if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
+        if (filtered &&
+            (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
             _exit(0);
         _exit(syscall(uprobe_return_call) < 0 ? errno : 0);
     }
@@ -97,7 +98,8 @@ Tier tier_from_name(std::string_view name)
     for (size_t i = 0; i < std::size(names); i++)
         if (names[i] == name)
             return static_cast<Tier>(i);
-    throw Error(fmt::format("there is no way of attaching called '{}'", name), "choose session, multi, tracefs or perf");
+    throw Error(fmt::format("there is no way of attaching called '{}'", name),
+                "choose session, multi, tracefs or perf");
 }
 
 int create_link(const MultiLink& link)

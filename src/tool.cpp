@@ -105,8 +105,7 @@ void Run::resolve_targets()
         options_.pids = {*pid};
     }
     std::ranges::sort(options_.pids);
-    auto [first, last] = std::ranges::unique(options_.pids);
-    options_.pids.erase(first, last);
+    options_.pids.erase(std::unique(options_.pids.begin(), options_.pids.end()), options_.pids.end());
     for (pid_t pid : options_.pids) {
         Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
         auto leader = process_of_thread(pid);
@@ -146,7 +145,8 @@ void Run::attach()
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
     const bool filter_in_program = !options_.pids.empty() && (tier > Tier::multi || !filter_at_attach);
-    attacher_.emplace(object, probes_, std::move(hooks), Attacher::Options{tier, options_.pids, tool_.counts_runtime(), filter_at_attach});
+    attacher_.emplace(object, probes_, std::move(hooks),
+                      Attacher::Options{tier, options_.pids, tool_.counts_runtime(), filter_at_attach});
     tool_.configure(options_, probes_, tier, filter_in_program);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     tool_.load();
@@ -186,9 +186,10 @@ void Run::announce()
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
         if (!complaints.empty() && (!attacher_->files() || !options_.pids.empty()))
-            throw Error(fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
-                                    fmt::join(complaints, "; ")),
-                        "a damaged or stripped library, or a way of attaching (--attach) that this kernel does not have");
+            throw Error(
+                fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
+                            fmt::join(complaints, "; ")),
+                "a damaged or stripped library, or a way of attaching (--attach) that this kernel does not have");
         waiting_ = true;
         warn(options_.pids.empty()
                  ? "no process maps a CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one"
@@ -227,7 +228,7 @@ void Run::look_at(pid_t pid)
     if (!added)
         return;
     for (const std::string& line : attacher_->summary())
-            verbose(line);
+        verbose(line);
     output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
 }
 

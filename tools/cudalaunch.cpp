@@ -104,7 +104,8 @@ void CudaLaunch::add_options(CLI::App& app)
     app.add_option("--by", by_, "rows by kernel, pid, comm, thread, stream, device, or several (kernel)")
         ->type_name("WHAT[,WHAT]");
     app.add_flag("-e,--events", settings_.events, "one line per launch");
-    app.add_option("-H,--hist", settings_.measure, "histogram of latency, grid, block (threads) or gap (between launches)")
+    app.add_option("-H,--hist", settings_.measure,
+                   "histogram of latency, grid, block (threads) or gap (between launches)")
         ->type_name("WHAT");
     app.add_flag("-l,--latency", settings_.latency, "measure the host side of the launch call, and count errors");
     app.add_option("--api", api_, "layer to count at: driver, runtime or both (driver)")->type_name("LAYER");
@@ -216,9 +217,10 @@ void CudaLaunch::configure(const Options& options, std::span<const Probe> probes
     data.duration_unit_ns = settings_.histogram == Measure::none ? 1 : options.unit_ns();
     data.count_runtime = settings_.runtime;
 
-    const size_t row_bytes = sizeof(launch_key) + sizeof(launch_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
-    const size_t rows = options.table_rows ? options.table_rows
-                                           : std::clamp<size_t>(table_bytes / row_bytes, 4096, 16384);
+    const size_t row_bytes =
+        sizeof(launch_key) + sizeof(launch_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
+    const size_t rows =
+        options.table_rows ? options.table_rows : std::clamp<size_t>(table_bytes / row_bytes, 4096, 16384);
     bpf_map__set_max_entries(skeleton_->maps.launches, static_cast<uint32_t>(rows));
     if (!options.user_stacks)
         bpf_map__set_max_entries(skeleton_->maps.stacks, 1);
@@ -227,7 +229,8 @@ void CudaLaunch::configure(const Options& options, std::span<const Probe> probes
 void CudaLaunch::load()
 {
     if (int error = cudalaunch_bpf::load(skeleton_.get()))
-        throw Error("the kernel refused the BPF programs: " + errno_text(-error), "run it again with -vv for the reason");
+        throw Error("the kernel refused the BPF programs: " + errno_text(-error),
+                    "run it again with -vv for the reason");
     table_.emplace(bpf_map__fd(skeleton_->maps.launches));
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes));
     lines_.emplace(options_, settings_);

@@ -100,90 +100,121 @@ Cell comm_of(const GroupKey& key, const Group& group, const Context& c)
 const Field fields[] = {
     {{"PID", "pid", Unit::count, 7}, [](const Context& c) { return c.settings.view.pid; }, pid_of},
     {{"", "pid", Unit::count, 0, false}, [](const Context& c) { return !c.settings.view.pid; }, pid_of},
-    {{"TID", "tid", Unit::count, 7}, [](const Context& c) { return c.settings.view.thread; },
+    {{"TID", "tid", Unit::count, 7},
+     [](const Context& c) { return c.settings.view.thread; },
      [](const GroupKey& k, const Group&, const Context&) { return Cell(uint64_t{k.tid}); }},
-    {{"COMM", "comm", Unit::text, 15}, [](const Context& c) { return c.settings.view.pid || c.settings.view.comm; },
+    {{"COMM", "comm", Unit::text, 15},
+     [](const Context& c) { return c.settings.view.pid || c.settings.view.comm; },
      comm_of},
-    {{"", "comm", Unit::text, 0, false}, [](const Context& c) { return !c.settings.view.pid && !c.settings.view.comm; },
+    {{"", "comm", Unit::text, 0, false},
+     [](const Context& c) { return !c.settings.view.pid && !c.settings.view.comm; },
      comm_of},
-    {{"PROCS", "processes", Unit::count, 5, false}, always,
+    {{"PROCS", "processes", Unit::count, 5, false},
+     always,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(uint64_t{g.images.size()}); }},
-    {{"STREAM", "stream", Unit::hex, 14}, [](const Context& c) { return c.settings.view.stream; },
+    {{"STREAM", "stream", Unit::hex, 14},
+     [](const Context& c) { return c.settings.view.stream; },
      [](const GroupKey& k, const Group&, const Context&) { return Cell(k.stream); }},
-    {{"DEVICE", "device", Unit::count, 6}, [](const Context& c) { return c.settings.view.device; },
+    {{"DEVICE", "device", Unit::count, 6},
+     [](const Context& c) { return c.settings.view.device; },
      [](const GroupKey& k, const Group&, const Context&) {
          return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device});
      }},
-    {{"LAYER", "layer", Unit::text, 7}, [](const Context& c) { return c.settings.view.layer; },
+    {{"LAYER", "layer", Unit::text, 7},
+     [](const Context& c) { return c.settings.view.layer; },
      [](const GroupKey& k, const Group&, const Context&) {
          return Cell(std::string(k.layer == LAYER_RUNTIME ? "runtime" : "driver"));
      }},
-    {{"LAUNCHES", "", Unit::count, 9, true, false}, by_kernel,
+    {{"LAUNCHES", "", Unit::count, 9, true, false},
+     by_kernel,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.calls()); }},
-    {{"", "launches", Unit::count, 0, false}, by_kernel,
-     [](const GroupKey& k, const Group& g, const Context&) { return k.kind == KIND_LAUNCH ? Cell(g.kernels) : Cell(); }},
-    {{"LAUNCHES", "launches", Unit::count, 9}, not_by_kernel,
+    {{"", "launches", Unit::count, 0, false},
+     by_kernel,
+     [](const GroupKey& k, const Group& g, const Context&) {
+         return k.kind == KIND_LAUNCH ? Cell(g.kernels) : Cell();
+     }},
+    {{"LAUNCHES", "launches", Unit::count, 9},
+     not_by_kernel,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.kernels); }},
-    {{"LAUNCH/s", "launches_per_second", Unit::rate, 9}, always,
+    {{"LAUNCH/s", "launches_per_second", Unit::rate, 9},
+     always,
      [](const GroupKey&, const Group& g, const Context& c) {
          return Cell(static_cast<double>(g.calls()) / c.seconds);
      }},
-    {{"CAPTURED", "captured", Unit::count, 8}, [](const Context& c) { return c.captured; },
+    {{"CAPTURED", "captured", Unit::count, 8},
+     [](const Context& c) { return c.captured; },
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.captured); }},
-    {{"", "captured", Unit::count, 0, false}, [](const Context& c) { return !c.captured; },
+    {{"", "captured", Unit::count, 0, false},
+     [](const Context& c) { return !c.captured; },
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.captured); }},
-    {{"GRAPHS", "graph_launches", Unit::count, 8}, not_by_kernel,
+    {{"GRAPHS", "graph_launches", Unit::count, 8},
+     not_by_kernel,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.graphs); }},
-    {{"HOSTFN", "host_functions", Unit::count, 8}, not_by_kernel,
+    {{"HOSTFN", "host_functions", Unit::count, 8},
+     not_by_kernel,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.host_functions); }},
-    {{"", "graph_launches", Unit::count, 0, false}, by_kernel,
+    {{"", "graph_launches", Unit::count, 0, false},
+     by_kernel,
      [](const GroupKey&, const Group& g, const Context&) { return if_any(g.graphs); }},
-    {{"", "host_functions", Unit::count, 0, false}, by_kernel,
+    {{"", "host_functions", Unit::count, 0, false},
+     by_kernel,
      [](const GroupKey&, const Group& g, const Context&) { return if_any(g.host_functions); }},
-    {{"ERRORS", "errors", Unit::count, 7}, with_results,
+    {{"ERRORS", "errors", Unit::count, 7},
+     with_results,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.errors); }},
-    {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11}, with_latency,
+    {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
+     with_latency,
      [](const GroupKey&, const Group& g, const Context&) { return latency(g, 0.50); }},
-    {{"", "latency_p95_ns", Unit::ns_as_us, 0, false}, with_latency,
+    {{"", "latency_p95_ns", Unit::ns_as_us, 0, false},
+     with_latency,
      [](const GroupKey&, const Group& g, const Context&) { return latency(g, 0.95); }},
-    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8}, with_latency,
+    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8},
+     with_latency,
      [](const GroupKey&, const Group& g, const Context&) { return latency(g, 0.99); }},
-    {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8}, with_latency,
+    {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8},
+     with_latency,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.max_ns); }},
-    {{"", "latency_total_ns", Unit::count, 0, false}, with_latency,
+    {{"", "latency_total_ns", Unit::count, 0, false},
+     with_latency,
      [](const GroupKey&, const Group& g, const Context&) { return Cell(g.total_ns); }},
-    {{"GRID", "grid", Unit::dim3, 11}, by_shape,
+    {{"GRID", "grid", Unit::dim3, 11},
+     by_shape,
      [](const GroupKey&, const Group& g, const Context&) {
          return g.shaped && g.blocks.total() ? Cell(Dim3{g.shape.grid[0], g.shape.grid[1], g.shape.grid[2]}) : Cell();
      }},
-    {{"p95", "blocks_p95", Unit::count, 6}, by_shape,
-     [](const GroupKey&, const Group& g, const Context&) {
-         return p95(g.blocks, product(g.shape.grid));
-     }},
-    {{"BLOCK", "block", Unit::dim3, 9}, by_shape,
+    {{"p95", "blocks_p95", Unit::count, 6},
+     by_shape,
+     [](const GroupKey&, const Group& g, const Context&) { return p95(g.blocks, product(g.shape.grid)); }},
+    {{"BLOCK", "block", Unit::dim3, 9},
+     by_shape,
      [](const GroupKey&, const Group& g, const Context&) {
          return g.shaped && g.threads.total() ? Cell(Dim3{g.shape.block[0], g.shape.block[1], g.shape.block[2]})
                                               : Cell();
      }},
-    {{"p95", "threads_p95", Unit::count, 5}, by_shape,
-     [](const GroupKey&, const Group& g, const Context&) {
-         return p95(g.threads, product(g.shape.block));
-     }},
-    {{"SMEM", "shared_memory_bytes", Unit::bytes, 6}, by_shape,
+    {{"p95", "threads_p95", Unit::count, 5},
+     by_shape,
+     [](const GroupKey&, const Group& g, const Context&) { return p95(g.threads, product(g.shape.block)); }},
+    {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
+     by_shape,
      [](const GroupKey&, const Group& g, const Context&) {
          return g.shaped && g.blocks.total() ? Cell(uint64_t{g.shape.smem}) : Cell();
      }},
-    {{"RESULT", "result", Unit::text, 28}, [](const Context& c) { return c.settings.view.result; },
+    {{"RESULT", "result", Unit::text, 28},
+     [](const Context& c) { return c.settings.view.result; },
      [](const GroupKey& k, const Group&, const Context&) {
          return Cell(result_name(k.layer == LAYER_RUNTIME ? Library::runtime : Library::driver, k.result));
      }},
-    {{"", "result_code", Unit::count, 0, false}, [](const Context& c) { return c.settings.view.result; },
+    {{"", "result_code", Unit::count, 0, false},
+     [](const Context& c) { return c.settings.view.result; },
      [](const GroupKey& k, const Group&, const Context&) { return Cell(int64_t{k.result}); }},
-    {{"", "handle", Unit::hex, 0, false}, by_kernel,
+    {{"", "handle", Unit::hex, 0, false},
+     by_kernel,
      [](const GroupKey& k, const Group&, const Context&) { return if_any(k.handle); }},
-    {{"", "kernel", Unit::text, 0, false}, by_kernel,
+    {{"", "kernel", Unit::text, 0, false},
+     by_kernel,
      [](const GroupKey& k, const Group&, const Context&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
-    {{"KERNEL", "", Unit::text, 6, true, false}, by_kernel,
+    {{"KERNEL", "", Unit::text, 6, true, false},
+     by_kernel,
      [](const GroupKey& k, const Group&, const Context& c) {
          const std::string name = launch_name(k);
          return Cell(c.options.full_names ? name : shorten_kernel(name, 48));
@@ -205,8 +236,7 @@ void check_sort_column(const std::string& name)
 
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames)
 {
-    context.captured =
-        std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
+    context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
     std::vector<const Field*> shown;
     std::vector<Column> columns;
     for (const Field& field : fields) {

@@ -17,7 +17,6 @@ using gpusnoop::runtime_of;
 
 namespace {
 
-
 std::vector<probe_kind> all_kinds()
 {
     std::vector<probe_kind> kinds;
