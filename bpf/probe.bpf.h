@@ -8,18 +8,19 @@
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
-/* Set in the tracefs tier, whose probes have no cookie: they are told apart by where they are. */
+/* Set in the tracefs tier, where all probes of an event share one cookie: the event's number. Which of them fired is
+ * told by the address within its page, which no address-space randomization changes; no event has two alike. */
 const volatile bool rows_by_address = false;
 
 struct probe_place {
-    u64 device; /* of the kernel's super block */
-    u64 inode;
-    u64 offset; /* in the file */
+    u32 event;
+    u32 in_page;
 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 8192);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct probe_place);
     __type(value, u32);
 } rows_by_place SEC(".maps");
@@ -46,28 +47,10 @@ INLINE u64 register_word(struct pt_regs* ctx, u32 word)
     return v;
 }
 
-struct place_search {
-    u64 address;
-    struct probe_place place;
-};
-
-static long find_place(struct task_struct* task, struct vm_area_struct* vma, struct place_search* search)
-{
-    struct file* file = vma->vm_file;
-    if (!file)
-        return 0;
-    search->place.inode = BPF_CORE_READ(file, f_inode, i_ino);
-    search->place.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-    search->place.offset = search->address - vma->vm_start + (vma->vm_pgoff << 12);
-    return 0;
-}
-
 INLINE u32 row_number_by_address(struct pt_regs* ctx)
 {
-    struct place_search search = {.address = PT_REGS_IP(ctx)};
-    if (bpf_find_vma(bpf_get_current_task_btf(), search.address, find_place, &search, 0) < 0)
-        return 0;
-    u32* number = bpf_map_lookup_elem(&rows_by_place, &search.place);
+    struct probe_place place = {.event = (u32)bpf_get_attach_cookie(ctx), .in_page = PT_REGS_IP(ctx) & 4095};
+    u32* number = bpf_map_lookup_elem(&rows_by_place, &place);
     return number ? *number : 0;
 }
 

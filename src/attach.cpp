@@ -44,11 +44,16 @@ public:
         : event_(tracefs, path, offsets, on_return)
     {}
     uint64_t id() const { return event_.id(); }
-    void keep(Fd perf) { perf_ = std::move(perf); }
+    void keep(Fd perf, Fd program)
+    {
+        perf_ = std::move(perf);
+        program_ = std::move(program);
+    }
 
 private:
     UprobeEvent event_;
     Fd perf_;
+    Fd program_;
 };
 
 std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
@@ -58,6 +63,26 @@ std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
         if (std::ranges::find(hook.probes, place.probe) != hook.probes.end())
             places.push_back(place);
     return places;
+}
+
+uint64_t in_page(const Place& place)
+{
+    return place.offset % 4096;
+}
+
+// As few groups as will do so that no two places of a group lie at the same address within their pages.
+std::vector<std::vector<Place>> told_apart_in_page(const std::vector<Place>& places)
+{
+    std::vector<std::vector<Place>> groups;
+    for (const Place& place : places) {
+        auto group = std::ranges::find_if(groups, [&](const std::vector<Place>& others) {
+            return std::ranges::none_of(others, [&](const Place& other) { return in_page(other) == in_page(place); });
+        });
+        if (group == groups.end())
+            group = groups.insert(groups.end(), std::vector<Place>());
+        group->push_back(place);
+    }
+    return groups;
 }
 
 [[noreturn]] void refuse(const CudaFile& file, Tier tier, int error)
@@ -184,9 +209,11 @@ void Attacher::attach_hook(const Hook& hook, Attachment& attachment)
         links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, attachment));
         break;
     case Tier::tracefs:
-        if (hook.returns)
-            links.push_back(attach_event(hook, true, places, attachment));
-        links.push_back(attach_event(hook, false, places, attachment));
+        for (const std::vector<Place>& group : told_apart_in_page(places)) {
+            if (hook.returns)
+                links.push_back(attach_event(hook, true, group, attachment));
+            links.push_back(attach_event(hook, false, group, attachment));
+        }
         break;
     case Tier::perf:
         for (const Place& place : places) {
@@ -224,13 +251,15 @@ std::unique_ptr<Attacher::Link> Attacher::attach_multi(const Hook& hook, std::st
 std::unique_ptr<Attacher::Link> Attacher::attach_event(const Hook& hook, bool on_return,
                                                        const std::vector<Place>& places, const Attachment& attachment)
 {
+    const uint32_t number = ++events_;
     std::vector<uint64_t> offsets;
     int rows = bpf_object__find_map_fd_by_name(object_, "rows_by_place");
     for (const Place& place : places) {
         offsets.push_back(place.offset);
-        const uint64_t key[] = {attachment.file->id.device, attachment.file->id.inode, place.offset};
-        const uint32_t number = place.probe + 1;
-        bpf_map_update_elem(rows, key, &number, BPF_ANY);
+        const uint32_t key[] = {number, static_cast<uint32_t>(in_page(place))};
+        const uint32_t row = place.probe + 1;
+        if (bpf_map_update_elem(rows, key, &row, BPF_ANY))
+            refuse(*attachment.file, options_.tier, errno);
     }
     auto link = std::make_unique<EventLink>(*tracefs_, attachment.file->open_path(), offsets, on_return);
     perf_event_attr attributes{};
@@ -241,10 +270,13 @@ std::unique_ptr<Attacher::Link> Attacher::attach_event(const Hook& hook, bool on
     const pid_t pid = attachment.pid ? attachment.pid : -1;
     Fd perf(
         static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC)));
+    LIBBPF_OPTS(bpf_link_create_opts, options);
+    options.perf_event.bpf_cookie = number;
     int program_fd = bpf_program__fd(program(hook, on_return ? "return" : "entry"));
-    if (!perf || ioctl(perf.get(), PERF_EVENT_IOC_SET_BPF, program_fd) || ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0))
+    Fd attached(perf ? bpf_link_create(program_fd, perf.get(), BPF_PERF_EVENT, &options) : -1);
+    if (!attached || ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0))
         refuse(*attachment.file, options_.tier, errno);
-    link->keep(std::move(perf));
+    link->keep(std::move(perf), std::move(attached));
     return link;
 }
 

@@ -100,6 +100,7 @@ private:
     Options options_;
     Targets targets_;
     std::optional<Tracefs> tracefs_;
+    uint32_t events_ = 0; // made so far
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     bool armed_ = false;
     bool in_use_ = false;

@@ -19,9 +19,9 @@ void View::parse(std::string_view list)
         {"kernel", &View::kernel}, {"pid", &View::pid},       {"comm", &View::comm},
         {"thread", &View::thread}, {"stream", &View::stream}, {"device", &View::device},
     };
-    while (!list.empty()) {
-        const std::string_view name = list.substr(0, list.find(','));
-        list.remove_prefix(std::min(list.size(), name.size() + 1));
+    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
+        end = list.find(',', at);
+        const std::string_view name = list.substr(at, end - at);
         auto found = std::ranges::find(dimensions, name, &Dimension::name);
         if (found == std::end(dimensions))
             throw UsageError(fmt::format(

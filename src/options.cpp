@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include "error.hpp"
+#include "tier.hpp"
 
 #include <charconv>
 #include <fmt/format.h>
@@ -18,7 +19,9 @@ T number(std::string_view what, std::string_view text, T least, T most)
 {
     T value{};
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(value >= least && value <= most)) // a NaN is neither
+       
         throw UsageError(fmt::format("{} must be a number from {} to {}, not '{}'", what, least, most, text));
     return value;
 }
@@ -54,18 +57,14 @@ void add_shared_options(CLI::App& app, Options& o)
             ->type_name(type)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     };
-    app.add_option_function<std::vector<std::string>>(
-           "-p,--pid",
-           [&o](const std::vector<std::string>& list) {
-               checked([&](const std::string&) {
-                   for (const std::string& pid : list)
-                       o.pids.push_back(static_cast<pid_t>(number<uint32_t>("a process id (-p)", pid, 1, pid_max)));
-               })("");
-           },
-           "only these processes")
-        ->type_name("PID[,PID]")
-        ->delimiter(',')
-        ->allow_extra_args(false);
+    add("-p,--pid", "PID[,PID]", "only these processes", [&o](const std::string& text) {
+        // std::getline would pass over an empty last entry.
+        for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+            end = text.find(',', at);
+            o.pids.push_back(static_cast<pid_t>(
+                number<uint32_t>("a process id (-p)", std::string_view(text).substr(at, end - at), 1, pid_max)));
+        }
+    });
     add("-t,--tid", "TID", "only this thread", [&o](const std::string& text) {
         o.tid = static_cast<pid_t>(number<uint32_t>("a thread id (-t)", text, 1, pid_max));
     });
@@ -102,8 +101,15 @@ void add_shared_options(CLI::App& app, Options& o)
     app.add_flag("-j,--json", o.json, "one JSON object per line instead of text");
     app.add_flag("--full-names", o.full_names, "do not shorten kernel names");
     app.add_flag("-v,--verbose", o.verbosity, "say what is attached where; -vv: libbpf's log, too");
-    app.add_option("--attach", o.attach, "how to attach: session, multi, tracefs or perf (the best that works)")
-        ->type_name("HOW");
+    add("--attach", "HOW", "how to attach: session, multi, tracefs or perf (the best that works)",
+        [&o](const std::string& text) {
+            try {
+                tier_from_name(text);
+            } catch (const Error& error) {
+                throw UsageError(fmt::format("{}: {}", error.what(), error.hint()));
+            }
+            o.attach = text;
+        });
     add("--ring-mb", "MB", "size of the event buffer, a power of two (8)", [&o](const std::string& text) {
         o.ring_mb = number<uint32_t>("a buffer size (--ring-mb)", text, 1, 1024);
         if (o.ring_mb & (o.ring_mb - 1))

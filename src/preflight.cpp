@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <fstream>
 #include <linux/capability.h>
+#include <sstream>
 #include <string>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,6 +40,12 @@ void preflight()
     if (!has_admin_capability())
         throw Error("tracing other processes needs root (CAP_SYS_ADMIN), and this is an ordinary user",
                     "run it with sudo");
+    // Root of a user namespace has the capability there, not over the kernel.
+    std::istringstream map(first_line("/proc/self/uid_map"));
+    uint64_t inside = 0, outside = 0, count = 0;
+    if (map >> inside >> outside >> count && count != UINT32_MAX)
+        throw Error("this is root of a user namespace (a rootless container), which may not trace the host",
+                    "run it as root of the host");
     if (first_line("/sys/kernel/security/lockdown").find("[confidentiality]") != std::string::npos)
         throw Error("the kernel is locked down (confidentiality mode): BPF programs may not read memory",
                     "boot with lockdown=integrity or none (see man 7 kernel_lockdown)");

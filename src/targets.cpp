@@ -169,23 +169,24 @@ CudaFile* Targets::add(pid_t pid, Fd file, const Mapping& mapping, bool executab
         return known->second->places.empty() ? nullptr : known->second.get();
     if (files_.size() >= files_max)
         return nullptr;
+    Fd kept(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
     std::unique_ptr<CudaFile> examined;
     try {
-        Fd kept(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
         examined = examine(std::move(file), mapping, executable_itself);
         if (!examined)
             return nullptr;
-        examined->file = std::move(kept);
     } catch (const Error& error) {
-        complaints_.push_back(fmt::format("{} (process {}): {}", mapping.path, pid, error.what()));
-        return nullptr;
+        complain(fmt::format("{} (process {}): {}", mapping.path, pid, error.what()));
+        examined = std::make_unique<CudaFile>(); // known, and of no use
     }
+    examined->file = std::move(kept);
     examined->id = id;
     CudaFile* found = examined.get();
     if (found->places.empty()) {
-        complaints_.push_back(fmt::format("{} (process {}): defines none of the {} functions looked for", mapping.path,
-                                          pid, found->missing.size()));
         found = nullptr;
+        if (!examined->missing.empty())
+            complain(fmt::format("{} (process {}): defines none of the {} functions looked for", mapping.path, pid,
+                                 examined->missing.size()));
     }
     files_.emplace(id, std::move(examined));
     return found;

@@ -10,7 +10,7 @@ namespace gpusnoop {
 enum class Tier : uint8_t {
     session, // 6.13+: entry and return in one program; entries without a return as in multi
     multi,   // 6.6+: all functions of a file in one link, with cookies
-    tracefs, // older: all functions of a file in one tracefs event; told apart by address
+    tracefs, // older: many functions of a file in one tracefs event; told apart by their address in the page
     perf,    // a perf event per function: detaching takes 0.1 s each
 };
 

@@ -248,10 +248,11 @@ void Run::watch_targets()
     for (auto& [target, fd] : targets_) {
         loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
             loop_->remove(descriptor);
-            attacher_->forget(pid);
             targets_.erase(pid);
             if (targets_.empty())
-                loop_->stop();
+                loop_->stop(); // the report comes first, then detaching
+            else
+                attacher_->forget(pid);
         });
     }
 }

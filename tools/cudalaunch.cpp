@@ -82,7 +82,7 @@ private:
     std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
 
     Settings settings_;
-    std::string by_;
+    std::optional<std::string> by_;
     std::string api_ = "driver";
     Options options_;
     bool failed_only_ = false;
@@ -140,12 +140,13 @@ void CudaLaunch::check(const Options& options)
     settings_.latency |= settings_.histogram == Measure::latency;
     failed_only_ = options.failed_only;
     View& view = settings_.view;
-    view.parse(by_);
+    if (by_)
+        view.parse(*by_);
     view.pid |= options.per_process || options.per_thread;
     view.thread |= options.per_thread;
     view.stack = options.user_stacks && !settings_.events;
     view.pid |= view.stack;
-    if (by_.empty() && settings_.histogram == Measure::none)
+    if (!by_ && settings_.histogram == Measure::none)
         view.kernel = true;
     view.layer = api_ == "both";
     view.result = failed_only_;

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Bash completion for every gpusnoop tool, installed once under each tool's name. What there is to complete is asked of
+# the tool itself (TOOL --help), so it cannot fall behind.
+
+# Options of a tool, one per line: "-p,--pid<TAB>TYPE or nothing<TAB>what it says about itself".
+_gpusnoop_options() {
+    "${1/#\~/$HOME}" --help 2>/dev/null | awk '
+        function put() {
+            if (names != "")
+                print names "\t" type "\t" text
+            names = ""
+        }
+        /^ +-/ {
+            put()
+            text = ""
+            line = $0
+            sub(/^ +/, "", line)
+            sub(/, +-/, ",-", line) # newer CLI11 aligns the long names
+            if (match(line, /  +/)) { # two spaces end the option and its type
+                text = substr(line, RSTART + RLENGTH)
+                line = substr(line, 1, RSTART - 1)
+            }
+            split(line, word, " ")
+            names = word[1]
+            type = word[2] ~ /^[A-Z]+(\[|$)/ ? word[2] : ""
+            next
+        }
+        /^           / && names != "" { sub(/^ +/, ""); text = text (text == "" ? "" : " ") $0; next }
+        { put() }
+        END { put() }'
+}
+
+# The values that a help text names: "rows by kernel, pid, or several (kernel)" gives kernel and pid.
+_gpusnoop_values() {
+    local text=$1
+    text=$(sed -E 's/ *\([^)]*\)//g; s/^.*(: | by | of )//; s/,? or several.*//; s/,? or /, /g' <<<"$text")
+    tr ',' '\n' <<<"$text" | sed -E 's/^ +//; s/ +$//; /^[a-z]+$/!d'
+}
+
+# Processes that map a CUDA library; all of them where none is found in half a second.
+_gpusnoop_processes() {
+    local found
+    found=$(timeout 0.5 grep -lE '/libcuda(rt[^/]*)?\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's|^/proc/||; s|/maps$||')
+    [[ -n $found ]] || found=$(printf '%s\n' /proc/[0-9]* | sed 's|^/proc/||')
+    printf '%s\n' "$found"
+}
+
+# Adds those candidates (one per line of stdin) that begin with $1, each behind the prefix $2. Names of processes may
+# contain anything: they are never expanded.
+_gpusnoop_reply() {
+    local candidate
+    while IFS= read -r candidate; do
+        [[ -n $candidate && $candidate == "$1"* ]] && COMPREPLY+=("$2$(printf '%q' "$candidate")")
+    done
+}
+
+_gpusnoop() {
+    local command=$1 cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+    COMPREPLY=()
+    # --by=pid arrives as three words.
+    if [[ $cur == "=" ]]; then
+        cur=
+    elif [[ $previous == "=" && $COMP_CWORD -gt 1 ]]; then
+        previous=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+
+    local options
+    options=$(_gpusnoop_options "$command")
+
+    local names type text this=
+    while IFS=$'\t' read -r names type text; do
+        [[ ,$names, == *",$previous,"* && $previous == -* && -n $type ]] && { this=$names; break; }
+    done <<<"${options//$'\t\t'/$'\t'-$'\t'}"
+    [[ $type != "-" ]] || this=
+
+    if [[ -z $this ]]; then
+        [[ $cur == -* || -z $cur ]] && _gpusnoop_reply "$cur" "" < <(cut -f1 <<<"$options" | tr ',' '\n')
+        return
+    fi
+
+    # The part behind the last comma is being typed; what stands before it stays.
+    local before=
+    if [[ $type == *,* && $cur == *,* ]]; then
+        before=${cur%,*},
+        cur=${cur##*,}
+    fi
+    case ,$this, in
+    *,--pid,*)
+        _gpusnoop_reply "$cur" "$before" < <(_gpusnoop_processes)
+        ;;
+    *,--tid,*)
+        _gpusnoop_reply "$cur" "" < <(
+            while read -r pid; do
+                for thread in "/proc/$pid/task"/[0-9]*; do [[ -d $thread ]] && echo "${thread##*/}"; done
+            done < <(_gpusnoop_processes))
+        ;;
+    *,--name,*)
+        _gpusnoop_reply "$cur" "" < <(
+            while read -r pid; do
+                { IFS= read -r name <"/proc/$pid/comm"; } 2>/dev/null && printf '%s\n' "$name"
+            done < <(_gpusnoop_processes) | sort -u)
+        ;;
+    *,--by,* | *,--hist,* | *,--api,* | *,--attach,*)
+        _gpusnoop_reply "$cur" "$before" < <(_gpusnoop_values "$text" |
+            while read -r value; do [[ ,$before == *",$value,"* ]] || echo "$value"; done)
+        ;;
+    esac
+}
+
+# Installed, the file is named after its tool; in the source tree it serves all of them.
+case ${BASH_SOURCE[0]##*/} in
+completion.bash)
+    # shellcheck disable=SC2046 # one argument per tool
+    complete -F _gpusnoop $(sed -n 's/^TOOLS *:= *//p' "$(dirname "${BASH_SOURCE[0]}")/../Makefile")
+    ;;
+*) complete -F _gpusnoop "${BASH_SOURCE[0]##*/}" ;;
+esac

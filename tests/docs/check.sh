@@ -1,0 +1,200 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What is written about the tools agrees with the tools: check.sh [BUILD], by default build. Needs no privileges.
+# shellcheck disable=SC2016 # backquotes are Markdown here
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$(realpath "${1:-${BUILD:-build}}")
+
+passed=0 failed=0 skipped=0
+ok() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); printf 'FAIL %s\n' "$1"; [ -z "${2:-}" ] || printf '%s\n' "$2" | sed 's/^/     /'; }
+skip() { skipped=$((skipped + 1)); printf 'skip %s\n' "$1"; }
+# check NAME OUTPUT: passes where there is nothing to say.
+check() { if [ -z "$2" ]; then ok; else fail "$1" "$2"; fi; }
+same() { check "$1" "$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3"))"; }
+
+tools=$(sed -n 's/^TOOLS *:= *//p' Makefile)
+
+# --- what each source says -------------------------------------------------------------------------------------------
+
+sorted_words() { tr -s ' ,\t' '\n' | sed '/^$/d' | LC_ALL=C sort -u; }
+
+# Of a usage text. Newer CLI11 aligns the long names.
+options_of_usage() { sed -E 's/, +-/,-/' | sed -nE 's/^ +(-[^ ]*).*/\1/p' | sorted_words; }
+
+options_of_help() { "$build/$1" --help | options_of_usage; }
+
+options_of_man() {
+    sed -n '/^\.SH OPTIONS/,/^\.SH EXAMPLES/p' "man/$1.8" | sed 's/\\-/-/g' | grep -A1 '^\.TP' |
+        grep -oE '(^|[ "])-(-[a-z][a-z-]*|[A-Za-z])' | tr -d '" ' | sorted_words
+}
+
+# complete_words WORD...: what completion offers for the last one, one per line.
+complete_words() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _gpusnoop "$1" "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
+    [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
+}
+
+# Command lines of the tool in a text, without what belongs to another command.
+commands_in() {
+    grep -oE "(^|[^-./A-Za-z_])$1( [^|#\`]*|$)" "$2" | sed -E "s/^.*$1//"
+}
+
+options_in() {
+    { commands_in "$1" "$2"; grep -oE '`-[^`]*`' "$2" | tr -d '`'; } | sed -E "s/'[^']*'//g" | tr ' ' '\n' |
+        sed -nE 's/^(--[a-z][a-z-]*).*/\1/p; s/^-([A-Za-z]+)[.,:;)]*$/\1/p' | while read -r option; do
+            case $option in
+            --*) echo "$option" ;;
+            *) fold -w 1 <<<"$option" | sed 's/^/-/' ;; # -vv, -el
+            esac
+        done | sorted_words
+}
+
+unknown_options() { LC_ALL=C comm -23 <(options_in "$1" "$2") <(options_of_help "$1"); }
+
+paths_in() {
+    {
+        grep -oE '\]\([^)#: ]+' "$1" | sed 's/^](//'
+        grep -oE '`[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]*)+`' "$1" | tr -d '`' | grep -vE '^(build|share)/'
+    } | sort -u
+}
+
+missing_paths() {
+    local path tool
+    while read -r path; do
+        for tool in $tools; do
+            compgen -G "${path//X/$tool}" >/dev/null || echo "$path"
+        done
+    done < <(paths_in "$1")
+}
+
+missing_anchors() {
+    local anchor
+    while read -r anchor; do
+        sed -n 's/^#\{1,\} //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 -]//g; s/ /-/g' |
+            grep -qxF "$anchor" || echo "#$anchor"
+    done < <(grep -oE '\]\(#[^)]+' "$1" | sed 's/^](#//')
+}
+
+missing_targets() {
+    local target
+    while read -r target; do
+        grep -qE "^([a-z. -]* )?$target( [a-z -]*)?:" Makefile tests/*/*.mk || echo "make $target"
+    done < <(grep -oE '(^|[` ])make [a-z]+' "$1" | sed -E 's/.*make //' | sort -u)
+}
+
+# Rows of the table of messages: "| `message` | what it means |".
+unknown_messages() {
+    local sources message
+    sources=$(cat src/*.cpp tools/*.cpp | tr '\n' ' ' | sed 's/" *"//g')
+    while read -r message; do
+        grep -qF -- "$message" <<<"$sources" || echo "$message"
+    done < <(sed -n '/^| message/,/^$/p' "$1" | sed -nE 's/^\| `([^`]*)` \|.*/\1/p')
+}
+
+# Output of the tools is as wide as it is.
+wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " length " columns" }' "$1"; }
+
+# Keys and headers of the columns, which tools/X*.cpp declare as {"HEADER", "key", Unit::unit, width, in text?, in JSON?
+columns_of() {
+    grep -ohE '\{"[^"]*", "[^"]*", Unit::[a-z0-9_]+, [0-9]+(, [a-z]+)?' tools/"$1"*.cpp |
+        sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
+}
+
+loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/losses.cpp; }
+
+not_in_man() {
+    local word text
+    text=$(sed 's/\\-/-/g' "man/$1.8")
+    while read -r word; do
+        grep -qF -- "$word" <<<"$text" || echo "$word"
+    done
+}
+
+# --- the tools -------------------------------------------------------------------------------------------------------
+
+# shellcheck source=scripts/completion.bash
+. scripts/completion.bash
+
+check_values() { # TOOL OPTION: what completion offers is what the tool takes
+    local offered message value
+    offered=$(complete_words "$build/$1" "$2" "")
+    message=$("$build/$1" "$2" no-such-value -d 0.01 2>&1)
+    check "$1: completion of $2" "$(
+        [ -n "$offered" ] || echo "nothing is offered"
+        for value in $offered; do
+            grep -qw -- "$value" <<<"$message" || echo "'$value' is offered, and the tool says: $message"
+        done)"
+}
+
+check_completion() {
+    local tool=$1 program=$build/$1
+    same "$tool: --help and completion list the same options" "$(options_of_help "$tool")" \
+        "$(complete_words "$program" "" | sorted_words)"
+    check_values "$tool" --by
+    check_values "$tool" -H
+    check_values "$tool" --api
+    if [ "$(id -u)" -eq 0 ]; then check_values "$tool" --attach; else skip "$tool: completion of --attach: not root"; fi
+    same "$tool: completion goes on behind a comma" "pid,kernel" "$(complete_words "$program" --by pid,k)"
+    same "$tool: completion of --by=" "thread" "$(complete_words "$program" --by = th)"
+    same "$tool: completion does not offer a value twice" "" "$(complete_words "$program" --by pid,pi)"
+    same "$tool: nothing to complete for a number" "" "$(complete_words "$program" -d "")"
+    check "$tool: -p completes process ids" "$(complete_words "$program" -p "" | grep -vE '^[0-9]+$')"
+    check "$tool: -t completes thread ids" "$(complete_words "$program" -t "" | grep -vE '^[0-9]+$')"
+    local word
+    for word in -p -t -n; do
+        check "$tool: $word completes to something" "$([ -n "$(complete_words "$program" $word "")" ] || echo nothing)"
+    done
+}
+
+check_man() {
+    local tool=$1 page=man/$1.8
+    same "$tool: --help and man page list the same options" "$(options_of_help "$tool")" "$(options_of_man "$tool")"
+    if command -v man >/dev/null; then
+        check "$page: man --warnings" "$(man --warnings -l "$page" 2>&1 >/dev/null)"
+    else
+        skip "$page: there is no man"
+    fi
+    if command -v groff >/dev/null; then
+        check "$page: groff -ww" "$(groff -man -ww -Tutf8 "$page" 2>&1 >/dev/null)"
+    else
+        skip "$page: there is no groff"
+    fi
+    check "$page: has every column and key" "$(columns_of "$tool" | not_in_man "$tool")"
+    check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
+    check "$page: line width" "$(wide_lines "$page")"
+}
+
+check_example() {
+    local tool=$1 example=tools/$1_example.txt
+    check "$example: options that do not exist" "$(unknown_options "$tool" "$example")"
+    # Its layout differs between versions of CLI11.
+    local usage
+    usage=$(awk -v tool="$tool" 'on; $0 ~ tool " --help$" { on = 1 }' "$example")
+    same "$example: ends with the options of --help" "$(options_of_help "$tool")" "$(options_of_usage <<<"$usage")"
+    same "$example: ends with the examples of --help" "$("$build/$tool" --help | sed -n '/^Examples:/,$p')" \
+        "$(sed -n '/^Examples:/,$p' <<<"$usage")"
+}
+
+for tool in $tools; do
+    if [ ! -x "$build/$tool" ]; then
+        skip "$tool: $build/$tool is not built"
+        continue
+    fi
+    check_completion "$tool"
+    check_man "$tool"
+    check_example "$tool"
+    check "README.md: options of $tool that do not exist" "$(unknown_options "$tool" README.md)"
+    check "README.md: names $tool" "$(grep -qw "$tool" README.md || echo no)"
+done
+
+check "README.md: paths that do not exist" "$(missing_paths README.md)"
+check "README.md: links within it that lead nowhere" "$(missing_anchors README.md)"
+check "README.md: make targets that do not exist" "$(missing_targets README.md)"
+check "README.md: messages that no tool prints" "$(unknown_messages README.md)"
+check "README.md: line width" "$(wide_lines README.md)"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

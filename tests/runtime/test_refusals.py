@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot work is refused at once: the exit status, one sentence that says why, and nothing attached."""
+import os
+import shutil
+import subprocess
+import sys
+
+import harness
+import system
+from harness import case, check, equal, wait_until
+from programs import Tool, Workload
+from truth import same_counts
+
+
+def refused(arguments, code, *words, preexec=None):
+    """The tool ends with `code` and says a sentence with these words in it."""
+    tool = Tool(*arguments, json=False, banner=False, preexec=preexec)
+    said_why(tool.finish(code, seconds=20), code, words)
+
+
+def said_why(tool, code, words):
+    equal(tool.text, "", f"standard output of {tool}")
+    first, *rest = tool.error.splitlines() or [""]
+    check(first.startswith("cudalaunch: "), f"{tool} says: {tool.error}")
+    for word in words:
+        check(tool.error.count(word) < 2 or not word.startswith("/"), f"{tool} says it twice: {tool.error}")
+        check(word.lower() in tool.error.lower(), f"{tool} does not mention {word!r}: {tool.error}")
+    # The sentence, and what to do about it.
+    follow = "Try 'cudalaunch --help'." if code == 2 else "hint: "
+    check(len(rest) <= 1 and all(line.startswith(follow) for line in rest), f"{tool} says: {tool.error}")
+    check(len(first) < 400 and "terminate" not in first, f"{tool} says: {first}")
+
+
+usage = {
+    "pid_text": (["-p", "firefox"], "-p"), "pid_negative": (["-p", "-5"], "-p"), "pid_zero": (["-p", "0"], "-p"),
+    "pid_huge": (["-p", "99999999999"], "-p"), "pid_above_all": (["-p", "4194305"], "-p"),
+    "pid_half": (["-p", "1x"], "-p"), "pid_list_with_text": (["-p", "1,x"], "-p"), "pid_list_hole": (["-p", "1,,2"], "-p"),
+    "pid_empty": (["-p", ""], "-p"), "pid_missing": (["-p"], "-p"), "pid_and_thread": (["-p", "1", "-t", "1"], "-p", "-t"),
+    "thread_text": (["-t", "x"], "-t"), "thread_zero": (["-t", "0"], "-t"), "thread_negative": (["-t", "-1"], "-t"),
+    "duration_zero": (["-d", "0"], "-d"), "duration_negative": (["-d", "-1"], "-d"), "duration_text": (["-d", "x"], "-d"),
+    "duration_nan": (["-d", "nan"], "-d"), "duration_infinite": (["-d", "inf"], "-d"), "duration_unit": (["-d", "5s"], "-d"),
+    "duration_long": (["-d", "1e300"], "-d"),
+    "interval_zero": (["0"], "interval"), "interval_text": (["soon"], "interval"), "interval_option": (["-i", "0"], "-i"),
+    "interval_negative": (["-i", "-1"], "-i"), "both_intervals": (["-i", "1", "1"], "interval"),
+    "count_zero": (["1", "0"], "count"), "count_text": (["1", "x"], "count"), "count_fraction": (["1", "1.5"], "count"),
+    "too_many_words": (["1", "2", "3"], "3"), "unknown_option": (["--colour"], "--colour"),
+    "unknown_letter": (["-Z"], "-Z"),
+    "by": (["--by", "colour"], "colour", "kernel"), "by_hole": (["--by", "pid,,comm"], "--by"),
+    "by_empty": (["--by", ""], "--by"),
+    "histogram": (["-H", "colour"], "colour", "latency"), "api": (["--api", "vulkan"], "vulkan", "driver"),
+    "attach": (["--attach", "glue"], "glue", "session"), "sort": (["-s", "colour"], "colour"),
+    "sort_empty": (["-s", ""], "column"),
+    "events_and_histogram": (["-e", "-H", "grid"], "-e", "-H"), "per_process": (["-P"], "-P", "-H"),
+    "per_thread": (["-L"], "-L", "-H"), "failed_gaps": (["-x", "-H", "gap"], "-x"),
+    "two_units": (["-H", "latency", "-m", "-N"], "-m"), "name_empty": (["-n", ""], "-n"),
+    "name_long": (["-n", "sixteen-letters!"], "-n"), "rows": (["-r", "x"], "-r"), "rows_negative": (["-r", "-1"], "-r"),
+    "ring_odd": (["--ring-mb", "3"], "--ring-mb"), "ring_none": (["--ring-mb", "0"], "--ring-mb"),
+    "ring_huge": (["--ring-mb", "1000000"], "--ring-mb"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
+}
+
+
+@case(each=usage, asan=True)
+def usage_errors(row):
+    arguments, *words = row
+    refused(arguments, 2, *words)
+
+
+@case(asan=True)
+def help_and_version():
+    """Also for ordinary users: they print to standard output, and nothing else."""
+    for words, text in (["--help"], "--latency"), (["-h"], "Examples:"), (["-V"], "0."), (["--version"], "cudalaunch"):
+        for preexec in (None, lambda: os.setuid(65534)):
+            done = subprocess.run([copy_for_all(), *words], preexec_fn=preexec, capture_output=True, text=True, timeout=60)
+            equal((done.returncode, done.stderr), (0, ""), f"{words}")
+            check(text in done.stdout, f"{words}: {done.stdout}")
+
+
+def copy_for_all():
+    """The folder that the tool was built in may be closed to ordinary users."""
+    copy = harness.here / "cudalaunch"
+    if not copy.exists():
+        shutil.copy(harness.binary, copy)
+    return copy
+
+
+def use_copy():
+    harness.binary = copy_for_all()
+
+
+@case
+def an_ordinary_user():
+    use_copy()
+    refused([], 1, "root", "CAP_SYS_ADMIN", preexec=lambda: os.setuid(65534))
+    if shutil.which("setpriv"):
+        done = subprocess.run(["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all", harness.binary],
+                              capture_output=True, text=True, timeout=60)
+        equal((done.returncode, done.stdout), (1, ""), "root without CAP_SYS_ADMIN")
+        check("CAP_SYS_ADMIN" in done.stderr, f"says why: {done.stderr}")
+
+
+@case
+def root_of_a_user_namespace():
+    """It has all capabilities, over nothing that matters here."""
+    use_copy()
+    done = subprocess.run(["unshare", "-U", "-r", "true"], capture_output=True)
+    if done.returncode:
+        raise harness.Skip("no user namespaces here")
+    done = subprocess.run(["unshare", "-U", "-r", harness.binary, "-d", "1"], capture_output=True, text=True, timeout=60)
+    equal((done.returncode, done.stdout), (1, ""), "root of a user namespace")
+    check("root" in done.stderr and done.stderr.startswith("cudalaunch: "), f"says why: {done.stderr}")
+    check(len(done.stderr.splitlines()) <= 2, f"says it in a sentence: {done.stderr}")
+
+
+def without_btf():
+    system.private_mounts()
+    system.mount("none", "/sys/kernel/btf", "tmpfs")
+
+
+def locked_down(mode):
+    system.private_mounts()
+    system.mount("none", "/sys/kernel/security", "tmpfs")
+    with open("/sys/kernel/security/lockdown", "w") as file:
+        file.write(mode + "\n")
+
+
+@case
+def a_kernel_without_btf():
+    refused([], 1, "BTF", "CONFIG_DEBUG_INFO_BTF", preexec=without_btf)
+
+
+@case
+def a_kernel_that_is_locked_down():
+    refused([], 1, "lock", "confidentiality", preexec=lambda: locked_down("none integrity [confidentiality]"))
+    # Integrity forbids nothing that is needed.
+    Tool("-d", "0.1", preexec=lambda: locked_down("none [integrity] confidentiality")).finish()
+
+
+@case
+def another_pid_namespace():
+    done = subprocess.run(["unshare", "-p", "-f", "--mount-proc", harness.binary, "-p", "1"], capture_output=True, text=True,
+                          timeout=60)
+    equal((done.returncode, done.stdout), (1, ""), "in a container with process ids of its own")
+    check("container" in done.stderr and "pid" in done.stderr, f"says why: {done.stderr}")
+
+
+@case(asan=True)
+def processes_that_are_none():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    refused(["-p", ended.pid], 1, "no process", str(ended.pid))
+    refused(["-p", f"{os.getpid()},{ended.pid}"], 1, "no process", str(ended.pid))
+    refused(["-t", ended.pid], 1, "no thread", str(ended.pid))
+    zombie = subprocess.Popen(["true"])
+    wait_until(lambda: system.stat_fields(zombie.pid)[0] == "Z", "the process has ended")
+    tool = Tool("-p", zombie.pid, json=False, banner=False)
+    check(tool.process.wait(20) in (0, 1), f"a zombie is no reason to wait: {tool.error}")
+    zombie.wait()
+
+
+@case
+def a_thread_for_a_process():
+    workload = Workload("threads 1; wait {dir}/end; end")
+    workload.go()
+    tid, = workload.threads(1)
+    refused(["-p", tid], 1, "thread", str(tid), f"-p {workload.pid}", f"-t {tid}")
+    (harness.here / "end").touch()
+    workload.wait()
+
+
+def mapped(path):
+    """A process that maps this file as a program would."""
+    code = ("import mmap, os, sys, time; f = os.open(sys.argv[1], os.O_RDONLY)\n"
+            "m = mmap.mmap(f, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC); print(); time.sleep(60)")
+    process = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE)
+    harness.at_end.append(lambda: (process.kill(), process.wait()))
+    process.stdout.readline()
+    return process
+
+
+def patched(data, offset, new):
+    return data[:offset] + new + data[offset + len(new):]
+
+
+broken = {
+    "no_elf": lambda driver: b"#!/bin/sh\necho this is no library\n",
+    "a_header_only": lambda driver: driver[:64],
+    "truncated": lambda driver: driver[:len(driver) // 2],
+    "nearly_nothing": lambda driver: driver[:7],
+    "another_machine": lambda driver: patched(driver, 18, b"\xb7\0"),
+    "32_bits": lambda driver: patched(driver, 4, b"\1"),
+    "wild_tables": lambda driver: patched(patched(driver, 32, b"\xff" * 8), 40, b"\xf0" * 8),
+    "zeros": lambda driver: bytes(len(driver)),
+    "another_library": lambda driver: (harness.standin / "libcudart.so.12").read_bytes(),
+}
+
+
+@case(each=broken, asan=True)
+def a_library_that_is_none(make):
+    """The sentence names the file; and who traces everything is not disturbed by it."""
+    path = harness.here / "libcuda.so.1"
+    path.write_bytes(make((harness.standin / "libcuda.so.1").read_bytes()))
+    process = mapped(path)
+    workload = Workload("launch vecadd 101")
+    refused(["-p", process.pid], 1, str(path))
+    tool = Tool("--by", "pid,kernel", "-v")
+    workload.go()
+    truth = workload.truth()
+    same_counts(tool.stop(), truth, by=("pid", "kernel"))
+    check(str(path) in tool.error, f"-v names the file: {tool.error}")
+
+
+@case
+def a_library_without_symbols():
+    """Sections and dynamic symbols are gone: nothing can be found in it, and nothing is."""
+    path = harness.here / "libcuda.so.1"
+    source = harness.here / "empty.c"
+    source.write_text("int nothing_of_cuda;\n")
+    if subprocess.run(["cc", "-shared", "-nostdlib", "-o", path, source], capture_output=True).returncode:
+        raise harness.Skip("no C compiler")
+    subprocess.run(["strip", path], check=True)
+    refused(["-p", mapped(path).pid], 1, str(path), "functions")
