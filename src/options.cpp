@@ -4,6 +4,7 @@
 #include "error.hpp"
 #include "tier.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <iostream>
@@ -53,18 +54,22 @@ auto checked(F&& convert)
 void add_shared_options(CLI::App& app, Options& o)
 {
     auto add = [&app](const std::string& names, const std::string& type, const std::string& help, auto convert) {
-        app.add_option_function<std::string>(names, checked(convert), help)
-            ->type_name(type)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        app.add_option_function<std::string>(names, checked(convert), help)->type_name(type);
     };
-    add("-p,--pid", "PID[,PID]", "only these processes", [&o](const std::string& text) {
-        // std::getline would pass over an empty last entry.
+    auto add_pids = checked([&o](const std::string& text) {
+        // CLI11's own splitting would pass over an empty entry.
         for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
             end = text.find(',', at);
             o.pids.push_back(static_cast<pid_t>(
                 number<uint32_t>("a process id (-p)", std::string_view(text).substr(at, end - at), 1, pid_max)));
         }
     });
+    app.add_option_function<std::vector<std::string>>(
+           "-p,--pid",
+           [add_pids](const std::vector<std::string>& lists) { std::ranges::for_each(lists, add_pids); },
+           "only these processes")
+        ->type_name("PID[,PID]")
+        ->allow_extra_args(false);
     add("-t,--tid", "TID", "only this thread", [&o](const std::string& text) {
         o.tid = static_cast<pid_t>(number<uint32_t>("a thread id (-t)", text, 1, pid_max));
     });

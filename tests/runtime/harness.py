@@ -132,7 +132,7 @@ def supervise(chosen):
     elif text := report.read_text():
         out = json.loads(text)
     left = [f"process {name}" for name in strays] if ended else []
-    left += leftovers.find(programs_before)
+    left += leftovers.find(programs_before, {int(path.suffix[1:]) for path in directory.glob("tool.*")})
     shutil.rmtree(directory, ignore_errors=True)
     if directory.exists():
         left.append(f"a mount or file in {directory}")

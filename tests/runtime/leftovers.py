@@ -56,15 +56,15 @@ def owned_programs():
     return ids
 
 
-def dead_events():
-    """Definitions of uprobe events that ended processes have left."""
+def dead_events(pids):
+    """Definitions of uprobe events that these processes have left, which have ended."""
     try:
         with open(tracefs) as file:
             lines = file.read().splitlines()
     except OSError:
         return []
     names = [m for line in lines if (m := re.match(r"[pr]:(gpusnoop/p(\d+)_\d+) ", line))]
-    return sorted({m[1] for m in names if not os.path.exists(f"/proc/{m[2]}")})
+    return sorted({m[1] for m in names if int(m[2]) in pids and not os.path.exists(f"/proc/{m[2]}")})
 
 
 def remove(events):
@@ -74,14 +74,14 @@ def remove(events):
         os.close(fd)
 
 
-def find(before):
-    """What has been left since `before` (programs()). The kernel takes links apart after their process has ended, so
+def find(before, pids):
+    """What has been left since `before` (programs()), and by the tools with these process ids. The kernel takes links apart after their process has ended, so
     this waits a while before it says so."""
     end = time.monotonic() + 5
     while True:
         new = programs() - before
         ids = new - owned_programs() if new else set()
-        events = dead_events()
+        events = dead_events(pids)
         if not ids and not events:
             return []
         if time.monotonic() > end:

@@ -35,7 +35,7 @@ def compare_all(workloads, api="driver", preexec=None, files=None):
         same_counts(tool, truth, by=("pid", "kernel"), api=api, errors=with_errors)
 
 
-@case(asan=True)
+@case
 def two_copies():
     folder = copy_of_standin("copy")
     compare_all([Workload(script), Workload(script, folder=folder), Workload(script, "workload13", folder=folder)],

@@ -10,7 +10,7 @@ from truth import opening, same_counts
 forms = ("workload", "workload13", "workload-nopie", "workload-static", "workload-static-stripped", "workload-driver")
 
 
-@case(each={"driver": "driver", "both": "both"}, asan=True)
+@case(each={"driver": "driver", "both": "both"})
 def tool_first(api):
     """A program that lets 100 ms pass between opening the library and using it is counted from its first launch."""
     tool = Tool("--by", "pid,kernel", "--api", api)

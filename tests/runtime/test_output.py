@@ -58,7 +58,7 @@ def rows_by(keys):
     same_counts(tool.finish(), truth, by=keys)
 
 
-@case(asan=True)
+@case
 def intervals_are_deltas():
     """What the script does while one interval lasts is in that interval's rows, and all of them add up."""
     workload = Workload("\n".join(f"launch vecadd {n} grid={n}; touch {{dir}}/{n}; wait {{dir}}/{n}.seen"

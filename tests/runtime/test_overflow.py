@@ -66,6 +66,18 @@ def full_table_and_full_buffer(json):
     equal(seen + lost, 50010, "calls counted and lost")
 
 
+@case(each={"entry": [], "latency": ["-l"]})
+def a_list_longer_than_the_programs_read(mode):
+    """More devices in one call than one can have: those that were not read are told."""
+    workload = Workload("launch many 7 fn=cuLaunchCooperativeKernelMultiDevice devices=100 grid=3; launch few 5 "
+                        "fn=cuLaunchCooperativeKernelMultiDevice devices=16", "workload-driver")
+    tool = Tool("-p", workload.pid, *mode, losses=True)
+    workload.go().wait()
+    rows = {row["kernel"]: row["launches"] for row in tool.finish().rows}
+    equal(rows["few"], 80, "launches of a list of 16")
+    equal(rows["many"] + sum(tool.lost.values()), 700, f"launches and losses ({tool.lost})")
+
+
 @case
 def many_processes():
     """Each process is a few rows; they are given back when it has ended."""
