@@ -27,9 +27,9 @@ bool naming = false; /* runtime launches are marked now, so that handles get the
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-    __uint(max_entries, 16384); /* set by the front end */
-    __type(key, struct launch_key);
-    __type(value, struct launch_stats);
+    __uint(max_entries, 16384); /* set by the front end, as is how much of the key counts */
+    __uint(key_size, sizeof(struct launch_key));
+    __uint(value_size, sizeof(struct launch_stats));
 } launches SEC(".maps");
 
 struct {
@@ -66,7 +66,7 @@ INLINE bool send(u32 type, struct task_struct* task, const struct launch* launch
     event->key = launch->key;
     event->shape = launch->shape;
     bpf_get_current_comm(event->comm, sizeof(event->comm));
-    bpf_ringbuf_submit(event, ring_flags());
+    bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
     return true;
 }
 
@@ -102,6 +102,12 @@ INLINE void record(struct task_struct* task, const struct launch* launch, u64 en
         if (duration_ns > stats->max_ns)
             stats->max_ns = duration_ns;
     }
+}
+
+/* A 64-bit division takes as long as the rest of this. */
+INLINE u16 duration_bucket(u64 ns)
+{
+    return histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns);
 }
 
 INLINE u16 product_bucket(u64 x, u64 y, u64 z)
@@ -140,7 +146,13 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
 INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct launch* launch)
 {
     struct call_words words;
-    bool readable = read_words(ctx, row, block, &words);
+    /* Without shapes and streams, all that counts is in registers, but for the functions of a list. */
+    bool need_block = per_shape || per_stream || emit_events || captures_begun || row->kind == KIND_LAUNCH_LIST;
+    bool readable = true;
+    if (need_block)
+        readable = read_words(ctx, row, block, &words);
+    else
+        read_registers(ctx, &words);
     u64 stream = stream_argument(row, argument(row, &words, ARG_STREAM));
     u32 kind = row->kind;
     launch->key.kind = kind == KIND_LAUNCH_LIST || kind == KIND_LAUNCH_LEGACY ? KIND_LAUNCH : kind;
@@ -151,7 +163,7 @@ INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
     launch->key.recorded = under_capture(&launch->key.image, stream);
     if (!readable)
         lose(LOSS_ARGUMENTS, 1);
-    else if (launch->key.kind == KIND_LAUNCH)
+    else if (need_block && launch->key.kind == KIND_LAUNCH)
         read_shape(row, &words, launch);
 }
 
@@ -285,7 +297,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
         u64 gap = gap_since_last(task, now);
         if (!gap)
             return 1;
-        key->duration = histogram_bucket(gap / duration_unit_ns);
+        key->duration = duration_bucket(gap);
     }
 
     bool list = row->kind == KIND_LAUNCH_LIST;
@@ -337,7 +349,7 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     if (measure_latency) {
         u64 now = bpf_ktime_get_ns();
         duration = now > entry_ns ? now - entry_ns : 0;
-        open.launch.key.duration = histogram_bucket(duration / duration_unit_ns);
+        open.launch.key.duration = duration_bucket(duration);
     }
     const volatile struct probe_row* row = probe_row(open.row);
     if (row->kind == KIND_LAUNCH_LIST)

@@ -34,7 +34,7 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
             if (cut && (bytes) < 4096)                                                                                 \
                 bpf_ringbuf_discard(sent, BPF_RB_NO_WAKEUP);                                                           \
             else                                                                                                       \
-                bpf_ringbuf_submit(sent, length > 0 ? ring_flags() : BPF_RB_FORCE_WAKEUP);                             \
+                bpf_ringbuf_submit(sent, length > 0 ? ring_flags(sizeof(*sent)) : BPF_RB_FORCE_WAKEUP);                \
         }                                                                                                              \
         cut;                                                                                                           \
     })

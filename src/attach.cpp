@@ -10,9 +10,11 @@
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <fmt/format.h>
+#include <iterator>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 
 namespace gpusnoop {
@@ -102,7 +104,23 @@ Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vecto
         tracefs_.emplace();
 }
 
-Attacher::~Attacher() = default;
+// Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
+// files would take seconds. These threads touch nothing but their own links.
+Attacher::~Attacher()
+{
+    std::vector<std::unique_ptr<Link>> links;
+    for (auto& [key, attachment] : attachments_)
+        for (auto* list : {&attachment.always, &attachment.when_armed})
+            std::ranges::move(*list, std::back_inserter(links));
+    constexpr size_t most_threads = 32;
+    const size_t count = std::min(links.size(), most_threads);
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < count; t++)
+        threads.emplace_back([&links, t, count] {
+            for (size_t i = t; i < links.size(); i += count)
+                links[i].reset();
+        });
+}
 
 bpf_program* Attacher::program(const Hook& hook, std::string_view suffix) const
 {

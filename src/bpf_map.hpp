@@ -5,10 +5,12 @@
 #include "../bpf/process.h"
 #include "error.hpp"
 
+#include <algorithm>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -21,8 +23,10 @@ class PerCpuHash {
     static_assert(sizeof(Value) % 8 == 0, "the kernel rounds per-CPU values up to 8 bytes");
 
 public:
-    explicit PerCpuHash(int fd)
-        : fd_(fd), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())), keys_(batch), values_(batch * cpus_)
+    // The map's key may be a part of Key; `rest` is what the fields behind it read as.
+    explicit PerCpuHash(int fd, const Key& rest = {})
+        : fd_(fd), rest_(rest), key_size_(key_size(fd)), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())),
+          keys_(batch * key_size_), values_(batch * cpus_)
     {}
 
     template<class F>
@@ -37,14 +41,17 @@ public:
                                              &count, &options);
             if (error == -ENOSPC) { // one hash bucket holds more than was asked for
                 wanted *= 2;
-                keys_.resize(wanted);
+                keys_.resize(wanted * key_size_);
                 values_.resize(wanted * cpus_);
                 continue;
             }
             if (error && error != -ENOENT)
                 throw Error("a BPF table cannot be read: " + errno_text(-error));
-            for (size_t i = 0; i < count; i++)
-                each(keys_[i], std::span<const Value>(&values_[i * cpus_], cpus_));
+            for (size_t i = 0; i < count; i++) {
+                Key key = rest_;
+                memcpy(&key, &keys_[i * key_size_], key_size_);
+                each(key, std::span<const Value>(&values_[i * cpus_], cpus_));
+            }
             if (error == -ENOENT)
                 return;
         }
@@ -55,9 +62,20 @@ public:
 private:
     static constexpr size_t batch = 512;
 
+    static size_t key_size(int fd)
+    {
+        bpf_map_info info{};
+        uint32_t size = sizeof(info);
+        if (int error = bpf_map_get_info_by_fd(fd, &info, &size))
+            throw Error("a BPF table cannot be read: " + errno_text(-error));
+        return std::min<size_t>(info.key_size, sizeof(Key));
+    }
+
     int fd_;
+    Key rest_;
+    size_t key_size_;
     size_t cpus_;
-    std::vector<Key> keys_;
+    std::vector<char> keys_;
     std::vector<Value> values_;
 };
 

@@ -26,7 +26,7 @@ struct LaunchDelta {
 
 class LaunchTable {
 public:
-    explicit LaunchTable(int map_fd) : map_(map_fd) {}
+    explicit LaunchTable(int map_fd) : map_(map_fd, rest()) {}
 
     // A launch that found no room in the table (RECORD_SPILL).
     void add(const launch_event& event);
@@ -41,6 +41,15 @@ public:
     const std::set<ImageId>& images() const { return images_; }
 
 private:
+    // What the kernel side has in the fields that the table's key leaves out.
+    static launch_key rest()
+    {
+        launch_key key{};
+        key.duration = BUCKET_NONE;
+        key.stack = -1;
+        return key;
+    }
+
     struct Hash {
         size_t operator()(const launch_key& key) const
         {

@@ -14,6 +14,7 @@
 #include "cudalaunch.skel.h" // after the types that it mentions
 
 #include <bit>
+#include <cstddef>
 #include <fmt/format.h>
 #include <optional>
 
@@ -218,8 +219,12 @@ void CudaLaunch::configure(const Options& options, std::span<const Probe> probes
     data.duration_unit_ns = settings_.histogram == Measure::none ? 1 : options.unit_ns();
     data.count_runtime = settings_.runtime;
 
-    const size_t row_bytes =
-        sizeof(launch_key) + sizeof(launch_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
+    const bool finer = view.stream || view.thread || options.user_stacks;
+    const size_t key_bytes = finer                                  ? sizeof(launch_key)
+                             : data.need_return || data.measure_gap ? offsetof(launch_key, stream)
+                                                                    : offsetof(launch_key, result);
+    bpf_map__set_key_size(skeleton_->maps.launches, static_cast<uint32_t>(key_bytes));
+    const size_t row_bytes = key_bytes + sizeof(launch_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
     const size_t rows =
         options.table_rows ? options.table_rows : std::clamp<size_t>(table_bytes / row_bytes, 4096, 16384);
     bpf_map__set_max_entries(skeleton_->maps.launches, static_cast<uint32_t>(rows));
