@@ -77,7 +77,7 @@ def remove(events):
 def find(before, pids):
     """What has been left since `before` (programs()), and by the tools with these process ids. The kernel takes links apart after their process has ended, so
     this waits a while before it says so."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while True:
         new = programs() - before
         ids = new - owned_programs() if new else set()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels have names: those of programs that start later, and those of programs that have long had their handles."""
 import harness
+import system
 from harness import case, check, equal
 from programs import Tool, Workload, trace, warm_grid
 from truth import same_counts
@@ -91,15 +92,16 @@ def in_lines():
 @case
 def two_programs_with_one_handle():
     """A handle means something else in each process, and after exec in the same."""
-    first, second = (Workload(f"launch {name} 3; exec; sleep 50; launch {name}_later 5; end", "workload-driver")
-                     for name in ("mine", "yours"))
+    first, second = (Workload(f"launch {name} 3; exec; sleep 50; launch {name}_later 5; end", "workload-driver",
+                              preexec=system.same_addresses) for name in ("mine", "your"))
     tool = Tool("-p", f"{first.pid},{second.pid}", "--by", "pid,kernel")
     for workload in first, second:
         workload.go()
     truth = first.truth() + second.truth()
+    check(len({call["handle"] for call in truth}) < len(truth), "no handle is in two processes")
     same_counts(tool.finish(), truth, by=("pid", "kernel"))
     equal({(row["pid"], row.get("kernel")) for row in tool.rows},
-          {(first.pid, "mine"), (first.pid, "mine_later"), (second.pid, "yours"), (second.pid, "yours_later")}, "names")
+          {(first.pid, "mine"), (first.pid, "mine_later"), (second.pid, "your"), (second.pid, "your_later")}, "names")
 
 
 @case
