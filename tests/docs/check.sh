@@ -136,7 +136,7 @@ check_completion() {
     check_values "$tool" --by
     check_values "$tool" -H
     check_values "$tool" --api
-    if [ "$(id -u)" -eq 0 ]; then check_values "$tool" --attach; else skip "$tool: completion of --attach: not root"; fi
+    check_values "$tool" --attach
     same "$tool: completion goes on behind a comma" "pid,kernel" "$(complete_words "$program" --by pid,k)"
     same "$tool: completion of --by=" "thread" "$(complete_words "$program" --by = th)"
     same "$tool: completion does not offer a value twice" "" "$(complete_words "$program" --by pid,pi)"

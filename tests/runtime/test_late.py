@@ -64,6 +64,8 @@ def a_library_in_reach():
     other = Workload("touch {up}; wait {go}; launch vecadd 503", "workload-dlopen", warm=False, env=reach).ready()
     tool = Tool("-p", workload.pid)
     everywhere = Tool("--by", "pid,kernel", env=reach)
+    for each in tool, everywhere:
+        check(each.of_type("attached")[0]["files"] >= 1, f"{each} has not probed the library before it is mapped")
     for each in workload, other:
         each.go()
     truth = workload.truth()
