@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from harness import build, check, environment, equal, processor_seconds, table
+from harness import build, check, environment, equal, table
 
 P, U, I = c.c_void_p, c.c_uint, c.c_int
 cuda = c.CDLL(str(build / "libcuda.so.1"))

@@ -48,14 +48,6 @@ def run_all():
     return 1 if counts["failed"] else 0
 
 
-def processor_seconds(command):
-    """What a program takes of a processor: the machine is shared with other tests."""
-    process = subprocess.Popen(command, env=environment())
-    _, status, usage = os.wait4(process.pid, 0)
-    equal(status, 0, command)
-    return usage.ru_utime + usage.ru_stime
-
-
 def environment(**extra):
     """Without LD_LIBRARY_PATH: the programs must find their libraries by themselves."""
     return {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | extra
