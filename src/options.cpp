@@ -22,7 +22,7 @@ T number(std::string_view what, std::string_view text, T least, T most)
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() ||
         !(value >= least && value <= most)) // a NaN is neither
-       
+
         throw UsageError(fmt::format("{} must be a number from {} to {}, not '{}'", what, least, most, text));
     return value;
 }
@@ -65,8 +65,7 @@ void add_shared_options(CLI::App& app, Options& o)
         }
     });
     app.add_option_function<std::vector<std::string>>(
-           "-p,--pid",
-           [add_pids](const std::vector<std::string>& lists) { std::ranges::for_each(lists, add_pids); },
+           "-p,--pid", [add_pids](const std::vector<std::string>& lists) { std::ranges::for_each(lists, add_pids); },
            "only these processes")
         ->type_name("PID[,PID]")
         ->allow_extra_args(false);

@@ -56,7 +56,7 @@ unknown_options() { LC_ALL=C comm -23 <(options_in "$1" "$2") <(options_of_help 
 
 paths_in() {
     {
-        grep -oE '\]\([^)#: ]+' "$1" | sed 's/^](//'
+        grep -oE '\]\([^)# ]+' "$1" | sed 's/^](//' | grep -v '://'
         grep -oE '`[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]*)+`' "$1" | tr -d '`' | grep -vE '^(build|share)/'
     } | sort -u
 }
