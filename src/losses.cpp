@@ -17,7 +17,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     std::array<LossText, LOSSES> t{};
     t[LOSS_EVENT] = {"events_lost", "events lost: the ring buffer was full (make it larger with --ring-mb)"};
     t[LOSS_ROW] = {"calls_lost",
-                   "calls are in no row: table and ring buffer were full (enlarge them: --rows, --ring-mb)"};
+                   "calls are in no row: table and ring buffer were full (enlarge them: --table-rows, --ring-mb)"};
     t[LOSS_NAME] = {"names_lost", "kernel names missed: the ring buffer was full (make it larger with --ring-mb)"};
     t[LOSS_ARGUMENTS] = {"arguments_unreadable", "calls with arguments in unreadable memory: counted, without shape"};
     t[LOSS_START] = {"starts_lost", "calls without result and duration: their start could not be kept"};
