@@ -3,9 +3,9 @@
 //
 //     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel
 //
-// It says "ready OFFSET CODE" (where the function lies in the file, and its first bytes), then for each line
-// "run SECONDS [CALLS_PER_SECOND]" of stdin "CALLS NANOSECONDS_PER_CALL". It lives on one CPU for the whole benchmark,
-// so that rounds of many configurations can take turns.
+// It says "ready ADDRESS OFFSET CODE" (of the function, in memory and in the file, and its first bytes), then for each
+// line "run SECONDS [CALLS_PER_SECOND]" of stdin "CALLS NANOSECONDS_PER_CALL". It lives on one CPU for the whole
+// benchmark, so that rounds of many configurations can take turns.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -86,7 +86,7 @@ Target::Target(const char* path, const char* function)
         symbol<int (*)(void**, const void*)>(library_, "cuModuleLoadData")(&module_, "bench");
     }
     const auto* code = reinterpret_cast<const unsigned char*>(call_);
-    printf("ready %lu ", file_offset(code));
+    printf("ready %lu %lu ", reinterpret_cast<uint64_t>(code), file_offset(code));
     for (unsigned i = 0; i < 16; i++)
         printf("%02x", code[i]);
     printf("\n");
