@@ -101,6 +101,14 @@ _gpusnoop() {
                 { IFS= read -r name <"/proc/$pid/comm"; } 2>/dev/null && printf '%s\n' "$name"
             done < <(_gpusnoop_processes) | sort -u)
         ;;
+    *,--cgroup,*)
+        local mount
+        mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+        _gpusnoop_reply "$cur" "" < <(cd "${mount:-/sys/fs/cgroup}" 2>/dev/null && find . -mindepth 1 -type d -printf '%P\n')
+        ;;
+    *,--host-root,*)
+        _gpusnoop_reply "$cur" "" < <(compgen -d -- "$cur")
+        ;;
     *,--by,* | *,--hist,* | *,--api,* | *,--attach,*)
         _gpusnoop_reply "$cur" "$before" < <(_gpusnoop_values "$text" |
             while read -r value; do [[ ,$before == *",$value,"* ]] || echo "$value"; done)

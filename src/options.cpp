@@ -105,8 +105,8 @@ void add_shared_options(CLI::App& app, Options& o)
     app.add_flag("-U,--user-stacks", o.user_stacks, "show who calls, by user stack");
     app.add_flag("-P,--per-process", o.per_process, "a histogram per process");
     app.add_flag("-L,--per-thread", o.per_thread, "a histogram per thread");
-    auto* ms = app.add_flag("-m,--milliseconds", o.milliseconds, "histograms of durations in milliseconds");
-    app.add_flag("-N,--nanoseconds", o.nanoseconds, "histograms of durations in nanoseconds")->excludes(ms);
+    app.add_flag("-m,--milliseconds", o.milliseconds, "histograms of durations in milliseconds");
+    app.add_flag("-N,--nanoseconds", o.nanoseconds, "histograms of durations in nanoseconds");
     add("-r,--rows", "ROWS", "rows of a table (20; 0: all)",
         [&o](const std::string& text) { o.rows = number<uint32_t>("a number of rows (-r)", text, 0, 1'000'000); });
     app.add_flag("-j,--json", o.json, "one JSON object per line instead of text");
@@ -148,6 +148,8 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv, Opti
         app.parse(argc, argv);
         if (options.count && !options.interval)
             throw UsageError("a count needs an interval");
+        if (options.milliseconds && options.nanoseconds)
+            throw UsageError("choose milliseconds (-m) or nanoseconds (-N)");
         if (options.tid && !options.pids.empty())
             throw UsageError("give a process (-p) or a thread (-t), not both");
     } catch (const CLI::CallForHelp&) {

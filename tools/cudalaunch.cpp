@@ -52,6 +52,8 @@ public:
                "  cudalaunch 1                # a table each second\n"
                "  cudalaunch --by pid,kernel 5 1   # which process launches what, once, over 5 seconds\n"
                "  cudalaunch -p 1234 -l       # with the time that the launch call takes on the host\n"
+               "  cudalaunch --by pod 5       # which pod launches how much\n"
+               "  cudalaunch -c pod:NS/NAME   # the kernels of one pod; also a container's id or name, or a cgroup\n"
                "  cudalaunch -x               # only launches that fail, with the error\n"
                "  cudalaunch -H latency -P    # latency histogram for each process\n"
                "  cudalaunch -e -p 1234       # one line per launch\n"

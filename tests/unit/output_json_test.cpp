@@ -62,10 +62,10 @@ TEST_CASE("JSON has local time with its offset", "[output]")
     };
     auto records = json_of(use);
     REQUIRE(records.size() == 4);
-    CHECK(records[0]["time"] == "2026-01-01T15:30:00.123456+0530");
-    CHECK(records[1]["time"] == "2026-01-01T15:30:00.124356+0530");
-    CHECK(records[2]["time"] == "2026-01-01T15:30:01.123456+0530");
-    CHECK(records[3]["time"] == "1970-01-01T05:30:00.000000+0530");
+    CHECK(records[0]["time"] == "2026-01-01T15:30:00.123456+05:30");
+    CHECK(records[1]["time"] == "2026-01-01T15:30:00.124356+05:30");
+    CHECK(records[2]["time"] == "2026-01-01T15:30:01.123456+05:30");
+    CHECK(records[3]["time"] == "1970-01-01T05:30:00.000000+05:30");
 }
 
 TEST_CASE("JSON numbers", "[output]")
