@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "attach.h"
 #include "loss.h"
 #include "record.h"
 
@@ -35,6 +36,21 @@ INLINE void guard_end(void)
         bpf_preempt_enable();
 }
 
+/* Probes may be attached a second time, to every process instead of to one each. Until the front end says so these are
+ * idle, and from then on the first ones are: no call is counted twice or not at all. */
+__u32 attach_generation = 0; /* 0 or COOKIE_SECOND */
+
+INLINE bool is_idle(u32 cookie)
+{
+    return (cookie & COOKIE_SECOND) != attach_generation;
+}
+
+/* For returns that have an attachment of their own. */
+INLINE bool idle_return(struct pt_regs* ctx)
+{
+    return is_idle((u32)bpf_get_attach_cookie(ctx));
+}
+
 /* Programs of a kind. NAME_entry sits at the first instructions of a function and NAME_return at its end; NAME_session
  * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
  * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
@@ -51,7 +67,15 @@ INLINE void guard_end(void)
 
 #define CALL_PROGRAMS(NAME, ENTRY, RETURN)                                                                             \
     GUARDED_PROGRAM(NAME##_entry, ENTRY)                                                                               \
-    GUARDED_PROGRAM(NAME##_return, RETURN)                                                                             \
+    SEC("uprobe")                                                                                                      \
+    int NAME##_return(struct pt_regs* ctx)                                                                             \
+    {                                                                                                                  \
+        guard_begin();                                                                                                 \
+        if (!idle_return(ctx))                                                                                         \
+            RETURN(ctx);                                                                                               \
+        guard_end();                                                                                                   \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
     SEC("uprobe")                                                                                                      \
     int NAME##_session(struct pt_regs* ctx)                                                                            \
     {                                                                                                                  \

@@ -14,6 +14,7 @@ const volatile bool per_stream = false;
 const volatile bool per_shape = true;
 const volatile bool per_device = false;
 const volatile bool per_stack = false;
+const volatile bool per_cgroup = false;
 
 const volatile bool emit_events = false;
 const volatile bool need_return = false; /* result or latency */
@@ -73,7 +74,7 @@ INLINE bool send(u32 type, struct task_struct* task, const struct launch* launch
 static __attribute__((noinline)) struct launch_stats* new_row(struct task_struct* task, const struct launch_key* key)
 {
     struct launch_stats zero = {};
-    remember_process(task, &key->image);
+    introduce(task, &key->image);
     bpf_map_update_elem(&launches, key, &zero, BPF_NOEXIST);
     return bpf_map_lookup_elem(&launches, key);
 }
@@ -81,6 +82,7 @@ static __attribute__((noinline)) struct launch_stats* new_row(struct task_struct
 INLINE void record(struct task_struct* task, const struct launch* launch, u64 entry_ns, u64 duration_ns)
 {
     if (emit_events) {
+        introduce(task, &launch->key.image);
         if (!send(RECORD_LAUNCH, task, launch, entry_ns, duration_ns))
             lose(LOSS_EVENT, 1);
         return;
@@ -285,6 +287,8 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     key->device = DEVICE_UNKNOWN;
     if (per_thread)
         key->tid = task->pid;
+    if (per_cgroup)
+        key->cgroups = cgroups_of(task);
     if (per_stack)
         read_stack(ctx, key);
     if (per_device) {

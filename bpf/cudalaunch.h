@@ -31,6 +31,7 @@ struct launch_key {
     __u64 caller; /* return address of the call (-U) */
     __u32 tid;
     __s32 stack; /* id in the stack map, negative for none */
+    struct cgroups cgroups;
 };
 
 struct launch_shape {

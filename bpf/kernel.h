@@ -61,6 +61,38 @@ struct mm_struct {
     struct uprobes_state uprobes_state;
 };
 
+struct kernfs_node {
+    struct kernfs_node* parent;
+    const char* name;
+    u64 id; /* inode number of the directory; a union before 5.5 (67c0496e87d1) */
+};
+
+struct kernfs_node___6_15 { /* from then on behind RCU */
+    struct kernfs_node* __parent;
+};
+
+struct cgroup {
+    struct kernfs_node* kn;
+};
+
+struct cgroup_subsys_state {
+    struct cgroup* cgroup;
+};
+
+struct css_set {
+    struct cgroup_subsys_state* subsys[1];
+    struct cgroup* dfl_cgrp;
+};
+
+struct upid {
+    int nr;
+};
+
+struct pid {
+    unsigned int level;
+    struct upid numbers[1];
+};
+
 struct task_struct {
     struct mm_struct* mm;
     int pid;
@@ -68,7 +100,9 @@ struct task_struct {
     u64 start_boottime; /* "real_start_time" before 5.5 (cf25e24db61c); our floor is 5.15 */
     u64 self_exec_id;
     struct task_struct* group_leader;
+    struct pid* thread_pid;
     char comm[16];
+    struct css_set* cgroups;
 };
 
 struct seq_file;
@@ -84,5 +118,17 @@ struct bpf_iter__task_vma {
 };
 
 #pragma clang attribute pop
+
+/* Which of these there are, and their numbers, is up to the kernel's configuration. */
+enum cgroup_subsys_id {
+    cpuset_cgrp_id,
+    cpu_cgrp_id,
+    cpuacct_cgrp_id,
+    io_cgrp_id,
+    memory_cgrp_id,
+    devices_cgrp_id,
+    freezer_cgrp_id,
+    pids_cgrp_id,
+};
 
 #endif

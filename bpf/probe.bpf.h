@@ -47,20 +47,22 @@ INLINE u64 register_word(struct pt_regs* ctx, u32 word)
     return v;
 }
 
-INLINE u32 row_number_by_address(struct pt_regs* ctx)
+INLINE u32 row_number_by_address(struct pt_regs* ctx, u32 cookie)
 {
-    struct probe_place place = {.event = (u32)bpf_get_attach_cookie(ctx), .in_page = PT_REGS_IP(ctx) & 4095};
+    struct probe_place place = {.event = cookie, .in_page = PT_REGS_IP(ctx) & 4095};
     u32* number = bpf_map_lookup_elem(&rows_by_place, &place);
+    if (!number)
+        lose(LOSS_ADDRESS, 1);
     return number ? *number : 0;
 }
 
-/* Index in the probe table + 1 (the cookie), or 0, counted as lost, where it cannot be told. */
+/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, or cannot be told, which is counted. */
 INLINE u32 row_number(struct pt_regs* ctx)
 {
-    u32 number = rows_by_address ? row_number_by_address(ctx) : (u32)bpf_get_attach_cookie(ctx);
-    if (!number)
-        lose(LOSS_ADDRESS, 1);
-    return number;
+    u32 cookie = (u32)bpf_get_attach_cookie(ctx);
+    if (is_idle(cookie))
+        return 0;
+    return rows_by_address ? row_number_by_address(ctx, cookie) : cookie & ~COOKIE_SECOND;
 }
 
 INLINE const volatile struct probe_row* probe_row(u32 number)

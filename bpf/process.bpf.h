@@ -3,6 +3,7 @@
 #ifndef GPUSNOOP_PROCESS_BPF_H
 #define GPUSNOOP_PROCESS_BPF_H
 
+#include "cgroup.bpf.h"
 #include "common.bpf.h"
 #include "process.h"
 
@@ -18,11 +19,18 @@ struct {
     __type(value, u8);
 } target_pids SEC(".maps");
 
+struct placed_image {
+    struct image image;
+    struct cgroups cgroups;
+};
+
+/* Images that have been sent. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
-    __type(key, struct image);
-    __type(value, struct process_info);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct placed_image);
+    __type(value, u8);
 } processes SEC(".maps");
 
 /* True where the wanted part begins at any of the 16 places of a task's name. The name is two words, shifted a byte at
@@ -44,10 +52,10 @@ INLINE bool comm_matches(const char* comm)
 /* What a process does before it is launched from (lookups, registrations) counts for all of its threads. */
 INLINE bool wanted_process(struct task_struct* task)
 {
-    if (!filter_pids)
-        return true;
     u32 pid = task->tgid;
-    return bpf_map_lookup_elem(&target_pids, &pid) != 0;
+    if (filter_pids && !bpf_map_lookup_elem(&target_pids, &pid))
+        return false;
+    return wanted_cgroup(task);
 }
 
 INLINE bool wanted(struct task_struct* task)
@@ -69,18 +77,46 @@ INLINE struct image image_of(struct task_struct* task)
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};
 }
 
-/* Keeps who an image is. Called when it gets its first row, not per call. */
-INLINE void remember_process(struct task_struct* task, const struct image* image)
+INLINE u32 innermost_pid(struct task_struct* task)
 {
-    if (bpf_map_lookup_elem(&processes, image))
-        return;
-    struct process_info info = {
-        .start_ns = task->group_leader->start_boottime,
-        .cgroup_id = bpf_get_current_cgroup_id(),
-    };
-    bpf_probe_read_kernel(info.comm, sizeof(info.comm), task->group_leader->comm);
-    if (bpf_map_update_elem(&processes, image, &info, BPF_ANY))
+    struct pid* pid = task->group_leader->thread_pid;
+    u32 level = BPF_CORE_READ(pid, level);
+    u32 number = 0;
+    u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
+                 bpf_core_field_offset(struct upid, nr);
+    bpf_probe_read_kernel(&number, sizeof(number), (void*)pid + offset);
+    return number;
+}
+
+static __attribute__((noinline)) int send_process(const struct placed_image* placed)
+{
+    struct process_record* record = placed ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : 0;
+    if (!record) {
         lose(LOSS_PROCESS, 1);
+        return 0;
+    }
+    struct task_struct* task = bpf_get_current_task_btf();
+    record->type = RECORD_PROCESS;
+    record->ns_pid = innermost_pid(task);
+    record->image = placed->image;
+    record->start_ns = task->group_leader->start_boottime;
+    bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->group_leader->comm);
+    record->cgroups = placed->cgroups;
+    read_cgroup_path(v2_node(task), &record->v2);
+    read_cgroup_path(v1_node(task), &record->v1);
+    /* At once: a short-lived container takes its files with it. */
+    bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+    u8 yes = 1;
+    bpf_map_update_elem(&processes, placed, &yes, BPF_ANY);
+    return 0;
+}
+
+/* Tells the front end who an image is. Called when it gets a new row, not per call; but per line of -e. */
+INLINE void introduce(struct task_struct* task, const struct image* image)
+{
+    struct placed_image placed = {.image = *image, .cgroups = cgroups_of(task)};
+    if (!bpf_map_lookup_elem(&processes, &placed))
+        send_process(&placed);
 }
 
 #endif

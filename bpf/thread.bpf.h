@@ -21,7 +21,7 @@ struct runtime_call {
 
 /* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program.
  */
-#define OPEN_CALL_WORDS 13
+#define OPEN_CALL_WORDS 15
 
 struct open_call {
     u64 sp;

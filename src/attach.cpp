@@ -3,7 +3,7 @@
 
 #include "error.hpp"
 
-#include "../bpf/loss.h"
+#include "../bpf/attach.h"
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -93,25 +93,10 @@ std::vector<std::vector<Place>> told_apart_in_page(const std::vector<Place>& pla
         fmt::format("{}: the kernel refused the probes ({}): {}", file.path, tier_name(tier), errno_text(error)));
 }
 
-} // namespace
-
-Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, Options options)
-    : object_(object), probes_(probes), hooks_(std::move(hooks)), options_(std::move(options)),
-      targets_(probes, options_.count_runtime)
-{
-    choose_programs(object);
-    if (options_.tier == Tier::tracefs)
-        tracefs_.emplace();
-}
-
 // Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
 // files would take seconds. These threads touch nothing but their own links.
-Attacher::~Attacher()
+void detach(std::vector<std::unique_ptr<Attacher::Link>> links)
 {
-    std::vector<std::unique_ptr<Link>> links;
-    for (auto& [key, attachment] : attachments_)
-        for (auto* list : {&attachment.always, &attachment.when_armed})
-            std::ranges::move(*list, std::back_inserter(links));
     constexpr size_t most_threads = 32;
     const size_t count = std::min(links.size(), most_threads);
     std::vector<std::jthread> threads;
@@ -120,6 +105,38 @@ Attacher::~Attacher()
             for (size_t i = t; i < links.size(); i += count)
                 links[i].reset();
         });
+}
+
+} // namespace
+
+Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
+                   Options options)
+    : object_(object), probes_(probes), hooks_(std::move(hooks)), scope_(scope), options_(std::move(options)),
+      targets_(probes, options_.count_runtime), everybody_(scope.everybody() || !options_.filter_at_attach)
+{
+    choose_programs(object);
+    if (options_.tier == Tier::tracefs)
+        tracefs_.emplace();
+}
+
+Attacher::~Attacher()
+{
+    detach(take_links());
+}
+
+std::vector<std::unique_ptr<Attacher::Link>> Attacher::take_links()
+{
+    std::vector<std::unique_ptr<Link>> links;
+    for (auto& [key, attachment] : attachments_)
+        take_links(attachment, links);
+    attachments_.clear();
+    return links;
+}
+
+void Attacher::take_links(Attachment& from, std::vector<std::unique_ptr<Link>>& to)
+{
+    for (auto* list : {&from.always, &from.when_armed})
+        std::ranges::move(*list, std::back_inserter(to));
 }
 
 bpf_program* Attacher::program(const Hook& hook, std::string_view suffix) const
@@ -155,10 +172,20 @@ void Attacher::choose_programs(bpf_object* object)
 
 unsigned Attacher::look_everywhere()
 {
+    const std::vector<pid_t> processes = scope_.processes();
+    if (scope_.cgroup() && attachments_.empty() && processes.size() > options_.members_max) {
+        auto uses_cuda = [this](pid_t pid) { return !targets_.files_of(pid).empty(); };
+        everybody_ |= static_cast<size_t>(std::ranges::count_if(processes, uses_cuda)) > options_.members_max;
+    }
     unsigned added = 0;
-    for (pid_t pid : options_.pids.empty() ? all_processes() : options_.pids)
-        added += look_at(pid);
-    for (pid_t pid : options_.pids.empty() ? std::vector{getpid()} : options_.pids)
+    for (pid_t pid : processes)
+        added += look_at_member(pid);
+    // A driver that nobody has mapped yet can have its probes before the first call. Members of a cgroup are not known
+    // before they come.
+    std::vector<pid_t> reach = scope_.pids();
+    if (everybody_ && reach.empty())
+        reach = {getpid()};
+    for (pid_t pid : reach)
         for (CudaFile* file : targets_.drivers_in_reach(pid))
             added += attach(file, process_filter(pid));
     return added;
@@ -166,24 +193,71 @@ unsigned Attacher::look_everywhere()
 
 unsigned Attacher::look_at(pid_t pid)
 {
-    if (!options_.pids.empty() && std::ranges::find(options_.pids, pid) == options_.pids.end())
-        return 0;
+    return scope_.includes(pid) ? look_at_member(pid) : 0;
+}
+
+unsigned Attacher::look_at_member(pid_t pid)
+{
     unsigned added = 0;
     for (CudaFile* file : targets_.files_of(pid)) {
         added += attach(file, process_filter(pid));
         in_use_ |= !attachments_.at({file, process_filter(pid)}).refused;
     }
+    if (added && !everybody_ && scope_.cgroup()) {
+        std::set<pid_t> members;
+        for (const auto& [key, attachment] : attachments_)
+            members.insert(key.second);
+        if (members.size() > options_.members_max)
+            attach_to_everybody();
+    }
     return added;
+}
+
+// A probe asks each of its attachments whether the process is theirs, so many of them cost more than one for all.
+void Attacher::attach_to_everybody()
+{
+    std::set<CudaFile*> files;
+    for (const auto& [key, attachment] : attachments_)
+        if (!attachment.refused)
+            files.insert(attachment.file);
+    std::vector<std::unique_ptr<Link>> first = take_links();
+    everybody_ = again_ = true;
+    for (CudaFile* file : files)
+        attach(file, 0);
+    options_.again();
+    detach(std::move(first));
+}
+
+// Of a probe, by which the program knows it (bpf/common.bpf.h).
+uint64_t Attacher::cookie(uint32_t number) const
+{
+    return again_ ? number | COOKIE_SECOND : number;
 }
 
 pid_t Attacher::process_filter(pid_t pid) const
 {
-    return options_.pids.empty() || !options_.filter_at_attach ? 0 : pid;
+    return everybody_ ? 0 : pid;
+}
+
+bool Attacher::attached_to(pid_t pid) const
+{
+    return std::ranges::any_of(attachments_, [pid](const auto& item) { return item.first.second == pid; });
 }
 
 void Attacher::forget(pid_t pid)
 {
-    std::erase_if(attachments_, [pid](const auto& item) { return item.first.second == pid && pid != 0; });
+    if (pid == 0)
+        return;
+    std::vector<std::unique_ptr<Link>> links;
+    for (auto item = attachments_.begin(); item != attachments_.end();) {
+        if (item->first.second != pid) {
+            ++item;
+            continue;
+        }
+        take_links(item->second, links);
+        item = attachments_.erase(item);
+    }
+    detach(std::move(links));
 }
 
 bool Attacher::attach(CudaFile* file, pid_t pid)
@@ -250,7 +324,7 @@ std::unique_ptr<Attacher::Link> Attacher::attach_multi(const Hook& hook, std::st
     std::vector<uint64_t> offsets, cookies;
     for (const Place& place : places) {
         offsets.push_back(place.offset);
-        cookies.push_back(place.probe + 1);
+        cookies.push_back(cookie(place.probe + 1));
     }
     const std::string path = attachment.file->open_path();
     int link = create_link({.program = bpf_program__fd(program(hook, suffix)),
@@ -269,7 +343,7 @@ std::unique_ptr<Attacher::Link> Attacher::attach_multi(const Hook& hook, std::st
 std::unique_ptr<Attacher::Link> Attacher::attach_event(const Hook& hook, bool on_return,
                                                        const std::vector<Place>& places, const Attachment& attachment)
 {
-    const uint32_t number = ++events_;
+    const uint32_t number = static_cast<uint32_t>(cookie(++events_));
     std::vector<uint64_t> offsets;
     int rows = bpf_object__find_map_fd_by_name(object_, "rows_by_place");
     for (const Place& place : places) {
@@ -302,7 +376,7 @@ std::unique_ptr<Attacher::Link> Attacher::attach_perf(const Hook& hook, bool on_
                                                       const Attachment& attachment)
 {
     LIBBPF_OPTS(bpf_uprobe_opts, options);
-    options.bpf_cookie = place.probe + 1;
+    options.bpf_cookie = cookie(place.probe + 1);
     options.retprobe = on_return;
     bpf_link* link = bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"),
                                                      attachment.pid ? attachment.pid : -1,

@@ -2,10 +2,12 @@
 // Probe table x targets -> links. Knows the four tiers; nothing else does.
 #pragma once
 
+#include "scope.hpp"
 #include "targets.hpp"
 #include "tier.hpp"
 #include "tracefs.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,13 +34,15 @@ class Attacher {
 public:
     struct Options {
         Tier tier = Tier::session;
-        std::vector<pid_t> pids;      // empty: every process
         bool count_runtime = false;   // see Targets
         bool filter_at_attach = true; // false where the kernel's own pid filter is not to be trusted
+        size_t members_max = 16;      // of a cgroup that are attached to one by one
+        std::function<void()> again;  // after everything has been attached again, before the first ones are detached
     };
 
     // To be called between open and load: chooses the programs and their attach types.
-    Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, Options options);
+    Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
+             Options options);
     ~Attacher();
     Attacher(const Attacher&) = delete;
     Attacher& operator=(const Attacher&) = delete;
@@ -50,6 +54,10 @@ public:
 
     // The process has ended: frees what was attached to it alone.
     void forget(pid_t pid);
+    // Every process has the probes, wanted or not: the program tells them apart.
+    bool for_everybody() const { return everybody_; }
+    // The process has probes of its own.
+    bool attached_to(pid_t pid) const;
 
     // Attaches or detaches the hooks that are not armed from the start.
     void arm(bool on);
@@ -74,7 +82,7 @@ public:
 
 private:
     struct Attachment {
-        const CudaFile* file;
+        CudaFile* file;
         pid_t pid; // 0: every process
         std::vector<std::unique_ptr<Link>> always;
         std::vector<std::unique_ptr<Link>> when_armed;
@@ -82,6 +90,9 @@ private:
     };
 
     void choose_programs(bpf_object* object);
+    unsigned look_at_member(pid_t pid);
+    void attach_to_everybody();
+    uint64_t cookie(uint32_t number) const;
     bool attach(CudaFile* file, pid_t pid);
     pid_t process_filter(pid_t pid) const;
     void attach_hook(const Hook& hook, Attachment& attachment);
@@ -93,12 +104,17 @@ private:
                                       const Attachment& attachment);
     bpf_program* program(const Hook& hook, std::string_view suffix) const;
     std::set<const CudaFile*> attached_files() const;
+    std::vector<std::unique_ptr<Link>> take_links();
+    static void take_links(Attachment& from, std::vector<std::unique_ptr<Link>>& to);
 
     bpf_object* object_;
     std::span<const Probe> probes_;
     std::vector<Hook> hooks_;
+    const Scope& scope_;
     Options options_;
     Targets targets_;
+    bool everybody_;
+    bool again_ = false; // attached a second time
     std::optional<Tracefs> tracefs_;
     uint32_t events_ = 0; // made so far
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;

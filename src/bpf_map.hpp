@@ -11,10 +11,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <vector>
 
 namespace gpusnoop {
+
+size_t map_key_size(int fd); // throws Error
 
 // Calls each(key, values) for every entry of a per-CPU hash; values: one per possible CPU. Entries that are added
 // meanwhile may be missed this time. Buffers live in the object, so that reading again allocates nothing.
@@ -25,8 +28,8 @@ class PerCpuHash {
 public:
     // The map's key may be a part of Key; `rest` is what the fields behind it read as.
     explicit PerCpuHash(int fd, const Key& rest = {})
-        : fd_(fd), rest_(rest), key_size_(key_size(fd)), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())),
-          keys_(batch * key_size_), values_(batch * cpus_)
+        : fd_(fd), rest_(rest), key_size_(std::min(map_key_size(fd), sizeof(Key))),
+          cpus_(static_cast<size_t>(libbpf_num_possible_cpus())), keys_(batch * key_size_), values_(batch * cpus_)
     {}
 
     template<class F>
@@ -62,15 +65,6 @@ public:
 private:
     static constexpr size_t batch = 512;
 
-    static size_t key_size(int fd)
-    {
-        bpf_map_info info{};
-        uint32_t size = sizeof(info);
-        if (int error = bpf_map_get_info_by_fd(fd, &info, &size))
-            throw Error("a BPF table cannot be read: " + errno_text(-error));
-        return std::min<size_t>(info.key_size, sizeof(Key));
-    }
-
     int fd_;
     Key rest_;
     size_t key_size_;
@@ -79,7 +73,7 @@ private:
     std::vector<Value> values_;
 };
 
-// Takes the entries of one process image out of a map whose keys begin with it.
-void erase_image(int map_fd, uint32_t key_size, const image& image);
+// Takes the entries of process images out of a map whose keys begin with one.
+void erase_images(int map_fd, const std::function<bool(const image&)>& gone);
 
 } // namespace gpusnoop

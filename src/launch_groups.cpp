@@ -11,31 +11,24 @@ namespace gpusnoop {
 
 void View::parse(std::string_view list)
 {
-    struct Dimension {
-        std::string_view name;
-        bool View::*member;
-    };
-    constexpr Dimension dimensions[] = {
-        {"kernel", &View::kernel}, {"pid", &View::pid},       {"comm", &View::comm},
-        {"thread", &View::thread}, {"stream", &View::stream}, {"device", &View::device},
-    };
+    constexpr std::pair<std::string_view, bool View::*> dimensions[] = {
+        {"kernel", &View::kernel}, {"stream", &View::stream}, {"device", &View::device}};
     for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
         end = list.find(',', at);
         const std::string_view name = list.substr(at, end - at);
-        auto found = std::ranges::find(dimensions, name, &Dimension::name);
-        if (found == std::end(dimensions))
-            throw UsageError(fmt::format(
-                "--by takes kernel, pid, comm, thread, stream or device, or several with commas, not '{}'", name));
-        this->*found->member = true;
+        auto found = std::ranges::find(dimensions, name, &std::pair<std::string_view, bool View::*>::first);
+        if (found != std::end(dimensions))
+            this->*found->second = true;
+        else if (!who.parse(name))
+            throw UsageError(fmt::format("--by takes kernel, stream, device, {}, or several with commas, not '{}'",
+                                         WhoView::names, name));
     }
-    // A thread or a stream belongs to a process.
-    pid |= thread || stream;
+    who.pid |= stream; // a stream belongs to a process
 }
 
 void Group::add(const LaunchDelta& delta)
 {
     const launch_key& key = delta.key;
-    images.insert(key.image);
     if (key.recorded)
         captured += delta.count;
     else if (key.kind == KIND_GRAPH_LAUNCH)
@@ -87,14 +80,9 @@ GroupKey LaunchGroups::key_of(const launch_key& key)
         if (!group.kernel.empty())
             group.handle = 0;
     }
-    if (view_.pid || (view_.kernel && group.handle)) {
-        group.pid = image.pid;
-        group.start_ns = processes_.info(image).start_ns;
-    }
-    if (view_.comm)
-        group.comm = processes_.info(image).comm;
-    if (view_.thread)
-        group.tid = key.tid;
+    group.who = who_key(view_.who, processes_, image, key.tid, key.cgroups);
+    if (view_.stack || (view_.kernel && group.handle))
+        group.who.set_process(image, processes_);
     if (view_.stream)
         group.stream = key.stream;
     if (view_.device)
@@ -107,10 +95,15 @@ GroupKey LaunchGroups::key_of(const launch_key& key)
     if (view_.stack) {
         group.stack = key.stack;
         group.caller = key.caller;
-        group.pid = image.pid;
-        group.start_ns = processes_.info(image).start_ns;
     }
     return group;
+}
+
+void LaunchGroups::add(const LaunchDelta& delta)
+{
+    Group& group = groups_[key_of(delta.key)];
+    group.add(delta);
+    group.who.add(delta.key.image, processes_.owner(delta.key.image, delta.key.cgroups));
 }
 
 } // namespace gpusnoop

@@ -5,12 +5,11 @@
 #include "../bpf/probe.h"
 #include "histogram.hpp"
 #include "launches.hpp"
-#include "processes.hpp"
+#include "who.hpp"
 
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,10 +18,8 @@ namespace gpusnoop {
 
 // What is told apart.
 struct View {
+    WhoView who;
     bool kernel = false;
-    bool pid = false;
-    bool comm = false;
-    bool thread = false;
     bool stream = false;
     bool device = false;
     bool layer = false;
@@ -35,10 +32,7 @@ struct View {
 
 // What a group stands for; what the view does not tell apart is empty.
 struct GroupKey {
-    uint32_t pid = 0;
-    uint64_t start_ns = 0;
-    std::string comm;
-    uint32_t tid = 0;
+    WhoKey who;
     uint64_t stream = 0;
     uint8_t device = DEVICE_UNKNOWN;
     uint8_t layer = 0;
@@ -52,7 +46,7 @@ struct GroupKey {
 };
 
 struct Group {
-    std::set<ImageId> images;
+    WhoSeen who;
     uint64_t kernels = 0; // executed; captured ones are apart
     uint64_t graphs = 0;
     uint64_t host_functions = 0;
@@ -81,7 +75,7 @@ public:
     {}
 
     GroupKey key_of(const launch_key& key);
-    void add(const LaunchDelta& delta) { groups_[key_of(delta.key)].add(delta); }
+    void add(const LaunchDelta& delta);
     const std::map<GroupKey, Group>& groups() const { return groups_; }
 
 private:

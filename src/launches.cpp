@@ -6,10 +6,10 @@
 namespace gpusnoop {
 
 // Both sides read the same bytes; padding inside would make equal keys differ.
-static_assert(sizeof(launch_key) == 56);
+static_assert(sizeof(launch_key) == 72);
 static_assert(sizeof(launch_shape) == 32);
 static_assert(sizeof(launch_stats) == 64);
-static_assert(sizeof(launch_event) == 24 + 56 + 32 + 16);
+static_assert(sizeof(launch_event) == 24 + 72 + 32 + 16);
 
 void LaunchTable::add(const launch_event& event)
 {

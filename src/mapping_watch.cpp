@@ -30,7 +30,7 @@ struct Mmap2Record {
     // the path follows, zero-terminated
 };
 
-struct ExitRecord {
+struct TaskRecord {
     perf_event_header header;
     uint32_t pid, parent, tid, parent_tid;
 };
@@ -131,8 +131,14 @@ void MappingWatch::record(const uint8_t* data, size_t size)
                          makedev(mapped.major, mapped.minor), mapped.inode);
         break;
     }
+    case PERF_RECORD_FORK: {
+        TaskRecord task{};
+        if (read_as(data, size, task) && task.pid != task.parent)
+            handlers_.forked(static_cast<pid_t>(task.pid), static_cast<pid_t>(task.parent));
+        break;
+    }
     case PERF_RECORD_EXIT: {
-        ExitRecord task{};
+        TaskRecord task{};
         if (read_as(data, size, task) && task.pid == task.tid)
             handlers_.exited(static_cast<pid_t>(task.pid));
         break;

@@ -19,8 +19,9 @@ public:
         // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows
         // them.
         std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
-        std::function<void(pid_t)> exited; // the first thread of a process has: mostly all of it
-        std::function<void()> lost;        // records were dropped: look again at everything
+        std::function<void(pid_t pid, pid_t parent)> forked; // a process, not a thread
+        std::function<void(pid_t)> exited;                   // the first thread of a process has: mostly all of it
+        std::function<void()> lost;                          // records were dropped: look again at everything
     };
 
     explicit MappingWatch(Handlers handlers); // throws Error

@@ -77,6 +77,13 @@ void add_shared_options(CLI::App& app, Options& o)
             throw UsageError("a name (-n) has 1 to 15 bytes: the kernel keeps no more");
         o.comm = text;
     });
+    add("-c,--cgroup", "CGROUP",
+        "only this cgroup and those below: a path, a container's id or name, pod:NAMESPACE/NAME",
+        [&o](const std::string& text) {
+            if (text.empty())
+                throw UsageError("a cgroup (-c) is a path, a container's id or name, or pod:NAMESPACE/NAME, not empty");
+            o.cgroup = text;
+        });
     add("-d,--duration", "SECONDS", "end after this time",
         [&o](const std::string& text) { o.duration = seconds("a duration (-d)", text); });
     auto* interval = app.add_option_function<std::string>(
@@ -104,6 +111,17 @@ void add_shared_options(CLI::App& app, Options& o)
         [&o](const std::string& text) { o.rows = number<uint32_t>("a number of rows (-r)", text, 0, 1'000'000); });
     app.add_flag("-j,--json", o.json, "one JSON object per line instead of text");
     app.add_flag("--full-names", o.full_names, "do not shorten kernel names");
+    app.add_flag("-X,--extra-columns", o.extra_columns,
+                 "show the pid inside the container, and the owner: pod, "
+                 "container, job or unit");
+    add("--host-root", "FOLDER", "where the root of the host is mounted, if this is a container (/)",
+        [&o](const std::string& text) {
+            if (!text.starts_with('/'))
+                throw UsageError(fmt::format("the root of the host (--host-root) is an absolute path, not '{}'", text));
+            o.host_root = text;
+            while (o.host_root.size() > 1 && o.host_root.ends_with('/'))
+                o.host_root.pop_back();
+        });
     app.add_flag("-v,--verbose", o.verbosity, "say what is attached where; -vv: libbpf's log, too");
     add("--attach", "HOW", "how to attach: session, multi, tracefs or perf (the best that works)",
         [&o](const std::string& text) {

@@ -23,6 +23,8 @@ struct Options {
     std::vector<pid_t> pids;
     pid_t tid = 0;
     std::string comm;
+    std::string cgroup; // as it was asked for
+    std::string host_root = "/";
     std::optional<std::chrono::nanoseconds> interval;
     uint64_t count = 0; // reports; 0: no limit
     std::optional<std::chrono::nanoseconds> duration;
@@ -35,6 +37,7 @@ struct Options {
     bool nanoseconds = false;
     bool per_process = false;
     bool per_thread = false;
+    bool extra_columns = false;
     int verbosity = 0;
     size_t rows = 20;        // of a table; 0: all
     std::string attach;      // tier by name; empty: the best one

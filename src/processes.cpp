@@ -1,36 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "processes.hpp"
 
+#include "bpf_map.hpp"
 #include "process.hpp"
 
-#include <bpf/bpf.h>
 #include <cstring>
 
 namespace gpusnoop {
 namespace {
 
 constexpr uint64_t clock_tick_ns = 10'000'000; // USER_HZ is 100 on every architecture with CUDA
+constexpr size_t owners_max = 4096;
 
 } // namespace
+
+void Processes::learn(const process_record& record)
+{
+    attribution_.learn(record);
+    auto [item, added] = known_.try_emplace(record.image);
+    if (!added)
+        return; // it has moved to another cgroup
+    ProcessInfo& info = item->second;
+    info.start_ns = record.start_ns;
+    info.ns_pid = record.ns_pid;
+    info.cgroup = record.cgroups;
+    info.comm.assign(record.comm, strnlen(record.comm, sizeof(record.comm)));
+}
 
 const ProcessInfo& Processes::info(const ImageId& image)
 {
     ProcessInfo& info = known_[image];
-    if (!fresh_.emplace(image, true).second)
-        return info;
-    if (!info.start_ns) {
-        const ::image key = image;
-        process_info from_kernel{};
-        if (bpf_map_lookup_elem(map_fd_, &key, &from_kernel) == 0) {
-            info.start_ns = from_kernel.start_ns;
-            info.cgroup_id = from_kernel.cgroup_id;
-            info.comm.assign(from_kernel.comm, strnlen(from_kernel.comm, sizeof(from_kernel.comm)));
-        }
-    }
-    if (same_process(image))
+    if (fresh_.insert(image).second && same_process(image))
         if (auto comm = process_name(static_cast<pid_t>(image.pid)))
             info.comm = *comm;
     return info;
+}
+
+const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
+{
+    return attribution_.owner(ids.v2 || ids.v1 ? ids : known_[image].cgroup);
 }
 
 // By start time: a pid may have been given to somebody else.
@@ -47,12 +55,37 @@ bool Processes::gone(const ImageId& image)
     return !same_process(image) || mappings(static_cast<pid_t>(image.pid)).empty();
 }
 
-void Processes::forget(const ImageId& image)
+std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
 {
-    const ::image key = image;
-    bpf_map_delete_elem(map_fd_, &key);
-    known_.erase(image);
-    fresh_.erase(image);
+    std::vector<ImageId> all;
+    std::erase_if(pids, [&](uint32_t pid) {
+        bool alive = false; // its first thread has ended, others go on
+        for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
+            if (gone(item->first))
+                all.push_back(item->first);
+            else
+                alive = true;
+        }
+        return !alive;
+    });
+    return all;
+}
+
+void Processes::forget(const std::set<ImageId>& images)
+{
+    if (images.empty())
+        return;
+    erase_images(map_fd_, [&](const ::image& image) { return images.contains(image); });
+    for (const ImageId& image : images) {
+        known_.erase(image);
+        fresh_.erase(image);
+    }
+    if (attribution_.size() <= owners_max)
+        return;
+    std::set<std::pair<uint64_t, uint64_t>> used;
+    for (const auto& [image, info] : known_)
+        used.emplace(info.cgroup.v2, info.cgroup.v1);
+    attribution_.forget_unless([&](const cgroups& ids) { return used.contains({ids.v2, ids.v1}); });
 }
 
 } // namespace gpusnoop

@@ -1,38 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the process images on the kernel side are. A process that has gone keeps its name until it is forgotten.
+// Who the process images on the kernel side are. A process that has gone keeps its name and its owner until it is
+// forgotten.
 #pragma once
 
 #include "../bpf/process.h"
+#include "attribution.hpp"
 #include "kernel_names.hpp"
 
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace gpusnoop {
 
 struct ProcessInfo {
     uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0 unknown
-    uint64_t cgroup_id = 0;
-    std::string comm; // of the group leader; empty unknown
+    uint32_t ns_pid = 0;   // in its innermost pid namespace; 0 unknown
+    cgroups cgroup{};      // that its first call came from
+    std::string comm;      // of the group leader; empty unknown
 };
 
 class Processes {
 public:
-    explicit Processes(int map_fd) : map_fd_(map_fd) {}
+    Processes(int map_fd, const std::string& host_root) : map_fd_(map_fd), attribution_(host_root) {}
+
+    void learn(const process_record& record);
 
     const ProcessInfo& info(const ImageId& image);
-    // The image runs no more, though its pid may be taken again, or a zombie.
-    bool gone(const ImageId& image);
+    // Of the cgroups a call came from; those of the process' first call where the call has none with it.
+    const Owner& owner(const ImageId& image, const cgroups& ids);
+
     // Names change (prctl, exec): ask again on the next info().
     void refresh() { fresh_.clear(); }
-    void forget(const ImageId& image);
+    // Images of these pids that are gone; pids whose images are all gone are taken out.
+    std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
+    void forget(const std::set<ImageId>& images);
 
 private:
+    // The image runs no more, though its pid may be taken again, or a zombie.
+    bool gone(const ImageId& image);
     bool same_process(const ImageId& image);
 
     int map_fd_;
+    Attribution attribution_;
     std::map<ImageId, ProcessInfo> known_;
-    std::map<ImageId, bool> fresh_;
+    std::set<ImageId> fresh_;
 };
 
 } // namespace gpusnoop

@@ -7,6 +7,8 @@
 #include "losses.hpp"
 #include "mapping_watch.hpp"
 #include "preflight.hpp"
+#include "process.hpp"
+#include "scope.hpp"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,8 +16,8 @@
 #include <chrono>
 #include <ctime>
 #include <fmt/format.h>
-#include <map>
 #include <optional>
+#include <set>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +41,19 @@ int libbpf_log(libbpf_print_level level, const char* format, va_list arguments)
     return verbosity() < 2 ? 0 : vfprintf(stderr, format, arguments);
 }
 
+// Puts keys into a set of the kernel side.
+template<class Key>
+void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std::string_view what)
+{
+    const int fd = bpf_object__find_map_fd_by_name(object, map);
+    for (const Key& key : keys) {
+        const uint8_t yes = 1;
+        if (bpf_map_update_elem(fd, &key, &yes, BPF_ANY))
+            throw Error(fmt::format("{} {} are too many", keys.size(), what),
+                        "trace all of them: leave the option out");
+    }
+}
+
 struct RingDeleter {
     void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
@@ -46,17 +61,18 @@ struct RingDeleter {
 // One run, from the parsed command line to the last report.
 class Run {
 public:
-    Run(Tool& tool, Options& options) : tool_(tool), options_(options) {}
+    // Throws where what was asked for does not exist.
+    Run(Tool& tool, Options& options) : tool_(tool), options_(options), scope_(options) {}
     void run();
 
 private:
-    void resolve_targets();
     bool returns_are_safe() const;
     void attach();
     void announce();
     void complain();
     void watch_processes();
     void watch_targets();
+    void look_at_members();
     void set_timers();
     void look_at(pid_t pid);
     void tick();
@@ -65,6 +81,7 @@ private:
 
     Tool& tool_;
     Options& options_;
+    Scope scope_;
     std::unique_ptr<Output> output_;
     std::vector<Probe> probes_;
     std::optional<Attacher> attacher_;
@@ -72,7 +89,8 @@ private:
     std::unique_ptr<ring_buffer, RingDeleter> ring_;
     std::optional<MappingWatch> mapping_watch_;
     std::optional<Loop> loop_;
-    std::map<pid_t, Fd> targets_; // pidfds of -p
+    std::set<pid_t> members_; // as of the last look
+    std::set<pid_t> leaving_; // members whose first thread has ended
     size_t complaints_shown_ = 0;
     bool waiting_ = false;
     uint64_t started_ns_ = 0;
@@ -83,7 +101,6 @@ private:
 void Run::run()
 {
     preflight();
-    resolve_targets();
     output_ = options_.json ? make_json_output() : make_text_output(options_.timestamps);
     attach();
     loop_.emplace();
@@ -96,33 +113,10 @@ void Run::run()
     finish();
 }
 
-void Run::resolve_targets()
-{
-    if (options_.tid) {
-        auto pid = process_of_thread(options_.tid);
-        if (!pid)
-            throw Error(fmt::format("there is no thread {}", options_.tid), "list them with: ps -eLf");
-        options_.pids = {*pid};
-    }
-    std::ranges::sort(options_.pids);
-    options_.pids.erase(std::unique(options_.pids.begin(), options_.pids.end()), options_.pids.end());
-    for (pid_t pid : options_.pids) {
-        Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-        auto leader = process_of_thread(pid);
-        if (leader && *leader != pid)
-            throw Error(fmt::format("{} is a thread of process {}, not a process", pid, *leader),
-                        fmt::format("use -p {} for the whole process, -t {} for this thread", *leader, pid));
-        if (!fd || !leader)
-            throw Error(fmt::format("there is no process {}", pid),
-                        "process ids are those of the host: inside a container the same process has another one");
-        targets_.emplace(pid, std::move(fd));
-    }
-}
-
 // Return probes can be used without killing a target.
 bool Run::returns_are_safe() const
 {
-    if (!options_.pids.empty() && std::ranges::none_of(options_.pids, has_seccomp_filter))
+    if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
         return true;
     return !return_probes_break_seccomp();
 }
@@ -143,19 +137,27 @@ void Run::attach()
     }
     bpf_object* object = tool_.open();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    Filters filters{.tier = tier};
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
-    const bool filter_in_program = !options_.pids.empty() && (tier > Tier::multi || !filter_at_attach);
-    attacher_.emplace(object, probes_, std::move(hooks),
-                      Attacher::Options{tier, options_.pids, tool_.counts_runtime(), filter_at_attach});
-    tool_.configure(options_, probes_, tier, filter_in_program);
+    filters.pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach);
+    if (const auto& cgroup = scope_.cgroup()) {
+        filters.cgroups = true;
+        filters.cgroups_v1 = !cgroup->v2();
+        filters.v1 = cgroup->controller();
+    }
+    if (filters.v1 == CONTROLLER_NONE)
+        filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
+    attacher_.emplace(object, probes_, std::move(hooks), scope_,
+                      Attacher::Options{.tier = tier,
+                                        .count_runtime = tool_.counts_runtime(),
+                                        .filter_at_attach = filter_at_attach,
+                                        .again = [this] { tool_.attached_again(); }});
+    tool_.configure(options_, probes_, filters);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     tool_.load();
-    int targets = bpf_object__find_map_fd_by_name(object, "target_pids");
-    for (pid_t pid : options_.pids) {
-        const uint8_t yes = 1;
-        if (bpf_map_update_elem(targets, &pid, &yes, BPF_ANY))
-            throw Error(fmt::format("more than {} processes (-p)", 1024), "trace all of them: leave -p out");
-    }
+    fill(object, "target_pids", scope_.pids(), "processes (-p)");
+    if (scope_.cgroup())
+        fill(object, "target_cgroups", scope_.cgroup()->ids(), "cgroups (-c)");
     losses_.emplace(bpf_object__find_map_fd_by_name(object, "losses"));
     ring_.reset(ring_buffer__new(
         bpf_object__find_map_fd_by_name(object, "ring"),
@@ -174,7 +176,18 @@ void Run::attach()
                 if (attacher_->targets().interesting(path, device, inode))
                     look_at(pid);
             },
-        .exited = [this](pid_t pid) { tool_.exited(pid); },
+        .forked =
+            [this](pid_t pid, pid_t parent) {
+                // The child of a member is one, with all that is mapped already.
+                if (scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent))
+                    look_at(pid);
+            },
+        .exited =
+            [this](pid_t pid) {
+                tool_.exited(pid);
+                if (scope_.pids().empty() && attacher_->attached_to(pid))
+                    leaving_.insert(pid);
+            },
         .lost = [this] { attacher_->look_everywhere(); },
     });
     attacher_->look_everywhere();
@@ -185,15 +198,15 @@ void Run::announce()
 {
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
-        if (!complaints.empty() && (!attacher_->files() || !options_.pids.empty()))
+        if (!complaints.empty() && (!attacher_->files() || !scope_.everybody()))
             throw Error(
                 fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
                             fmt::join(complaints, "; ")),
                 "a damaged or stripped library, or a way of attaching (--attach) that this kernel does not have");
         waiting_ = true;
-        warn(options_.pids.empty()
-                 ? "no process maps a CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one"
-                 : "the process maps no CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for it to load one");
+        const std::string who = scope_.text();
+        warn(fmt::format("no {} maps a CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one",
+                         who.empty() ? "process" : "process of " + who));
     }
     complain();
     for (const std::string& line : attacher_->summary())
@@ -239,22 +252,49 @@ void Run::watch_processes()
     loop_->watch(ring_buffer__epoll_fd(ring_.get()), [this] { ring_buffer__consume(ring_.get()); });
     // Records come without a wake-up (bpf/common.bpf.h).
     loop_->every(100ms, [this] { ring_buffer__consume(ring_.get()); });
-    loop_->every(1s, [this] { tick(); });
+    loop_->every(1s, [this] {
+        look_at_members();
+        tick();
+    });
     loop_->before_wait([this] { output_->flush(); });
 }
 
 void Run::watch_targets()
 {
-    for (auto& [target, fd] : targets_) {
+    for (auto& [target, fd] : scope_.pidfds()) {
         loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
             loop_->remove(descriptor);
-            targets_.erase(pid);
-            if (targets_.empty())
+            scope_.pidfds().erase(pid);
+            if (scope_.pidfds().empty())
                 loop_->stop(); // the report comes first, then detaching
             else
                 attacher_->forget(pid);
         });
     }
+}
+
+// Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
+void Run::look_at_members()
+{
+    if (!scope_.cgroup())
+        return;
+    if (scope_.cgroup()->gone()) {
+        warn(fmt::format("cgroup {} is gone", scope_.cgroup()->what()));
+        return loop_->stop();
+    }
+    std::erase_if(leaving_, [this](pid_t pid) {
+        if (!mappings(pid).empty())
+            return false; // other threads go on
+        attacher_->forget(pid);
+        return true;
+    });
+    std::set<pid_t> members;
+    for (pid_t pid : scope_.processes()) {
+        members.insert(pid);
+        if (!members_.contains(pid))
+            look_at(pid);
+    }
+    members_ = std::move(members);
 }
 
 void Run::set_timers()
@@ -271,6 +311,7 @@ void Run::set_timers()
 
 void Run::tick()
 {
+    ring_buffer__consume(ring_.get()); // what comes of a process that has ended comes before its end
     const bool arm = tool_.tick();
     if (arm == attacher_->armed())
         return;

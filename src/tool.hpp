@@ -20,6 +20,15 @@ struct bpf_object;
 
 namespace gpusnoop {
 
+// What the kernel side has to do by itself.
+struct Filters {
+    Tier tier = Tier::session;
+    bool pids = false;                      // the attach is not limited to them
+    cgroup_controller v1 = CONTROLLER_NONE; // the hierarchy that stands for v1, if any is mounted
+    bool cgroups = false;
+    bool cgroups_v1 = false; // they are of that hierarchy
+};
+
 class Tool {
 public:
     virtual ~Tool() = default;
@@ -46,7 +55,7 @@ public:
 
     virtual bpf_object* open() = 0; // the skeleton
     // Between open and load: read-only data and map sizes.
-    virtual void configure(const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids) = 0;
+    virtual void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) = 0;
     virtual void load() = 0; // throws Error
 
     virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
@@ -57,22 +66,28 @@ public:
     // Once a second. True where the hooks that are not armed from the start should be attached now.
     virtual bool tick() { return false; }
     virtual void armed(bool) {} // before they are attached and after they are detached
+
+    // The probes have been attached a second time (Attacher); from here on these count, in place of the first.
+    virtual void attached_again() = 0;
 };
 
 int run_tool(int argc, char** argv, Tool& tool);
 
 // Fills what every BPF object takes from the shared headers.
 template<class Rodata>
-void configure_shared(Rodata& data, const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids)
+void configure_shared(Rodata& data, const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     if (probes.size() > std::size(data.probe_rows))
         throw Error("the probe table has more rows than the BPF program has room for");
     for (size_t i = 0; i < probes.size(); i++)
         memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
-    data.rows_by_address = tier == Tier::tracefs;
+    data.rows_by_address = filters.tier == Tier::tracefs;
     data.ring_wake_bytes = (uint64_t{options.ring_mb} << 20) / 8;
     data.target_tid = static_cast<uint32_t>(options.tid);
-    data.filter_pids = filter_pids;
+    data.filter_pids = filters.pids;
+    data.v1_controller = filters.v1;
+    data.filter_cgroups = filters.cgroups;
+    data.filter_v1 = filters.cgroups_v1;
     char name[16]{}, mask[16]{};
     std::copy_n(options.comm.begin(), std::min<size_t>(options.comm.size(), 15), name);
     std::fill_n(mask, std::min<size_t>(options.comm.size(), 15), '\xff');

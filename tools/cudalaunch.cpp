@@ -10,6 +10,7 @@
 #include "tool.hpp"
 #include "user_symbols.hpp"
 
+#include "../bpf/attach.h"
 #include "../bpf/record.h"
 #include "cudalaunch.skel.h" // after the types that it mentions
 
@@ -67,13 +68,14 @@ public:
     bool needs_returns() const override { return settings_.latency || failed_only_; }
     bool counts_runtime() const override { return settings_.runtime; }
     bpf_object* open() override;
-    void configure(const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids) override;
+    void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     void record(Output& output, const void* data, size_t size) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void exited(pid_t pid) override;
     bool tick() override;
     void armed(bool on) override { skeleton_->bss->naming = on; }
+    void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
 private:
     void collect();
@@ -102,7 +104,9 @@ private:
 
 void CudaLaunch::add_options(CLI::App& app)
 {
-    app.add_option("--by", by_, "rows by kernel, pid, comm, thread, stream, device, or several (kernel)")
+    app.add_option(
+           "--by", by_,
+           "rows by kernel, stream, device, pid, comm, thread, container, pod, namespace, cgroup, or several (kernel)")
         ->type_name("WHAT[,WHAT]");
     app.add_flag("-e,--events", settings_.events, "one line per launch");
     app.add_option("-H,--hist", settings_.measure,
@@ -134,7 +138,10 @@ void CudaLaunch::check(const Options& options)
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
     if (options.failed_only && settings_.histogram == Measure::gap)
         throw UsageError("a gap has no result: leave out -x");
-    check_sort_column(settings_.sort);
+    if (settings_.sort == "launches")
+        settings_.sort.clear(); // the order without -s; what a graph row counts is no "launches"
+    if (!settings_.sort.empty())
+        check_sort(settings_.sort);
 
     settings_.driver = api_ != "runtime";
     settings_.runtime = api_ != "driver";
@@ -143,10 +150,11 @@ void CudaLaunch::check(const Options& options)
     View& view = settings_.view;
     if (by_)
         view.parse(*by_);
-    view.pid |= options.per_process || options.per_thread;
-    view.thread |= options.per_thread;
+    view.who.pid |= options.per_process || options.per_thread;
+    view.who.thread |= options.per_thread;
+    view.who.owner = options.extra_columns;
     view.stack = options.user_stacks && !settings_.events;
-    view.pid |= view.stack;
+    view.who.pid |= view.stack;
     if (!by_ && settings_.histogram == Measure::none)
         view.kernel = true;
     view.layer = api_ == "both";
@@ -199,14 +207,15 @@ bpf_object* CudaLaunch::open()
     return skeleton_->obj;
 }
 
-void CudaLaunch::configure(const Options& options, std::span<const Probe> probes, Tier tier, bool filter_pids)
+void CudaLaunch::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     auto& data = *skeleton_->rodata;
-    configure_shared(data, options, probes, tier, filter_pids);
+    configure_shared(data, options, probes, filters);
     const View& view = settings_.view;
     const bool shapes = settings_.histogram == Measure::grid || settings_.histogram == Measure::block;
     data.per_kernel = view.kernel || settings_.events;
-    data.per_thread = view.thread;
+    data.per_thread = view.who.thread;
+    data.per_cgroup = view.who.by_owner() || settings_.events;
     data.per_stream = view.stream || settings_.events;
     data.per_device = view.device;
     data.per_stack = options.user_stacks;
@@ -219,7 +228,7 @@ void CudaLaunch::configure(const Options& options, std::span<const Probe> probes
     data.duration_unit_ns = settings_.histogram == Measure::none ? 1 : options.unit_ns();
     data.count_runtime = settings_.runtime;
 
-    const bool finer = view.stream || view.thread || options.user_stacks;
+    const bool finer = view.stream || view.who.thread || view.who.by_owner() || options.user_stacks;
     const size_t key_bytes = finer                                  ? sizeof(launch_key)
                              : data.need_return || data.measure_gap ? offsetof(launch_key, stream)
                                                                     : offsetof(launch_key, result);
@@ -238,8 +247,8 @@ void CudaLaunch::load()
         throw Error("the kernel refused the BPF programs: " + errno_text(-error),
                     "run it again with -vv for the reason");
     table_.emplace(bpf_map__fd(skeleton_->maps.launches));
-    processes_.emplace(bpf_map__fd(skeleton_->maps.processes));
-    lines_.emplace(options_, settings_);
+    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    lines_.emplace(options_, settings_, *processes_);
 }
 
 void CudaLaunch::record(Output& output, const void* data, size_t size)
@@ -248,6 +257,8 @@ void CudaLaunch::record(Output& output, const void* data, size_t size)
     memcpy(&type, data, sizeof(type));
     if (type == RECORD_NAME && size >= sizeof(name_record))
         names_.learn(*static_cast<const name_record*>(data), size);
+    else if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
     else if (type == RECORD_LAUNCH && size >= sizeof(launch_event))
         print_event(output, *static_cast<const launch_event*>(data));
     else if (type == RECORD_SPILL && size >= sizeof(launch_event))
@@ -304,14 +315,13 @@ void CudaLaunch::exited(pid_t pid)
 // Rows of processes that have ended leave the kernel with the next collect(); names and labels stay until printed.
 void CudaLaunch::retire_processes()
 {
-    for (const ImageId& image : table_->images()) {
-        if (!leaving_.contains(image.pid) || !processes_->gone(image))
-            continue;
+    for (const ImageId& image : processes_->gone_of(leaving_)) {
         table_->retire(image);
         gone_.insert(image);
         std::erase_if(unnamed_, [&](const auto& item) { return item.first == image; });
     }
-    leaving_.clear();
+    if (settings_.events)
+        forget_processes();
 }
 
 void CudaLaunch::forget_processes()
@@ -319,10 +329,11 @@ void CudaLaunch::forget_processes()
     for (const ImageId& image : gone_) {
         names_.forget(image);
         symbols_.forget(image);
-        processes_->forget(image);
-        for (const bpf_map* map : {skeleton_->maps.captures, skeleton_->maps.contexts})
-            erase_image(bpf_map__fd(map), bpf_map__key_size(map), image);
     }
+    processes_->forget(gone_);
+    if (!gone_.empty())
+        for (const bpf_map* map : {skeleton_->maps.captures, skeleton_->maps.contexts})
+            erase_images(bpf_map__fd(map), [this](const image& image) { return gone_.contains(image); });
     gone_.clear();
 }
 
@@ -341,7 +352,7 @@ void CudaLaunch::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         print_histograms(output, groups, context, wall_ns);
     else
         print_groups(output, groups, context, wall_ns, [this](const GroupKey& key, const Group& group) {
-            return settings_.view.stack ? frames(*group.images.begin(), key.stack, key.caller)
+            return settings_.view.stack ? frames(*group.who.images.begin(), key.stack, key.caller)
                                         : std::vector<std::string>();
         });
     forget_processes();

@@ -4,7 +4,7 @@
 
 #include "launch_groups.hpp"
 #include "options.hpp"
-#include "output.hpp"
+#include "report.hpp"
 
 #include <functional>
 #include <string>
@@ -22,7 +22,7 @@ struct Settings {
     bool latency = false;
     bool driver = true;
     bool runtime = false;
-    std::string sort = "launches"; // JSON key of a column
+    std::string sort; // JSON key or header of a column; empty: calls
 };
 
 struct Context {
@@ -31,10 +31,11 @@ struct Context {
     Processes& processes;
     double seconds = 0;    // that the table covers
     bool captured = false; // there were launches under stream capture
+
+    const WhoView& who() const { return settings.view.who; }
 };
 
-// The frames that go below a row; none for most views.
-using Frames = std::function<std::vector<std::string>(const GroupKey&, const Group&)>;
+using Frames = FramesOf<GroupKey, Group>;
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames);
@@ -43,6 +44,6 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
 void print_histograms(Output& output, const LaunchGroups& groups, const Context& context, uint64_t wall_ns);
 
 // Throws UsageError where no column has this name (header or JSON key).
-void check_sort_column(const std::string& name);
+void check_sort(const std::string& name);
 
 } // namespace gpusnoop

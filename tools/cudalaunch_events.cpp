@@ -15,8 +15,9 @@ Cell dimensions(const __u32 (&xyz)[3])
 
 } // namespace
 
-EventLines::EventLines(const Options& options, const Settings& settings)
-    : json_(options.json), latency_(settings.latency), results_(settings.latency || options.failed_only)
+EventLines::EventLines(const Options& options, const Settings& settings, Processes& processes)
+    : json_(options.json), latency_(settings.latency), results_(settings.latency || options.failed_only),
+      who_(processes, options.extra_columns)
 {
     // A column that this run cannot fill is not there.
     columns_ = {
@@ -24,6 +25,9 @@ EventLines::EventLines(const Options& options, const Settings& settings)
         {"PID", "pid", Unit::count, 7},
         {"TID", "tid", Unit::count, 7},
         {"COMM", "comm", Unit::text, 15},
+    };
+    who_.add_columns(columns_);
+    const Column own[] = {
         {"LAYER", "layer", Unit::text, 7, settings.driver && settings.runtime, true},
         {"STREAM", "stream", Unit::hex, 14},
         {"GRID", "grid", Unit::dim3, 11},
@@ -37,6 +41,7 @@ EventLines::EventLines(const Options& options, const Settings& settings)
         {"", "kernel", Unit::text, 0, false},
         {"KERNEL", "", Unit::text, 6, true, false},
     };
+    columns_.insert(columns_.end(), std::begin(own), std::end(own));
     row_.resize(columns_.size());
 }
 
@@ -61,6 +66,7 @@ void EventLines::fill(const launch_event& event, const GroupKey& what)
     row_[i++] = uint64_t{key.image.pid};
     row_[i++] = uint64_t{event.tid};
     row_[i++] = std::string(event.comm, strnlen(event.comm, sizeof(event.comm)));
+    i = who_.fill(row_, i, key.image, key.cgroups);
     row_[i++] = std::string(library == Library::runtime ? "runtime" : "driver");
     row_[i++] = uint64_t{key.stream};
     row_[i++] = shaped ? dimensions(event.shape.grid) : Cell();

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "cudalaunch_columns.hpp"
+#include "event_who.hpp"
 #include "launches.hpp"
 
 namespace gpusnoop {
 
 class EventLines {
 public:
-    EventLines(const Options& options, const Settings& settings);
+    EventLines(const Options& options, const Settings& settings, Processes& processes);
 
     // what: the launch's kind, handle and kernel name.
     void print(Output& output, const launch_event& event, const GroupKey& what, const std::vector<std::string>& frames);
@@ -20,6 +21,7 @@ private:
     bool json_;
     bool latency_;
     bool results_;
+    EventWho who_;
     std::vector<Column> columns_;
     Row row_; // used again for each line
     uint64_t first_ns_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudalaunch_columns.hpp"
 
+#include "label.hpp"
+
 #include <fmt/format.h>
 
 namespace gpusnoop {
@@ -30,33 +32,12 @@ std::string_view unit_of(const Context& context)
     }
 }
 
-// "pid = 123, comm = python" and the same as JSON fields.
-struct Label {
-    std::vector<std::pair<std::string_view, Cell>> fields;
-    std::string title;
-
-    void add(std::string_view name, Cell value, std::string_view text)
-    {
-        fields.emplace_back(name, std::move(value));
-        title += fmt::format("{}{} = {}", title.empty() ? "" : ", ", name, text);
-    }
-    void add(std::string_view name, uint64_t value) { add(name, value, fmt::format("{}", value)); }
-    void add(std::string_view name, const std::string& value) { add(name, value, value); }
-};
-
 Label label_of(const GroupKey& key, const Group& group, const Context& context)
 {
     const View& view = context.settings.view;
     Label label;
     label.fields.emplace_back("measure", context.settings.measure);
-    if (view.pid) {
-        label.add("pid", uint64_t{key.pid});
-        label.add("comm", context.processes.info(*group.images.rbegin()).comm);
-    } else if (view.comm) {
-        label.add("comm", key.comm);
-    }
-    if (view.thread)
-        label.add("tid", uint64_t{key.tid});
+    label.add_who(view.who, key.who, group.who, context.processes);
     if (view.stream)
         label.add("stream", fmt::format("0x{:x}", key.stream));
     if (view.device && key.device != DEVICE_UNKNOWN)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "label.hpp"
+
+#include <fmt/format.h>
+
+namespace gpusnoop {
+
+void Label::add(std::string_view name, const Cell& value)
+{
+    std::string text;
+    if (const auto* string = std::get_if<std::string>(&value))
+        text = *string;
+    else if (const auto* number = std::get_if<uint64_t>(&value))
+        text = fmt::format("{}", *number);
+    else
+        return;
+    fields.emplace_back(name, value);
+    title += fmt::format("{}{} = {}", title.empty() ? "" : ", ", name, text);
+}
+
+void Label::add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen, Processes& processes)
+{
+    auto add_owner = [&](std::string_view name, OwnerPart part) { add(name, owner_cell(seen, part)); };
+    if (view.pod_namespace || view.pod)
+        add_owner("namespace", OwnerPart::pod_namespace);
+    if (view.pod) {
+        add_owner("pod", OwnerPart::pod);
+        add_owner("pod_uid", OwnerPart::pod_uid);
+    }
+    if (view.container) {
+        add_owner("container", OwnerPart::container);
+        add_owner("container_id", OwnerPart::container_id);
+    }
+    if (view.cgroup)
+        add_owner("cgroup", OwnerPart::cgroup);
+    if (view.pid)
+        add("pid", pid_cell(seen));
+    if (view.pid || view.comm)
+        add("comm", comm_cell(key, seen, processes));
+    if (view.thread)
+        add("tid", uint64_t{key.tid});
+}
+
+} // namespace gpusnoop

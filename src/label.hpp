@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a histogram belongs to: "pid = 123, comm = python", and the same as JSON fields.
+#pragma once
+
+#include "table.hpp"
+#include "who.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct Label {
+    std::vector<std::pair<std::string_view, Cell>> fields;
+    std::string title;
+
+    // Text and numbers; an empty cell adds nothing.
+    void add(std::string_view name, const Cell& value);
+    void add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen, Processes& processes);
+};
+
+} // namespace gpusnoop

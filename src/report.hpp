@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tool's table as a list of fields: what each is called, when it is shown, and what it shows. A tool has a Key with a
+// `WhoKey who`, a Group with a `WhoSeen who`, and a Context with `options`, `processes`, `seconds` and `who()`.
+#pragma once
+
+#include "options.hpp"
+#include "output.hpp"
+#include "who.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusnoop {
+
+enum class Shown : uint8_t { no, json, text, both };
+
+template<class Key, class Group, class Context>
+struct Field {
+    Column column;
+    Shown (*shown)(const Context&);
+    Cell (*value)(const Key&, const Group&, const Context&);
+
+    bool is_called(std::string_view name) const
+    {
+        return !name.empty() && (column.key == name || column.header == name);
+    }
+};
+
+// In the text where it is told apart, in JSON wherever it is known.
+template<class Context, bool WhoView::*dimension>
+Shown where_told_apart(const Context& c)
+{
+    return c.who().*dimension ? Shown::both : Shown::json;
+}
+
+template<class Context>
+Shown json_only(const Context&)
+{
+    return Shown::json;
+}
+
+template<class Key, class Group, class Context, OwnerPart part>
+Cell owner_value(const Key&, const Group& group, const Context&)
+{
+    return owner_cell(group.who, part);
+}
+
+template<class K, class G, class C>
+inline const Field<K, G, C> who_fields[] = {
+    {{"PID", "pid", Unit::count, 7},
+     where_told_apart<C, &WhoView::pid>,
+     [](const K&, const G& g, const C&) { return pid_cell(g.who); }},
+    {{"NSPID", "ns_pid", Unit::count, 7},
+     [](const C& c) { return c.who().pid && c.who().owner ? Shown::both : Shown::json; },
+     [](const K&, const G& g, const C& c) { return ns_pid_cell(g.who, c.processes); }},
+    {{"", "process_start_ns", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C& c) { return start_cell(g.who, c.processes); }},
+    {{"TID", "tid", Unit::count, 7},
+     [](const C& c) { return c.who().thread ? Shown::both : Shown::no; },
+     [](const K& k, const G&, const C&) { return Cell(uint64_t{k.who.tid}); }},
+    {{"COMM", "comm", Unit::text, 15},
+     [](const C& c) { return c.who().pid || c.who().comm ? Shown::both : Shown::json; },
+     [](const K& k, const G& g, const C& c) { return comm_cell(k.who, g.who, c.processes); }},
+    {{"", "processes", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C&) { return Cell(uint64_t{g.who.images.size()}); }},
+    {{"NAMESPACE", "", Unit::text, 24},
+     [](const C& c) { return c.who().pod_namespace ? Shown::text : Shown::no; },
+     owner_value<K, G, C, OwnerPart::pod_namespace>},
+    {{"POD", "", Unit::text, 40},
+     [](const C& c) { return c.who().pod ? Shown::text : Shown::no; },
+     owner_value<K, G, C, OwnerPart::pod_text>},
+    {{"CONTAINER", "", Unit::text, 40},
+     [](const C& c) { return c.who().container ? Shown::text : Shown::no; },
+     owner_value<K, G, C, OwnerPart::container_text>},
+    {{"OWNER", "", Unit::text, 40},
+     [](const C& c) { return c.who().owner && !c.who().container ? Shown::text : Shown::no; },
+     owner_value<K, G, C, OwnerPart::text>},
+    {{"CGROUP", "", Unit::text, 60},
+     [](const C& c) { return c.who().cgroup ? Shown::text : Shown::no; },
+     owner_value<K, G, C, OwnerPart::cgroup_text>},
+    {{"", "container", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::container>},
+    {{"", "container_id", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::container_id>},
+    {{"", "runtime", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::runtime>},
+    {{"", "pod", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::pod>},
+    {{"", "namespace", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::pod_namespace>},
+    {{"", "pod_uid", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::pod_uid>},
+    {{"", "unit", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::unit>},
+    {{"", "uid", Unit::count}, json_only<C>, owner_value<K, G, C, OwnerPart::uid>},
+    {{"", "slurm_job", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::slurm_job>},
+    {{"", "slurm_step", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::slurm_step>},
+    {{"", "cgroup", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::cgroup>},
+};
+
+template<class K, class G, class C>
+std::vector<const Field<K, G, C>*> all_fields(std::span<const Field<K, G, C>> own)
+{
+    std::vector<const Field<K, G, C>*> all;
+    for (const auto& field : who_fields<K, G, C>)
+        all.push_back(&field);
+    for (const auto& field : own)
+        all.push_back(&field);
+    return all;
+}
+
+// Throws UsageError where no field has this name (header or JSON key).
+template<class K, class G, class C>
+void check_sort_column(std::span<const Field<K, G, C>> own, const std::string& name)
+{
+    const auto fields = all_fields(own);
+    if (std::ranges::any_of(fields, [&](const auto* field) { return field->is_called(name); }))
+        return;
+    std::vector<std::string_view> names;
+    for (const auto* field : fields)
+        if (!field->column.key.empty() && std::ranges::find(names, field->column.key) == names.end())
+            names.push_back(field->column.key);
+    throw UsageError(
+        fmt::format("there is no column '{}' to sort by; the columns are {}", name, fmt::join(names, ", ")));
+}
+
+// The frames that go below a row; none for most views.
+template<class Key, class Group>
+using FramesOf = std::function<std::vector<std::string>(const Key&, const Group&)>;
+
+// Prints groups as one table. weight orders them where `sort` is not another column; both downwards.
+template<class K, class G, class C>
+void print_table(Output& output, std::span<const Field<K, G, C>> own, const std::map<K, G>& groups, const C& context,
+                 uint64_t wall_ns, const std::string& sort, const std::function<double(const G&)>& weight,
+                 const FramesOf<K, G>& frames)
+{
+    std::vector<const Field<K, G, C>*> shown;
+    std::vector<Column> columns;
+    for (const auto* field : all_fields(own)) {
+        const Shown where = field->shown(context);
+        if (where == Shown::no)
+            continue;
+        Column column = field->column;
+        column.in_text &= where != Shown::json;
+        column.in_json &= where != Shown::text;
+        shown.push_back(field);
+        columns.push_back(column);
+    }
+    struct Line {
+        double order;
+        Row row;
+        const K* key;
+        const G* group;
+    };
+    std::vector<Line> lines;
+    for (const auto& [key, group] : groups) {
+        Line line{weight(group), {}, &key, &group};
+        for (size_t i = 0; i < shown.size(); i++) {
+            line.row.push_back(shown[i]->value(key, group, context));
+            if (shown[i]->is_called(sort))
+                line.order = sort_value(line.row.back());
+        }
+        lines.push_back(std::move(line));
+    }
+    std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
+    if (context.options.rows && !context.options.json && lines.size() > context.options.rows)
+        lines.resize(context.options.rows);
+    output.begin_table(columns, wall_ns, static_cast<uint64_t>(context.seconds * 1e9));
+    for (const Line& line : lines)
+        output.row(columns, line.row, frames(*line.key, *line.group));
+}
+
+} // namespace gpusnoop
