@@ -109,7 +109,7 @@ class Name:
     """One container of one pod, with names that nobody else has."""
 
     def __init__(self, **given):
-        tag = secrets.token_hex(4)
+        tag = secrets.token_hex(3)  # a table shows all three names
         self.id = given.get("id") or secrets.token_hex(32)
         self.pod_uid = given.get("pod_uid") or str(uuid.uuid4())
         self.pod = given.get("pod") or f"trainer-{tag}"
@@ -139,6 +139,14 @@ class HostRoot:
     def __init__(self):
         self.path = harness.here / f"host{next(numbers)}"
         self.path.mkdir()
+
+    def enter(self):
+        """For the tool's preexec: the cgroups of this machine are seen below the folder, too, as in a container that
+        has the host's root mounted."""
+        system.private_mounts()
+        for mount in set(hierarchies().values()):
+            (self.path / mount[1:]).mkdir(parents=True, exist_ok=True)
+            system.bind(mount, self.path / mount[1:])
 
     def write(self, path, content):
         file = self.path / path.lstrip("/")
@@ -315,6 +323,17 @@ class RuncContainer(Contained):
 
     def first_process(self):
         return int((self.bundle / "pid").read_text())
+
+    def execute(self, script, form="workload", **options):
+        """One more program in the container, as docker exec starts it: from where its root is mounted."""
+        mounts = os.open(f"/proc/{self.process.pid}/ns/mnt", os.O_RDONLY)
+        try:
+            return Workload(script, form, folder=pathlib.Path(self.image.inside), **options,
+                            preexec=lambda: system.enter_mounts(mounts), wrap=lambda command: [
+                                shutil.which("runc", path=runc_path), *runc_options(), "exec", self.id,
+                                *map(str, command)])
+        finally:
+            os.close(mounts)
 
 
 runc_path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
