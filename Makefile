@@ -56,7 +56,7 @@ SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
 .PHONY: all tools demo test bench asan static install format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:
-.SECONDARY:
+.SECONDARY: $(SKELETONS) $(SKELETONS:%.skel.h=%.bpf.o)
 
 all: tools
 

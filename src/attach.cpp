@@ -199,7 +199,10 @@ unsigned Attacher::look_at(pid_t pid)
 unsigned Attacher::look_at_member(pid_t pid)
 {
     unsigned added = 0;
-    for (CudaFile* file : targets_.files_of(pid)) {
+    const std::vector<CudaFile*> files = targets_.files_of(pid);
+    if (options_.count_runtime)
+        miss_runtime(pid, files);
+    for (CudaFile* file : files) {
         added += attach(file, process_filter(pid));
         in_use_ |= !attachments_.at({file, process_filter(pid)}).refused;
     }
@@ -211,6 +214,19 @@ unsigned Attacher::look_at_member(pid_t pid)
             attach_to_everybody();
     }
     return added;
+}
+
+// To be told, or its empty table would look like an idle process.
+void Attacher::miss_runtime(pid_t pid, const std::vector<CudaFile*>& files)
+{
+    constexpr size_t told_max = 16;
+    if (files.empty() || runtimeless_.size() >= told_max ||
+        std::ranges::any_of(files, [](const CudaFile* file) { return file->library == Library::runtime; }) ||
+        !runtimeless_.insert(pid).second)
+        return;
+    targets_.complain(fmt::format("process {} calls the driver, but has no CUDA runtime with symbols in it: a program "
+                                  "without runtime, or with a static and stripped one, whose calls --api driver counts",
+                                  pid));
 }
 
 // A probe asks each of its attachments whether the process is theirs, so many of them cost more than one for all.

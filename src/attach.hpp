@@ -91,6 +91,7 @@ private:
 
     void choose_programs(bpf_object* object);
     unsigned look_at_member(pid_t pid);
+    void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
     void attach_to_everybody();
     uint64_t cookie(uint32_t number) const;
     bool attach(CudaFile* file, pid_t pid);
@@ -118,6 +119,7 @@ private:
     std::optional<Tracefs> tracefs_;
     uint32_t events_ = 0; // made so far
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
+    std::set<pid_t> runtimeless_; // that were complained of
     bool armed_ = false;
     bool in_use_ = false;
 };

@@ -49,7 +49,7 @@ std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
         take_field(line, ':');
         take_field(line, ':');
         const std::string_view home = take_field(line, ':');
-        if (uid && home.starts_with('/'))
+        if (uid)
             homes.emplace(*uid, home);
     }
     return homes;

@@ -19,10 +19,10 @@ constexpr std::array<const char*, 4> state_folders = {
 void each_namespace(const HostFiles& files, const std::function<void(const std::string& folder)>& visit)
 {
     for (const char* state : state_folders) {
-        const std::string tasks = std::string(state) + "/io.containerd.runtime.v2.task";
+        const std::string tasks = std::string(state) + "/io.containerd.runtime.v2.task/";
         for (const std::string& name : files.list(tasks))
             if (name != "moby") // docker's, which gives no names here
-                visit(tasks + '/' + name);
+                visit(tasks + name);
     }
 }
 

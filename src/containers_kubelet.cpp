@@ -18,18 +18,17 @@ std::optional<ContainerRecord> parse_link(std::string_view name)
     if (!name.ends_with(suffix))
         return std::nullopt;
     name.remove_suffix(suffix.size());
+    ContainerRecord record;
+    const size_t id_at = name.rfind('-') + 1;
+    record.id = name.substr(id_at);
     const size_t pod_end = name.find('_');
     const size_t namespace_end = pod_end == std::string_view::npos ? pod_end : name.find('_', pod_end + 1);
-    const size_t container_end = name.rfind('-');
-    if (namespace_end == std::string_view::npos || container_end == std::string_view::npos ||
-        container_end < namespace_end)
+    if (id_at == 0 || namespace_end == std::string_view::npos || !is_container_id(record.id))
         return std::nullopt;
-    ContainerRecord record;
     record.names.pod = name.substr(0, pod_end);
     record.names.pod_namespace = name.substr(pod_end + 1, namespace_end - pod_end - 1);
-    record.names.container = name.substr(namespace_end + 1, container_end - namespace_end - 1);
-    record.id = name.substr(container_end + 1);
-    return is_container_id(record.id) ? std::optional(record) : std::nullopt;
+    record.names.container = name.substr(namespace_end + 1, id_at - 1 - (namespace_end + 1));
+    return record;
 }
 
 void each_link(const HostFiles& host, const std::function<void(const ContainerRecord&)>& visit)
@@ -65,8 +64,7 @@ void each_logged_pod(const HostFiles& host, const std::function<void(const Conta
         pod.pod_namespace = name.substr(0, namespace_end);
         pod.pod = name.substr(namespace_end + 1, pod_end - namespace_end - 1);
         pod.pod_uid = name.substr(pod_end + 1);
-        if (is_container_id(pod.pod_uid))
-            visit(pod);
+        visit(pod);
     }
 }
 

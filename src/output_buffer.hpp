@@ -64,7 +64,7 @@ public:
         to.append(second_text_, 11, 8);
     }
 
-    void append_iso(std::string& to, uint64_t wall_ns) // "2026-01-01T10:00:00.000000+0000"
+    void append_iso(std::string& to, uint64_t wall_ns) // "2026-01-01T10:00:00.000000+00:00", RFC 3339
     {
         show_second(wall_ns);
         to.append(second_text_, 0, 19);
@@ -83,6 +83,7 @@ private:
         char text[64];
         ::localtime_r(&time, &local);
         second_text_.assign(text, ::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &local));
+        second_text_.insert(second_text_.size() - 2, ":"); // strftime's zone has no colon
         second_ = second;
     }
 

@@ -107,7 +107,7 @@ void Run::run()
     watch_processes();
     watch_targets();
     set_timers();
-    started_ns_ = interval_began_ns_ = clock_ns(CLOCK_MONOTONIC);
+    started_ns_ = clock_ns(CLOCK_MONOTONIC);
     announce();
     loop_->run();
     finish();
@@ -190,6 +190,7 @@ void Run::attach()
             },
         .lost = [this] { attacher_->look_everywhere(); },
     });
+    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
     attacher_->look_everywhere();
     tick(); // what is running already is unnamed
 }

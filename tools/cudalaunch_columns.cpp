@@ -171,8 +171,10 @@ const LaunchField fields[] = {
     {{"KERNEL", "", Unit::text, 6},
      [](const Context& c) { return c.settings.view.kernel ? Shown::text : Shown::no; },
      [](const GroupKey& k, const Group&, const Context& c) {
-         const std::string name = launch_name(k);
-         return Cell(c.options.full_names ? name : shorten_kernel(name, 48));
+         GroupKey shown = k; // shortened inside its brackets
+         if (!c.options.full_names)
+             shown.kernel = shorten_kernel(k.kernel, 48);
+         return Cell(launch_name(shown));
      }},
 };
 

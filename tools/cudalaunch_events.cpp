@@ -4,9 +4,20 @@
 #include "probes.hpp"
 
 #include <cstring>
+#include <ctime>
 
 namespace gpusnoop {
 namespace {
+
+// From CLOCK_MONOTONIC to the time of day.
+uint64_t wall_offset_ns()
+{
+    timespec wall{}, monotonic{};
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_MONOTONIC, &monotonic);
+    return static_cast<uint64_t>(wall.tv_sec - monotonic.tv_sec) * 1'000'000'000 +
+           static_cast<uint64_t>(wall.tv_nsec - monotonic.tv_nsec);
+}
 
 Cell dimensions(const __u32 (&xyz)[3])
 {
@@ -17,10 +28,11 @@ Cell dimensions(const __u32 (&xyz)[3])
 
 EventLines::EventLines(const Options& options, const Settings& settings, Processes& processes)
     : json_(options.json), latency_(settings.latency), results_(settings.latency || options.failed_only),
-      who_(processes, options.extra_columns)
+      wall_offset_ns_(wall_offset_ns()), who_(processes, options.extra_columns)
 {
     // A column that this run cannot fill is not there.
     columns_ = {
+        {"TIME", "", Unit::time, 8, options.timestamps, false},
         {"TIME(s)", "time_ns", Unit::seconds, 11},
         {"PID", "pid", Unit::count, 7},
         {"TID", "tid", Unit::count, 7},
@@ -62,6 +74,7 @@ void EventLines::fill(const launch_event& event, const GroupKey& what)
     const Library library = key.layer == LAYER_RUNTIME ? Library::runtime : Library::driver;
     const bool shaped = key.kind == KIND_LAUNCH && key.blocks != BUCKET_NONE;
     size_t i = 0;
+    row_[i++] = event.time_ns + wall_offset_ns_;
     row_[i++] = json_ ? uint64_t{event.time_ns} : since_first;
     row_[i++] = uint64_t{key.image.pid};
     row_[i++] = uint64_t{event.tid};

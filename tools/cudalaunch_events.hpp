@@ -21,6 +21,7 @@ private:
     bool json_;
     bool latency_;
     bool results_;
+    uint64_t wall_offset_ns_;
     EventWho who_;
     std::vector<Column> columns_;
     Row row_; // used again for each line

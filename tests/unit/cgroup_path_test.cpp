@@ -152,6 +152,7 @@ TEST_CASE("containers in containers", "[cgroup]")
         {kind + "/docker/" + middle + "/docker/" + id, with_node(container("docker"))}, // the outermost one
         {"/kubepods/pod" + other_pod + "/" + node + "/kubepods/pod" + pod + "/" + id, with_node(in_pod(""))},
         {"/docker/" + id + "/docker/" + id, container("docker")},
+        {"/docker/" + id + "/docker/" + middle + "/docker/" + id, container("docker")},
         // The users in a container are no users of the host.
         {"/docker/" + id + "/user.slice/user-1000.slice/session-2.scope",
          with_unit(container("docker"), "session-2.scope")},

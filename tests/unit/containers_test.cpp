@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "containers.hpp"
 
+#include "json_strings.hpp"
+
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <chrono>
@@ -367,8 +370,10 @@ TEST_CASE("a container of podman", "[containers]")
     const std::string list = GENERATE_COPY(as<std::string>{}, "containers.json", "volatile-containers.json");
     host.write(storage + "/overlay-containers/" + list,
                json{stored_entry(other_id, "other", "docker.io/library/busybox:1"),
-                    stored_entry(id, "tuner", "docker.io/pytorch/pytorch:2.3")}
+                    stored_entry(id, "tuner", "docker.io/pytorch/pytorch:2.3"),
+                    {{"id", pause_id}, {"names", nullptr}}}
                    .dump());
+    check(host.find(pause_id), {.runtime = "podman"});
     check(host.find(id), {.container = "tuner", .runtime = "podman", .image = "docker.io/pytorch/pytorch:2.3"});
     host.write(stored(id, storage), oci_config({{"io.container.manager", "libpod"}}));
     check(host.find(id), {.container = "tuner", .runtime = "podman", .image = "docker.io/pytorch/pytorch:2.3"});
@@ -406,9 +411,12 @@ TEST_CASE("containers without root are in the home of their user", "[containers]
     }
     SECTION("a link in a home leads nowhere")
     {
+        const std::string target = GENERATE_COPY(as<std::string>{}, "../../../../../secret", "/secret", "docker2");
         host.write(docker(other_id, "secret"), docker_config("/secret", nullptr));
+        host.write(docker(other_id, "home/alice/secret"), docker_config("/secret", nullptr));
+        host.write(docker(other_id, alice + "docker2"), docker_config("/secret", nullptr));
         std::filesystem::remove_all(host.path(alice + "docker"));
-        host.link(alice + "docker", "../../../../secret");
+        host.link(alice + "docker", target);
         check(containers.find({.container_id = other_id, .uid = 1000}), {});
         CHECK(containers.find_named("secret").empty());
     }
@@ -440,11 +448,14 @@ TEST_CASE("the processes of a pod", "[containers]")
     host.write(task(pause_id, "run/k3s/containerd"), oci_config(cri_sandbox_annotations()));
     host.write(stored(crio_id), oci_config(crio_annotations()));
     host.link("var/log/containers/trainer-0_ml-team_sidecar-" + linked_id + ".log", "/nowhere");
+    host.link("var/log/containers/trainer-0_ml-team_trainer-with-a-name-cut-sho.log", "/nowhere");
     host.link("var/log/containers/trainer-0_other-team_trainer-" + std::string(64, 'e') + ".log", "/nowhere");
     host.link("var/log/containers/trainer-00_ml-team_trainer-" + std::string(64, 'f') + ".log", "/nowhere");
     std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_" + second_uid));
     std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_not an id"));
     std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-1_" + static_uid));
+
+    host.write(docker(std::string(64, 'a')), docker_config("/in-no-pod", nullptr));
 
     const auto pod = host.containers().find_pod("ml-team", "trainer-0");
     CHECK(pod.uids == std::set<std::string>{pod_uid, second_uid});
@@ -507,7 +518,7 @@ TEST_CASE("files that are not what they should be", "[containers]")
     SECTION("a link")
     {
         host.write("elsewhere", oci_config(cri_annotations()));
-        host.link(task(id), host.path("elsewhere").string());
+        host.link(task(id), "/elsewhere");
         host.link(docker(id), "/dev/zero");
     }
     SECTION("a link from a folder to one outside the root")
@@ -535,6 +546,47 @@ TEST_CASE("files that are not what they should be", "[containers]")
     CHECK(host.containers().find_pod("ml-team", "trainer-0").container_ids.empty());
 }
 
+TEST_CASE("only regular files are read, and only what is not hidden is listed", "[containers]")
+{
+    const Host host;
+    host.write("folder/file", "text");
+    host.write("folder/.hidden", "text");
+    host.link("folder/link", "file");
+    REQUIRE(mkfifo(host.path("folder/fifo").c_str(), 0600) == 0);
+    const HostFiles files(host.path("").string());
+    CHECK(files.read("folder/file") == "text");
+    CHECK(files.read("/folder/file") == "text");
+    CHECK(files.read("../folder/../../folder/file") == "text"); // there is nothing above the root
+    for (const char* name : {"folder", "folder/link", "folder/fifo", "folder/none", "", "folder/file/below"})
+        CHECK(!files.read(name));
+    auto names = files.list("folder");
+    std::sort(names.begin(), names.end());
+    CHECK(names == std::vector<std::string>{"fifo", "file", "link"});
+    CHECK(files.list("folder/file").empty());
+    CHECK(files.untrusted("folder").read("file") == "text");
+    CHECK(!files.untrusted("folder").read("../folder/file"));
+    CHECK(!files.untrusted("none").read("file"));
+}
+
+TEST_CASE("the strings of a JSON text and where they are", "[containers]")
+{
+    std::vector<std::string> seen;
+    const auto use = [&](const JsonPath& at, const std::string& text) {
+        std::string line;
+        for (const std::string& key : at)
+            line += key + '/';
+        seen.push_back(line + text);
+    };
+    CHECK(each_json_string(R"({"a":"1","b":[0,"2",[],["3"],{"c":"4"}],"d":{"e":null,"f":"5"},"":"6"})", use));
+    CHECK(seen == std::vector<std::string>{"a/1", "b/1/2", "b/3/0/3", "b/4/c/4", "d/f/5", "/6"});
+    CHECK(each_json_string("\"alone\"", use));
+    CHECK(seen.size() == 6);
+    CHECK(each_json_string(std::string(64, '[') + std::string(64, ']'), use));
+    CHECK_FALSE(each_json_string(std::string(65, '[') + std::string(65, ']'), use));
+    CHECK_FALSE(each_json_string("[\"1e999\", 1e999]", use));
+    CHECK(seen.back() == "0/1e999");
+}
+
 TEST_CASE("JSON that is not what it should be", "[containers]")
 {
     const Host host;
@@ -557,6 +609,7 @@ TEST_CASE("JSON that is not what it should be", "[containers]")
                                       "[\"annotations\",\"io.kubernetes.cri.container-name\",\"x\"]",
                                       R"({"annotations":"io.kubernetes.cri.container-name"})",
                                       R"({"annotations":[{"io.kubernetes.cri.container-name":"x"}]})",
+                                      R"({"linux":{"io.kubernetes.cri.container-name":"x"}})",
                                       R"({"a":{"annotations":{"io.kubernetes.cri.container-name":"x"}}})",
                                       std::string(100, '\0'),
                                       "\xff\xfe\xfd",

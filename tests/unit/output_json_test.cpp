@@ -28,7 +28,7 @@ TEST_CASE("JSON records", "[output]")
     const std::string cells = R"("pid":1234,"comm":"python3","launches":1000,"launches_per_second":12.345,)"
                               R"("bytes":12345678,"latency_ns":1234,"busy_percent":99.95,"grid":[64,2,1],)"
                               R"("stream":"0x7f00dead","cgroup":4294967296,"kernel":"void k<int>"})";
-    const std::string time = R"("time":"2026-01-01T10:00:00.123456+0000",)";
+    const std::string time = R"("time":"2026-01-01T10:00:00.123456+00:00",)";
     CHECK(result.out ==
           "{\"type\":\"start\",\"tool\":\"cudatop\",\"version\":\"1.0\",\"schema\":1,\"duration_floor_ns\":340}\n"
           "{\"type\":\"attached\",\"functions\":12,\"files\":2,\"tier\":\"session\"}\n"
