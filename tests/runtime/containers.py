@@ -16,7 +16,7 @@ import uuid
 import cgroupfs
 import harness
 import system
-from harness import Skip, check
+from harness import Failure, Skip, check
 from programs import Workload
 
 numbers = itertools.count(1)
@@ -240,7 +240,8 @@ class Contained(Workload):
         self.image = image or Image()
         self.cgroups = cgroups
         self.pids = {}  # of the machine, by those inside
-        super().__init__(script, form, folder=pathlib.Path(self.image.inside), start=False, wrap=self.launcher, **options)
+        super().__init__(script, form, folder=pathlib.Path(self.image.inside), start=False, wrap=self.launcher,
+                         **options)
         if start:
             self.ready()
 
@@ -320,6 +321,14 @@ class RuncContainer(Contained):
             config["linux"]["namespaces"].append({"type": "cgroup"})
         config["mounts"] = [m for m in config["mounts"] if m["destination"] in ("/proc", "/dev", "/sys")]
         file.write_text(json.dumps(config))
+
+    def ready(self):
+        try:
+            return super().ready()
+        except Failure as failure:
+            if (self.bundle / "pid").exists():
+                raise
+            raise Skip(f"runc cannot run containers here: {failure}") from None
 
     def first_process(self):
         return int((self.bundle / "pid").read_text())

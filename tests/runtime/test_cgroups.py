@@ -83,8 +83,8 @@ def ways_to_say_it():
     name = Name()
     group = Cgroup("v2", fresh("/" + kubepods(name)))
     inside, neighbour = member(group), Workload(script)
-    ways = [group.path, group.path + "/", group.path.replace("/cri-", "//./cri-"), group.inside, group.inside[1:], name.id,
-            name.id[:12]]
+    ways = [group.path, group.path + "/", group.path.replace("/cri-", "//./cri-"), group.inside, group.inside[1:],
+            name.id, name.id[:12]]
     link = harness.here / "link"
     link.symlink_to(group.path)
     tools = [Tool("-c", way, "--by", "pid,kernel") for way in [*ways, link]]
@@ -211,17 +211,20 @@ def joining_by_being_moved(hierarchy):
     only(tool.stop(), truth)
 
 
-@case(each={"v2": "v2", "memory": "memory"})
-def thirty_members(hierarchy):
+@case(each={"v2": ("v2", "session"), "memory": ("memory", "session"), "multi": ("v2", "multi"),
+            "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")})
+def thirty_members(chosen):
     """More than are attached one by one: the kernel side tells them apart from the neighbours."""
+    hierarchy, tier = chosen
+    system.need_tier(tier)
     top = fresh()
     groups = [Cgroup(hierarchy, path) for path in (top, top + "/a", top + "/a/b")]
-    inside = [member(groups[i % 3], f"launch vecadd {1000 + i}; threads 2; launch saxpy {10 + i}; end", start=False)
-              for i in range(30)]
+    inside = [member(groups[i % 3], f"launch vecadd {1000 + i}; threads 2; launch saxpy {10 + i}; end",
+                     "workload-driver", start=False) for i in range(30)]
     outside = [Workload(script), member(Cgroup(hierarchy, top + "x"))]
     for workload in inside:
         workload.ready()
-    tools = [Tool("-c", groups[0].path, "--by", "pid,kernel", *mode) for mode in ([], ["-l"])]
+    tools = [Tool("-c", groups[0].path, "--by", "pid,kernel", "--attach", tier, *mode) for mode in ([], ["-l"])]
     truth = truth_of(*inside)
     truth_of(*outside)
     for tool, errors in zip(tools, (False, True)):
@@ -321,8 +324,9 @@ def five_hundred_short_ones():
 
 # --- hostile names ---------------------------------------------------------------------------------------------------
 
-hostile = [b"\x1b[2J\x1b[31mred", b"\xff\xfe\x80\xc3", b"tab\tbell\x07cr\r", b'quote"back\\slash,\x7f', "\u202egpj\u2066.exe"
-           .encode(), b"%s%n{}{0}", b"\x9b31m", b" lead and trail ", b"n" * 255, b"\x1b" * 255, b"\xf0\x9f\x98" * 85]
+hostile = [b"\x1b[2J\x1b[31mred", b"\xff\xfe\x80\xc3", b"tab\tbell\x07cr\r", b'quote"back\\slash,\x7f',
+           "\u202egpj\u2066.exe".encode(), b"%s%n{}{0}", b"\x9b31m", b" lead and trail ",
+           b"n" * 255, b"\x1b" * 255, b"\xf0\x9f\x98" * 85]
 
 
 def as_text(name):
@@ -334,7 +338,8 @@ def names_that_hurt(hierarchy):
     """Whatever bytes they are, text stays text and each line stays an object."""
     top = fresh()
     groups = [Cgroup(hierarchy, f"{top}/{as_text(name)}") for name in hostile]
-    inside = [member(group, f"launch vecadd {100 + i}", "workload-driver", start=False) for i, group in enumerate(groups)]
+    inside = [member(group, f"launch vecadd {100 + i}", "workload-driver", start=False)
+              for i, group in enumerate(groups)]
     for workload in inside:
         workload.ready()
     tools = [Tool("--by", "cgroup,pid"), Tool("--by", "cgroup,pid", "-r", "0", json=False), Tool("-e"),
@@ -424,7 +429,8 @@ wrong = {
     "outside": (["-c", "../../../etc"], 1, "../../../etc"), "no_such_id": (["-c", "deadbeef0123"], 1, "deadbeef0123"),
     "unknown_pod": (["-c", "pod:nowhere/nobody"], 1, "nobody", "nowhere"),
     "empty": (["-c", ""], 2, "-c"), "missing": (["-c"], 2, "-c"),
-    "pod_without_name": (["-c", "pod:only"], 2, "pod:NAMESPACE/NAME"), "pod_empty": (["-c", "pod:"], 2, "pod:NAMESPACE/NAME"),
+    "pod_without_name": (["-c", "pod:only"], 2, "pod:NAMESPACE/NAME"),
+    "pod_empty": (["-c", "pod:"], 2, "pod:NAMESPACE/NAME"),
     "pod_with_slashes": (["-c", "pod:a/b/c"], 2, "pod:NAMESPACE/NAME"), "too_short": (["-c", "abc"], 1, "abc"),
     "control_bytes": (["-c", "/\x1b[2J\x1b[31m"], 1, "cgroup"), "no_utf8": (["-c", "\udcff\udcfe"], 1, "cgroup"),
     "very_long": (["-c", "/" + "x" * 300], 1, "cgroup"), "a_line_end": (["-c", "a\nb"], 1, "cgroup"),

