@@ -16,7 +16,7 @@ import uuid
 import cgroupfs
 import harness
 import system
-from harness import Failure, Skip, check
+from harness import Failure, Skip, check, wait_until
 from programs import Workload
 
 numbers = itertools.count(1)
@@ -331,7 +331,8 @@ class RuncContainer(Contained):
             raise Skip(f"runc cannot run containers here: {failure}") from None
 
     def first_process(self):
-        return int((self.bundle / "pid").read_text())
+        """runc writes it down when the program runs already."""
+        return int(wait_until((self.bundle / "pid").exists, "runc tells the pid") and (self.bundle / "pid").read_text())
 
     def execute(self, script, form="workload", **options):
         """One more program in the container, as docker exec starts it: from where its root is mounted."""
