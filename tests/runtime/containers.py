@@ -307,11 +307,11 @@ class RuncContainer(Contained):
     def launcher(self, command):
         root, mounts = self.image.layers()
         self.configure(root, [str(word) for word in command])
-        return by_hand(mounts, "", [], [shutil.which("runc", path=runc_path), *runc_options(), "run", "--bundle",
+        return by_hand(mounts, "", [], [runc_program(), *runc_options(), "run", "--bundle",
                                         self.bundle, "--pid-file", self.bundle / "pid", self.id])
 
     def configure(self, root, command):
-        subprocess.run(["runc", "spec", "--bundle", self.bundle], check=True)
+        runc("spec", "--bundle", self.bundle).check_returncode()
         file = self.bundle / "config.json"
         config = json.loads(file.read_text())
         config["process"].update(terminal=False, args=command, cwd="/")
@@ -340,7 +340,7 @@ class RuncContainer(Contained):
         try:
             return Workload(script, form, folder=pathlib.Path(self.image.inside), **options,
                             preexec=lambda: system.enter_mounts(mounts), wrap=lambda command: [
-                                shutil.which("runc", path=runc_path), *runc_options(), "exec", self.id,
+                                runc_program(), *runc_options(), "exec", self.id,
                                 *map(str, command)])
         finally:
             os.close(mounts)
@@ -349,15 +349,18 @@ class RuncContainer(Contained):
 runc_path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
+def runc_program():
+    return shutil.which("runc", path=runc_path)
+
+
 def runc_options():
     return ["--root", harness.here / "runc"]
 
 
 def runc(*words):
-    return subprocess.run(["runc", *runc_options(), *words], capture_output=True, text=True,
-                          env=os.environ | {"PATH": runc_path})
+    return subprocess.run([runc_program(), *runc_options(), *words], capture_output=True, text=True)
 
 
 def need_runc():
-    if not shutil.which("runc", path=runc_path):
+    if not runc_program():
         raise Skip("runc is not installed")
