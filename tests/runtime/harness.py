@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 
+import cgroupfs
 import leftovers
 import system
 
@@ -133,6 +134,7 @@ def supervise(chosen):
         out = json.loads(text)
     left = [f"process {name}" for name in strays] if ended else []
     left += leftovers.find(programs_before, {int(path.suffix[1:]) for path in directory.glob("tool.*")})
+    left += cgroupfs.remove_left(directory)
     shutil.rmtree(directory, ignore_errors=True)
     if directory.exists():
         left.append(f"a mount or file in {directory}")

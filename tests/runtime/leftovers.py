@@ -48,6 +48,21 @@ def programs_of(pid):
     return ids
 
 
+def launches_probed(tool, pid):
+    """True once launches of this process run a program of `tool`, by the kernel's list of links; tiers with multi links
+    only. A child has its parent's breakpoints in its memory, so those tell nothing."""
+    held = set()
+    for path in glob.glob(f"/proc/{tool}/fdinfo/*"):
+        try:
+            with open(path) as file:
+                held |= {int(n) for n in re.findall(r"^link_id:\s*(\d+)$", file.read(), re.M)}
+        except OSError:
+            pass
+    counting = {p["id"] for p in show("prog") if p.get("name", "").startswith("launch_")}
+    return any(link["id"] in held and link["prog_id"] in counting and link.get("pid", 0) in (0, pid)
+               and "libcuda.so" in link.get("path", "") for link in show("link"))
+
+
 def owned_programs():
     ids = set()
     for name in os.listdir("/proc"):

@@ -28,9 +28,10 @@ def end_at_last(process):
 class Workload:
     """A program of the stand-in with a script. By default it launches once, so that its libraries are mapped, and then
     waits for go(). In the script {dir} is the case's folder, {go} the file that go() makes, {up} the one that says that
-    the script has come this far."""
+    the script has come this far. `wrap` makes the command that starts it of its own command."""
 
-    def __init__(self, script, form="workload", *, warm=True, folder=None, env=None, preexec=None, start=True):
+    def __init__(self, script, form="workload", *, warm=True, folder=None, env=None, preexec=None, start=True,
+                 wrap=lambda command: command):
         number = next(numbers)
         self.go_file, self.up_file, self.truth_file, error = (
             harness.here / f"workload{number}.{kind}" for kind in ("go", "up", "truth", "err"))
@@ -41,7 +42,7 @@ class Workload:
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})
         program = (folder or harness.standin) / form
         with open(error, "w") as stderr:
-            self.process = subprocess.Popen([program, "--truth", self.truth_file, script], env=environment,
+            self.process = subprocess.Popen(wrap([program, "--truth", self.truth_file, script]), env=environment,
                                             preexec_fn=preexec, stdout=stderr, stderr=stderr)
         self.pid = self.process.pid
         self.error_file = error

@@ -7,8 +7,12 @@ import time
 
 libc = ctypes.CDLL(None, use_errno=True)
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x20000
+CLONE_NEWPID = 0x20000000
+MNT_DETACH = 2
+SYS_pivot_root = 155  # x86-64
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 MS_BIND = 0x1000
@@ -30,6 +34,23 @@ def private_mounts():
     """From here on, what this process mounts is seen by nobody else and goes away with it."""
     checked(libc.unshare(CLONE_NEWNS), "unshare")
     checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount")
+
+
+def new_pid_namespace():
+    """The next child is its first process, and what else there is in it dies with that."""
+    checked(libc.unshare(CLONE_NEWPID), "unshare")
+
+
+def die_with_parent():
+    checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def change_root(folder):
+    """The mount `folder` becomes the root, and nothing of the old one stays within reach."""
+    os.chdir(folder)
+    checked(libc.syscall(SYS_pivot_root, b".", b"."), "pivot_root")  # the old root is now mounted over the new
+    checked(libc.umount2(b".", MNT_DETACH), "umount2")
+    os.chdir("/")
 
 
 def same_addresses():

@@ -111,6 +111,17 @@ def of_all_processes():
     equal(got, events_of(truth, "driver"), f"{tool}")
 
 
+@case(each={"one": True, "all": False})
+def of_a_process_that_launches_already(one):
+    """What it does while the tool starts comes behind the tool's first lines."""
+    workload = Workload("forever; launch vecadd 10 gap_us=100; end").go()
+    for _ in range(3):
+        tool = Tool(*(["-p", workload.pid] if one else []), "-e")
+        wait_until(lambda: len(tool.lines) > 100, "lines")
+        tool.stop()
+    workload.stop()
+
+
 @case(each={"json": True, "text": False}, asan=True)
 def what_is_lost_is_counted(json):
     """Nobody reads the buffer while 50,000 calls are made: those that did not fit are told, to the last one."""

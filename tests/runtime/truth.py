@@ -44,6 +44,19 @@ def expected(truth, by, api="driver", errors=False):
     return dict(out)
 
 
+def launched(truth, api="driver"):
+    """How many in all."""
+    return sum(weight(call) for call in truth if layer_wanted(call, api) and measure(call) == "launches")
+
+
+def totals(rows, *fields):
+    """Launches by values of rows; those of somebody else on this machine are there, too."""
+    out = Counter()
+    for row in rows:
+        out[tuple(row.get(field) for field in fields)] += row.get("launches", 0)
+    return dict(out)
+
+
 class Rows:
     """Rows (or events) of a tool, read with the truth beside them: a kernel whose name the tool does not know is known
     there by its handle, so that counts can be compared however much has been learned of names."""

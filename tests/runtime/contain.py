@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""contain.py MOUNTS ROOT CGROUPS COMMAND...: what a container runtime does, by hand. All but the command is JSON.
+
+MOUNTS are [source, target, kind, flags, options], made in a mount namespace of its own, or [target] for a folder.
+CGROUPS are files to join by. COMMAND becomes process 1 of a new pid namespace with the mount ROOT as its root; with an
+empty ROOT it is run as it is, with these mounts."""
+import json
+import os
+import sys
+
+import system
+
+
+def make(mounts):
+    for mount in mounts:
+        if len(mount) == 1:
+            os.makedirs(mount[0], exist_ok=True)
+            continue
+        source, target, kind, flags, options = mount
+        os.makedirs(target, exist_ok=True)
+        system.mount(source, target, kind, flags, options)
+
+
+def join(files):
+    for path in files:
+        with open(path, "w") as file:
+            file.write("0")  # the writer
+
+
+def main():
+    mounts, root, cgroups = map(json.loads, sys.argv[1:4])
+    command = sys.argv[4:]
+    system.private_mounts()
+    make(mounts)
+    if root:
+        system.new_pid_namespace()
+        child = os.fork()
+        if child:
+            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        system.die_with_parent()
+        make([["proc", root + "/proc", "proc", 0, None]])  # of the new namespace
+    join(cgroups)
+    if root:
+        system.change_root(root)
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real cgroups and real containers for the cases: what is made here is gone when the case ends, however it does."""
+import functools
+import itertools
+import json
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+
+import cgroupfs
+import harness
+import system
+from harness import Failure, Skip, check, wait_until
+from programs import Workload
+
+numbers = itertools.count(1)
+
+
+@functools.cache
+def hierarchies():
+    """Where each hierarchy is mounted: "v2", and each controller of v1."""
+    found = {}
+    with open("/proc/self/mounts") as mounts:
+        for line in mounts:
+            _, folder, kind, options, *_ = line.split()
+            if kind == "cgroup2":
+                found.setdefault("v2", folder)
+            elif kind == "cgroup":
+                for option in options.split(","):
+                    found.setdefault(option, folder)
+    return found
+
+
+def need_hierarchy(name):
+    if name not in hierarchies():
+        raise Skip(f"no cgroup {name if name == 'v2' else 'v1 controller ' + name} is mounted here")
+    return hierarchies()[name]
+
+
+# --- cgroups ---------------------------------------------------------------------------------------------------------
+
+class Cgroup:
+    """A folder below the root of a hierarchy ("v2", "memory", ...). Levels that are missing are made, and are removed
+    with it. `make=False`: somebody else makes it, and it is removed all the same."""
+
+    def __init__(self, hierarchy, path, make=True):
+        self.mount = need_hierarchy(hierarchy)
+        self.names = [name for name in path.split("/") if name]
+        self.inside = "/" + "/".join(self.names)  # as the kernel and the tool name it
+        self.path = self.mount + self.inside
+        self.kept = 0  # levels that were there before
+        while self.kept < len(self.names) and self.exists(self.kept + 1):
+            self.kept += 1
+        with open(harness.here / "cgroups", "a") as file:  # for cgroupfs.remove_left()
+            print(json.dumps([self.mount, self.names, self.kept]), file=file)
+        harness.at_end.append(self.remove)
+        for depth in range(self.kept, len(self.names) if make else 0):
+            cgroupfs.within(self.mount, self.names[:depth], lambda fd: self.make(self.names[depth], fd))
+
+    @staticmethod
+    def make(name, parent):
+        try:
+            os.mkdir(name, dir_fd=parent)
+        except FileExistsError:
+            pass
+
+    def exists(self, depth=None):
+        try:
+            cgroupfs.within(self.mount, self.names[:depth], lambda fd: None)
+            return True
+        except FileNotFoundError:
+            return False
+
+    def add(self, pid):
+        def write(fd):
+            procs = os.open("cgroup.procs", os.O_WRONLY, dir_fd=fd)
+            try:
+                os.write(procs, str(pid).encode())
+            finally:
+                os.close(procs)
+        cgroupfs.within(self.mount, self.names, write)
+        return self
+
+    def join(self):
+        """For preexec: the program is inside from its first instruction on."""
+        self.add(0)
+
+    def remove(self):
+        cgroupfs.remove_levels(self.mount, self.names, self.kept)
+
+    @property
+    def procs(self):
+        return self.path + "/cgroup.procs"
+
+    @property
+    def id(self):
+        return os.stat(self.path).st_ino
+
+
+# --- their names -----------------------------------------------------------------------------------------------------
+
+class Name:
+    """One container of one pod, with names that nobody else has."""
+
+    def __init__(self, **given):
+        tag = secrets.token_hex(3)  # a table shows all three names
+        self.id = given.get("id") or secrets.token_hex(32)
+        self.pod_uid = given.get("pod_uid") or str(uuid.uuid4())
+        self.pod = given.get("pod") or f"trainer-{tag}"
+        self.namespace = given.get("namespace") or f"team-{tag}"
+        self.container = given.get("container") or f"cuda-{tag}"
+
+    @property
+    def labels(self):
+        return {"container": self.container, "container_id": self.id, "pod": self.pod, "namespace": self.namespace,
+                "pod_uid": self.pod_uid}
+
+
+def kubepods(name, runtime="cri-containerd"):
+    """As systemd and the kubelet make it."""
+    slice = f"kubepods-burstable-pod{name.pod_uid.replace('-', '_')}.slice"
+    return f"kubepods.slice/kubepods-burstable.slice/{slice}/{runtime}-{name.id}.scope"
+
+
+def kubepods_cgroupfs(name):
+    """As the kubelet makes it without systemd."""
+    return f"kubepods/burstable/pod{name.pod_uid}/{name.id}"
+
+
+class HostRoot:
+    """A folder for --host-root, with the files that runtimes keep about their containers."""
+
+    def __init__(self):
+        self.path = harness.here / f"host{next(numbers)}"
+        self.path.mkdir()
+
+    def enter(self):
+        """For the tool's preexec: the cgroups of this machine are seen below the folder, too, as in a container that
+        has the host's root mounted."""
+        system.private_mounts()
+        for mount in set(hierarchies().values()):
+            (self.path / mount[1:]).mkdir(parents=True, exist_ok=True)
+            system.bind(mount, self.path / mount[1:])
+
+    def write(self, path, content):
+        file = self.path / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return file
+
+    def kubelet(self, name):
+        """The links of the kubelet, which are all that says the names of a pod with every runtime."""
+        log = self.write(f"var/log/pods/{name.namespace}_{name.pod}_{name.pod_uid}/{name.container}/0.log", "")
+        links = self.path / "var/log/containers"
+        links.mkdir(parents=True, exist_ok=True)
+        (links / f"{name.pod}_{name.namespace}_{name.container}-{name.id}.log").symlink_to(
+            "/" + str(log.relative_to(self.path)))
+        return self
+
+    def containerd(self, name, namespace="k8s.io"):
+        cri = "io.kubernetes.cri."
+        self.write(f"run/containerd/io.containerd.runtime.v2.task/{namespace}/{name.id}/config.json", {
+            "ociVersion": "1.1.0", "process": {"args": ["/bin/sh"], "cwd": "/"}, "annotations": {
+                cri + "container-name": name.container, cri + "container-type": "container",
+                cri + "sandbox-name": name.pod, cri + "sandbox-namespace": name.namespace,
+                cri + "sandbox-uid": name.pod_uid, cri + "sandbox-id": secrets.token_hex(32)}})
+        return self
+
+    def docker(self, name, labels=None):
+        self.write(f"var/lib/docker/containers/{name.id}/config.v2.json", {
+            "State": {"Running": True}, "ID": name.id, "Name": "/" + name.container, "Driver": "overlay2",
+            "Config": {"Hostname": name.id[:12], "Image": "cuda", "Labels": labels or {}}})
+        return self
+
+
+# --- containers ------------------------------------------------------------------------------------------------------
+
+class Image:
+    """A layer with the stand-in and all that it needs, where this machine has no such path."""
+
+    inside = "/srv/gpusnoop-image/bin"
+
+    def __init__(self):
+        check(not os.path.exists(self.inside), f"{self.inside} is no path of this machine")
+        self.lower = harness.here / f"image{next(numbers)}"
+        shutil.copytree(harness.standin, self.lower / self.inside[1:], symlinks=True,
+                        ignore=shutil.ignore_patterns("obj", "*.a"))
+        for path in needed_objects():
+            target = self.lower / path[1:]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+
+    def layers(self):
+        """A writable root over this layer: its path, and the mounts that make it."""
+        layer = f"{harness.here}/container{next(numbers)}"
+        root = layer + "/root"
+        return root, [
+            ["none", layer, "tmpfs", 0, None], [layer + "/upper"], [layer + "/work"],
+            ["overlay", root, "overlay", 0, f"lowerdir={self.lower},upperdir={layer}/upper,workdir={layer}/work"],
+            [str(harness.here), root + str(harness.here), None, system.MS_BIND, None], [root + "/proc"]]
+
+
+@functools.cache
+def needed_objects():
+    """Shared objects of the stand-in, as ldd tells them; no library of its own."""
+    programs = [harness.standin / "workload", harness.standin / "libcuda.so.1"]
+    done = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True)
+    paths = set(re.findall(r"(?:=>|^)\s*(/\S+) \(", done.stdout, re.M))
+    return sorted(path for path in paths if not path.startswith(str(harness.standin)))
+
+
+def by_hand(mounts, root, cgroups, command):
+    program = pathlib.Path(__file__).with_name("contain.py")
+    return [sys.executable, "-BS", program, json.dumps(mounts), json.dumps(root), json.dumps(cgroups),
+            *map(str, command)]
+
+
+@functools.cache
+def need_overlay():
+    layer = f"{harness.here}/overlay"
+    mounts = [["none", layer, "tmpfs", 0, None], [layer + "/a"], [layer + "/b"], [layer + "/c"],
+              ["overlay", layer + "/d", "overlay", 0, f"lowerdir={layer}/a,upperdir={layer}/b,workdir={layer}/c"]]
+    done = subprocess.run(by_hand(mounts, "", [], ["/bin/true"]), capture_output=True, text=True)
+    if done.returncode:
+        raise Skip(f"no overlayfs over tmpfs here: {done.stderr.splitlines()[-1]}")
+
+
+class Contained(Workload):
+    """A workload with a root, mounts and process ids of its own. Its truth has `ns_pid`, the pid as it knows it itself,
+    beside the machine's."""
+
+    def __init__(self, script, form="workload", *, image=None, cgroups=(), start=True, **options):
+        need_overlay()
+        self.image = image or Image()
+        self.cgroups = cgroups
+        self.pids = {}  # of the machine, by those inside
+        super().__init__(script, form, folder=pathlib.Path(self.image.inside), start=False, wrap=self.launcher,
+                         **options)
+        if start:
+            self.ready()
+
+    def launcher(self, command):
+        root, mounts = self.image.layers()
+        return by_hand(mounts, root, [group.procs for group in self.cgroups], command)
+
+    def first_process(self):
+        """Of the machine's ids."""
+        return next((pid for pid in system.descendants(self.process.pid)
+                     if system.stat_fields(pid)[1:2] == [str(self.process.pid)]), None)
+
+    def ready(self):
+        super().ready()
+        self.pid = self.first_process()
+        return self.learn()
+
+    def learn(self):
+        """Finds the ids of the children that are there now."""
+        for pid in [self.pid, *system.descendants(self.pid)]:
+            inside = ids_of(pid)[-1:]
+            if inside:
+                self.pids[inside[0]] = pid
+        return self
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGTERM)
+        return self.wait()
+
+    def truth(self):
+        calls = super().truth()
+        for call in calls:
+            call["ns_pid"] = call["pid"]
+            call["tid"] = self.pids.get(call["tid"])
+            call["pid"] = self.pids.get(call["pid"])
+        return calls
+
+
+def ids_of(pid):
+    """Of a process, in each namespace from this one inwards."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return [int(n) for n in re.search(r"^NSpid:(.*)", file.read(), re.M)[1].split()]
+    except OSError:
+        return []
+
+
+class RuncContainer(Contained):
+    """The same, by a real runtime, in all hierarchies at `path`."""
+
+    def __init__(self, script, form="workload", *, path, **options):
+        need_runc()
+        self.id = f"gpusnoop-{secrets.token_hex(4)}"
+        self.bundle = harness.here / self.id
+        self.bundle.mkdir()
+        self.path = "/" + path.strip("/")
+        for hierarchy, mount in hierarchies().items():
+            if os.path.exists(mount + "/cgroup.procs"):
+                Cgroup(hierarchy, self.path, make=False)
+        harness.at_end.append(lambda: runc("delete", "--force", self.id))
+        super().__init__(script, form, **options)
+
+    def launcher(self, command):
+        root, mounts = self.image.layers()
+        self.configure(root, [str(word) for word in command])
+        return by_hand(mounts, "", [], [runc_program(), *runc_options(), "run", "--bundle",
+                                        self.bundle, "--pid-file", self.bundle / "pid", self.id])
+
+    def configure(self, root, command):
+        runc("spec", "--bundle", self.bundle).check_returncode()
+        file = self.bundle / "config.json"
+        config = json.loads(file.read_text())
+        config["process"].update(terminal=False, args=command, cwd="/")
+        config["root"] = {"path": root, "readonly": False}
+        config["linux"]["cgroupsPath"] = self.path
+        if {"type": "cgroup"} not in config["linux"]["namespaces"]:
+            config["linux"]["namespaces"].append({"type": "cgroup"})
+        config["mounts"] = [m for m in config["mounts"] if m["destination"] in ("/proc", "/dev", "/sys")]
+        file.write_text(json.dumps(config))
+
+    def ready(self):
+        try:
+            return super().ready()
+        except Failure as failure:
+            if (self.bundle / "pid").exists():
+                raise
+            raise Skip(f"runc cannot run containers here: {failure}") from None
+
+    def first_process(self):
+        """runc writes it down when the program runs already."""
+        return int(wait_until((self.bundle / "pid").exists, "runc tells the pid") and (self.bundle / "pid").read_text())
+
+    def execute(self, script, form="workload", **options):
+        """One more program in the container, as docker exec starts it: from where its root is mounted."""
+        mounts = os.open(f"/proc/{self.process.pid}/ns/mnt", os.O_RDONLY)
+        try:
+            return Workload(script, form, folder=pathlib.Path(self.image.inside), **options,
+                            preexec=lambda: system.enter_mounts(mounts), wrap=lambda command: [
+                                runc_program(), *runc_options(), "exec", self.id,
+                                *map(str, command)])
+        finally:
+            os.close(mounts)
+
+
+runc_path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def runc_program():
+    return shutil.which("runc", path=runc_path)
+
+
+def runc_options():
+    return ["--root", harness.here / "runc"]
+
+
+def runc(*words):
+    return subprocess.run([runc_program(), *runc_options(), *words], capture_output=True, text=True)
+
+
+def need_runc():
+    if not runc_program():
+        raise Skip("runc is not installed")

@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers with a root, libraries, process ids and cgroups of their own: each is told from the others, by name."""
+import os
+import secrets
+
+import harness
+import leftovers
+from containers import (Cgroup, Contained, HostRoot, Image, Name, RuncContainer, hierarchies, ids_of, kubepods,
+                        kubepods_cgroupfs)
+from harness import Skip, case, check, equal, wait_until
+from programs import Tool, Workload
+from test_cgroups import fresh, probed
+from test_hostile import no_control_bytes, no_control_bytes_in_json
+from test_refusals import refused, said_why
+from truth import launched, opening, totals
+
+script = "launch vecadd 1009; threads 3; launch saxpy 101; end"
+owner_keys = ("container", "container_id", "runtime", "pod", "namespace", "pod_uid", "unit", "uid", "slurm_job",
+              "slurm_step", "cgroup")
+
+
+def traced(host, *arguments, **options):
+    return Tool(*arguments, "--host-root", host.path, preexec=host.enter, **options)
+
+
+def contained(path, text=script, *, hierarchy="v2", **options):
+    return Contained(text, cgroups=[Cgroup(hierarchy, path)], **options)
+
+
+def launches_of(*workloads):
+    """Lets them run, and says how many launches each made."""
+    for workload in workloads:
+        workload.go()
+    return [launched(workload.truth()) for workload in workloads]
+
+
+def only_row(rows, **fields):
+    found = [row for row in rows if all(row.get(key) == value for key, value in fields.items())]
+    check(len(found) == 1, f"one row with {fields}: {found or [{k: r.get(k) for k in fields} for r in rows]}")
+    return found[0]
+
+
+def same_owner(row, **want):
+    """All that is known of the owner, and nothing else."""
+    equal({key: row[key] for key in owner_keys if key in row}, want, "owner")
+
+
+def by_ids(tool, field, names):
+    """Launches of those that the case has started: others may run containers here."""
+    wanted = {getattr(name, "id" if field == "container_id" else field) for name in names}
+    return {key: count for (key,), count in totals(tool.rows, field).items() if key in wanted}
+
+
+# --- what the path of the cgroup says --------------------------------------------------------------------------------
+
+def nested_id(name):
+    return f"docker/{secrets.token_hex(32)}/kubelet/{kubepods_cgroupfs(name)}"
+
+
+layouts = {
+    "containerd": (kubepods, "containerd", True), "containerd_cgroupfs": (kubepods_cgroupfs, None, True),
+    "cri-o": (lambda name: kubepods(name, "crio"), "cri-o", True),
+    "docker": (lambda name: f"system.slice/docker-{name.id}.scope", "docker", False),
+    "docker_cgroupfs": (lambda name: f"docker/{name.id}", "docker", False),
+    "podman": (lambda name: f"machine.slice/libpod-{name.id}.scope", "podman", False),
+    "kind": (nested_id, None, True),
+}
+
+
+@case(each={f"{layout}-{hierarchy}": (layout, hierarchy) for layout in layouts for hierarchy in ("v2", "memory")})
+def by_the_path_alone(chosen):
+    layout, hierarchy = chosen
+    path, runtime, in_pod = layouts[layout]
+    name = Name()
+    group = Cgroup(hierarchy, path(name))
+    inside = Contained(script, cgroups=[group])
+    tools = [Tool("--by", "container"), Tool("--by", "pid,kernel"), Tool("-e")]
+    count, = launches_of(inside)
+    want = {"container_id": name.id, "cgroup": group.inside}
+    want |= {"runtime": runtime} if runtime else {}
+    want |= {"pod_uid": name.pod_uid} if in_pod else {}
+    row = only_row(tools[0].stop().rows, container_id=name.id)
+    same_owner(row, **want)
+    equal(row["launches"], count, "launches")
+    for row in tools[1].stop().rows:
+        if row["pid"] == inside.pid:
+            same_owner(row, **want)
+    events = [event for event in tools[2].stop().events if event["pid"] == inside.pid]
+    equal(len(events), count, "lines")
+    same_owner(events[0], **want)
+
+
+units = {
+    "service": (("v2", "memory"), "system.slice/trainer-{tag}.service", {"unit": "trainer-{tag}.service"}),
+    "session": (("v2", "memory"), "user.slice/user-1207.slice/session-{tag}.scope",
+                {"unit": "session-{tag}.scope", "uid": 1207}),
+    "of_user": (("v2",), "user.slice/user-1207.slice/user@1207.service/app.slice/run-{tag}.service",
+                {"unit": "run-{tag}.service", "uid": 1207}),
+    "slurm_v1": (("memory",), "slurm/uid_1207/job_{number}/step_0/task_3",
+                 {"slurm_job": "{number}", "slurm_step": "0", "uid": 1207}),
+    "slurm_v2": (("v2",), "system.slice/slurmstepd.scope/job_{number}/step_batch/user/task_0",
+                 {"slurm_job": "{number}", "slurm_step": "batch", "unit": "slurmstepd.scope"}),
+}
+
+
+@case(each={f"{unit}-{hierarchy}": (hierarchy, path, want)
+            for unit, (where, path, want) in units.items() for hierarchy in where})
+def units_and_jobs(chosen):
+    hierarchy, path, want = chosen
+    put = {"tag": secrets.token_hex(4), "number": str(10 ** 6 + secrets.randbelow(10 ** 6))}
+    group = Cgroup(hierarchy, path.format(**put))
+    inside = Workload(script, preexec=group.join)
+    tool = Tool("--by", "cgroup")
+    count, = launches_of(inside)
+    row = only_row(tool.stop().rows, cgroup=group.inside)
+    equal(row["launches"], count, "launches")
+    same_owner(row, cgroup=group.inside, **{k: v.format(**put) if isinstance(v, str) else v for k, v in want.items()})
+
+
+@case
+def moved_to_another_cgroup():
+    """Each call belongs to where it was made."""
+    groups = [Cgroup("v2", fresh()) for _ in range(2)]
+    inside = Workload("launch vecadd 1009; touch {dir}/there; wait {dir}/moved; launch vecadd 503",
+                      preexec=groups[0].join)
+    tool = Tool("--by", "cgroup")
+    inside.go()
+    wait_until((harness.here / "there").exists, "it has launched in the first one")
+    groups[1].add(inside.pid)
+    (harness.here / "moved").touch()
+    inside.wait()
+    counts = totals(tool.stop().rows, "cgroup")
+    equal([counts.get((group.inside,)) for group in groups], [1009, 503], "launches")
+
+
+# --- what the files of the host say ----------------------------------------------------------------------------------
+
+sources = {"kubelet": (HostRoot.kubelet, kubepods, "containerd"),
+           "containerd": (HostRoot.containerd, kubepods, "containerd"),
+           "containerd_v1": (HostRoot.containerd, kubepods_cgroupfs, "containerd"),
+           "docker": (HostRoot.docker, lambda name: f"system.slice/docker-{name.id}.scope", "docker")}
+
+
+@case(each=sources, asan=True)
+def names_from_the_host(source):
+    fill, path, runtime = source
+    host, name = HostRoot(), Name()
+    fill(host, name)
+    group = Cgroup("memory" if path is kubepods_cgroupfs else "v2", path(name))
+    inside = Contained(script, cgroups=[group])
+    tools = [traced(host, "--by", "container"), traced(host, "--by", "pid,container"), traced(host, "-e")]
+    table = traced(host, "--by", "container", json=False)
+    count, = launches_of(inside)
+    want = name.labels if runtime != "docker" else {"container": name.container, "container_id": name.id}
+    want |= {"runtime": runtime, "cgroup": group.inside}
+    for tool in tools[:2]:
+        row = only_row(tool.stop().rows, container_id=name.id)
+        same_owner(row, **want)
+        equal(row["launches"], count, f"launches of {tool}")
+    events = [event for event in tools[2].stop().events if event["pid"] == inside.pid]
+    equal(len(events), count, "lines")
+    same_owner(events[-1], **want)
+    check(name.container in table.stop().text, f"the table: {table.text}")
+
+
+@case(each={"v2": "v2", "memory": "memory"})
+def a_folder_with_nothing_but_these_files(hierarchy):
+    """--host-root says where they are; the cgroups are where they always were."""
+    host, name = HostRoot(), Name()
+    host.kubelet(name)
+    group = Cgroup(hierarchy, kubepods(name))
+    inside = Contained(script, cgroups=[group])
+    tool = Tool("--by", "container", "--host-root", host.path)
+    count, = launches_of(inside)
+    row = only_row(tool.stop().rows, container_id=name.id)
+    same_owner(row, **name.labels, runtime="containerd", cgroup=group.inside)
+    equal(row["launches"], count, "launches")
+
+
+@case
+def paths_of_this_machine_with_another_root():
+    """-c takes a path as this machine has it, with --host-root, too; and as it is seen below that."""
+    host, name = HostRoot(), Name()
+    group = Cgroup("v2", kubepods(name))
+    inside = Contained(script, cgroups=[group])
+    tools = [traced(host, "-c", path, "--by", "container") for path in
+             (group.path, f"{host.path}{group.path}", group.inside[1:], name.id)]
+    count, = launches_of(inside)
+    for tool in tools:
+        equal(totals(tool.stop().rows, "container_id"), {(name.id,): count}, f"launches of {tool}")
+
+
+@case
+def pods_and_namespaces():
+    """Two containers of one pod, another pod of the same namespace, and one of another namespace."""
+    host = HostRoot()
+    first = Name()
+    second = Name(pod=first.pod, namespace=first.namespace, pod_uid=first.pod_uid)
+    neighbour, foreign = Name(namespace=first.namespace), Name(pod=first.pod)
+    names = [first, second, neighbour, foreign]
+    image = Image()
+    inside = []
+    for i, name in enumerate(names):
+        host.kubelet(name)
+        inside.append(contained(kubepods(name), f"launch vecadd {1000 * (i + 1)}; launch saxpy {i + 1}", image=image))
+    asked = ("pod", "namespace", "container", "pod,kernel", "namespace,pod,container,pid")
+    tools = {by: traced(host, "--by", by) for by in asked}
+    of_pod = traced(host, "-c", f"pod:{first.namespace}/{first.pod}", "--by", "container")
+    launches_of(*inside)
+    for tool in tools.values():
+        tool.stop()
+    equal(by_ids(tools["pod"], "pod_uid", names),
+          {first.pod_uid: 3003, neighbour.pod_uid: 3003, foreign.pod_uid: 4004}, "by pod")
+    same_owner(only_row(tools["pod"].rows, pod_uid=first.pod_uid), pod=first.pod, namespace=first.namespace,
+               pod_uid=first.pod_uid, runtime="containerd")
+    equal(by_ids(tools["namespace"], "namespace", names), {first.namespace: 6006, foreign.namespace: 4004},
+          "by namespace")
+    equal(by_ids(tools["container"], "container_id", names),
+          {name.id: 1001 * (i + 1) for i, name in enumerate(names)}, "by container")
+    by_kernel = {(row["kernel"].split("(")[0], row["launches"]) for row in tools["pod,kernel"].rows
+                 if row.get("pod_uid") == first.pod_uid and row.get("kernel")}
+    equal(by_kernel, {("vecadd", 3000), ("saxpy", 3)}, "by pod and kernel")
+    last = tools["namespace,pod,container,pid"]
+    for i, (name, workload) in enumerate(zip(names, inside)):
+        row = only_row(last.rows, pid=workload.pid)
+        same_owner(row, **name.labels, runtime="containerd", cgroup="/" + kubepods(name))
+        equal(row["launches"], 1001 * (i + 1), "launches")
+    equal(totals(of_pod.stop().rows, "container_id"), {(first.id,): 1001, (second.id,): 2002}, "of the pod")
+
+
+@case
+def a_container_by_its_name():
+    host, name = HostRoot(), Name()
+    host.docker(name)
+    inside = contained(f"docker/{name.id}", hierarchy="memory")
+    neighbour = Workload(script)
+    tool = traced(host, "-c", name.container, "--by", "container")
+    count, _ = launches_of(inside, neighbour)
+    equal(totals(tool.stop().rows, "container"), {(name.container,): count}, "launches")
+
+
+@case
+def pods_that_cannot_be_found():
+    """One that is not here, and one that has no cgroup any more."""
+    host, name = HostRoot(), Name()
+    host.kubelet(name)
+    for what, words in ((f"pod:{name.namespace}/other", (name.namespace, "other")),
+                        (f"pod:other/{name.pod}", ("other", name.pod)),
+                        (f"pod:{name.namespace}/{name.pod}", ("cgroup", name.pod))):
+        tool = Tool("-c", what, "--host-root", host.path, json=False, banner=False, preexec=host.enter)
+        said_why(tool.finish(1), 1, words)
+
+
+# --- containers ------------------------------------------------------------------------------------------------------
+
+@case
+def a_library_that_the_host_does_not_have():
+    """Nor the path, nor the file: a copy in the image, found through the process."""
+    inside = contained(fresh(), "launch vecadd 1009; launch saxpy 503")
+    check(not os.path.exists(inside.image.inside), "the host has no such path")
+    tools = [Tool("-p", inside.pid, "--by", "pid"),
+             Tool("-c", inside.cgroups[0].path, "--by", "pid", "--api", "runtime"),
+             Tool("--by", "pid", "-l")]
+    launches_of(inside)
+    tools[0].finish()
+    for tool in tools[1:]:
+        tool.stop()
+    for tool in tools:
+        equal(totals(tool.rows, "pid").get((inside.pid,)), 1512, f"launches of {tool}")
+
+
+@case(asan=True)
+def two_containers_of_one_image():
+    """They map one file, each through an overlay of its own: one probe, each launch once, and told apart."""
+    image, names = Image(), [Name(), Name()]
+    inside = [contained(kubepods(name), text, image=image)
+              for name, text in zip(names, ("launch vecadd 1009", "launch vecadd 503; threads 2; launch saxpy 7; end"))]
+    of_both = Cgroup("v2", kubepods(names[0]))  # to say -c of one of them
+    tools = [Tool("--by", "container"), Tool("--by", "container", "-l"), Tool("--by", "container", "--api", "runtime")]
+    one = Tool("-c", of_both.path, "--by", "container")
+    launches_of(*inside)
+    for tool in tools:
+        equal(by_ids(tool.stop(), "container_id", names), {names[0].id: 1009, names[1].id: 517}, f"launches of {tool}")
+    equal(totals(one.stop().rows, "container_id"), {(names[0].id,): 1009}, "launches of one")
+
+
+@case
+def process_ids_inside():
+    """pid is the machine's, ns_pid the container's own: of the first process, of its child, and of one without any."""
+    inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run\n"
+                                         "launch vecadd 7; end")
+    outside = Workload("launch vecadd 3")
+    rows, events = Tool("--by", "pid"), Tool("-e")
+    inside.go()
+    wait_until((harness.here / "child").exists, "the child runs")
+    inside.learn()
+    equal(sorted(inside.pids), [1, 2], "processes of the container")
+    (harness.here / "run").touch()
+    outside.go().wait()
+    inside.wait()
+    want = {(inside.pids[1], 1, 11), (inside.pids[2], 2, 7), (outside.pid, outside.pid, 3)}
+    ours = {pid for pid, _, _ in want}
+    equal({(row["pid"], row.get("ns_pid", row["pid"]), row["launches"]) for row in rows.stop().rows
+           if row["pid"] in ours}, want, "rows")
+    of_event = [(event["pid"], event.get("ns_pid", event["pid"])) for event in events.stop().events]
+    equal({(*ids, of_event.count(ids)) for ids in of_event if ids[0] in ours}, want, "events")
+
+
+@case
+def in_the_table():
+    """-X shows the owner and the pid inside."""
+    host, name = HostRoot(), Name()
+    host.kubelet(name)
+    inside = contained(kubepods(name))
+    tools = [traced(host, "--by", "pid", "-X", json=False), traced(host, "-e", "-X", json=False)]
+    launches_of(inside)
+    for tool in tools:
+        line = next(line for line in tool.stop().lines if str(inside.pid) in line.split())
+        check(name.container[:10] in line or name.pod[:10] in line, f"the owner is in: {line}")
+        check(" 1 " in line, f"the pid inside is in: {line}")
+
+
+@case(each={"cgroupfs": kubepods_cgroupfs, "systemd_names": kubepods}, asan=True)
+def a_container_of_runc(path):
+    """A real runtime, with all of its namespaces, in all hierarchies at once; and what exec starts in it."""
+    host, name = HostRoot(), Name()
+    host.kubelet(name)
+    inside = RuncContainer("launch vecadd 1009; threads 2; launch saxpy 5; end; wait {dir}/end", path=path(name))
+    later = inside.execute("launch vecadd 503")
+    neighbour = RuncContainer("launch vecadd 77", path=path(Name()), image=inside.image)
+    tools = [traced(host, "--by", "container"), traced(host, "-c", name.id[:16], "--by", "container"),
+             traced(host, "-c", f"pod:{name.namespace}/{name.pod}", "--by", "container", "-l"),
+             Tool("-c", hierarchies()["v2"] + inside.path, "--by", "container")]
+    of_pid = traced(host, "-p", inside.pid, "--by", "pid")
+    inside.go()
+    later.go().wait()
+    (harness.here / "end").touch()
+    count = launched(inside.truth()) + launched(later.truth())
+    launches_of(neighbour)
+    for tool in tools:
+        row = only_row((tool.stop() if tool.process.poll() is None else tool.finish()).rows, container_id=name.id)
+        equal(row["launches"], count, f"launches of {tool}")
+        if tool is not tools[-1]:
+            same_owner(row | {"runtime": "any"}, **name.labels, cgroup=inside.path, runtime="any")
+    for tool in tools[1:]:
+        equal(set(totals(tool.rows, "container_id")), {(name.id,)}, f"containers of {tool}")
+    row = only_row(of_pid.finish().rows, pid=inside.pid)
+    equal((row["ns_pid"], row["launches"]), (1, 1019), "the first process")
+
+
+# --- those that are gone ---------------------------------------------------------------------------------------------
+
+@case(each={"v2": "v2", "memory": "memory"})
+def gone_before_the_report(hierarchy):
+    """Process and cgroup are no more; its row still says whose it was. So does that of one that came while the tool
+    ran, whose library another container of that image has made known."""
+    host, image, names = HostRoot(), Image(), [Name(), Name()]
+    for name in names:
+        host.kubelet(name)
+    groups = [Cgroup(hierarchy, kubepods(name)) for name in names]
+    known = Contained("launch vecadd 1009", cgroups=[groups[0]], image=image)
+    resident = Contained("wait {dir}/end", image=image)
+    tools = [traced(host, "--by", by) for by in ("container", "pid,kernel")]
+    short = Contained("name short; launch vecadd 503", cgroups=[groups[1]], image=image, warm=False, start=False)
+    pids = [known.pid, None]
+    counts = launches_of(known, short)
+    for group in groups:
+        group.remove()
+        check(not group.exists(), "the cgroup is gone")
+    for tool in tools:
+        tool.stop()
+    for i, (name, group) in enumerate(zip(names, groups)):
+        row = only_row(tools[0].rows, container_id=name.id)
+        same_owner(row, **name.labels, runtime="containerd", cgroup=group.inside)
+        equal(row["launches"], counts[i], "launches")
+        row = only_row([row for row in tools[1].rows if row.get("launches")], container_id=name.id)
+        same_owner(row, **name.labels, runtime="containerd", cgroup=group.inside)
+        equal((row["comm"], row["pid"] if pids[i] else None, row.get("ns_pid")),
+              (("workload", "short")[i], pids[i], 1), "process")
+    (harness.here / "end").touch()
+    resident.go().wait()
+
+
+def started_as(pid, text):
+    """A workload with this pid of the machine, by asking the kernel for it until nobody else is faster."""
+    last = "/proc/sys/kernel/ns_last_pid"
+    if not os.access(last, os.W_OK):
+        raise Skip(f"no {last} here")
+    for _ in range(200):
+        def give_up_unless_it_is():
+            if os.getpid() != pid:
+                os._exit(77)
+        with open(last, "w") as file:
+            file.write(str(pid - 1))
+        workload = Workload(text, warm=False, preexec=give_up_unless_it_is)
+        if workload.pid == pid:
+            return workload
+        workload.process.wait()
+    raise Skip(f"pid {pid} was not to be had")
+
+
+@case
+def a_pid_that_is_given_again():
+    """Another process: a row of its own, with a start of its own."""
+    first = Workload("name first; launch vecadd 1009")
+    rows, events = Tool("--by", "pid"), Tool("-e")
+    launches_of(first)
+    second = started_as(first.pid, "name second; launch vecadd 503")
+    launches_of(second)
+    mine = sorted((row for row in rows.stop().rows if row["pid"] == first.pid), key=lambda row: row["process_start_ns"])
+    equal([(row["comm"], row["launches"]) for row in mine], [("first", 1009), ("second", 503)], "rows")
+    check(mine[0]["process_start_ns"] < mine[1]["process_start_ns"], f"starts: {mine}")
+    equal({row["processes"] for row in mine}, {1}, "processes of each row")
+    lines = [event["comm"] for event in events.stop().events if event["pid"] == first.pid]
+    equal((lines.count("first"), lines.count("second")), (1009, 503), "lines")
+
+
+@case
+def process_one_of_two_containers():
+    """Equal pids inside, different ones outside."""
+    inside = [contained(kubepods(Name()), f"launch vecadd {count}") for count in (11, 13)]
+    tool = Tool("--by", "pid")
+    launches_of(*inside)
+    tool.stop()
+    for workload, count in zip(inside, (11, 13)):
+        row = only_row(tool.rows, pid=workload.pid)
+        equal((row["ns_pid"], row["launches"]), (1, count), "row")
+
+
+# --- files that hurt -------------------------------------------------------------------------------------------------
+
+evil = "\x1b[2J\x1b]0;x\x07\r\u202e"
+
+
+def write_names(host, name):
+    host.containerd(Name(id=name.id, pod_uid=name.pod_uid, pod=evil + "p" * 4096, namespace=evil, container="c" + evil))
+
+
+def write_long_links(host, name):
+    host.kubelet(Name(id=name.id, pod_uid=name.pod_uid, pod="p\x1b[31m" + "p" * 100, namespace="n\x07\r",
+                      container="c\x1b]"))
+
+
+def config_of(host, name, namespace="k8s.io"):
+    host.containerd(name)
+    return host.path / f"run/containerd/io.containerd.runtime.v2.task/{namespace}/{name.id}/config.json"
+
+
+def replace_config(host, name, make):
+    path = config_of(host, name)
+    path.unlink()
+    make(path)
+
+
+hurting = {
+    "escapes_and_4_kilobytes": write_names, "escapes_in_links": write_long_links,
+    "no_json": lambda host, name: config_of(host, name).write_bytes(b"\0\xff{{{" * 100),
+    "cut_off": lambda host, name: os.truncate(config_of(host, name), 40),
+    "empty": lambda host, name: os.truncate(config_of(host, name), 0),
+    "deep": lambda host, name: config_of(host, name).write_text("[" * 1000000),
+    "deep_objects": lambda host, name: config_of(host, name).write_text('{"a":' * 300000),
+    "huge": lambda host, name: os.truncate(config_of(host, name), 10 ** 11),
+    "a_pipe": lambda host, name: replace_config(host, name, os.mkfifo),
+    "a_folder": lambda host, name: replace_config(host, name, os.mkdir),
+    "a_loop": lambda host, name: replace_config(host, name, lambda path: path.symlink_to("config.json")),
+    "a_device": lambda host, name: replace_config(host, name, lambda path: path.symlink_to("/dev/zero")),
+    "a_pipe_elsewhere": lambda host, name: os.mkfifo(host.write("var/lib/docker/x", "").parent / "containers"),
+    "wrong_types": lambda host, name: config_of(host, name).write_text(
+        '{"annotations": {"io.kubernetes.cri.container-name": {"a": [1, null]}, "x": 1e999}}'),
+    "docker": lambda host, name: host.docker(Name(id=name.id, container=evil + "d" * 4096), {evil: evil}),
+}
+
+
+@case(each=hurting, asan=True)
+def files_that_hurt(make):
+    """The names of a container are its own to choose: text stays text, the numbers stay right, and nothing hangs."""
+    host, name = HostRoot(), Name()
+    make(host, name)
+    inside = contained(kubepods(name), "launch vecadd 1009", form="workload-driver")
+    tools = [traced(host, "--by", "container"), traced(host, "-e"), traced(host, "--by", "pod,container", json=False),
+             traced(host, "-e", "-X", json=False), traced(host, "-H", "grid", "--by", "pod,namespace,container",
+                                                          json=False)]
+    inside.go().wait()
+    for tool in tools:
+        tool.stop()
+        no_control_bytes_in_json(tool) if tool.json else no_control_bytes(tool)
+    row = only_row(tools[0].rows, container_id=name.id)
+    equal((row["launches"], row["pod_uid"]), (1009, name.pod_uid), "row")
+    for key in "container", "pod", "namespace":
+        check(len(row.get(key, "")) <= 1024, f"{key} has {len(row.get(key, ''))} characters")
+    widest = max(len(line) for tool in tools[2:4] for line in tool.lines)
+    check(widest < 250, f"a line has {widest} characters")
+
+
+@case
+def asking_for_a_pod_among_files_that_hurt():
+    host = HostRoot()
+    for make in hurting.values():
+        try:
+            make(host, Name())
+        except OSError:  # one is in another's way
+            pass
+    name = Name()
+    host.kubelet(name)
+    inside = contained(kubepods(name))
+    tool = traced(host, "-c", f"pod:{name.namespace}/{name.pod}", "--by", "container")
+    count, = launches_of(inside)
+    equal(totals(tool.stop().rows, "container"), {(name.container,): count}, "launches")
