@@ -104,7 +104,7 @@ static __attribute__((noinline)) int read_cgroup_path(struct kernfs_node* node, 
 static __attribute__((noinline)) bool under_target(u64 id, struct kernfs_node* node)
 {
     u8 verdict = 0;
-    for (int i = 0; i < CGROUP_DEPTH_MAX && node; i++) {
+    for (int i = 0; i < CGROUP_WALK_MAX && node; i++) {
         u64 ancestor = node_id(node);
         if (bpf_map_lookup_elem(&target_cgroups, &ancestor)) {
             verdict = 1;

@@ -25,7 +25,8 @@ enum cgroup_controller {
 };
 
 #define CGROUP_PATH_BYTES 2048
-#define CGROUP_DEPTH_MAX 32
+#define CGROUP_DEPTH_MAX 32 /* of a path that is shown */
+#define CGROUP_WALK_MAX 256 /* levels below a cgroup that belong to it */
 
 /* Names from the innermost directory outwards, each with its zero. A name may hold anything but those and slashes. */
 struct cgroup_path {

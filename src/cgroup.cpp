@@ -11,6 +11,7 @@
 #include <charconv>
 #include <climits>
 #include <cstdlib>
+#include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -91,6 +92,13 @@ bool is_cgroup(const std::string& path)
            stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+// Of the hierarchy; 0 where there is no such file.
+dev_t device_of(const std::string& path)
+{
+    struct stat st {};
+    return stat(path.c_str(), &st) == 0 ? st.st_dev : 0;
+}
+
 std::string real_path(const std::string& path)
 {
     std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), free);
@@ -113,16 +121,24 @@ void walk(const std::string& folder, const std::string& below_mount, int depth, 
     }
 }
 
-void add_members(const std::string& folder, int depth, std::set<pid_t>& members)
+// By descriptor: the path of a cgroup may be longer than a path may be.
+void add_members(int folder, int depth, std::set<pid_t>& members)
 {
-    std::ifstream list(folder + "/cgroup.procs");
+    const Fd procs(openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC));
+    std::ifstream list(fmt::format("/proc/self/fd/{}", procs.get()));
     for (pid_t pid = 0; list >> pid;)
         if (pid > 0) // 0: of a pid namespace that is not below ours
             members.insert(pid);
-    walk(folder, "", depth, [&](const std::string& path) {
-        add_members(folder + path, depth + 1, members);
-        return false;
-    });
+    if (depth == CGROUP_WALK_MAX)
+        return;
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(openat(folder, ".", O_RDONLY | O_CLOEXEC)), closedir);
+    while (const dirent* entry = entries ? readdir(entries.get()) : nullptr) {
+        const std::string_view name = entry->d_name;
+        if (entry->d_type != DT_DIR || name == "." || name == "..")
+            continue;
+        if (const Fd below(openat(folder, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC)); below)
+            add_members(below.get(), depth + 1, members);
+    }
 }
 
 } // namespace
@@ -155,7 +171,9 @@ std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, const s
 std::vector<CgroupMount> cgroup_mounts(const std::string& host_root)
 {
     std::ifstream file("/proc/self/mountinfo");
-    return parse_cgroup_mounts(std::string(std::istreambuf_iterator<char>(file), {}), host_root);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::vector<CgroupMount> mounts = parse_cgroup_mounts(text, host_root);
+    return mounts.empty() ? parse_cgroup_mounts(text, "/") : mounts; // they are the host's wherever they are mounted
 }
 
 cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
@@ -190,16 +208,15 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
 {
     std::string rest = what_;
     if (const std::string path = what_.starts_with('/') ? real_path(what_) : ""; !path.empty() && is_cgroup(path)) {
-        const CgroupMount* in = nullptr;
-        for (const CgroupMount& mount : mounts)
-            if (below(path, mount.path) && (!in || mount.path.size() > in->path.size()))
-                in = &mount;
-        if (in && (in->v2 || in->controller != CONTROLLER_NONE)) {
+        // Whichever mount of the hierarchy it was reached through.
+        const auto in =
+            std::ranges::find(mounts, device_of(path), [](const CgroupMount& m) { return device_of(m.path); });
+        if (in != mounts.end() && (in->v2 || in->controller != CONTROLLER_NONE)) {
             take(*in, {path});
             return true;
         }
         // systemd's own hierarchy: its cgroups have namesakes in those that the kernel side can look at.
-        rest = in ? path.substr(in->path.size()) : "";
+        rest = in != mounts.end() && below(path, in->path) ? path.substr(in->path.size()) : "";
         if (rest.empty())
             throw Error(fmt::format("{} belongs to a cgroup hierarchy without a controller", what_),
                         "give the path of the same cgroup below another one, such as memory or pids");
@@ -291,7 +308,7 @@ std::vector<pid_t> CgroupTarget::members() const
 {
     std::set<pid_t> members;
     for (const Fd& directory : directories_)
-        add_members(fmt::format("/proc/self/fd/{}", directory.get()), 0, members);
+        add_members(directory.get(), 0, members);
     return {members.begin(), members.end()};
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,15 +46,6 @@ bool Scope::includes(pid_t pid) const
 std::vector<pid_t> Scope::processes() const
 {
     return !pids_.empty() ? pids_ : cgroup_ ? cgroup_->members() : all_processes();
-}
-
-std::string Scope::text() const
-{
-    if (pids_.size() == 1)
-        return fmt::format("process {}", pids_.front());
-    if (!pids_.empty())
-        return fmt::format("processes {}", fmt::join(pids_, ", "));
-    return cgroup_ ? fmt::format("cgroup {}", cgroup_->what()) : "";
 }
 
 } // namespace gpusnoop

@@ -8,7 +8,6 @@
 
 #include <map>
 #include <optional>
-#include <string>
 #include <sys/types.h>
 #include <vector>
 
@@ -28,7 +27,6 @@ public:
     std::vector<pid_t> processes() const;
 
     std::map<pid_t, Fd>& pidfds() { return pidfds_; } // of pids()
-    std::string text() const;                         // "process 12", "cgroup x"; empty for everybody
 
 private:
     std::vector<pid_t> pids_;

@@ -205,9 +205,10 @@ void Run::announce()
                             fmt::join(complaints, "; ")),
                 "a damaged or stripped library, or a way of attaching (--attach) that this kernel does not have");
         waiting_ = true;
-        const std::string who = scope_.text();
-        warn(fmt::format("no {} maps a CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one",
-                         who.empty() ? "process" : "process of " + who));
+        const std::string who = scope_.cgroup()         ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
+                                : scope_.pids().empty() ? "no process maps a"
+                                                        : "the process maps no";
+        warn(who + " CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one");
     }
     complain();
     for (const std::string& line : attacher_->summary())
@@ -312,7 +313,8 @@ void Run::set_timers()
 
 void Run::tick()
 {
-    ring_buffer__consume(ring_.get()); // what comes of a process that has ended comes before its end
+    if (loop_)                             // nothing is printed before the start is
+        ring_buffer__consume(ring_.get()); // what comes of a process that has ended comes before its end
     const bool arm = tool_.tick();
     if (arm == attacher_->armed())
         return;

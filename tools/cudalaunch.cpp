@@ -140,10 +140,7 @@ void CudaLaunch::check(const Options& options)
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
     if (options.failed_only && settings_.histogram == Measure::gap)
         throw UsageError("a gap has no result: leave out -x");
-    if (settings_.sort == "launches")
-        settings_.sort.clear(); // the order without -s; what a graph row counts is no "launches"
-    if (!settings_.sort.empty())
-        check_sort(settings_.sort);
+    check_sort(settings_.sort);
 
     settings_.driver = api_ != "runtime";
     settings_.runtime = api_ != "driver";

@@ -188,8 +188,10 @@ void check_sort(const std::string& name)
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames)
 {
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
+    // By kernel, rows of graphs have no "launches", but calls.
+    const std::string& sort = context.settings.sort;
     print_table<GroupKey, Group, Context>(
-        output, fields, groups.groups(), context, wall_ns, context.settings.sort,
+        output, fields, groups.groups(), context, wall_ns, sort == "launches" ? "" : sort,
         [](const Group& group) { return static_cast<double>(group.calls() + group.captured); }, frames);
 }
 

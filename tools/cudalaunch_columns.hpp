@@ -22,7 +22,7 @@ struct Settings {
     bool latency = false;
     bool driver = true;
     bool runtime = false;
-    std::string sort; // JSON key or header of a column; empty: calls
+    std::string sort = "launches"; // JSON key or header of a column
 };
 
 struct Context {

@@ -72,9 +72,10 @@ TEST_CASE("cgroup mounts: below the host's root only, and the whole of a hierarc
 
 TEST_CASE("cgroup mounts: escapes and broken lines")
 {
-    const auto mounts = parse_cgroup_mounts("1 0 0:1 / /a\\040b\\134 rw - cgroup2 none rw\nbroken\n - \n1 2 3 - cgroup2\n"
-                                            "\n9 9 9 9 \\0 x - cgroup x \\",
-                                            "/");
+    const auto mounts =
+        parse_cgroup_mounts("1 0 0:1 / /a\\040b\\134 rw - cgroup2 none rw\nbroken\n - \n1 2 3 - cgroup2\n"
+                            "\n9 9 9 9 \\0 x - cgroup x \\",
+                            "/");
     REQUIRE(!mounts.empty());
     CHECK(mounts[0].path == "/a b\\");
 }
@@ -89,7 +90,8 @@ TEST_CASE("-c: what can be no name is a usage error")
 
 TEST_CASE("-c: what does not exist is an error with a sentence")
 {
-    for (const char* what : {"/etc", "/nonexistent", "no-such-cgroup", "deadbeefdeadbeef", "pod:no/such", "../../etc"}) {
+    for (const char* what :
+         {"/etc", "/nonexistent", "no-such-cgroup", "deadbeefdeadbeef", "pod:no/such", "../../etc"}) {
         CAPTURE(what);
         CHECK_THROWS_AS(CgroupTarget(what, "/"), Error);
     }
