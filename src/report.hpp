@@ -116,12 +116,8 @@ void check_sort_column(std::span<const Field<K, G, C>> own, const std::string& n
     const auto fields = all_fields(own);
     if (std::ranges::any_of(fields, [&](const auto* field) { return field->is_called(name); }))
         return;
-    std::vector<std::string_view> names;
-    for (const auto* field : fields)
-        if (!field->column.key.empty() && std::ranges::find(names, field->column.key) == names.end())
-            names.push_back(field->column.key);
-    throw UsageError(
-        fmt::format("there is no column '{}' to sort by; the columns are {}", name, fmt::join(names, ", ")));
+    throw UsageError(fmt::format(
+        "there is no column '{}' to sort by (-s): give a header of the table, or a key of its rows in --json", name));
 }
 
 // The frames that go below a row; none for most views.
