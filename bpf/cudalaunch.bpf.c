@@ -74,7 +74,7 @@ INLINE bool send(u32 type, struct task_struct* task, const struct launch* launch
 static __attribute__((noinline)) struct launch_stats* new_row(struct task_struct* task, const struct launch_key* key)
 {
     struct launch_stats zero = {};
-    introduce(task, &key->image);
+    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
     bpf_map_update_elem(&launches, key, &zero, BPF_NOEXIST);
     return bpf_map_lookup_elem(&launches, key);
 }
@@ -82,7 +82,7 @@ static __attribute__((noinline)) struct launch_stats* new_row(struct task_struct
 INLINE void record(struct task_struct* task, const struct launch* launch, u64 entry_ns, u64 duration_ns)
 {
     if (emit_events) {
-        introduce(task, &launch->key.image);
+        introduce(&launch->key.image, launch->key.cgroups); /* per_cgroup, in lines */
         if (!send(RECORD_LAUNCH, task, launch, entry_ns, duration_ns))
             lose(LOSS_EVENT, 1);
         return;

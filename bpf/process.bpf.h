@@ -112,9 +112,9 @@ static __attribute__((noinline)) int send_process(const struct placed_image* pla
 }
 
 /* Tells the front end who an image is. Called when it gets a new row, not per call; but per line of -e. */
-INLINE void introduce(struct task_struct* task, const struct image* image)
+INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
-    struct placed_image placed = {.image = *image, .cgroups = cgroups_of(task)};
+    struct placed_image placed = {.image = *image, .cgroups = cgroups};
     if (!bpf_map_lookup_elem(&processes, &placed))
         send_process(&placed);
 }
