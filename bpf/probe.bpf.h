@@ -102,15 +102,14 @@ INLINE bool read_words(struct pt_regs* ctx, const volatile struct probe_row* row
     if (row->block_base == BLOCK_NONE)
         return true;
     u32 bytes = row->block_words * 8u;
-    if (bytes > BLOCK_WORDS_MAX * 8)
-        bytes = BLOCK_WORDS_MAX * 8;
+    if (bytes > LAUNCH_WORDS_MAX * 8)
+        bytes = LAUNCH_WORDS_MAX * 8;
     return bpf_probe_read_user(&words->word[WORD_BLOCK], bytes, (void*)block) == 0;
 }
 
 INLINE u64 argument(const volatile struct probe_row* row, const struct call_words* words, u32 which)
 {
-    struct operand op = {.word = row->args[which].word, .part = row->args[which].part};
-    return operand_value(words->word, op);
+    return operand_part(words->word[row->args[which].word & (WORDS - 1)], row->args[which].part);
 }
 
 /* The one argument of a call that lies in a register, without reading the rest. */
@@ -118,6 +117,29 @@ INLINE u64 register_argument(struct pt_regs* ctx, const volatile struct probe_ro
 {
     u64 v = register_word(ctx, row->args[which].word);
     return row->args[which].part == PART_LOW ? (u32)v : v;
+}
+
+INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
+{
+    return row->args[which].word != WORD_NONE;
+}
+
+/* An argument wherever it lies; `otherwise` where the row has none. False where it is in unreadable memory. */
+INLINE bool read_argument(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, u32 which,
+                          u64 otherwise, u64* value)
+{
+    u32 word = row->args[which].word;
+    *value = otherwise;
+    if (word == WORD_NONE)
+        return true;
+    u64 v = 0;
+    bool readable = true;
+    if (word < WORD_BLOCK)
+        v = register_word(ctx, word);
+    else
+        readable = bpf_probe_read_user(&v, sizeof(v), (void*)(block + (word - WORD_BLOCK) * 8)) == 0;
+    *value = operand_part(v, row->args[which].part);
+    return readable;
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Where a probed function keeps its arguments, as data. A call is read into 16 words: the six argument registers, then
- * one block of memory (the stack slots behind the return address, or a structure that a register points to). An operand
- * names a word and which part of it. One program reads any row of the table. */
+/* Where a probed function keeps its arguments, as data. A call has the six argument registers, then the words of one
+ * block of memory (the stack slots behind the return address, or a structure that a register points to). An operand
+ * names a word and which part of it. One program reads any row of the table: launches read the whole block at once, all
+ * others only the words they need. */
 #ifndef GPUSNOOP_PROBE_H
 #define GPUSNOOP_PROBE_H
 
@@ -14,9 +15,10 @@
 #define WORD_R8 4
 #define WORD_R9 5
 #define WORD_BLOCK 6 /* first word of the block */
-#define BLOCK_WORDS_MAX 8
-#define WORD_NONE 15 /* always 0 */
-#define WORDS 16
+#define BLOCK_WORDS_MAX 32
+#define LAUNCH_WORDS_MAX 8 /* of a block that is read at once */
+#define WORDS 16           /* registers and such a block */
+#define WORD_NONE 0xff     /* modulo WORDS it is a word that is always 0 */
 
 enum part {
     PART_WHOLE,
@@ -51,6 +53,21 @@ enum argument {
     ARG_HANDLE, /* whatever else the call works on */
     ARG_COUNT,  /* elements behind a list pointer */
     ARG_DEVICE,
+    ARG_DESTINATION, /* of a copy; of a batch: the list of them */
+    ARG_SOURCE,
+    ARG_BYTES, /* or elements, or the width in bytes; of a batch: the list of them */
+    ARG_HEIGHT,
+    ARG_DEPTH,
+    ARG_DIRECTION,        /* enum cudaMemcpyKind */
+    ARG_DESTINATION_TYPE, /* enum CUmemorytype; of a batch in three dimensions: enum CUmemcpy3DOperandType */
+    ARG_SOURCE_TYPE,
+    ARG_DESTINATION_HOST, /* the destination where its type says host */
+    ARG_SOURCE_HOST,
+    ARG_DESTINATION_ARRAY, /* the destination where this is not null; widths are in its elements then */
+    ARG_SOURCE_ARRAY,
+    ARG_ADDRESS,  /* of memory that exists already: registered, mapped, freed */
+    ARG_PITCH,    /* pointer that the call stores the bytes of a row through */
+    ARG_LOCATION, /* enum CUmemLocationType */
     ARGUMENTS,
 };
 
@@ -71,7 +88,20 @@ enum probe_kind {
     KIND_CONTEXT_CREATE,
     KIND_CONTEXT_SET, /* ARG_HANDLE becomes current (set or pushed); 0 for none */
     KIND_CONTEXT_POP,
-    KIND_DEVICE_SET, /* the thread's device becomes ARG_DEVICE (runtime) */
+    KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime) */
+    KIND_COPY,          /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
+    KIND_COPY_BATCH,    /* ARG_COUNT of them, from lists of addresses and sizes */
+    KIND_COPY_BATCH_3D, /* ARG_COUNT structures of the block's size */
+    KIND_WAIT,          /* the host waits for the device, or asks whether it must */
+    KIND_ALLOC,         /* *ARG_OUT is the address of ARG_BYTES new bytes; with ARG_PITCH, of *ARG_PITCH x ARG_HEIGHT */
+    KIND_REGISTER_HOST, /* ARG_BYTES of host memory at ARG_ADDRESS are pinned from now on */
+    KIND_FREE,          /* ARG_ADDRESS is free again, or no longer pinned */
+    KIND_PHYSICAL_NEW,  /* *ARG_OUT is a handle of physical memory at ARG_LOCATION */
+    KIND_PHYSICAL_FREE, /* of ARG_HANDLE */
+    KIND_MAP,           /* ARG_BYTES of physical memory ARG_HANDLE are at ARG_ADDRESS from now on */
+    KIND_UNMAP,
+    KIND_MEMORY_GONE, /* a context ends, and all memory with it */
+    KIND_INIT,        /* the first call of a process */
     KINDS,
 };
 
@@ -80,25 +110,64 @@ enum probe_layer {
     LAYER_RUNTIME,
 };
 
-#define PROBE_ROWS_MAX 256 /* of one tool; a power of two */
+enum direction {
+    DIRECTION_UNKNOWN,
+    DIRECTION_H2D, /* arrays are device memory */
+    DIRECTION_D2H,
+    DIRECTION_D2D,
+    DIRECTION_H2H,
+    DIRECTION_P2P,
+    DIRECTION_SET,
+    DIRECTION_PREFETCH,
+    DIRECTIONS,
+};
+
+/* Where an address leads to. */
+enum memory {
+    MEMORY_UNKNOWN,
+    MEMORY_DEVICE,
+    MEMORY_ARRAY,
+    MEMORY_MANAGED,  /* host or device, whoever touched it last */
+    MEMORY_PINNED,   /* host */
+    MEMORY_PAGEABLE, /* host */
+    MEMORY_HOST,     /* pinned or pageable */
+    MEMORIES,
+};
+
+enum wait {
+    WAIT_NONE,
+    WAIT_STREAM,
+    WAIT_CONTEXT,
+    WAIT_EVENT,
+    WAIT_VALUE, /* the stream waits, not the host */
+    WAIT_COPY,  /* synchronous ones */
+    WAIT_FREE,
+    WAIT_POLL, /* asks, and returns CUDA_ERROR_NOT_READY while the work is not done */
+    WAITS,
+};
+
+#define PROBE_ROWS_MAX 512 /* of one tool; a power of two */
 
 struct probe_row {
     __u8 kind;
     __u8 layer;
     __u8 block_base;
     __u8 block_words;
-    __u8 per_thread_stream; /* _ptsz: stream 0 is the calling thread's own */
-    __u8 zero[3];
+    __u8 per_thread_stream; /* _ptsz, _ptds: stream 0 is the calling thread's own */
+    __u8 asynchronous;      /* by its form: it returns before the work is done */
+    __u8 element_bytes;     /* of what ARG_BYTES counts */
+    __u8 direction;         /* DIRECTION_UNKNOWN: the arguments tell */
+    __u8 memory;            /* what is allocated, or freed */
+    __u8 wait;
+    __u8 zero[2];
     struct operand args[ARGUMENTS];
 };
 
-static inline __attribute__((always_inline)) unsigned long long operand_value(const unsigned long long words[WORDS],
-                                                                              struct operand op)
+static inline __attribute__((always_inline)) unsigned long long operand_part(unsigned long long word, __u8 part)
 {
-    unsigned long long v = words[op.word & (WORDS - 1)];
-    if (op.part == PART_HIGH)
-        v >>= 32;
-    return op.part == PART_WHOLE ? v : (__u32)v;
+    if (part == PART_HIGH)
+        word >>= 32;
+    return part == PART_WHOLE ? word : (__u32)word;
 }
 
 #endif

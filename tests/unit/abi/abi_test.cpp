@@ -32,8 +32,10 @@ using gpusnoop::Library;
 using gpusnoop::Probe;
 
 constexpr std::string_view argument_names[] = {
-    "func",    "stream", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
-    "block_z", "smem",   "out",    "name",   "handle", "count",   "device",
+    "func",      "stream",    "grid_x",  "grid_y",    "grid_z",   "block_x",  "block_y",  "block_z",
+    "smem",      "out",       "name",    "handle",    "count",    "device",   "dst",      "src",
+    "bytes",     "height",    "depth",   "direction", "dst_type", "src_type", "dst_host", "src_host",
+    "dst_array", "src_array", "address", "pitch",     "location",
 };
 static_assert(std::size(argument_names) == ARGUMENTS);
 
@@ -49,7 +51,7 @@ std::vector<Probe> all_probes()
 
 std::string_view base_name(std::string_view symbol)
 {
-    return symbol.substr(0, symbol.size() - (symbol.ends_with("_ptsz") ? 5 : 0));
+    return symbol.substr(0, symbol.size() - (symbol.ends_with("_ptsz") || symbol.ends_with("_ptds") ? 5 : 0));
 }
 
 // Null where the set has no call of the symbol.
@@ -69,7 +71,7 @@ std::vector<CallSet> sets(bool real)
 
 // ---- What a row reads: the user-space twin of read_words() and argument() in bpf/probe.bpf.h
 
-using Words = std::array<unsigned long long, WORDS>;
+using Words = std::array<unsigned long long, WORD_BLOCK + BLOCK_WORDS_MAX>;
 
 // False where the memory was not part of the call.
 bool read_memory(const Call& call, uint64_t address, size_t bytes, void* to)
@@ -168,7 +170,7 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
                 found +=
                     fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
             } else if (has) {
-                uint64_t value = operand_value(words->data(), row.args[which]);
+                uint64_t value = operand_part(words->at(row.args[which].word), row.args[which].part);
                 if (value != passed[which])
                     found += fmt::format("{} of element {} is read as {:#x} and was passed as {:#x}; ",
                                          argument_names[which], element, value, passed[which]);

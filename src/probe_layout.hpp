@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language in which the probe table says where a call keeps its arguments.
+#pragma once
+
+#include "../bpf/probe.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace gpusnoop {
+
+// A call is written as in "func:rdi grid:rsi.l,rdx.l,rcx.l block:r8.l,r9.l,s0.l smem:s1.l stream:s2":
+//   rdi .. r9   a register; s0, s1, ... the 8-byte stack slots behind the return address (psABI 3.2.3)
+//   .l .h       its lower or upper 32 bits; without: all 64
+//   rdi[12.l]   32 bits at byte 12 of the structure that the register points to
+// and in "async h2d dst:rdi src:rsi bytes:rdx stream:rcx": words without a place say what the call does.
+// A mistake in one of them does not compile.
+class LayoutParser {
+public:
+    consteval explicit LayoutParser(std::string_view text) : rest_(text) {}
+
+    consteval probe_row parse()
+    {
+        row_.element_bytes = 1;
+        for (operand& op : row_.args)
+            op = {WORD_NONE, PART_WHOLE};
+        while (!rest_.empty()) {
+            skip(' ');
+            std::string_view name = word();
+            if (!skip(':')) {
+                attribute(name);
+            } else if (name == "grid" || name == "block") {
+                int first = name == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
+                for (int i = 0; i < 3; i++) {
+                    row_.args[first + i] = place();
+                    if (!skip(','))
+                        break; // legacy launches have a two-dimensional grid
+                }
+            } else {
+                row_.args[argument(name)] = place();
+            }
+        }
+        return row_;
+    }
+
+private:
+    static consteval int argument(std::string_view name)
+    {
+        constexpr std::pair<std::string_view, int> names[] = {
+            {"func", ARG_FUNC},
+            {"stream", ARG_STREAM},
+            {"smem", ARG_SMEM},
+            {"out", ARG_OUT},
+            {"name", ARG_NAME},
+            {"handle", ARG_HANDLE},
+            {"count", ARG_COUNT},
+            {"device", ARG_DEVICE},
+            {"dst", ARG_DESTINATION},
+            {"src", ARG_SOURCE},
+            {"bytes", ARG_BYTES},
+            {"height", ARG_HEIGHT},
+            {"depth", ARG_DEPTH},
+            {"direction", ARG_DIRECTION},
+            {"dst_type", ARG_DESTINATION_TYPE},
+            {"src_type", ARG_SOURCE_TYPE},
+            {"dst_host", ARG_DESTINATION_HOST},
+            {"src_host", ARG_SOURCE_HOST},
+            {"dst_array", ARG_DESTINATION_ARRAY},
+            {"src_array", ARG_SOURCE_ARRAY},
+            {"address", ARG_ADDRESS},
+            {"pitch", ARG_PITCH},
+            {"location", ARG_LOCATION},
+        };
+        for (auto [text, value] : names)
+            if (text == name)
+                return value;
+        throw std::logic_error("no such argument");
+    }
+
+    consteval void attribute(std::string_view name)
+    {
+        struct Attribute {
+            std::string_view text;
+            uint8_t probe_row::*field;
+            uint8_t value;
+        };
+        constexpr Attribute attributes[] = {
+            {"async", &probe_row::asynchronous, 1},
+            {"x2", &probe_row::element_bytes, 2},
+            {"x4", &probe_row::element_bytes, 4},
+            {"h2d", &probe_row::direction, DIRECTION_H2D},
+            {"d2h", &probe_row::direction, DIRECTION_D2H},
+            {"d2d", &probe_row::direction, DIRECTION_D2D},
+            {"h2h", &probe_row::direction, DIRECTION_H2H},
+            {"p2p", &probe_row::direction, DIRECTION_P2P},
+            {"set", &probe_row::direction, DIRECTION_SET},
+            {"prefetch", &probe_row::direction, DIRECTION_PREFETCH},
+            {"device-memory", &probe_row::memory, MEMORY_DEVICE},
+            {"managed-memory", &probe_row::memory, MEMORY_MANAGED},
+            {"pinned-memory", &probe_row::memory, MEMORY_PINNED},
+            {"wait-stream", &probe_row::wait, WAIT_STREAM},
+            {"wait-context", &probe_row::wait, WAIT_CONTEXT},
+            {"wait-event", &probe_row::wait, WAIT_EVENT},
+            {"wait-value", &probe_row::wait, WAIT_VALUE},
+            {"wait-free", &probe_row::wait, WAIT_FREE},
+            {"poll", &probe_row::wait, WAIT_POLL},
+        };
+        for (auto [text, field, value] : attributes)
+            if (text == name)
+                return void(row_.*field = value);
+        throw std::logic_error("no such attribute");
+    }
+
+    consteval operand place()
+    {
+        if (skip('s')) {
+            unsigned slot = number();
+            use_block(BLOCK_STACK, slot + 1);
+            return {static_cast<uint8_t>(WORD_BLOCK + slot), part()};
+        }
+        uint8_t reg = register_number();
+        if (!skip('['))
+            return {reg, part()};
+        unsigned offset = number();
+        uint8_t width = part();
+        if (!skip(']') || offset % 4 || (width == PART_WHOLE && offset % 8))
+            throw std::logic_error("bad structure field");
+        use_block(static_cast<uint8_t>(BLOCK_REGISTER + reg), offset / 8 + 1);
+        if (width == PART_LOW && offset % 8)
+            width = PART_HIGH;
+        return {static_cast<uint8_t>(WORD_BLOCK + offset / 8), width};
+    }
+
+    consteval void use_block(uint8_t base, unsigned words)
+    {
+        if (words > BLOCK_WORDS_MAX || (row_.block_base != BLOCK_NONE && row_.block_base != base))
+            throw std::logic_error("one block of memory per call");
+        row_.block_base = base;
+        row_.block_words = std::max(row_.block_words, static_cast<uint8_t>(words));
+    }
+
+    consteval uint8_t register_number()
+    {
+        constexpr std::string_view names[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
+        for (uint8_t i = 0; i < 6; i++) {
+            if (rest_.starts_with(names[i])) {
+                rest_.remove_prefix(names[i].size());
+                return i;
+            }
+        }
+        throw std::logic_error("no such register");
+    }
+
+    consteval uint8_t part()
+    {
+        if (!skip('.'))
+            return PART_WHOLE;
+        return skip('h') ? PART_HIGH : skip('l') ? PART_LOW : throw std::logic_error("no such part");
+    }
+
+    consteval unsigned number()
+    {
+        unsigned n = 0;
+        if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9')
+            throw std::logic_error("a number was expected");
+        for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; rest_.remove_prefix(1))
+            n = n * 10 + static_cast<unsigned>(rest_.front() - '0');
+        return n;
+    }
+
+    consteval bool skip(char c)
+    {
+        if (rest_.empty() || rest_.front() != c)
+            return false;
+        rest_.remove_prefix(1);
+        return true;
+    }
+
+    consteval std::string_view word()
+    {
+        std::string_view text = rest_.substr(0, rest_.find_first_of(": "));
+        rest_.remove_prefix(text.size());
+        return text;
+    }
+
+    std::string_view rest_;
+    probe_row row_{};
+};
+
+struct Layout {
+    probe_row row;
+    consteval Layout(const char* text) : row(LayoutParser(text).parse()) {} // NOLINT: implicit, for the table
+};
+
+// A structure that is passed as a list of its kind is read element by element: its whole size is the block.
+inline consteval Layout list_of(const char* text, unsigned words)
+{
+    Layout layout(text);
+    layout.row.block_words = static_cast<uint8_t>(words);
+    return layout;
+}
+
+} // namespace gpusnoop
