@@ -6,8 +6,8 @@
 enum record_type {
     RECORD_NAME = 1,
     RECORD_PROCESS,
-    RECORD_LAUNCH, /* one line of -e */
-    RECORD_SPILL,  /* a call whose row found no room in the table: same body as RECORD_LAUNCH */
+    RECORD_CALL,  /* one line of -e */
+    RECORD_SPILL, /* a call whose row found no room in the table: same body as RECORD_CALL */
 };
 
 #endif

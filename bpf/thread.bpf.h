@@ -13,7 +13,7 @@ struct runtime_call {
     u64 func;
     u64 sp; /* points at the return address */
     u64 return_address;
-    u32 launches; /* driver launches still expected inside */
+    u32 calls; /* of the driver, still expected inside */
     u32 zero;
 };
 
@@ -56,11 +56,11 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
     return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 launches)
+INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 calls)
 {
-    struct runtime_call call = {.func = func, .sp = ctx->sp, .launches = launches};
+    struct runtime_call call = {.func = func, .sp = ctx->sp, .calls = calls};
     if (bpf_probe_read_user(&call.return_address, 8, (void*)ctx->sp))
-        call.launches = 0;
+        call.calls = 0;
     thread->runtime = call;
 }
 
@@ -76,7 +76,7 @@ INLINE bool in_trampoline(struct task_struct* task, u64 address)
 INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
 {
     struct runtime_call* call = &thread->runtime;
-    if (!call->launches || ctx->sp >= call->sp || call->sp - ctx->sp > RUNTIME_STACK_MAX)
+    if (!call->calls || ctx->sp >= call->sp || call->sp - ctx->sp > RUNTIME_STACK_MAX)
         return 0;
     u64 slot = 0;
     if (bpf_probe_read_user(&slot, 8, (void*)call->sp))
@@ -88,7 +88,7 @@ INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_stru
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
     if (thread->runtime.sp + 8 == ctx->sp)
-        thread->runtime.launches = 0;
+        thread->runtime.calls = 0;
 }
 
 /* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than

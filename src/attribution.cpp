@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution.hpp"
 
+#include "clock.hpp"
+
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <fmt/format.h>
 #include <string_view>
 #include <vector>
@@ -14,13 +15,6 @@ namespace {
 // A runtime may write its files after the first call. Looked for again, ever more seldom.
 constexpr uint64_t first_pause_ns = 1'000'000'000;
 constexpr uint64_t longest_pause_ns = 64'000'000'000;
-
-uint64_t now_ns()
-{
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 std::string path_of(const cgroup_path& from)
 {
@@ -107,7 +101,7 @@ const Owner& Attribution::owner(const cgroups& ids)
     auto known = known_.find({ids.v2, ids.v1});
     if (known == known_.end())
         return nobody_;
-    if (known->second.next_look_ns && now_ns() >= known->second.next_look_ns)
+    if (known->second.next_look_ns && clock_ns(CLOCK_MONOTONIC) >= known->second.next_look_ns)
         look(known->second);
     return known->second.owner;
 }
@@ -120,7 +114,7 @@ void Attribution::look(Known& known)
     known.owner.names = containers_.find(where);
     const ContainerNames& names = known.owner.names;
     const bool found = !names.container.empty() && (where.pod_uid.empty() || !names.pod.empty());
-    known.next_look_ns = found ? 0 : now_ns() + known.pause_ns;
+    known.next_look_ns = found ? 0 : clock_ns(CLOCK_MONOTONIC) + known.pause_ns;
     known.pause_ns = std::min(2 * known.pause_ns, longest_pause_ns);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "label.hpp"
 
+#include "call_fields.hpp"
+
 #include <fmt/format.h>
 
 namespace gpusnoop {
@@ -39,6 +41,20 @@ void Label::add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen,
         add("comm", comm_cell(key, seen, processes));
     if (view.thread)
         add("tid", uint64_t{key.tid});
+}
+
+void Label::add_call(const CallView& view, const CallKey& key, const WhoSeen& seen, Processes& processes,
+                     std::span<const Probe> probes)
+{
+    add_who(view.who, key.who, seen, processes);
+    if (view.stream)
+        add("stream", fmt::format("0x{:x}", key.stream));
+    if (view.device && key.device != DEVICE_UNKNOWN)
+        add("device", uint64_t{key.device});
+    if (view.layer)
+        add("layer", layer_name(key.layer));
+    if (view.function)
+        add("function", function_name(probes, key.function));
 }
 
 } // namespace gpusnoop

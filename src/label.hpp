@@ -2,9 +2,10 @@
 // What a histogram belongs to: "pid = 123, comm = python", and the same as JSON fields.
 #pragma once
 
+#include "call_view.hpp"
 #include "table.hpp"
-#include "who.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,10 @@ struct Label {
 
     // Text and numbers; an empty cell adds nothing.
     void add(std::string_view name, const Cell& value);
+    void add_call(const CallView& view, const CallKey& key, const WhoSeen& seen, Processes& processes,
+                  std::span<const Probe> probes);
+
+private:
     void add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen, Processes& processes);
 };
 

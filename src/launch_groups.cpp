@@ -1,35 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch_groups.hpp"
 
-#include "options.hpp"
-#include "probes.hpp"
-
 #include <algorithm>
 #include <fmt/format.h>
 
 namespace gpusnoop {
 
-void View::parse(std::string_view list)
+void LaunchGroup::add(const CallDelta& delta)
 {
-    constexpr std::pair<std::string_view, bool View::*> dimensions[] = {
-        {"kernel", &View::kernel}, {"stream", &View::stream}, {"device", &View::device}};
-    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
-        end = list.find(',', at);
-        const std::string_view name = list.substr(at, end - at);
-        auto found = std::ranges::find(dimensions, name, &std::pair<std::string_view, bool View::*>::first);
-        if (found != std::end(dimensions))
-            this->*found->second = true;
-        else if (!who.parse(name))
-            throw UsageError(fmt::format("--by takes kernel, stream, device, {}, or several with commas, not '{}'",
-                                         WhoView::names, name));
-    }
-    who.pid |= stream; // a stream belongs to a process
-}
-
-void Group::add(const LaunchDelta& delta)
-{
-    const launch_key& key = delta.key;
-    if (key.recorded)
+    const call_key& key = delta.key;
+    if (key.flags & CALL_RECORDED)
         captured += delta.count;
     else if (key.kind == KIND_GRAPH_LAUNCH)
         graphs += delta.count;
@@ -41,10 +21,10 @@ void Group::add(const LaunchDelta& delta)
         errors += delta.count;
     total_ns += delta.total_ns;
     max_ns = std::max(max_ns, delta.max_ns);
-    if (key.blocks != BUCKET_NONE)
-        blocks.add(key.blocks, delta.count);
-    if (key.threads != BUCKET_NONE)
-        threads.add(key.threads, delta.count);
+    if (key.launch.blocks != BUCKET_NONE)
+        blocks.add(key.launch.blocks, delta.count);
+    if (key.launch.threads != BUCKET_NONE)
+        threads.add(key.launch.threads, delta.count);
     if (key.duration != BUCKET_NONE)
         duration.add(key.duration, delta.count);
     if (key.kind == KIND_LAUNCH && delta.last >= last) {
@@ -54,7 +34,7 @@ void Group::add(const LaunchDelta& delta)
     }
 }
 
-std::string launch_name(const GroupKey& key)
+std::string launch_name(const LaunchKey& key)
 {
     std::string name = key.kernel.empty() ? fmt::format("0x{:x}", key.handle) : key.kernel;
     switch (key.kind) {
@@ -67,41 +47,28 @@ std::string launch_name(const GroupKey& key)
     }
 }
 
-GroupKey LaunchGroups::key_of(const launch_key& key)
+LaunchKey LaunchGroups::key_of(const call_key& key)
 {
-    GroupKey group;
+    LaunchKey group;
+    static_cast<CallKey&>(group) = call_group(settings_.view, processes_, key);
+    if (!settings_.kernel)
+        return group;
     const ImageId image = key.image;
-    if (view_.kernel) {
-        group.kind = key.kind;
-        group.handle = key.func;
-        if (key.kind != KIND_GRAPH_LAUNCH)
-            group.kernel = names_.name(image, key.func).value_or("");
-        // Kernels of one name are one row, whichever process launches them; a bare handle means nothing elsewhere.
-        if (!group.kernel.empty())
-            group.handle = 0;
-    }
-    group.who = who_key(view_.who, processes_, image, key.tid, key.cgroups);
-    if (view_.stack || (view_.kernel && group.handle))
+    group.kind = key.kind;
+    group.handle = key.subject;
+    if (key.kind != KIND_GRAPH_LAUNCH)
+        group.kernel = names_.name(image, key.subject).value_or("");
+    // Kernels of one name are one row, whichever process launches them; a bare handle means nothing elsewhere.
+    if (!group.kernel.empty())
+        group.handle = 0;
+    if (group.handle)
         group.who.set_process(image, processes_);
-    if (view_.stream)
-        group.stream = key.stream;
-    if (view_.device)
-        group.device = key.device;
-    // A result is a number of its layer's own.
-    if (view_.layer || view_.result)
-        group.layer = key.layer;
-    if (view_.result)
-        group.result = key.result;
-    if (view_.stack) {
-        group.stack = key.stack;
-        group.caller = key.caller;
-    }
     return group;
 }
 
-void LaunchGroups::add(const LaunchDelta& delta)
+void LaunchGroups::add(const CallDelta& delta)
 {
-    Group& group = groups_[key_of(delta.key)];
+    LaunchGroup& group = groups_[key_of(delta.key)];
     group.add(delta);
     group.who.add(delta.key.image, processes_.owner(delta.key.image, delta.key.cgroups));
 }

@@ -2,6 +2,7 @@
 #include "tool.hpp"
 
 #include "calibrate.hpp"
+#include "clock.hpp"
 #include "error.hpp"
 #include "loop.hpp"
 #include "losses.hpp"
@@ -14,7 +15,6 @@
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <chrono>
-#include <ctime>
 #include <fmt/format.h>
 #include <optional>
 #include <set>
@@ -25,13 +25,6 @@ namespace gpusnoop {
 namespace {
 
 using namespace std::chrono_literals;
-
-uint64_t clock_ns(clockid_t clock)
-{
-    timespec now{};
-    clock_gettime(clock, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 int libbpf_log(libbpf_print_level level, const char* format, va_list arguments)
 {
@@ -83,7 +76,7 @@ private:
     Options& options_;
     Scope scope_;
     std::unique_ptr<Output> output_;
-    std::vector<Probe> probes_;
+    std::span<const Probe> probes_;
     std::optional<Attacher> attacher_;
     std::optional<Losses> losses_;
     std::unique_ptr<ring_buffer, RingDeleter> ring_;

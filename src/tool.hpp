@@ -44,7 +44,7 @@ public:
     virtual std::string traced() const = 0;
 
     // The rows of the probe table, and which programs serve them.
-    virtual std::vector<Probe> probes() const = 0;
+    virtual std::span<const Probe> probes() = 0;
     virtual std::vector<Hook> hooks(std::span<const Probe> probes) const = 0;
     // True where durations are shown; the probes' own share of them is measured and shown, too.
     virtual bool measures_durations() const = 0;

@@ -3,12 +3,10 @@
 
 #include "label.hpp"
 
-#include <fmt/format.h>
-
 namespace gpusnoop {
 namespace {
 
-const Histogram& measured(const Group& group, Measure measure)
+const Histogram& measured(const LaunchGroup& group, Measure measure)
 {
     switch (measure) {
     case Measure::grid:
@@ -22,7 +20,7 @@ const Histogram& measured(const Group& group, Measure measure)
 
 std::string_view unit_of(const Context& context)
 {
-    switch (context.settings.histogram) {
+    switch (context.settings.histogram_of) {
     case Measure::grid:
         return "blocks";
     case Measure::block:
@@ -32,19 +30,12 @@ std::string_view unit_of(const Context& context)
     }
 }
 
-Label label_of(const GroupKey& key, const Group& group, const Context& context)
+Label label_of(const LaunchKey& key, const LaunchGroup& group, const Context& context)
 {
-    const View& view = context.settings.view;
     Label label;
     label.fields.emplace_back("measure", context.settings.measure);
-    label.add_who(view.who, key.who, group.who, context.processes);
-    if (view.stream)
-        label.add("stream", fmt::format("0x{:x}", key.stream));
-    if (view.device && key.device != DEVICE_UNKNOWN)
-        label.add("device", uint64_t{key.device});
-    if (view.layer)
-        label.add("layer", std::string(key.layer ? "runtime" : "driver"));
-    if (view.kernel)
+    label.add_call(context.settings.view, key, group.who, context.processes, context.probes);
+    if (context.settings.kernel)
         label.add("kernel", launch_name(key));
     return label;
 }
@@ -55,7 +46,7 @@ void print_histograms(Output& output, const LaunchGroups& groups, const Context&
 {
     for (const auto& [key, group] : groups.groups()) {
         const Label label = label_of(key, group, context);
-        output.histogram(label.title, unit_of(context), measured(group, context.settings.histogram), label.fields,
+        output.histogram(label.title, unit_of(context), measured(group, context.settings.histogram_of), label.fields,
                          wall_ns);
     }
 }

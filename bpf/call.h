@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* How calls are counted: one table of rows for all tools, one record per call for -e. */
+#ifndef GPUSNOOP_CALL_H
+#define GPUSNOOP_CALL_H
+
+#include <linux/types.h>
+
+#include "process.h"
+
+#define DEVICE_UNKNOWN 0xff
+#define BUCKET_NONE 0xffff /* not measured, or not readable */
+
+#define CALL_RECORDED 1     /* under stream capture: not executed */
+#define CALL_ASYNCHRONOUS 2 /* returns before the work is done, by its form */
+
+struct launch_form {
+    __u16 blocks;  /* bucket of the number of blocks in the grid */
+    __u16 threads; /* bucket of the number of threads in a block */
+};
+
+struct copy_form {
+    __u16 size;     /* bucket of its bytes */
+    __u8 direction; /* enum direction */
+    __u8 memory;    /* enum memory, twice: source and destination; see copy_memory() */
+};
+
+struct wait_form {
+    __u8 wait; /* enum wait */
+    __u8 zero[3];
+};
+
+/* What a row of the table stands for. A field that the chosen view does not tell apart is 0. Shape, size and duration
+ * are part of the key as histogram buckets: a kernel has few of each, so this is a sparse histogram in a single lookup.
+ * Hashing it is a good part of what a call costs, so what few views ask for comes last and the map's key may end
+ * before. */
+struct call_key {
+    struct image image;
+    __u8 kind; /* enum probe_kind; some stand for several */
+    __u8 layer;
+    __u8 flags;
+    __u8 device;
+    union {
+        struct launch_form launch;
+        struct copy_form copy;
+        struct wait_form wait;
+    };
+    __u64 subject; /* CUfunction, CUkernel or host stub; graph handle; host function; event or context */
+    /* of calls with a result or a duration, and of the function by name */
+    __s32 result;
+    __u16 duration; /* bucket of what is measured, in the unit asked for */
+    __u16 function; /* number of its row in the probe table; 0 none */
+    /* of finer views */
+    __u64 stream;
+    __u64 caller; /* return address of the call (-U) */
+    __u32 tid;
+    __s32 stack; /* id in the stack map, negative for none */
+    struct cgroups cgroups;
+};
+
+struct launch_shape {
+    __u32 grid[3];
+    __u32 block[3];
+    __u64 smem; /* dynamic shared memory, bytes */
+};
+
+/* One copy; of those of a batch beyond BATCH_MAX, `copies` at once. */
+struct copy {
+    __u64 bytes; /* of all of them */
+    __u64 destination;
+    __u64 source;
+    __u32 copies;
+    __u8 sized;  /* bytes are known */
+    __u8 begins; /* it is its call's first */
+    __u8 zero[2];
+};
+
+struct copy_sums {
+    __u64 bytes;
+    __u64 small;   /* copies of less than SMALL_COPY bytes */
+    __u64 unsized; /* copies whose bytes are not known */
+    __u64 calls;
+};
+
+#define SMALL_COPY (64 << 10)
+
+struct call_stats {
+    __u64 count;
+    __u64 total_ns; /* latency */
+    __u64 max_ns;
+    __u64 last; /* jiffies of the last call, to tell which CPU's shape is the last one */
+    union {
+        struct launch_shape shape;
+        struct copy_sums copy;
+    };
+};
+
+struct call_event {
+    __u32 type; /* RECORD_CALL, or RECORD_SPILL where the table was full */
+    __u32 tid;
+    __u64 time_ns;     /* CLOCK_MONOTONIC at entry */
+    __u64 duration_ns; /* latency; 0 when not measured */
+    struct call_key key;
+    union {
+        struct launch_shape shape;
+        struct copy copy;
+    };
+    char comm[16]; /* of the thread */
+};
+
+static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 destination)
+{
+    return (__u8)(source << 4 | destination);
+}
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call_view.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+
+void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own)
+{
+    const Dimension shared[] = {{"stream", &view.stream}, {"device", &view.device}, {"api", &view.function}};
+    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
+        end = list.find(',', at);
+        const std::string_view name = list.substr(at, end - at);
+        auto find = [&](std::span<const Dimension> dimensions) {
+            auto found = std::ranges::find(dimensions, name, &Dimension::first);
+            if (found != dimensions.end())
+                *found->second = true;
+            return found != dimensions.end();
+        };
+        if (find(own) || find(shared) || view.who.parse(name))
+            continue;
+        std::string names;
+        for (const Dimension& dimension : own)
+            names += fmt::format("{}, ", dimension.first);
+        throw UsageError(fmt::format("--by takes {}stream, device, api, {}, or several with commas, not '{}'", names,
+                                     WhoView::names, name));
+    }
+    view.who.pid |= view.stream; // a stream belongs to a process
+}
+
+CallKey call_group(const CallView& view, Processes& processes, const call_key& key)
+{
+    CallKey group;
+    group.who = who_key(view.who, processes, key.image, key.tid, key.cgroups);
+    if (view.stream)
+        group.stream = key.stream;
+    if (view.device)
+        group.device = key.device;
+    if (view.function)
+        group.function = key.function;
+    // A result is a number of its layer's own, and so is a function.
+    if (view.layer || view.result)
+        group.layer = key.layer;
+    if (view.result)
+        group.result = key.result;
+    if (view.stack) {
+        group.who.set_process(key.image, processes);
+        group.stack = key.stack;
+        group.caller = key.caller;
+    }
+    return group;
+}
+
+} // namespace gpusnoop

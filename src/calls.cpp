@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls.hpp"
+
+#include "../bpf/probe.h"
+
+#include <algorithm>
+
+namespace gpusnoop {
+
+// Both sides read the same bytes; padding inside would make equal keys differ.
+static_assert(sizeof(call_key) == 72);
+static_assert(sizeof(launch_shape) == 32 && sizeof(copy) == 32 && sizeof(copy_sums) == 32);
+static_assert(sizeof(call_stats) == 64);
+static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
+
+namespace {
+
+bool is_copy(const call_key& key)
+{
+    return key.kind == KIND_COPY;
+}
+
+// to += sign * sums
+void accumulate(copy_sums& to, const copy_sums& sums, uint64_t sign = 1)
+{
+    to.bytes += sign * sums.bytes;
+    to.small += sign * sums.small;
+    to.unsized += sign * sums.unsized;
+    to.calls += sign * sums.calls;
+}
+
+copy_sums sums_of(const copy& copy)
+{
+    const bool small = copy.sized && copy.bytes < SMALL_COPY;
+    return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, copy.begins};
+}
+
+} // namespace
+
+void CallTable::add(const call_event& event)
+{
+    CallDelta& delta = spilled_[event.key];
+    delta.key = event.key;
+    delta.total_ns += event.duration_ns;
+    delta.max_ns = std::max<uint64_t>(delta.max_ns, event.duration_ns);
+    if (is_copy(event.key)) {
+        delta.count += event.copy.copies;
+        accumulate(delta.copy, sums_of(event.copy));
+    } else {
+        delta.count++;
+        delta.shape = event.shape;
+    }
+}
+
+std::vector<CallDelta> CallTable::take()
+{
+    std::vector<CallDelta> deltas;
+    for (auto& [key, delta] : spilled_)
+        deltas.push_back(delta);
+    spilled_.clear();
+    std::vector<call_key> gone;
+    map_.for_each([&](const call_key& key, std::span<const call_stats> per_cpu) {
+        CallDelta delta{.key = key};
+        for (const call_stats& stats : per_cpu) {
+            delta.count += stats.count;
+            delta.total_ns += stats.total_ns;
+            delta.max_ns = std::max<uint64_t>(delta.max_ns, stats.max_ns);
+            if (is_copy(key)) {
+                accumulate(delta.copy, stats.copy);
+            } else if (stats.count && stats.last >= delta.last) {
+                delta.last = stats.last;
+                delta.shape = stats.shape;
+            }
+        }
+        CallDelta& seen = seen_[key];
+        const CallDelta now = delta;
+        delta.count -= seen.count;
+        delta.total_ns -= seen.total_ns;
+        accumulate(delta.copy, seen.copy, static_cast<uint64_t>(-1));
+        seen = now;
+        if (retired_.contains(key.image))
+            gone.push_back(key);
+        if (delta.count)
+            deltas.push_back(delta);
+    });
+    // A process that has ended adds nothing any more, so nothing is lost between reading and deleting.
+    for (const call_key& key : gone) {
+        map_.erase(key);
+        seen_.erase(key);
+    }
+    retired_.clear();
+    return deltas;
+}
+
+} // namespace gpusnoop
