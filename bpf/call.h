@@ -76,9 +76,9 @@ struct copy {
 
 struct copy_sums {
     __u64 bytes;
-    __u64 small;   /* copies of less than SMALL_COPY bytes */
-    __u64 unsized; /* copies whose bytes are not known */
-    __u64 calls;
+    __u64 small;     /* copies of less than SMALL_COPY bytes */
+    __u64 unsized;   /* copies whose bytes are not known */
+    __u64 continued; /* copies of a batch behind its first: calls are the others */
 };
 
 #define SMALL_COPY (64 << 10)

@@ -35,6 +35,7 @@ struct super_block {
 };
 
 struct inode {
+    u16 i_mode;
     unsigned long i_ino;
     struct super_block* i_sb;
 };
@@ -45,6 +46,7 @@ struct file {
 
 struct vm_area_struct {
     unsigned long vm_start;
+    unsigned long vm_flags;
     unsigned long vm_pgoff;
     struct file* vm_file;
 };

@@ -17,6 +17,7 @@ struct runtime_call {
     u32 zero;
 };
 
+#define DRIVER_CALLS_ANY 0x40000000u /* not told by the arguments */
 #define RUNTIME_STACK_MAX (64 << 10) /* a driver call further down the stack is not part of the runtime call */
 
 /* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program.

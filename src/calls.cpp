@@ -26,13 +26,13 @@ void accumulate(copy_sums& to, const copy_sums& sums, uint64_t sign = 1)
     to.bytes += sign * sums.bytes;
     to.small += sign * sums.small;
     to.unsized += sign * sums.unsized;
-    to.calls += sign * sums.calls;
+    to.continued += sign * sums.continued;
 }
 
 copy_sums sums_of(const copy& copy)
 {
     const bool small = copy.sized && copy.bytes < SMALL_COPY;
-    return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, copy.begins};
+    return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, copy.begins ? 0 : copy.copies};
 }
 
 } // namespace

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Where addresses of a process lead to, as far as its allocation calls have told. What was allocated before attach is
+ * unknown, and stays so. */
+#ifndef GPUSNOOP_MEMORY_BPF_H
+#define GPUSNOOP_MEMORY_BPF_H
+
+#include "common.bpf.h"
+#include "histogram.h"
+#include "probe.bpf.h"
+#include "process.bpf.h"
+#include "thread.bpf.h"
+
+/* When tracing began (CLOCK_BOOTTIME); 0: not yet. A process that is younger has been seen whole. */
+__u64 traced_since = 0;
+
+/* A process that calls its driver. When a context ends, its memory goes with it, and it is not known which that was:
+ * all ranges of the process are forgotten, by a new epoch in their keys. */
+struct address_space {
+    u32 epoch;
+    u32 whole; /* seen from its first call on: what is not known to be pinned is not */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct image);
+    __type(value, struct address_space);
+} address_spaces SEC(".maps");
+
+struct allocation_key {
+    struct image image;
+    u64 address; /* or a handle of physical memory */
+    u32 epoch;
+    u32 zero;
+};
+
+struct allocation {
+    u64 bytes;
+    u64 memory; /* enum memory */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1 << 18);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct allocation_key);
+    __type(value, struct allocation);
+} allocations SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1 << 16);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct allocation_key);
+    __type(value, u64); /* enum memory */
+} physical SEC(".maps");
+
+/* A range is kept as the blocks of 2^n bytes at multiples of 2^n that it consists of: as prefixes of addresses. */
+struct range_key {
+    u32 prefix; /* bits of what follows that count */
+    struct image image;
+    u32 epoch;
+    u64 address; /* most significant byte first */
+};
+
+#define RANGE_BITS_BEFORE_ADDRESS 96
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 20);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct range_key);
+    __type(value, u32); /* enum memory */
+} ranges SEC(".maps");
+
+INLINE struct address_space* address_space(struct task_struct* task, const struct image* image, bool first_call)
+{
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
+    if (space)
+        return space;
+    u64 since = traced_since;
+    struct address_space new = {.whole = first_call && since && task->group_leader->start_boottime > since};
+    if (bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST))
+        lose(LOSS_STATE, 1);
+    return bpf_map_lookup_elem(&address_spaces, image);
+}
+
+struct range_walk {
+    struct range_key key;
+    u64 address;
+    u64 end;
+    u32 memory; /* MEMORY_UNKNOWN: the range goes */
+};
+
+static long next_block(u32 index, struct range_walk* walk)
+{
+    u64 address = walk->address, left = walk->end - address;
+    if (!left)
+        return 1;
+    u32 bits = log2_floor(left);
+    if (address) {
+        u32 aligned = log2_floor(address & -address);
+        bits = bits < aligned ? bits : aligned;
+    }
+    walk->key.prefix = RANGE_BITS_BEFORE_ADDRESS + 64 - bits;
+    walk->key.address = __builtin_bswap64(address);
+    if (walk->memory == MEMORY_UNKNOWN)
+        bpf_map_delete_elem(&ranges, &walk->key);
+    else if (bpf_map_update_elem(&ranges, &walk->key, &walk->memory, BPF_ANY))
+        lose(LOSS_STATE, 1);
+    walk->address = address + (1ULL << bits);
+    return 0;
+}
+
+#define RANGE_BLOCKS_MAX 128 /* no range has more */
+
+static __attribute__((noinline)) int set_range(const struct allocation_key* of, u64 bytes, u32 memory)
+{
+    if (!of || !bytes || of->address + bytes < of->address)
+        return 0;
+    struct range_walk walk = {.key = {.image = of->image, .epoch = of->epoch},
+                              .address = of->address,
+                              .end = of->address + bytes,
+                              .memory = memory};
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
+    return 0;
+}
+
+INLINE void add_allocation(const struct allocation_key* key, u64 bytes, u32 memory)
+{
+    struct allocation new = {.bytes = bytes, .memory = memory};
+    if (bpf_map_update_elem(&allocations, key, &new, BPF_ANY)) {
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    set_range(key, bytes, memory);
+}
+
+/* The bytes that were there; 0 where nothing was known. */
+INLINE u64 remove_allocation(const struct allocation_key* key, u32* memory)
+{
+    struct allocation* found = bpf_map_lookup_elem(&allocations, key);
+    if (!found)
+        return 0;
+    struct allocation old = *found;
+    bpf_map_delete_elem(&allocations, key);
+    set_range(key, old.bytes, MEMORY_UNKNOWN);
+    *memory = old.memory;
+    return old.bytes;
+}
+
+struct unmap_walk {
+    struct allocation_key key;
+    u64 end;
+};
+
+static long unmap_next(u32 index, struct unmap_walk* walk)
+{
+    u32 memory = 0;
+    u64 bytes = walk->key.address < walk->end ? remove_allocation(&walk->key, &memory) : 0;
+    walk->key.address += bytes;
+    return !bytes;
+}
+
+#define MAPPINGS_MAX 4096 /* that one call takes away */
+
+/* One call may take away several neighbouring mappings. */
+INLINE void unmap(const struct allocation_key* key, u64 bytes)
+{
+    struct unmap_walk walk = {.key = *key, .end = key->address + bytes};
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
+}
+
+enum memory_word {
+    MEMORY_CALL_ROW,
+    MEMORY_CALL_OUT,
+    MEMORY_CALL_ADDRESS,
+    MEMORY_CALL_BYTES,
+    MEMORY_CALL_HANDLE,
+    MEMORY_CALL_PITCH,
+    MEMORY_CALL_HEIGHT,
+    MEMORY_CALL_LOCATION,
+    MEMORY_CALL_WAS, /* of what is freed: to be put back where the call fails */
+    MEMORY_CALL_WAS_BYTES,
+};
+
+/* Freed memory is forgotten before the call: once it is free, another thread may be given the same address. */
+INLINE int memory_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (!wanted_process(task))
+        return 1;
+    u32 number = row_number(ctx);
+    if (!number)
+        return 1;
+    const volatile struct probe_row* row = probe_row(number);
+    u32 kind = row->kind;
+    struct image image = image_of(task);
+    struct address_space* space = address_space(task, &image, kind == KIND_INIT);
+    if (!space || kind == KIND_INIT)
+        return 1;
+    struct thread_state* thread = thread_state_create(task);
+    struct open_call* call = thread ? open_call(ctx, thread) : 0;
+    if (!call) {
+        lose(LOSS_START, 1);
+        return 1;
+    }
+    u64 block = block_address(ctx, row);
+    u64* word = call->word;
+    bool readable = read_argument(ctx, row, block, ARG_OUT, 0, &word[MEMORY_CALL_OUT]);
+    readable &= read_argument(ctx, row, block, ARG_ADDRESS, 0, &word[MEMORY_CALL_ADDRESS]);
+    readable &= read_argument(ctx, row, block, ARG_BYTES, 1, &word[MEMORY_CALL_BYTES]);
+    readable &= read_argument(ctx, row, block, ARG_HANDLE, 0, &word[MEMORY_CALL_HANDLE]);
+    readable &= read_argument(ctx, row, block, ARG_PITCH, 0, &word[MEMORY_CALL_PITCH]);
+    readable &= read_argument(ctx, row, block, ARG_HEIGHT, 1, &word[MEMORY_CALL_HEIGHT]);
+    readable &= read_argument(ctx, row, block, ARG_LOCATION, 0, &word[MEMORY_CALL_LOCATION]);
+    if (!readable) {
+        lose(LOSS_ARGUMENTS, 1);
+        call->sp = 0;
+        return 1;
+    }
+    word[MEMORY_CALL_ROW] = number;
+    struct allocation_key key = {.image = image, .address = word[MEMORY_CALL_ADDRESS], .epoch = space->epoch};
+    if (kind == KIND_FREE) {
+        u32 memory = MEMORY_UNKNOWN;
+        word[MEMORY_CALL_WAS_BYTES] = remove_allocation(&key, &memory);
+        word[MEMORY_CALL_WAS] = memory;
+    } else if (kind == KIND_UNMAP) {
+        unmap(&key, word[MEMORY_CALL_BYTES]);
+    }
+    return 0;
+}
+
+INLINE u64 read_word(u64 address)
+{
+    u64 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void*)address);
+    return value;
+}
+
+INLINE u64 memory_of_location(u64 type)
+{
+    switch (type) {
+    case 1: /* CU_MEM_LOCATION_TYPE_DEVICE */
+        return MEMORY_DEVICE;
+    case 2: /* HOST, HOST_NUMA, HOST_NUMA_CURRENT */
+    case 3:
+    case 4:
+        return MEMORY_PINNED;
+    }
+    return MEMORY_UNKNOWN;
+}
+
+INLINE void memory_changed(const volatile struct probe_row* row, struct allocation_key* key, const u64* word)
+{
+    u64 *known, memory;
+    switch (row->kind) {
+    case KIND_ALLOC:
+        key->address = read_word(word[MEMORY_CALL_OUT]);
+        u64 bytes = word[MEMORY_CALL_BYTES];
+        if (word[MEMORY_CALL_PITCH])
+            bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
+        if (key->address)
+            add_allocation(key, bytes, row->memory);
+        break;
+    case KIND_REGISTER_HOST:
+        add_allocation(key, word[MEMORY_CALL_BYTES], MEMORY_PINNED);
+        break;
+    case KIND_PHYSICAL_NEW:
+        key->address = read_word(word[MEMORY_CALL_OUT]);
+        memory = memory_of_location(word[MEMORY_CALL_LOCATION]);
+        if (memory != MEMORY_UNKNOWN && bpf_map_update_elem(&physical, key, &memory, BPF_ANY))
+            lose(LOSS_STATE, 1);
+        break;
+    case KIND_PHYSICAL_FREE:
+        key->address = word[MEMORY_CALL_HANDLE];
+        bpf_map_delete_elem(&physical, key);
+        break;
+    case KIND_MAP:
+        key->address = word[MEMORY_CALL_HANDLE];
+        known = bpf_map_lookup_elem(&physical, key);
+        key->address = word[MEMORY_CALL_ADDRESS];
+        if (known)
+            add_allocation(key, word[MEMORY_CALL_BYTES], *known);
+        break;
+    }
+}
+
+INLINE int memory_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (!wanted_process(task))
+        return 0;
+    struct thread_state* thread = thread_state(task);
+    struct open_call* call = thread ? close_call(ctx, thread) : 0;
+    if (!call) {
+        lose(LOSS_END, 1);
+        return 0;
+    }
+    const volatile struct probe_row* row = probe_row(call->word[MEMORY_CALL_ROW]);
+    u32 kind = row->kind;
+    bool failed = (s32)ctx->ax != 0;
+    struct image image = image_of(task);
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
+    if (!space)
+        return 0;
+    struct allocation_key key = {.image = image, .address = call->word[MEMORY_CALL_ADDRESS], .epoch = space->epoch};
+    if (kind == KIND_MEMORY_GONE && !failed)
+        __sync_fetch_and_add(&space->epoch, 1);
+    else if (kind == KIND_FREE && failed && call->word[MEMORY_CALL_WAS_BYTES])
+        add_allocation(&key, call->word[MEMORY_CALL_WAS_BYTES], call->word[MEMORY_CALL_WAS]);
+    else if (!failed)
+        memory_changed(row, &key, call->word);
+    return 0;
+}
+
+CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
+
+#define VM_READ 1
+#define VM_WRITE 2
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+
+/* Memory that the process itself may touch, and that is no device's: anonymous, or of a file. Reserved addresses have
+ * no such right, and what the driver maps belongs to its own character devices. */
+static long look_at_vma(struct task_struct* task, struct vm_area_struct* vma, bool* host)
+{
+    if (!(vma->vm_flags & (VM_READ | VM_WRITE)))
+        return 0;
+    struct file* file = vma->vm_file;
+    *host = !file || (file->f_inode->i_mode & S_IFMT) == S_IFREG;
+    return 0;
+}
+
+INLINE bool is_host_mapping(struct task_struct* task, u64 address)
+{
+    bool host = false;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+        bpf_find_vma(task, address, look_at_vma, &host, 0);
+    return host;
+}
+
+/* What memory an address leads to. expected: MEMORY_HOST or MEMORY_DEVICE where the call says so. */
+INLINE u32 memory_at(struct task_struct* task, const struct image* image, u64 address, u32 expected)
+{
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
+    struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,
+                            .image = *image,
+                            .epoch = space ? space->epoch : 0,
+                            .address = __builtin_bswap64(address)};
+    u32* memory = bpf_map_lookup_elem(&ranges, &key);
+    if (memory)
+        return *memory;
+    if (expected == MEMORY_DEVICE)
+        return MEMORY_DEVICE;
+    if (expected == MEMORY_HOST || is_host_mapping(task, address))
+        return space && space->whole ? MEMORY_PAGEABLE : MEMORY_HOST;
+    return MEMORY_UNKNOWN;
+}
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copies.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gpusnoop {
+
+std::string_view direction_name(uint8_t direction)
+{
+    constexpr std::array<std::string_view, DIRECTIONS> names = {"unknown", "H2D", "D2H", "D2D",
+                                                                "H2H",     "P2P", "set", "prefetch"};
+    return direction < names.size() ? names[direction] : names[DIRECTION_UNKNOWN];
+}
+
+std::string_view memory_name(uint8_t memory)
+{
+    constexpr std::array<std::string_view, MEMORIES> names = {"unknown", "device",   "array", "managed",
+                                                              "pinned",  "pageable", "host"};
+    return memory < names.size() ? names[memory] : names[MEMORY_UNKNOWN];
+}
+
+void CopyGroup::add(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    const uint64_t made = delta.count - delta.copy.continued; // calls
+    total_ns += delta.total_ns;
+    max_ns = std::max(max_ns, delta.max_ns);
+    if (key.duration != BUCKET_NONE)
+        duration.add(key.duration, made);
+    if (key.copy.size != BUCKET_NONE)
+        sizes.add(key.copy.size, delta.count);
+    if (key.result) {
+        errors += made;
+        failed_bytes += delta.copy.bytes;
+        return;
+    }
+    if (key.flags & CALL_RECORDED) {
+        captured += delta.count;
+        return;
+    }
+    copies += delta.count;
+    calls += made;
+    bytes += delta.copy.bytes;
+    small += delta.copy.small;
+    unsized += delta.copy.unsized;
+    if (!(key.flags & CALL_ASYNCHRONOUS))
+        synchronous += delta.count;
+}
+
+CopyKey CopyGroups::key_of(const call_key& key)
+{
+    CopyKey group;
+    static_cast<CallKey&>(group) = call_group(settings_.view, processes_, key);
+    if (settings_.direction)
+        group.direction = key.copy.direction;
+    if (settings_.memory) {
+        group.source = key.copy.memory >> 4;
+        group.destination = key.copy.memory & 15;
+    }
+    if (settings_.form)
+        group.asynchronous = key.flags & CALL_ASYNCHRONOUS;
+    return group;
+}
+
+void CopyGroups::add(const CallDelta& delta)
+{
+    CopyGroup& group = groups_[key_of(delta.key)];
+    group.add(delta);
+    group.who.add(delta.key.image, processes_.owner(delta.key.image, delta.key.cgroups));
+}
+
+} // namespace gpusnoop
