@@ -63,7 +63,7 @@ enum argument {
     ARG_SOURCE_TYPE,
     ARG_DESTINATION_HOST, /* the destination where its type says host */
     ARG_SOURCE_HOST,
-    ARG_DESTINATION_ARRAY, /* the destination where this is not null; widths are in its elements then */
+    ARG_DESTINATION_ARRAY, /* the destination is an array where this is not null */
     ARG_SOURCE_ARRAY,
     ARG_ADDRESS,  /* of memory that exists already: registered, mapped, freed */
     ARG_PITCH,    /* pointer that the call stores the bytes of a row through */
@@ -91,7 +91,7 @@ enum probe_kind {
     KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime) */
     KIND_COPY,          /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
     KIND_COPY_BATCH,    /* ARG_COUNT of them, from lists of addresses and sizes */
-    KIND_COPY_BATCH_3D, /* ARG_COUNT structures of the block's size */
+    KIND_COPY_BATCH_3D, /* ARG_COUNT structures of the block's size; without it: one */
     KIND_WAIT,          /* the host waits for the device, or asks whether it must */
     KIND_ALLOC,         /* *ARG_OUT is the address of ARG_BYTES new bytes; with ARG_PITCH, of *ARG_PITCH x ARG_HEIGHT */
     KIND_REGISTER_HOST, /* ARG_BYTES of host memory at ARG_ADDRESS are pinned from now on */
@@ -159,7 +159,8 @@ struct probe_row {
     __u8 direction;         /* DIRECTION_UNKNOWN: the arguments tell */
     __u8 memory;            /* what is allocated, or freed */
     __u8 wait;
-    __u8 zero[2];
+    __u8 array_elements; /* ARG_BYTES counts elements of the array where one takes part, not bytes */
+    __u8 zero;
     struct operand args[ARGUMENTS];
 };
 

@@ -20,13 +20,16 @@ namespace gpusnoop {
 // A mistake in one of them does not compile.
 class LayoutParser {
 public:
-    consteval explicit LayoutParser(std::string_view text) : rest_(text) {}
-
-    consteval probe_row parse()
+    consteval LayoutParser()
     {
         row_.element_bytes = 1;
         for (operand& op : row_.args)
             op = {WORD_NONE, PART_WHOLE};
+    }
+
+    consteval LayoutParser& parse(std::string_view text)
+    {
+        rest_ = text;
         while (!rest_.empty()) {
             skip(' ');
             std::string_view name = word();
@@ -43,8 +46,10 @@ public:
                 row_.args[argument(name)] = place();
             }
         }
-        return row_;
+        return *this;
     }
+
+    consteval const probe_row& row() const { return row_; }
 
 private:
     static consteval int argument(std::string_view name)
@@ -91,6 +96,7 @@ private:
             {"async", &probe_row::asynchronous, 1},
             {"x2", &probe_row::element_bytes, 2},
             {"x4", &probe_row::element_bytes, 4},
+            {"elements", &probe_row::array_elements, 1},
             {"h2d", &probe_row::direction, DIRECTION_H2D},
             {"d2h", &probe_row::direction, DIRECTION_D2H},
             {"d2d", &probe_row::direction, DIRECTION_D2D},
@@ -192,13 +198,14 @@ private:
 
 struct Layout {
     probe_row row;
-    consteval Layout(const char* text) : row(LayoutParser(text).parse()) {} // NOLINT: implicit, for the table
+    consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT: implicit, for the table
+    // What a call shares with others, and what is its own.
+    consteval Layout(const char* shared, const char* own) : row(LayoutParser().parse(shared).parse(own).row()) {}
 };
 
 // A structure that is passed as a list of its kind is read element by element: its whole size is the block.
-inline consteval Layout list_of(const char* text, unsigned words)
+inline consteval Layout list_of(Layout layout, unsigned words)
 {
-    Layout layout(text);
     layout.row.block_words = static_cast<uint8_t>(words);
     return layout;
 }

@@ -49,6 +49,22 @@ bool is_launch(uint8_t kind)
            kind == KIND_HOST_FUNC;
 }
 
+bool is_copy(uint8_t kind)
+{
+    return kind == KIND_COPY || kind == KIND_COPY_BATCH || kind == KIND_COPY_BATCH_3D;
+}
+
+// read_argument() of bpf/probe.bpf.h is used for these.
+bool reads_blocks(uint8_t kind)
+{
+    return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW;
+}
+
+bool has(const Probe& probe, int which)
+{
+    return probe.row.args[which].word != WORD_NONE;
+}
+
 } // namespace
 
 TEST_CASE("the table fits into the BPF side's")
@@ -60,10 +76,13 @@ TEST_CASE("the table fits into the BPF side's")
 
 TEST_CASE("no symbol is probed twice")
 {
-    std::set<std::pair<Library, std::string>> seen;
+    std::map<std::pair<Library, std::string>, uint8_t> seen; // the runtimes that it is probed in
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
-        CHECK(seen.emplace(probe.library, probe.symbol).second);
+        uint8_t in = probe.runtimes == gpusnoop::any_runtime ? 0xff : probe.runtimes;
+        uint8_t& so_far = seen[{probe.library, probe.symbol}];
+        CHECK((so_far & in) == 0);
+        so_far |= in;
         // Only a jump to cudaLaunchKernel: with a row of its own, launches would count twice.
         CHECK(!probe.symbol.starts_with("__cudaLaunchKernel"));
     }
@@ -113,6 +132,8 @@ TEST_CASE("what is read from registers alone lies there")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
+        if (reads_blocks(probe.row.kind))
+            continue;
         for (int which = 0; which < ARGUMENTS; which++) {
             const operand& op = probe.row.args[which];
             if (!is_launch(probe.row.kind) || which == ARG_COUNT ||
@@ -124,27 +145,117 @@ TEST_CASE("what is read from registers alone lies there")
 
 TEST_CASE("variants for per-thread streams have the places of their base")
 {
-    std::map<std::string, Probe> by_symbol;
+    std::map<std::pair<std::string, uint8_t>, Probe> by_symbol;
     for (const Probe& probe : all_probes())
-        by_symbol[probe.symbol] = probe;
+        by_symbol[{probe.symbol, probe.runtimes}] = probe;
     size_t variants = 0;
-    for (const auto& [symbol, probe] : by_symbol) {
-        INFO(symbol);
-        bool ptsz = symbol.ends_with("_ptsz");
-        CHECK(bool(probe.row.per_thread_stream) == ptsz);
-        if (!ptsz)
+    for (const auto& [key, probe] : by_symbol) {
+        INFO(probe.symbol);
+        bool ptsz = probe.symbol.ends_with("_ptsz"), ptds = probe.symbol.ends_with("_ptds");
+        CHECK(bool(probe.row.per_thread_stream) == (ptsz || ptds));
+        if (!ptsz && !ptds)
             continue;
         variants++;
-        auto base = by_symbol.find(symbol.substr(0, symbol.size() - 5));
+        auto base = by_symbol.find({probe.symbol.substr(0, probe.symbol.size() - 5), probe.runtimes});
         REQUIRE(base != by_symbol.end());
         CHECK(base->second.library == probe.library);
-        CHECK(base->second.runtimes == probe.runtimes);
         probe_row row = base->second.row;
         row.per_thread_stream = 1;
         CHECK(memcmp(&row, &probe.row, sizeof(row)) == 0);
-        CHECK(probe.row.args[ARG_STREAM].word != WORD_NONE);
+        CHECK(has(probe, ARG_STREAM) == ptsz);
     }
     CHECK(variants > 10);
+}
+
+TEST_CASE("copies are what their names say")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        const bool copies = is_copy(row.kind);
+        CHECK((row.element_bytes == 1 || copies));
+        CHECK((row.array_elements == 0 || copies));
+        CHECK((row.direction == DIRECTION_UNKNOWN || copies));
+        if (!copies)
+            continue;
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        const bool set = named("Memset"), prefetch = named("Prefetch");
+        CHECK(has(probe, ARG_BYTES));
+        CHECK(row.asynchronous == named("Async"));
+        CHECK(row.asynchronous <= has(probe, ARG_STREAM));
+        CHECK(row.element_bytes == (named("D16") || named("D2D16") ? 2 : named("D32") || named("D2D32") ? 4 : 1));
+        CHECK((row.direction == DIRECTION_SET) == set);
+        CHECK((row.direction == DIRECTION_PREFETCH) == prefetch);
+        CHECK((row.direction == DIRECTION_P2P) == named("Peer"));
+        CHECK((row.direction == DIRECTION_H2D) == (named("HtoD") || named("HtoA")));
+        CHECK((row.direction == DIRECTION_D2H) == (named("DtoH") || named("AtoH")));
+        CHECK((row.direction == DIRECTION_D2D) ==
+              (!set && (named("DtoD") || named("DtoA") || named("AtoD") || named("AtoA"))));
+        // Where neither the name nor memory types nor addresses tell the direction, nothing does.
+        const bool from = has(probe, ARG_SOURCE) || has(probe, ARG_SOURCE_ARRAY);
+        const bool to = has(probe, ARG_DESTINATION) || has(probe, ARG_DESTINATION_ARRAY);
+        CHECK((row.direction != DIRECTION_UNKNOWN || has(probe, ARG_DIRECTION) || (from && to)));
+        CHECK((from && (set || prefetch)) == false);
+        // Addresses of several kinds of memory come with what tells them apart.
+        CHECK(has(probe, ARG_SOURCE_HOST) <= has(probe, ARG_SOURCE_TYPE));
+        CHECK(has(probe, ARG_DESTINATION_HOST) <= has(probe, ARG_DESTINATION_TYPE));
+        CHECK((has(probe, ARG_HEIGHT) || !has(probe, ARG_DEPTH)));
+        CHECK((row.kind == KIND_COPY || named("Batch") || named("3DWithAttributes")));
+        CHECK((row.kind != KIND_COPY || !has(probe, ARG_COUNT)));
+    }
+}
+
+TEST_CASE("what waits, and for what")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) == (row.wait != WAIT_NONE));
+        CHECK((row.kind == KIND_FREE) == (row.wait == WAIT_FREE));
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        if (row.kind != KIND_WAIT)
+            continue;
+        CHECK((row.wait == WAIT_POLL) == named("Query"));
+        CHECK((row.wait == WAIT_VALUE) == named("WaitValue"));
+        CHECK(bool(row.asynchronous) == named("WaitValue"));
+        CHECK((row.wait == WAIT_CONTEXT) == (named("CtxSync") || named("DeviceSync") || named("ThreadSync")));
+        CHECK((row.wait == WAIT_EVENT) == named("EventSync"));
+        CHECK(has(probe, ARG_STREAM) == named("Stream"));
+    }
+}
+
+TEST_CASE("memory has a kind, and what it takes to follow it")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        const bool driver = probe.library == Library::driver;
+        CHECK((row.memory != MEMORY_UNKNOWN) == (driver && (row.kind == KIND_ALLOC || row.kind == KIND_FREE)));
+        switch (row.kind) {
+        case KIND_ALLOC:
+            CHECK(has(probe, ARG_OUT));
+            CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH) || probe.symbol.starts_with("cuIpcOpen")));
+            CHECK(has(probe, ARG_PITCH) == has(probe, ARG_HEIGHT));
+            break;
+        case KIND_REGISTER_HOST:
+        case KIND_MAP:
+        case KIND_UNMAP:
+            CHECK((has(probe, ARG_ADDRESS) && has(probe, ARG_BYTES)));
+            break;
+        case KIND_FREE:
+            CHECK(has(probe, ARG_ADDRESS));
+            CHECK(bool(row.asynchronous) == (probe.symbol.find("Async") != std::string::npos));
+            break;
+        case KIND_PHYSICAL_NEW:
+            CHECK(has(probe, ARG_OUT));
+            break;
+        case KIND_PHYSICAL_FREE:
+            CHECK(has(probe, ARG_HANDLE));
+            break;
+        default:
+            CHECK(!has(probe, ARG_ADDRESS));
+        }
+    }
 }
 
 TEST_CASE("the runtime's version is in its soname")

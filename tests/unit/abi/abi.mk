@@ -10,7 +10,7 @@ say       ?= @:
 
 # Calls are compiled as a program's would be.
 ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc
-ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def types.h abi.mk) bpf/probe.h
+ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def types.h abi.mk) bpf/probe.h src/probes.hpp
 
 ABI_OBJS := $(addprefix $(ABI_DIR)/,abi_test.o capture.o calls-gcc.o)
 
@@ -29,7 +29,7 @@ endif
 $(ABI_DIR):
 	$(Q)mkdir -p $@
 
-$(ABI_DIR)/abi_test.o: $(ABI_SRC)/abi_test.cpp src/probes.hpp $(ABI_DEPS) | $(ABI_DIR)
+$(ABI_DIR)/abi_test.o: $(ABI_SRC)/abi_test.cpp $(ABI_DEPS) | $(ABI_DIR)
 	$(say) CC $@
 	$(Q)$(CXX) $(ABI_FLAGS) -g -c $< -o $@
 

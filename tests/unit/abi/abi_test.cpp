@@ -54,11 +54,24 @@ std::string_view base_name(std::string_view symbol)
     return symbol.substr(0, symbol.size() - (symbol.ends_with("_ptsz") || symbol.ends_with("_ptds") ? 5 : 0));
 }
 
-// Null where the set has no call of the symbol.
-const Signature* find(const CallSet& set, std::string_view symbol)
+// Whether the row is about calls of the signature.
+bool belong(const Probe& probe, const Signature& signature)
 {
-    auto found = std::ranges::find(set.signatures, symbol, &Signature::symbol);
-    return found != set.signatures.end() && found->make ? &*found : nullptr;
+    return signature.runtimes == gpusnoop::any_runtime || signature.runtimes == probe.runtimes;
+}
+
+// The row's function under this name. Null where the set has no call of it.
+const Signature* find(const CallSet& set, const Probe& probe, std::string_view symbol)
+{
+    for (const Signature& signature : set.signatures)
+        if (signature.symbol == symbol && signature.make && belong(probe, signature))
+            return &signature;
+    return nullptr;
+}
+
+bool is_list(const probe_row& row)
+{
+    return row.kind == KIND_LAUNCH_LIST || row.kind == KIND_COPY_BATCH_3D;
 }
 
 std::vector<CallSet> sets(bool real)
@@ -132,21 +145,22 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
     Arguments passed;
     std::vector<std::string_view> names = parameter_names(signature.parameters);
     REQUIRE(names.size() == call.parameters.size());
+    for (const Call::Field& field : call.fields[element])
+        passed[field.which] = field.value;
     for (size_t i = 0; i < names.size(); i++) {
-        uint64_t value = abi::distinct(i);
-        if (names[i] == "launch") {
-            REQUIRE(call.parameters[i] == Passed::launches);
-            for (const Call::Field& field : call.fields[element])
-                passed[field.which] = field.value;
-        } else if (names[i] == "grid" || names[i] == "block") {
-            REQUIRE(call.parameters[i] == Passed::dimensions);
+        auto [form, bytes] = call.parameters[i];
+        if (names[i].starts_with("other") || form == Passed::fields || form == Passed::pointer)
+            continue;
+        uint64_t first = Call::word(i, 0);
+        if (names[i] == "grid" || names[i] == "block") {
+            REQUIRE((form == Passed::structure && bytes == 12));
             int x = names[i] == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
-            passed[x] = static_cast<uint32_t>(value);
-            passed[x + 1] = value >> 32;
-            passed[x + 2] = static_cast<uint32_t>(abi::distinct(Call::z_of(i)));
-        } else if (!names[i].starts_with("other")) {
-            bool narrow = call.parameters[i] == Passed::word32;
-            passed[argument_called(names[i])] = narrow ? static_cast<uint32_t>(value) : value;
+            passed[x] = static_cast<uint32_t>(first);
+            passed[x + 1] = first >> 32;
+            passed[x + 2] = static_cast<uint32_t>(Call::word(i, 1));
+        } else {
+            REQUIRE((form == Passed::scalar && (bytes == 4 || bytes == 8)));
+            passed[argument_called(names[i])] = bytes == 4 ? static_cast<uint32_t>(first) : first;
         }
     }
     return passed;
@@ -158,7 +172,7 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
 std::string verdict(const Signature& signature, const Call& call, const probe_row& row)
 {
     std::string found;
-    size_t count = row.kind == KIND_LAUNCH_LIST ? abi::elements : 1;
+    size_t count = is_list(row) ? abi::elements : 1;
     for (size_t element = 0; element < count; element++) {
         std::optional<Words> words = read_call(call, row, element);
         if (!words)
@@ -180,18 +194,18 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
     return found.empty() ? "right" : found;
 }
 
-// The pieces of 32 bits that a call's arguments consist of.
+// The pieces of 32 bits that a call's arguments consist of. Narrower arguments have none: their neighbours and their
+// size say enough.
 std::vector<uint32_t> pieces(const Call& call)
 {
     std::vector<uint32_t> all;
     for (size_t i = 0; i < call.parameters.size(); i++) {
-        bool launches = call.parameters[i] == Passed::launches;
-        uint64_t value = launches ? reinterpret_cast<uint64_t>(call.memory) : abi::distinct(i);
-        all.push_back(static_cast<uint32_t>(value));
-        if (call.parameters[i] != Passed::word32)
-            all.push_back(static_cast<uint32_t>(value >> 32));
-        if (call.parameters[i] == Passed::dimensions)
-            all.push_back(static_cast<uint32_t>(abi::distinct(Call::z_of(i))));
+        auto [form, bytes] = call.parameters[i];
+        for (size_t piece = 0; piece < bytes / 4; piece++) {
+            uint64_t word =
+                form == Passed::pointer ? reinterpret_cast<uint64_t>(call.memory) : Call::word(i, piece / 2);
+            all.push_back(static_cast<uint32_t>(piece % 2 ? word >> 32 : word));
+        }
     }
     return all;
 }
@@ -226,8 +240,8 @@ void compare(const Call& ours, const Call& real)
         INFO("piece " << i);
         CHECK(in_one_place(ours, our_pieces[i], real, real_pieces[i]));
     }
-    if (std::ranges::find(ours.parameters, Passed::launches) != ours.parameters.end())
-        CHECK(std::ranges::equal(ours.memory, real.memory));
+    for (size_t element = 0; element < abi::elements; element++)
+        CHECK(ours.fields[element] == real.fields[element]);
 }
 
 } // namespace
@@ -238,7 +252,7 @@ TEST_CASE("every row reads what a compiled call passed")
     for (const CallSet& set : sets(false)) {
         for (const Probe& probe : all_probes()) {
             INFO(probe.symbol << ", called by " << set.compiler);
-            const Signature* signature = find(set, base_name(probe.symbol));
+            const Signature* signature = find(set, probe, base_name(probe.symbol));
             if (!signature)
                 FAIL("a row without proof: write its prototype into tests/unit/abi/signatures.def");
             Call call;
@@ -254,7 +268,8 @@ TEST_CASE("every signature has a row")
     const CallSet set = sets(false).at(0);
     for (const Signature& signature : set.signatures) {
         INFO(signature.symbol);
-        CHECK(std::ranges::find(probes, signature.symbol, &Probe::symbol) != probes.end());
+        CHECK(std::ranges::any_of(
+            probes, [&](const Probe& probe) { return probe.symbol == signature.symbol && belong(probe, signature); }));
     }
 }
 
@@ -264,7 +279,7 @@ TEST_CASE("a wrong row is noticed")
     for (const CallSet& set : sets(false)) {
         size_t dirty = 0;
         for (const Probe& probe : all_probes()) {
-            const Signature* signature = find(set, base_name(probe.symbol));
+            const Signature* signature = find(set, probe, base_name(probe.symbol));
             if (!signature)
                 continue; // the first test case
             Call call;
@@ -297,7 +312,7 @@ TEST_CASE("a wrong row is noticed")
                     noticed(which, {right.word, static_cast<uint8_t>(other)});
                 }
             }
-            if (probe.row.kind == KIND_LAUNCH_LIST) {
+            if (is_list(probe.row)) {
                 probe_row row = probe.row;
                 row.block_words++;
                 CHECK(verdict(*signature, call, row) != "right");
@@ -318,8 +333,8 @@ TEST_CASE("calls through CUDA's own prototypes are the same")
         REQUIRE(same_compiler != ours.end());
         for (const Probe& probe : all_probes()) {
             INFO(probe.symbol << ", called by " << real.compiler << ", declared by CUDA " << real.cuda);
-            const Signature* real_signature = find(real, probe.symbol);
-            const Signature* our_signature = find(*same_compiler, base_name(probe.symbol));
+            const Signature* real_signature = find(real, probe, probe.symbol);
+            const Signature* our_signature = find(*same_compiler, probe, base_name(probe.symbol));
             if (!real_signature || !our_signature)
                 continue; // the next test case; the first one
             Call real_call, our_call;
@@ -339,7 +354,7 @@ TEST_CASE("rows that CUDA's headers cannot confirm")
     const CallSet real = sets(true).at(0);
     std::string names;
     for (const Probe& probe : all_probes())
-        if (!find(real, probe.symbol))
+        if (!find(real, probe, probe.symbol))
             names += probe.symbol + " ";
     if (!names.empty())
         SKIP(names << "- not in the headers of "

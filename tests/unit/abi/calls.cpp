@@ -6,6 +6,7 @@
 #define __CUDA_API_VERSION_INTERNAL // NOLINT(bugprone-reserved-identifier)
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" // they are probed nevertheless
 #else
 #include "types.h"
 #endif
@@ -24,9 +25,12 @@ namespace absent {
 struct Absent;
 #define SIGNATURE(result, symbol, ...)                                                                                 \
     Absent* symbol();                                                                                                  \
-    Absent* symbol##_ptsz();
+    Absent* symbol##_ptsz();                                                                                           \
+    Absent* symbol##_ptds();
+#define SIGNATURE_OF(runtimes, result, symbol, ...) SIGNATURE(result, symbol, __VA_ARGS__)
 #include "signatures.def"
 #undef SIGNATURE
+#undef SIGNATURE_OF
 } // namespace absent
 using namespace absent;
 #endif
@@ -36,6 +40,10 @@ namespace {
 
 using abi::Call;
 using abi::Passed;
+using gpusnoop::any_runtime;
+using gpusnoop::cudart11;
+using gpusnoop::cudart12;
+using gpusnoop::cudart13;
 
 // A value that the compiler knows nothing about. It is 64 bits wide when a 32-bit argument is made of it, which leaves
 // the upper half of the argument's register or slot dirty, as the psABI permits.
@@ -46,9 +54,6 @@ inline __attribute__((always_inline)) uint64_t opaque(uint64_t value)
 }
 
 template<class T>
-constexpr bool narrow = sizeof(T) == 4; // NOLINT(bugprone-sizeof-expression): of a pointer, too
-
-template<class T>
 T make(uint64_t value)
 {
     if constexpr (std::is_pointer_v<T>)
@@ -57,104 +62,198 @@ T make(uint64_t value)
         return static_cast<T>(value);
 }
 
-// Stores a distinct value for this meaning into a field of a structure.
+// What the fields of structures mean. Structures are known by their fields, whatever version of CUDA they are from:
+// one describe() for each shape. found(field, argument) is called for each field that means something.
 template<class T>
-void put(T& field, argument which, size_t element, Call& call)
-{
-    uint64_t value = abi::distinct(20 + element * ARGUMENTS + which);
-    field = make<T>(value);
-    call.fields[element].push_back({which, narrow<T> ? static_cast<uint32_t>(value) : value});
-}
-
-// The structures that describe launches, whatever version of CUDA they are from, are known by their fields.
-template<class T>
-concept DriverLaunch = requires(T launch)
+void describe(const T& launch, auto found) requires requires
 {
     launch.gridDimX;
-};
-
-template<class T>
-concept RuntimeLaunch = requires(T launch)
-{
-    launch.gridDim;
-};
-
-template<class T>
-void fill(T& launch, size_t element, Call& call)
-{
-    auto store = [&](auto& field, int which) { put(field, static_cast<argument>(which), element, call); };
-    auto store_dimensions = [&](auto& field, int x) {
-        store(field.x, x);
-        store(field.y, x + 1);
-        store(field.z, x + 2);
-    };
-    if constexpr (DriverLaunch<T>) {
-        store(launch.gridDimX, ARG_GRID_X);
-        store(launch.gridDimY, ARG_GRID_Y);
-        store(launch.gridDimZ, ARG_GRID_Z);
-        store(launch.blockDimX, ARG_BLOCK_X);
-        store(launch.blockDimY, ARG_BLOCK_Y);
-        store(launch.blockDimZ, ARG_BLOCK_Z);
-        store(launch.sharedMemBytes, ARG_SMEM);
-        store(launch.hStream, ARG_STREAM);
-    } else {
-        store_dimensions(launch.gridDim, ARG_GRID_X);
-        store_dimensions(launch.blockDim, ARG_BLOCK_X);
-        store(launch.stream, ARG_STREAM);
-    }
-    if constexpr (requires { launch.dynamicSmemBytes; })
-        store(launch.dynamicSmemBytes, ARG_SMEM);
-    if constexpr (requires { launch.sharedMem; })
-        store(launch.sharedMem, ARG_SMEM);
-    if constexpr (requires { launch.function; })
-        store(launch.function, ARG_FUNC);
-    if constexpr (requires { launch.func; })
-        store(launch.func, ARG_FUNC);
 }
+{
+    found(launch.gridDimX, ARG_GRID_X);
+    found(launch.gridDimY, ARG_GRID_Y);
+    found(launch.gridDimZ, ARG_GRID_Z);
+    found(launch.blockDimX, ARG_BLOCK_X);
+    found(launch.blockDimY, ARG_BLOCK_Y);
+    found(launch.blockDimZ, ARG_BLOCK_Z);
+    found(launch.sharedMemBytes, ARG_SMEM);
+    found(launch.hStream, ARG_STREAM);
+    if constexpr (requires { launch.function; })
+        found(launch.function, ARG_FUNC);
+}
+
+template<class T>
+void describe(const T& launch, auto found) requires requires
+{
+    launch.gridDim.x;
+}
+{
+    found(launch.gridDim.x, ARG_GRID_X);
+    found(launch.gridDim.y, ARG_GRID_Y);
+    found(launch.gridDim.z, ARG_GRID_Z);
+    found(launch.blockDim.x, ARG_BLOCK_X);
+    found(launch.blockDim.y, ARG_BLOCK_Y);
+    found(launch.blockDim.z, ARG_BLOCK_Z);
+    found(launch.stream, ARG_STREAM);
+    if constexpr (requires { launch.dynamicSmemBytes; }) {
+        found(launch.dynamicSmemBytes, ARG_SMEM);
+    } else {
+        found(launch.sharedMem, ARG_SMEM);
+        found(launch.func, ARG_FUNC);
+    }
+}
+
+template<class T>
+void describe(const T& extent, auto found) requires requires
+{
+    extent.depth;
+}
+{
+    found(extent.width, ARG_BYTES);
+    found(extent.height, ARG_HEIGHT);
+    found(extent.depth, ARG_DEPTH);
+}
+
+template<class T>
+void describe(const T& memory, auto found) requires requires
+{
+    memory.xsize;
+}
+{
+    found(memory.ptr, ARG_DESTINATION);
+}
+
+template<class T>
+void describe(const T& copy, auto found) requires requires
+{
+    copy.WidthInBytes;
+}
+{
+    found(copy.srcMemoryType, ARG_SOURCE_TYPE);
+    found(copy.srcHost, ARG_SOURCE_HOST);
+    found(copy.srcDevice, ARG_SOURCE);
+    found(copy.dstMemoryType, ARG_DESTINATION_TYPE);
+    found(copy.dstHost, ARG_DESTINATION_HOST);
+    found(copy.dstDevice, ARG_DESTINATION);
+    found(copy.WidthInBytes, ARG_BYTES);
+    found(copy.Height, ARG_HEIGHT);
+    if constexpr (requires { copy.Depth; })
+        found(copy.Depth, ARG_DEPTH);
+}
+
+template<class T>
+void describe(const T& copy, auto found) requires requires
+{
+    copy.srcPtr.ptr;
+}
+{
+    found(copy.srcArray, ARG_SOURCE_ARRAY);
+    found(copy.srcPtr.ptr, ARG_SOURCE);
+    found(copy.dstArray, ARG_DESTINATION_ARRAY);
+    found(copy.dstPtr.ptr, ARG_DESTINATION);
+    describe(copy.extent, found);
+    if constexpr (requires { copy.kind; })
+        found(copy.kind, ARG_DIRECTION);
+}
+
+template<class T>
+void describe(const T& copy, auto found) requires requires
+{
+    copy.src.op.ptr.ptr;
+}
+{
+    found(copy.src.type, ARG_SOURCE_TYPE);
+    found(copy.src.op.ptr.ptr, ARG_SOURCE);
+    found(copy.dst.type, ARG_DESTINATION_TYPE);
+    found(copy.dst.op.ptr.ptr, ARG_DESTINATION);
+    describe(copy.extent, found);
+}
+
+template<class T>
+void describe(const T& physical, auto found) requires requires
+{
+    physical.location.type;
+}
+{
+    found(physical.location.type, ARG_LOCATION);
+}
+
+template<class T>
+void describe(const T& buffer, auto found) requires requires
+{
+    buffer.offset + buffer.size;
+}
+{
+    found(buffer.size, ARG_BYTES);
+}
+
+// Stores what the fields of a structure contain.
+template<class T>
+void store_fields(const T& structure, size_t element, Call& call)
+{
+    describe(structure, [&](const auto& field, argument which) {
+        uint64_t value = 0;
+        memcpy(&value, &field, sizeof(field));
+        call.fields[element].push_back({which, value});
+    });
+}
+
+template<class T>
+concept Described = requires(const T& structure)
+{
+    describe(structure, [](const auto&, argument) {});
+};
 
 template<class T>
 using Target = std::remove_cv_t<std::remove_pointer_t<T>>;
 
-// Whether T points to launches. Most pointers lead to incomplete types, and some to functions or void.
 template<class T>
-constexpr bool points_to_launches = [] {
-    if constexpr (std::is_pointer_v<T> && requires { sizeof(Target<T>); })
-        return DriverLaunch<Target<T>> || RuntimeLaunch<Target<T>>;
-    return false;
-}();
+constexpr bool points_to_described = std::is_pointer_v<T>&& Described<Target<T>>;
 
+// The value of a parameter, except for a pointer to structures.
 template<class T>
-void prepare(Call& call)
+inline __attribute__((always_inline)) T argument_value(size_t number)
 {
-    if constexpr (points_to_launches<T>) {
-        static_assert(abi::elements * sizeof(Target<T>) <= sizeof(call.memory));
-        memset(call.memory, 0xA5, sizeof(call.memory)); // padding and unused fields are not zero
-        for (size_t i = 0; i < abi::elements; i++)
-            fill(reinterpret_cast<Target<T>*>(call.memory)[i], i, call);
-        call.parameters.push_back(Passed::launches);
-    } else if constexpr (std::is_class_v<T>) {
-        static_assert(std::is_same_v<T, struct dim3>);
-        call.parameters.push_back(Passed::dimensions);
+    if constexpr (std::is_class_v<T>) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        uint64_t words[(sizeof(T) + 7) / 8];
+        for (size_t i = 0; i < std::size(words); i++)
+            words[i] = opaque(Call::word(number, i));
+        T structure;
+        memcpy(static_cast<void*>(&structure), words, sizeof(T));
+        return structure;
     } else {
-        static_assert(std::is_scalar_v<T>);
-        call.parameters.push_back(narrow<T> ? Passed::word32 : Passed::word64);
+        return make<T>(opaque(Call::word(number, 0)));
     }
 }
 
 template<class T>
 inline __attribute__((always_inline)) T argument_value(size_t number, Call& call)
 {
-    if constexpr (points_to_launches<T>) {
+    if constexpr (points_to_described<T>)
         return reinterpret_cast<T>(call.memory);
-    } else if constexpr (std::is_class_v<T>) {
-        uint64_t xy = opaque(abi::distinct(number));
-        T dimensions;
-        dimensions.x = static_cast<unsigned>(xy);
-        dimensions.y = static_cast<unsigned>(xy >> 32);
-        dimensions.z = static_cast<unsigned>(opaque(abi::distinct(Call::z_of(number))));
-        return dimensions;
+    else
+        return argument_value<T>(number);
+}
+
+template<class T>
+void prepare(Call& call)
+{
+    if constexpr (points_to_described<T>) {
+        static_assert(abi::elements * sizeof(Target<T>) <= sizeof(call.memory));
+        for (size_t i = 0; i < sizeof(call.memory) / 8; i++) {
+            uint64_t word = abi::distinct(10000 + i);
+            memcpy(call.memory + i * 8, &word, sizeof(word));
+        }
+        for (size_t i = 0; i < abi::elements; i++)
+            store_fields(reinterpret_cast<const Target<T>*>(call.memory)[i], i, call);
+        call.parameters.push_back({Passed::pointer, sizeof(T)});
+    } else if constexpr (Described<T>) {
+        store_fields(argument_value<T>(call.parameters.size()), 0, call);
+        call.parameters.push_back({Passed::fields, sizeof(T)});
     } else {
-        return make<T>(opaque(abi::distinct(number)));
+        static_assert(std::is_class_v<T> || std::is_scalar_v<T>);
+        call.parameters.push_back({std::is_class_v<T> ? Passed::structure : Passed::scalar, sizeof(T)});
     }
 }
 
@@ -193,8 +292,13 @@ constexpr Maker maker(absent::Absent* (*)(), long)
     return nullptr;
 }
 
-#define SIGNATURE(result, symbol, ...)                                                                                 \
-    {#symbol, #__VA_ARGS__, maker(&symbol, 0)}, {#symbol "_ptsz", #__VA_ARGS__, maker(&symbol##_ptsz, 0)},
+constexpr uint8_t headers = CUDART_VERSION < 12000 ? cudart11 : CUDART_VERSION < 13000 ? cudart12 : cudart13;
+
+#define SIGNATURE_OF(runtimes, result, symbol, ...)                                                                    \
+    SIGNATURE_NAMED(runtimes, symbol, __VA_ARGS__)                                                                     \
+    SIGNATURE_NAMED(runtimes, symbol##_ptsz, __VA_ARGS__) SIGNATURE_NAMED(runtimes, symbol##_ptds, __VA_ARGS__)
+#define SIGNATURE_NAMED(runtimes, symbol, ...)                                                                         \
+    {#symbol, runtimes, #__VA_ARGS__, (runtimes) == any_runtime || (runtimes)&headers ? maker(&symbol, 0) : nullptr},
 #else
 template<class R, class... A>
 constexpr Maker maker(R (*)(A...))
@@ -202,8 +306,10 @@ constexpr Maker maker(R (*)(A...))
     return &make_call<R, A...>;
 }
 
-#define SIGNATURE(result, symbol, ...) {#symbol, #__VA_ARGS__, maker(static_cast<result (*)(__VA_ARGS__)>(nullptr))},
+#define SIGNATURE_OF(runtimes, result, symbol, ...)                                                                    \
+    {#symbol, runtimes, #__VA_ARGS__, maker(static_cast<result (*)(__VA_ARGS__)>(nullptr))},
 #endif
+#define SIGNATURE(result, symbol, ...) SIGNATURE_OF(any_runtime, result, symbol, __VA_ARGS__)
 
 constexpr abi::Signature signatures[] = {
 #include "signatures.def"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bpf/probe.h"
+#include "probes.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,27 +27,35 @@ constexpr uint64_t distinct(size_t number)
     return (0xC0DE0000 + number) << 32 | (0xBEEF0000 + number);
 }
 
-enum class Passed : uint8_t { word32, word64, dimensions, launches };
+enum class Passed : uint8_t { scalar, structure, fields, pointer };
+
+struct Parameter {
+    Passed passed; // fields: a structure whose fields mean something; pointer: to such structures
+    size_t bytes;
+    bool operator==(const Parameter&) const = default;
+};
 
 constexpr size_t elements = 2; // structures behind one pointer: a list is read by its stride
 
 struct Call {
     Captured captured{};
-    std::vector<Passed> parameters;
-    // Parameter i is distinct(i), or as much of it as fits; y of a dim3 is its upper half, and z distinct(z_of(i)).
-    static constexpr size_t z_of(size_t parameter) { return 100 + parameter; }
+    std::vector<Parameter> parameters;
+    // Parameter i consists of these words, or of as much of the first one as fits.
+    static constexpr uint64_t word(size_t parameter, size_t number) { return distinct(parameter + 100 * number); }
 
-    // Where a parameter points to structures, they are in memory, and fields says what was stored in them.
+    // What the fields of structures contain, which are passed by value, or lie in memory.
     struct Field {
         argument which;
         uint64_t value;
+        bool operator==(const Field&) const = default;
     };
     std::vector<Field> fields[elements];
-    alignas(16) std::byte memory[256];
+    alignas(16) std::byte memory[512];
 };
 
 struct Signature {
     std::string_view symbol;
+    uint8_t runtimes;            // as in Probe
     std::string_view parameters; // as in signatures.def
     void (*make)(Call&);         // null where the headers do not declare the symbol
 };
