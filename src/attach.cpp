@@ -179,7 +179,7 @@ unsigned Attacher::look_everywhere()
     }
     unsigned added = 0;
     for (pid_t pid : processes)
-        added += look_at_member(pid);
+        added += look_at(pid);
     // A driver that nobody has mapped yet can have its probes before the first call. Members of a cgroup are not known
     // before they come.
     std::vector<pid_t> reach = scope_.pids();
@@ -192,11 +192,6 @@ unsigned Attacher::look_everywhere()
 }
 
 unsigned Attacher::look_at(pid_t pid)
-{
-    return scope_.includes(pid) ? look_at_member(pid) : 0;
-}
-
-unsigned Attacher::look_at_member(pid_t pid)
 {
     unsigned added = 0;
     const std::vector<CudaFile*> files = targets_.files_of(pid);

@@ -47,7 +47,7 @@ public:
     Attacher(const Attacher&) = delete;
     Attacher& operator=(const Attacher&) = delete;
 
-    // Attaches what this process maps and is not attached yet. Number of files that were new.
+    // Attaches what this process, one of those asked for, maps and is not attached yet. Number of files that were new.
     unsigned look_at(pid_t pid);
     // All processes, or those asked for, and the drivers that they would load.
     unsigned look_everywhere();
@@ -90,7 +90,6 @@ private:
     };
 
     void choose_programs(bpf_object* object);
-    unsigned look_at_member(pid_t pid);
     void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
     void attach_to_everybody();
     uint64_t cookie(uint32_t number) const;
