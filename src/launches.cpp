@@ -24,10 +24,8 @@ void LaunchTable::add(const launch_event& event)
 std::vector<LaunchDelta> LaunchTable::take()
 {
     std::vector<LaunchDelta> deltas;
-    for (auto& [key, delta] : spilled_) {
-        images_.insert(key.image);
+    for (const auto& [key, delta] : spilled_)
         deltas.push_back(delta);
-    }
     spilled_.clear();
     std::vector<launch_key> gone;
     map_.for_each([&](const launch_key& key, std::span<const launch_stats> per_cpu) {
@@ -48,7 +46,6 @@ std::vector<LaunchDelta> LaunchTable::take()
         seen = now;
         if (retired_.contains(key.image))
             gone.push_back(key);
-        images_.insert(key.image);
         if (delta.count)
             deltas.push_back(delta);
     });
@@ -57,8 +54,6 @@ std::vector<LaunchDelta> LaunchTable::take()
         map_.erase(key);
         seen_.erase(key);
     }
-    for (const ImageId& image : retired_)
-        images_.erase(image);
     retired_.clear();
     return deltas;
 }

@@ -37,9 +37,6 @@ public:
     // The image has gone: its rows are taken out of the table after the next take().
     void retire(const ImageId& image) { retired_.insert(image); }
 
-    // Images that have rows.
-    const std::set<ImageId>& images() const { return images_; }
-
 private:
     // What the kernel side has in the fields that the table's key leaves out.
     static launch_key rest()
@@ -67,7 +64,6 @@ private:
     PerCpuHash<launch_key, launch_stats> map_;
     std::unordered_map<launch_key, Totals, Hash, Equal> seen_; // as of the last take()
     std::unordered_map<launch_key, LaunchDelta, Hash, Equal> spilled_;
-    std::set<ImageId> images_;
     std::set<ImageId> retired_;
 };
 
