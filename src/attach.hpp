@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe table x targets -> links. Knows the four tiers; nothing else does.
+// Probe table x targets -> links: which files are probed, and for which processes.
 #pragma once
 
+#include "links.hpp"
 #include "scope.hpp"
 #include "targets.hpp"
-#include "tier.hpp"
-#include "tracefs.hpp"
 
 #include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 struct bpf_object;
-struct bpf_program;
 
 namespace gpusnoop {
-
-// A program, or a pair for entry and return, and the probes it serves. In the object it is called NAME_entry,
-// NAME_return and NAME_session.
-struct Hook {
-    std::string program;
-    bool returns = false;         // with a return probe
-    std::vector<unsigned> probes; // indices into the tool's probes
-    bool armed = true;            // false: attached only on arm()
-};
 
 class Attacher {
 public:
@@ -47,7 +34,7 @@ public:
     Attacher(const Attacher&) = delete;
     Attacher& operator=(const Attacher&) = delete;
 
-    // Attaches what this process maps and is not attached yet. Number of files that were new.
+    // Attaches what this process, one of those asked for, maps and is not attached yet. Number of files that were new.
     unsigned look_at(pid_t pid);
     // All processes, or those asked for, and the drivers that they would load.
     unsigned look_everywhere();
@@ -72,52 +59,30 @@ public:
     std::vector<std::string> summary() const; // lines for -v
     Tier tier() const { return options_.tier; }
 
-    class Link {
-    public:
-        Link() = default;
-        virtual ~Link() = default;
-        Link(const Link&) = delete;
-        Link& operator=(const Link&) = delete;
-    };
-
 private:
     struct Attachment {
         CudaFile* file;
         pid_t pid; // 0: every process
-        std::vector<std::unique_ptr<Link>> always;
-        std::vector<std::unique_ptr<Link>> when_armed;
+        Links always;
+        Links when_armed;
         bool refused = false;
     };
 
-    void choose_programs(bpf_object* object);
-    unsigned look_at_member(pid_t pid);
     void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
     void attach_to_everybody();
-    uint64_t cookie(uint32_t number) const;
     bool attach(CudaFile* file, pid_t pid);
     pid_t process_filter(pid_t pid) const;
-    void attach_hook(const Hook& hook, Attachment& attachment);
-    std::unique_ptr<Link> attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
-                                       const std::vector<Place>& places, const Attachment& attachment);
-    std::unique_ptr<Link> attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
-                                       const Attachment& attachment);
-    std::unique_ptr<Link> attach_perf(const Hook& hook, bool on_return, const Place& place,
-                                      const Attachment& attachment);
-    bpf_program* program(const Hook& hook, std::string_view suffix) const;
+    void link(const Hook& hook, Attachment& attachment);
     std::set<const CudaFile*> attached_files() const;
-    std::vector<std::unique_ptr<Link>> take_links();
-    static void take_links(Attachment& from, std::vector<std::unique_ptr<Link>>& to);
+    Links take_links();
+    static void take_links(Attachment& from, Links& to);
 
-    bpf_object* object_;
-    std::span<const Probe> probes_;
     std::vector<Hook> hooks_;
     const Scope& scope_;
     Options options_;
     Targets targets_;
+    Linker linker_;
     bool everybody_;
-    bool again_ = false; // attached a second time
-    std::optional<Tracefs> tracefs_;
-    uint32_t events_ = 0; // made so far
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> runtimeless_; // that were complained of
     bool armed_ = false;

@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
@@ -30,7 +29,6 @@ namespace {
 
 constexpr long v2_magic = 0x63677270; // CGROUP2_SUPER_MAGIC
 constexpr long v1_magic = 0x27e0eb;   // CGROUP_SUPER_MAGIC
-constexpr int depth_max = 64;
 constexpr size_t shortest_id = 4;
 
 constexpr std::pair<std::string_view, cgroup_controller> controllers[] = {
@@ -105,40 +103,42 @@ std::string real_path(const std::string& path)
     return real ? std::string(real.get()) : std::string();
 }
 
-// Calls visit(path below the mount) for every cgroup, outer ones first; it says whether to go into it.
-template<class Visit>
-void walk(const std::string& folder, const std::string& below_mount, int depth, Visit&& visit)
+Fd open_folder(const std::string& path)
 {
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-        std::error_code ignored;
-        if (!entry->is_directory(ignored) || entry->is_symlink(ignored))
-            continue;
-        const std::string path = below_mount + "/" + entry->path().filename().string();
-        if (visit(path) && depth < depth_max)
-            walk(entry->path().string(), path, depth + 1, visit);
-    }
+    return Fd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// By descriptor: the path of a cgroup may be longer than a path may be.
-void add_members(int folder, int depth, std::set<pid_t>& members)
+std::vector<std::string> children(int cgroup)
 {
-    const Fd procs(openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC));
+    std::vector<std::string> names;
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(openat(cgroup, ".", O_RDONLY | O_CLOEXEC)), closedir);
+    while (const dirent* entry = entries ? readdir(entries.get()) : nullptr) {
+        const std::string_view name = entry->d_name;
+        if (entry->d_type == DT_DIR && name != "." && name != "..")
+            names.emplace_back(name);
+    }
+    return names;
+}
+
+// Calls visit(cgroup, path below the first one) for a cgroup and all below it, outer ones first; it says whether to go
+// into this one. By descriptor: the path of a cgroup may be longer than a path may be.
+template<class Visit>
+void walk(int cgroup, Visit&& visit, const std::string& path = "", int depth = 0)
+{
+    if (!visit(cgroup, path) || depth == CGROUP_WALK_MAX)
+        return;
+    for (const std::string& name : children(cgroup))
+        if (const Fd child(openat(cgroup, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); child)
+            walk(child.get(), visit, fmt::format("{}/{}", path, name), depth + 1);
+}
+
+void add_members(int cgroup, std::set<pid_t>& members)
+{
+    const Fd procs(openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC));
     std::ifstream list(fmt::format("/proc/self/fd/{}", procs.get()));
     for (pid_t pid = 0; list >> pid;)
         if (pid > 0) // 0: of a pid namespace that is not below ours
             members.insert(pid);
-    if (depth == CGROUP_WALK_MAX)
-        return;
-    const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(openat(folder, ".", O_RDONLY | O_CLOEXEC)), closedir);
-    while (const dirent* entry = entries ? readdir(entries.get()) : nullptr) {
-        const std::string_view name = entry->d_name;
-        if (entry->d_type != DT_DIR || name == "." || name == "..")
-            continue;
-        if (const Fd below(openat(folder, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC)); below)
-            add_members(below.get(), depth + 1, members);
-    }
 }
 
 } // namespace
@@ -248,7 +248,7 @@ void CgroupTarget::find_pod(const std::vector<CgroupMount>& mounts, const std::s
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
             continue;
         std::vector<std::string> found;
-        walk(mount.path, "", 0, [&](const std::string& path) {
+        walk(open_folder(mount.path).get(), [&](int, const std::string& path) {
             const CgroupOwner owner = parse_cgroup_path(path);
             const bool its = pod.uids.contains(owner.pod_uid) || pod.container_ids.contains(owner.container_id);
             if (its)
@@ -272,7 +272,7 @@ bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const 
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
             continue;
         std::map<std::string, std::string> found; // path by id
-        walk(mount.path, "", 0, [&](const std::string& path) {
+        walk(open_folder(mount.path).get(), [&](int, const std::string& path) {
             const std::string id = parse_cgroup_path(path).container_id;
             if (!id.empty() && (named.contains(id) || (may_be_id && id.starts_with(what_))))
                 found.try_emplace(id, mount.path + path);
@@ -294,7 +294,7 @@ void CgroupTarget::take(const CgroupMount& mount, std::vector<std::string> paths
 {
     mount_ = mount;
     for (std::string& path : paths) {
-        Fd directory(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        Fd directory = open_folder(path);
         struct stat st {};
         if (!directory || fstat(directory.get(), &st))
             throw Error(fmt::format("cgroup {} cannot be opened: {}", path, errno_text(errno)));
@@ -308,7 +308,10 @@ std::vector<pid_t> CgroupTarget::members() const
 {
     std::set<pid_t> members;
     for (const Fd& directory : directories_)
-        add_members(directory.get(), 0, members);
+        walk(directory.get(), [&](int cgroup, const std::string&) {
+            add_members(cgroup, members);
+            return true;
+        });
     return {members.begin(), members.end()};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_files.hpp"
 
-#include <array>
-#include <cerrno>
+#include "read_text.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -44,18 +44,10 @@ std::optional<std::string> HostFiles::read(const std::string& path) const
     struct stat st {};
     if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode))
         return std::nullopt;
-    std::string text;
-    std::array<char, 16384> buffer;
-    while (text.size() <= max_size) { // the size in `st` is a promise only
-        const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-        if (got == 0)
-            return text;
-        if (got > 0)
-            text.append(buffer.data(), static_cast<size_t>(got));
-        else if (errno != EINTR)
-            return std::nullopt;
-    }
-    return std::nullopt;
+    auto text = read_text(file, max_size); // the size in `st` is a promise only
+    if (!text || text->size() > max_size)
+        return std::nullopt;
+    return text;
 }
 
 std::vector<std::string> HostFiles::list(const std::string& path) const

@@ -2,6 +2,7 @@
 #include "process.hpp"
 
 #include "fd.hpp"
+#include "read_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -31,18 +32,9 @@ std::optional<std::string> read_proc(pid_t pid, const char* file)
     const Fd fd = open_proc(pid, file);
     if (!fd)
         return std::nullopt;
-    std::string text;
-    std::array<char, 16384> buffer;
-    while (text.size() < max_proc_file) {
-        const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
-        if (got == 0)
-            return text;
-        if (got > 0)
-            text.append(buffer.data(), static_cast<size_t>(got));
-        else if (errno != EINTR)
-            return std::nullopt;
-    }
-    text.resize(text.rfind('\n') + 1); // no half line: its path would be a wrong one
+    auto text = read_text(fd, max_proc_file);
+    if (text && text->size() > max_proc_file)
+        text->resize(text->rfind('\n') + 1); // no half line: its path would be a wrong one
     return text;
 }
 

@@ -166,13 +166,14 @@ void Run::attach()
     mapping_watch_.emplace(MappingWatch::Handlers{
         .mapped =
             [this](pid_t pid, std::string_view path, uint64_t device, uint64_t inode) {
-                if (attacher_->targets().interesting(path, device, inode))
+                if (attacher_->targets().interesting(path, device, inode) && scope_.includes(pid))
                     look_at(pid);
             },
         .forked =
             [this](pid_t pid, pid_t parent) {
                 // The child of a member is one, with all that is mapped already.
-                if (scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent))
+                if (scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
+                    scope_.includes(pid))
                     look_at(pid);
             },
         .exited =

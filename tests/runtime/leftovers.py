@@ -36,28 +36,27 @@ def programs():
     return {p["id"] for p in show("prog") if our_programs.fullmatch(p.get("name", ""))}
 
 
-def programs_of(pid):
-    """Ids of the programs that a process holds by descriptor."""
+def ids_held(pid, key):
+    """Numbers behind this key of what a process holds by descriptor."""
     ids = set()
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
         try:
             with open(path) as file:
-                ids |= {int(n) for n in re.findall(r"^prog_id:\s*(\d+)$", file.read(), re.M)}
+                ids |= {int(n) for n in re.findall(rf"^{key}:\s*(\d+)$", file.read(), re.M)}
         except OSError:
             pass
     return ids
 
 
+def programs_of(pid):
+    """Ids of the programs that a process holds by descriptor."""
+    return ids_held(pid, "prog_id")
+
+
 def launches_probed(tool, pid):
     """True once launches of this process run a program of `tool`, by the kernel's list of links; tiers with multi links
     only. A child has its parent's breakpoints in its memory, so those tell nothing."""
-    held = set()
-    for path in glob.glob(f"/proc/{tool}/fdinfo/*"):
-        try:
-            with open(path) as file:
-                held |= {int(n) for n in re.findall(r"^link_id:\s*(\d+)$", file.read(), re.M)}
-        except OSError:
-            pass
+    held = ids_held(tool, "link_id")
     counting = {p["id"] for p in show("prog") if p.get("name", "").startswith("launch_")}
     return any(link["id"] in held and link["prog_id"] in counting and link.get("pid", 0) in (0, pid)
                and "libcuda.so" in link.get("path", "") for link in show("link"))

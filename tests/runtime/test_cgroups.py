@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 
+import bystanders
 import harness
 import leftovers
 import system
@@ -110,29 +111,8 @@ def the_hierarchy_of_systemd():
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
 def neighbours_are_not_trapped(tier):
     """They hit no breakpoint and run no BPF program, nor do their children."""
-    system.need_tier(tier)
     group = Cgroup("v2", fresh())
-    form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])
-    inside = member(group, "launch vecadd 10", form)
-    other = Workload("launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)
-    descriptor = leftovers.counting()
-    tool = Tool("-c", group.path, "--attach", tier, "--by", "pid,kernel", *mode)
-    programs = leftovers.programs_of(tool.pid)
-    check(programs, "the tool holds programs")
-    for library in ("libcuda.so",) if form == "workload-driver" else ("libcuda.so", "libcudart.so"):
-        check(leftovers.breakpoints(inside.pid, library), f"breakpoints in {library} of the member")
-        leftovers.check_no_breakpoints(other.pid, library)
-    before = leftovers.run_count(programs)
-    other.go()
-    wait_until((harness.here / "child").exists, "the child runs")
-    child, = system.descendants(other.pid)
-    leftovers.check_no_breakpoints(child, "libcuda")
-    (harness.here / "end").touch()
-    other.wait()
-    equal(leftovers.run_count(programs) - before, 0, "runs of BPF programs for neighbours")
-    truth = truth_of(inside)
-    only(tool.stop(), truth, api="both" if mode else "driver", errors=bool(mode))
-    os.close(descriptor)
+    bystanders.not_trapped(tier, lambda target: ("-c", group.path), Tool.stop, preexec=group.join)
 
 
 @case(each={"v2": "v2", "memory": "memory"})

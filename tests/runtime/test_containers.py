@@ -4,15 +4,12 @@ import os
 import secrets
 
 import harness
-import leftovers
-from containers import (Cgroup, Contained, HostRoot, Image, Name, RuncContainer, hierarchies, ids_of, kubepods,
-                        kubepods_cgroupfs)
+from containers import Cgroup, Contained, HostRoot, Image, Name, RuncContainer, hierarchies, kubepods, kubepods_cgroupfs
 from harness import Skip, case, check, equal, wait_until
 from programs import Tool, Workload
-from test_cgroups import fresh, probed
-from test_hostile import no_control_bytes, no_control_bytes_in_json
-from test_refusals import refused, said_why
-from truth import launched, opening, totals
+from test_cgroups import fresh
+from test_refusals import said_why
+from truth import launched, totals
 
 script = "launch vecadd 1009; threads 3; launch saxpy 101; end"
 owner_keys = ("container", "container_id", "runtime", "pod", "namespace", "pod_uid", "unit", "uid", "slurm_job",
@@ -425,84 +422,3 @@ def process_one_of_two_containers():
     for workload, count in zip(inside, (11, 13)):
         row = only_row(tool.rows, pid=workload.pid)
         equal((row["ns_pid"], row["launches"]), (1, count), "row")
-
-
-# --- files that hurt -------------------------------------------------------------------------------------------------
-
-evil = "\x1b[2J\x1b]0;x\x07\r\u202e"
-
-
-def write_names(host, name):
-    host.containerd(Name(id=name.id, pod_uid=name.pod_uid, pod=evil + "p" * 4096, namespace=evil, container="c" + evil))
-
-
-def write_long_links(host, name):
-    host.kubelet(Name(id=name.id, pod_uid=name.pod_uid, pod="p\x1b[31m" + "p" * 100, namespace="n\x07\r",
-                      container="c\x1b]"))
-
-
-def config_of(host, name, namespace="k8s.io"):
-    host.containerd(name)
-    return host.path / f"run/containerd/io.containerd.runtime.v2.task/{namespace}/{name.id}/config.json"
-
-
-def replace_config(host, name, make):
-    path = config_of(host, name)
-    path.unlink()
-    make(path)
-
-
-hurting = {
-    "escapes_and_4_kilobytes": write_names, "escapes_in_links": write_long_links,
-    "no_json": lambda host, name: config_of(host, name).write_bytes(b"\0\xff{{{" * 100),
-    "cut_off": lambda host, name: os.truncate(config_of(host, name), 40),
-    "empty": lambda host, name: os.truncate(config_of(host, name), 0),
-    "deep": lambda host, name: config_of(host, name).write_text("[" * 1000000),
-    "deep_objects": lambda host, name: config_of(host, name).write_text('{"a":' * 300000),
-    "huge": lambda host, name: os.truncate(config_of(host, name), 10 ** 11),
-    "a_pipe": lambda host, name: replace_config(host, name, os.mkfifo),
-    "a_folder": lambda host, name: replace_config(host, name, os.mkdir),
-    "a_loop": lambda host, name: replace_config(host, name, lambda path: path.symlink_to("config.json")),
-    "a_device": lambda host, name: replace_config(host, name, lambda path: path.symlink_to("/dev/zero")),
-    "a_pipe_elsewhere": lambda host, name: os.mkfifo(host.write("var/lib/docker/x", "").parent / "containers"),
-    "wrong_types": lambda host, name: config_of(host, name).write_text(
-        '{"annotations": {"io.kubernetes.cri.container-name": {"a": [1, null]}, "x": 1e999}}'),
-    "docker": lambda host, name: host.docker(Name(id=name.id, container=evil + "d" * 4096), {evil: evil}),
-}
-
-
-@case(each=hurting, asan=True)
-def files_that_hurt(make):
-    """The names of a container are its own to choose: text stays text, the numbers stay right, and nothing hangs."""
-    host, name = HostRoot(), Name()
-    make(host, name)
-    inside = contained(kubepods(name), "launch vecadd 1009", form="workload-driver")
-    tools = [traced(host, "--by", "container"), traced(host, "-e"), traced(host, "--by", "pod,container", json=False),
-             traced(host, "-e", "-X", json=False), traced(host, "-H", "grid", "--by", "pod,namespace,container",
-                                                          json=False)]
-    inside.go().wait()
-    for tool in tools:
-        tool.stop()
-        no_control_bytes_in_json(tool) if tool.json else no_control_bytes(tool)
-    row = only_row(tools[0].rows, container_id=name.id)
-    equal((row["launches"], row["pod_uid"]), (1009, name.pod_uid), "row")
-    for key in "container", "pod", "namespace":
-        check(len(row.get(key, "")) <= 1024, f"{key} has {len(row.get(key, ''))} characters")
-    widest = max(len(line) for tool in tools[2:4] for line in tool.lines)
-    check(widest < 250, f"a line has {widest} characters")
-
-
-@case
-def asking_for_a_pod_among_files_that_hurt():
-    host = HostRoot()
-    for make in hurting.values():
-        try:
-            make(host, Name())
-        except OSError:  # one is in another's way
-            pass
-    name = Name()
-    host.kubelet(name)
-    inside = contained(kubepods(name))
-    tool = traced(host, "-c", f"pod:{name.namespace}/{name.pod}", "--by", "container")
-    count, = launches_of(inside)
-    equal(totals(tool.stop().rows, "container"), {(name.container,): count}, "launches")

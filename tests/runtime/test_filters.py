@@ -2,10 +2,9 @@
 """Only what was asked for is counted, and who was not asked for is not even slowed down."""
 import os
 
+import bystanders
 import harness
-import leftovers
-import system
-from harness import case, check, equal, wait_until
+from harness import case, equal
 from programs import Tool, Workload
 from truth import same_counts
 
@@ -87,27 +86,4 @@ def names():
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
 def others_are_not_trapped(tier):
     """A process outside -p, and its child, hit no breakpoint and run no BPF program."""
-    system.need_tier(tier)
-    # Detaching one by one takes long: fewer probes there.
-    form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])
-    target, other = Workload("launch vecadd 10", form), Workload(
-        "launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)
-    descriptor = leftovers.counting()
-    tool = Tool("-p", target.pid, "--attach", tier, *mode)
-    programs = leftovers.programs_of(tool.pid)
-    check(programs, "the tool holds programs")
-    for library in ("libcuda.so",) if form == "workload-driver" else ("libcuda.so", "libcudart.so"):
-        check(leftovers.breakpoints(target.pid, library), f"breakpoints in {library} of the target")
-        leftovers.check_no_breakpoints(other.pid, library)
-    before = leftovers.run_count(programs)
-    other.go()
-    wait_until((harness.here / "child").exists, "the child runs")
-    child, = system.descendants(other.pid)
-    leftovers.check_no_breakpoints(child, "libcuda")
-    (harness.here / "end").touch()
-    other.wait()
-    equal(leftovers.run_count(programs) - before, 0, "runs of BPF programs for another process")
-    target.go().wait()
-    wait_until(lambda: tool.lines[2:] or leftovers.run_count(programs) >= before + 10, "the target's calls run them")
-    same_counts(tool.finish(), target.truth(), api="both" if mode else "driver", errors=bool(mode))
-    os.close(descriptor)
+    bystanders.not_trapped(tier, lambda target: ("-p", target), Tool.finish)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who was not asked for is not even slowed down."""
+import os
+
+import harness
+import leftovers
+import system
+from harness import check, equal, wait_until
+from programs import Tool, Workload
+from truth import same_counts
+
+
+def not_trapped(tier, ask, end, **options):
+    """The calls of a workload with these options are counted, and another one and its child hit no breakpoint and run
+    no BPF program. ask(pid) are the tool's arguments that ask for the first; end(tool) ends the tool after it."""
+    system.need_tier(tier)
+    # Detaching one by one takes long: fewer probes there.
+    form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])
+    target = Workload("launch vecadd 10", form, **options)
+    other = Workload("launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)
+    descriptor = leftovers.counting()
+    tool = Tool(*ask(target.pid), "--attach", tier, "--by", "pid,kernel", *mode)
+    programs = leftovers.programs_of(tool.pid)
+    check(programs, "the tool holds programs")
+    for library in ("libcuda.so",) if form == "workload-driver" else ("libcuda.so", "libcudart.so"):
+        check(leftovers.breakpoints(target.pid, library), f"breakpoints in {library} of the target")
+        leftovers.check_no_breakpoints(other.pid, library)
+    before = leftovers.run_count(programs)
+    other.go()
+    wait_until((harness.here / "child").exists, "the child runs")
+    child, = system.descendants(other.pid)
+    leftovers.check_no_breakpoints(child, "libcuda")
+    (harness.here / "end").touch()
+    other.wait()
+    equal(leftovers.run_count(programs) - before, 0, "runs of BPF programs for another process")
+    target.go().wait()
+    wait_until(lambda: tool.lines[2:] or leftovers.run_count(programs) >= before + 10, "the target's calls run them")
+    end(tool)
+    equal({row["pid"] for row in tool.rows}, {target.pid}, f"processes of {tool}")
+    same_counts(tool, target.truth(), by=("pid", "kernel"), api="both" if mode else "driver", errors=bool(mode))
+    os.close(descriptor)
