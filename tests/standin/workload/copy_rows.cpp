@@ -75,7 +75,7 @@ int set(void* f, R r)
 }
 int set_plane(void* f, R r)
 {
-    return call_symbol(f, r.to.pointer(), r.plane.destination.pitch, pattern, r.width, r.height, r.stream);
+    return call_symbol(f, r.to.pointer(), 4 * r.width, pattern, r.width, r.height, r.stream); // wide enough for any
 }
 int prefetch(void* f, R r)
 {
