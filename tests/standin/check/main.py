@@ -10,6 +10,8 @@ import libraries  # noqa: E402,F401: they register their checks
 import driver  # noqa: E402,F401
 import programs  # noqa: E402,F401
 import scripts  # noqa: E402,F401
+import memory  # noqa: E402,F401
+import forwarding  # noqa: E402,F401
 import probes  # noqa: E402,F401
 
 sys.exit(harness.run_all())

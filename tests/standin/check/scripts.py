@@ -19,8 +19,9 @@ class Truth:
         rows = [json.loads(line) for line in open(path)]
         self.processes = [r for r in rows if r["type"] == "process"]
         self.calls = [r for r in rows if r["type"] == "call"]
-        for field, kind in (("launch", "kernel"), ("graph", "graph"), ("host", "host")):
-            told = sum(r["count"] for r in self.find(layer="driver", kind=kind))
+        for field, *kinds in (("launch", "kernel"), ("graph", "graph"), ("host", "host"), ("alloc", "alloc"),
+                              ("free", "free"), ("copy", "copy", "set", "prefetch"), ("sync", "sync", "poll")):
+            told = sum(self.count(layer="driver", kind=kind) for kind in kinds)
             counted = sum((p["driver_counts"] or {field: 0})[field] for p in self.processes)
             equal(told, counted, f"truth against the driver's own count of {field}")
         recorded = sum(r["count"] for r in self.find(layer="driver", kind="kernel", recorded=True))

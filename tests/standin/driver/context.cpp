@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start-up, devices and contexts. Device N has one primary context; a context belongs to its device for good.
-#include "state.hpp"
+#include "memory.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -112,9 +112,12 @@ DRIVER(cuCtxCreate_v4)(Context** out, void*, unsigned, int device)
 // The object stays: another thread may still have it on its stack, and the real handle would dangle there as well.
 DRIVER(cuCtxDestroy_v2)(Context* context)
 {
-    if (current_context() == context && context)
+    if (!context)
+        return invalid_context;
+    if (current_context() == context)
         thread.depth--;
-    return context ? success : invalid_context;
+    release_all(context);
+    return success;
 }
 
 DRIVER(cuDevicePrimaryCtxRetain)(Context** out, int device)
@@ -124,6 +127,15 @@ DRIVER(cuDevicePrimaryCtxRetain)(Context** out, int device)
     if (device < 0 || device >= device_count)
         return invalid_device;
     *out = &primary[device];
+    return success;
+}
+
+// The object stays current and usable; what it owned is gone.
+DRIVER(cuDevicePrimaryCtxReset_v2)(int device)
+{
+    if (device < 0 || device >= device_count)
+        return invalid_device;
+    release_all(&primary[device]);
     return success;
 }
 

@@ -44,11 +44,16 @@ int spend_armed()
 {
     int result = thread.next_result;
     uint64_t end = thread.next_delay_ns ? now_ns() + thread.next_delay_ns : 0;
+    uint64_t block = thread.next_block_ns;
     thread.armed = false;
     thread.next_result = 0;
-    thread.next_delay_ns = 0;
+    thread.next_delay_ns = thread.next_block_ns = 0;
     while (end && now_ns() < end)
         ;
+    if (block) {
+        timespec t = {static_cast<time_t>(block / 1'000'000'000), static_cast<long>(block % 1'000'000'000)};
+        nanosleep(&t, nullptr); // a signal ends it, as it ends what a script waits for
+    }
     return result;
 }
 
@@ -56,19 +61,34 @@ int spend_armed()
 
 using standin::thread;
 
+namespace {
+
+void arm()
+{
+    thread.armed = thread.next_result || thread.next_delay_ns || thread.next_block_ns;
+}
+
+} // namespace
+
 // The next launch, graph launch, host function, copy, allocation, free or synchronisation of this thread returns
 // `code`.
 CONTROL(void, standin_next_result)(int code)
 {
     thread.next_result = code;
-    thread.armed = thread.next_result || thread.next_delay_ns;
+    arm();
 }
 
-// The same call spends this long, behind its thunk, before anything else happens.
+// The same call spends this long, behind its thunk, before anything else happens: busy, or asleep.
 CONTROL(void, standin_next_delay_ns)(uint64_t ns)
 {
     thread.next_delay_ns = ns;
-    thread.armed = thread.next_result || thread.next_delay_ns;
+    arm();
+}
+
+CONTROL(void, standin_next_block_ns)(uint64_t ns)
+{
+    thread.next_block_ns = ns;
+    arm();
 }
 
 // Fills up to `n` counters in the order of Class; returns how many there are.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: device addresses are made up and never touched, host and managed memory is real, sizes are remembered.
-// Copies and fills do nothing but count, so that a new one is a row in a table.
-#include "state.hpp"
+// Memory: device addresses are made up and never touched, host and managed memory is real, sizes are remembered. What
+// a context owns goes with it.
+#include "memory.hpp"
 
 #include <cstdlib>
 #include <map>
@@ -15,7 +15,8 @@ std::mutex lock;
 
 struct Block {
     size_t bytes;
-    int device;
+    Context* owner;
+    bool real; // managed: the host may touch it
 };
 auto& blocks()
 {
@@ -25,35 +26,27 @@ auto& blocks()
 uintptr_t next_address = 0x7e0000000000 - (1ull << 42);
 uint64_t used[device_count];
 
-int allocate(uintptr_t* out, size_t bytes)
+// These three are called under the lock.
+uintptr_t take_addresses(size_t bytes)
 {
-    if (int result = begin(Class::alloc))
-        return result;
-    if (!out || !bytes)
-        return invalid_value;
-    int device = current_context()->device;
-    std::lock_guard hold(lock);
-    if (bytes > device_memory - used[device])
-        return out_of_memory;
-    used[device] += bytes;
-    blocks()[*out = next_address] = {bytes, device};
+    uintptr_t address = next_address;
     next_address += (bytes + 511) & ~511ull;
-    return success;
+    return address;
 }
 
-int release(uintptr_t address)
+void remember(uintptr_t address, size_t bytes, bool real)
 {
-    if (int result = begin(Class::free))
-        return result;
-    if (!address)
-        return success;
-    std::lock_guard hold(lock);
-    auto found = blocks().find(address);
-    if (found == blocks().end())
-        return invalid_value;
-    used[found->second.device] -= found->second.bytes;
-    blocks().erase(found);
-    return success;
+    Context* owner = current_context();
+    used[owner->device] += bytes;
+    blocks()[address] = {bytes, owner, real};
+}
+
+auto forget(std::map<uintptr_t, Block>::iterator block)
+{
+    used[block->second.owner->device] -= block->second.bytes;
+    if (block->second.real)
+        free(reinterpret_cast<void*>(block->first));
+    return blocks().erase(block);
 }
 
 int allocate_host(void** out, size_t bytes)
@@ -68,6 +61,50 @@ int allocate_host(void** out, size_t bytes)
 
 } // namespace
 
+namespace standin {
+
+uintptr_t reserve_addresses(size_t bytes)
+{
+    std::lock_guard hold(lock);
+    return take_addresses(bytes);
+}
+
+int allocate(uintptr_t* out, size_t bytes)
+{
+    if (int result = begin(Class::alloc))
+        return result;
+    if (!out || !bytes)
+        return invalid_value;
+    std::lock_guard hold(lock);
+    if (bytes > device_memory - used[current_context()->device])
+        return out_of_memory;
+    remember(*out = take_addresses(bytes), bytes, false);
+    return success;
+}
+
+int release(uintptr_t address)
+{
+    if (int result = begin(Class::free))
+        return result;
+    if (!address)
+        return success;
+    std::lock_guard hold(lock);
+    auto found = blocks().find(address);
+    if (found == blocks().end())
+        return invalid_value;
+    forget(found);
+    return success;
+}
+
+void release_all(const Context* owner)
+{
+    std::lock_guard hold(lock);
+    for (auto block = blocks().begin(); block != blocks().end();)
+        block = block->second.owner == owner ? forget(block) : std::next(block);
+}
+
+} // namespace standin
+
 DRIVER(cuMemAlloc_v2)(uintptr_t* out, size_t bytes)
 {
     return allocate(out, bytes);
@@ -80,10 +117,6 @@ DRIVER(cuMemAllocFromPoolAsync)(uintptr_t* out, size_t bytes, void*, Stream*)
 {
     return allocate(out, bytes);
 }
-DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const void*, uint64_t)
-{
-    return allocate(out, bytes);
-}
 DRIVER(cuMemFree_v2)(uintptr_t address)
 {
     return release(address);
@@ -91,10 +124,6 @@ DRIVER(cuMemFree_v2)(uintptr_t address)
 DRIVER(cuMemFreeAsync)(uintptr_t address, Stream*)
 {
     return release(address);
-}
-DRIVER(cuMemRelease)(uintptr_t handle)
-{
-    return release(handle);
 }
 DRIVER(cuMemAllocHost_v2)(void** out, size_t bytes)
 {
@@ -130,7 +159,7 @@ DRIVER(cuMemFreeHost)(void* address)
     return success;
 }
 
-// The host may touch managed memory, so it is the one kind of device memory that exists.
+// The one kind of device memory that exists.
 DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
 {
     void* memory = nullptr;
@@ -138,9 +167,7 @@ DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
     if (result)
         return result;
     std::lock_guard hold(lock);
-    int device = current_context()->device;
-    used[device] += bytes;
-    blocks()[*out = reinterpret_cast<uintptr_t>(memory)] = {bytes, device};
+    remember(*out = reinterpret_cast<uintptr_t>(memory), bytes, true);
     return success;
 }
 
@@ -169,53 +196,3 @@ DRIVER(cuMemGetAddressRange_v2)(uintptr_t* base, size_t* bytes, uintptr_t addres
         *bytes = block.bytes;
     return success;
 }
-
-// Arguments are not read: the SysV convention lets a function ignore what it was passed.
-#define COPY(name)                                                                                                     \
-    DRIVER(name)()                                                                                                     \
-    {                                                                                                                  \
-        return begin(Class::copy);                                                                                     \
-    }
-
-COPY(cuMemcpy)
-COPY(cuMemcpyAsync)
-COPY(cuMemcpyHtoD_v2)
-COPY(cuMemcpyHtoDAsync_v2)
-COPY(cuMemcpyDtoH_v2)
-COPY(cuMemcpyDtoHAsync_v2)
-COPY(cuMemcpyDtoD_v2)
-COPY(cuMemcpyDtoDAsync_v2)
-COPY(cuMemcpyPeer)
-COPY(cuMemcpyPeerAsync)
-COPY(cuMemcpyHtoA_v2)
-COPY(cuMemcpyHtoAAsync_v2)
-COPY(cuMemcpyAtoH_v2)
-COPY(cuMemcpyAtoHAsync_v2)
-COPY(cuMemcpyDtoA_v2)
-COPY(cuMemcpyAtoD_v2)
-COPY(cuMemcpyAtoA_v2)
-COPY(cuMemcpy2D_v2)
-COPY(cuMemcpy2DUnaligned_v2)
-COPY(cuMemcpy2DAsync_v2)
-COPY(cuMemcpy3D_v2)
-COPY(cuMemcpy3DAsync_v2)
-COPY(cuMemcpy3DPeer)
-COPY(cuMemcpy3DPeerAsync)
-COPY(cuMemcpyBatchAsync)
-COPY(cuMemcpyBatchAsync_v2)
-COPY(cuMemcpy3DBatchAsync)
-COPY(cuMemcpy3DBatchAsync_v2)
-COPY(cuMemPrefetchAsync)
-COPY(cuMemPrefetchAsync_v2)
-COPY(cuMemsetD8_v2)
-COPY(cuMemsetD16_v2)
-COPY(cuMemsetD32_v2)
-COPY(cuMemsetD8Async)
-COPY(cuMemsetD16Async)
-COPY(cuMemsetD32Async)
-COPY(cuMemsetD2D8_v2)
-COPY(cuMemsetD2D16_v2)
-COPY(cuMemsetD2D32_v2)
-COPY(cuMemsetD2D8Async)
-COPY(cuMemsetD2D16Async)
-COPY(cuMemsetD2D32Async)

@@ -34,9 +34,10 @@ struct Stream {
 struct ThreadState {
     Context* stack[16];
     int depth;
-    bool armed; // a result or a delay is waiting for the next call
+    bool armed; // a result, a delay or a block is waiting for the next call
     int next_result;
     uint64_t next_delay_ns;
+    uint64_t next_block_ns;
     unsigned shard; // which counters this thread uses, 0 until its first call
 };
 // Constant, and compiled with -ftls-model=initial-exec: an access is one instruction.

@@ -90,6 +90,22 @@ DRIVER(cuStreamWaitEvent)(Stream*, Event* event, unsigned)
 {
     return event ? begin(Class::sync) : invalid_handle;
 }
+DRIVER(cuStreamWaitValue32)(Stream*, uintptr_t, uint32_t, unsigned)
+{
+    return begin(Class::sync);
+}
+DRIVER(cuStreamWaitValue32_v2)(Stream*, uintptr_t, uint32_t, unsigned)
+{
+    return begin(Class::sync);
+}
+DRIVER(cuStreamWaitValue64)(Stream*, uintptr_t, uint64_t, unsigned)
+{
+    return begin(Class::sync);
+}
+DRIVER(cuStreamWaitValue64_v2)(Stream*, uintptr_t, uint64_t, unsigned)
+{
+    return begin(Class::sync);
+}
 DRIVER(cuCtxSynchronize)()
 {
     return begin(Class::sync);

@@ -4,114 +4,40 @@
 
 using namespace standin;
 
-namespace {
+STANDIN_ONE(cudaDeviceSynchronize, (), cuCtxSynchronize)
+#if CUDART < 13
+STANDIN_ONE(cudaThreadSynchronize, (), cuCtxSynchronize)
+#endif
+STANDIN_ONE(cudaDeviceReset, (), cuDevicePrimaryCtxReset, current_device())
 
-constexpr int host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3;
+STANDIN_ONE(cudaStreamCreate, (void** stream), cuStreamCreate, stream, 0)
+STANDIN_ONE(cudaStreamCreateWithFlags, (void** stream, unsigned flags), cuStreamCreate, stream, flags)
+STANDIN_ONE(cudaStreamCreateWithPriority, (void** stream, unsigned flags, int priority), cuStreamCreateWithPriority,
+            stream, flags, priority)
+STANDIN_ONE(cudaStreamDestroy, (void* stream), cuStreamDestroy, stream)
+STANDIN_PTSZ(cudaStreamSynchronize, (void* stream), cuStreamSynchronize, stream)
+STANDIN_PTSZ(cudaStreamQuery, (void* stream), cuStreamQuery, stream)
+STANDIN_PTSZ(cudaStreamWaitEvent, (void* stream, void* event, unsigned flags), cuStreamWaitEvent, stream, event, flags)
+STANDIN_PTSZ(cudaStreamBeginCapture, (void* stream, int mode), cuStreamBeginCapture, stream, mode)
+STANDIN_PTSZ(cudaStreamEndCapture, (void* stream, void** graph), cuStreamEndCapture, stream, graph)
+STANDIN_PTSZ(cudaStreamIsCapturing, (void* stream, int* status), cuStreamIsCapturing, stream, status)
 
-[[gnu::always_inline]] inline int copy(StreamKind stream_kind, void* target, const void* source, size_t bytes, int kind)
-{
-    if (kind == host_to_device)
-        STANDIN_FORWARD(cuMemcpyHtoD, stream_kind, target, source, bytes);
-    if (kind == device_to_host)
-        STANDIN_FORWARD(cuMemcpyDtoH, stream_kind, target, source, bytes);
-    if (kind == device_to_device)
-        STANDIN_FORWARD(cuMemcpyDtoD, stream_kind, target, source, bytes);
-    if (kind == host_to_host)
-        __builtin_memcpy(target, source, bytes);
-    STANDIN_FORWARD(cuMemcpy, stream_kind, target, source, bytes);
-}
-
-[[gnu::always_inline]] inline int copy_async(StreamKind stream_kind, void* target, const void* source, size_t bytes,
-                                             int kind, void* stream)
-{
-    if (kind == host_to_device)
-        STANDIN_FORWARD(cuMemcpyHtoDAsync, stream_kind, target, source, bytes, stream);
-    if (kind == device_to_host)
-        STANDIN_FORWARD(cuMemcpyDtoHAsync, stream_kind, target, source, bytes, stream);
-    if (kind == device_to_device)
-        STANDIN_FORWARD(cuMemcpyDtoDAsync, stream_kind, target, source, bytes, stream);
-    STANDIN_FORWARD(cuMemcpyAsync, stream_kind, target, source, bytes, stream);
-}
-
-} // namespace
-
-// A runtime function with its per-thread twin, each of which is one driver call.
-#define BOTH(name, parameters, function, ...)                                                                          \
-    RUNTIME(name) parameters                                                                                           \
-    {                                                                                                                  \
-        STANDIN_FORWARD(function, legacy, __VA_ARGS__);                                                                \
-    }                                                                                                                  \
-    RUNTIME(name##_ptsz) parameters                                                                                    \
-    {                                                                                                                  \
-        STANDIN_FORWARD(function, per_thread, __VA_ARGS__);                                                            \
-    }
-#define ONE(name, parameters, function, ...)                                                                           \
-    RUNTIME(name) parameters                                                                                           \
-    {                                                                                                                  \
-        STANDIN_FORWARD(function, legacy __VA_OPT__(, ) __VA_ARGS__);                                                  \
-    }
-
-ONE(cudaDeviceSynchronize, (), cuCtxSynchronize)
-ONE(cudaStreamCreate, (void** stream), cuStreamCreate, stream, 0)
-ONE(cudaStreamCreateWithFlags, (void** stream, unsigned flags), cuStreamCreate, stream, flags)
-ONE(cudaStreamCreateWithPriority, (void** stream, unsigned flags, int priority), cuStreamCreateWithPriority, stream,
-    flags, priority)
-ONE(cudaStreamDestroy, (void* stream), cuStreamDestroy, stream)
-BOTH(cudaStreamSynchronize, (void* stream), cuStreamSynchronize, stream)
-BOTH(cudaStreamQuery, (void* stream), cuStreamQuery, stream)
-BOTH(cudaStreamWaitEvent, (void* stream, void* event, unsigned flags), cuStreamWaitEvent, stream, event, flags)
-BOTH(cudaStreamBeginCapture, (void* stream, int mode), cuStreamBeginCapture, stream, mode)
-BOTH(cudaStreamEndCapture, (void* stream, void** graph), cuStreamEndCapture, stream, graph)
-BOTH(cudaStreamIsCapturing, (void* stream, int* status), cuStreamIsCapturing, stream, status)
-
-ONE(cudaEventCreate, (void** event), cuEventCreate, event, 0)
-ONE(cudaEventCreateWithFlags, (void** event, unsigned flags), cuEventCreate, event, flags)
-ONE(cudaEventDestroy, (void* event), cuEventDestroy, event)
-ONE(cudaEventSynchronize, (void* event), cuEventSynchronize, event)
-ONE(cudaEventQuery, (void* event), cuEventQuery, event)
-BOTH(cudaEventRecord, (void* event, void* stream), cuEventRecord, event, stream)
+STANDIN_ONE(cudaEventCreate, (void** event), cuEventCreate, event, 0)
+STANDIN_ONE(cudaEventCreateWithFlags, (void** event, unsigned flags), cuEventCreate, event, flags)
+STANDIN_ONE(cudaEventDestroy, (void* event), cuEventDestroy, event)
+STANDIN_ONE(cudaEventSynchronize, (void* event), cuEventSynchronize, event)
+STANDIN_ONE(cudaEventQuery, (void* event), cuEventQuery, event)
+STANDIN_PTSZ(cudaEventRecord, (void* event, void* stream), cuEventRecord, event, stream)
 
 // The form of 12 and 13: flags where 11 had three more arguments.
-ONE(cudaGraphInstantiate, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph, flags)
-ONE(cudaGraphInstantiateWithFlags, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph,
-    flags)
-ONE(cudaGraphCreate, (void** graph, unsigned flags), cuGraphCreate, graph, flags)
-ONE(cudaGraphDestroy, (void* graph), cuGraphDestroy, graph)
-ONE(cudaGraphExecDestroy, (void* exec), cuGraphExecDestroy, exec)
-ONE(cudaGraphExecUpdate, (void* exec, void* graph, void* info), cuGraphExecUpdate, exec, graph, info)
-
-ONE(cudaMalloc, (void** out, size_t bytes), cuMemAlloc, out, bytes)
-BOTH(cudaMallocAsync, (void** out, size_t bytes, void* stream), cuMemAllocAsync, out, bytes, stream)
-ONE(cudaMallocManaged, (void** out, size_t bytes, unsigned flags), cuMemAllocManaged, out, bytes, flags)
-ONE(cudaMallocHost, (void** out, size_t bytes), cuMemHostAlloc, out, bytes, 0)
-ONE(cudaHostAlloc, (void** out, size_t bytes, unsigned flags), cuMemHostAlloc, out, bytes, flags)
-ONE(cudaFree, (void* address), cuMemFree, address)
-BOTH(cudaFreeAsync, (void* address, void* stream), cuMemFreeAsync, address, stream)
-ONE(cudaFreeHost, (void* address), cuMemFreeHost, address)
-ONE(cudaMemGetInfo, (size_t * available, size_t* total), cuMemGetInfo, available, total)
-ONE(cudaMemset, (void* address, int value, size_t bytes), cuMemsetD8, address, static_cast<unsigned char>(value), bytes)
-BOTH(cudaMemsetAsync, (void* address, int value, size_t bytes, void* stream), cuMemsetD8Async, address,
-     static_cast<unsigned char>(value), bytes, stream)
-
-RUNTIME(cudaMemcpy)(void* target, const void* source, size_t bytes, int kind)
-{
-    return copy(legacy, target, source, bytes, kind);
-}
-
-RUNTIME(cudaMemcpy_ptds)(void* target, const void* source, size_t bytes, int kind)
-{
-    return copy(per_thread, target, source, bytes, kind);
-}
-
-RUNTIME(cudaMemcpyAsync)(void* target, const void* source, size_t bytes, int kind, void* stream)
-{
-    return copy_async(legacy, target, source, bytes, kind, stream);
-}
-
-RUNTIME(cudaMemcpyAsync_ptsz)(void* target, const void* source, size_t bytes, int kind, void* stream)
-{
-    return copy_async(per_thread, target, source, bytes, kind, stream);
-}
+STANDIN_ONE(cudaGraphInstantiate, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph,
+            flags)
+STANDIN_ONE(cudaGraphInstantiateWithFlags, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags,
+            exec, graph, flags)
+STANDIN_ONE(cudaGraphCreate, (void** graph, unsigned flags), cuGraphCreate, graph, flags)
+STANDIN_ONE(cudaGraphDestroy, (void* graph), cuGraphDestroy, graph)
+STANDIN_ONE(cudaGraphExecDestroy, (void* exec), cuGraphExecDestroy, exec)
+STANDIN_ONE(cudaGraphExecUpdate, (void* exec, void* graph, void* info), cuGraphExecUpdate, exec, graph, info)
 
 RUNTIME(cudaDriverGetVersion)(int* version)
 {

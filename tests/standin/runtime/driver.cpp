@@ -134,7 +134,8 @@ RUNTIME(cudaGetDeviceCount)(int* count)
     STANDIN_FORWARD(cuDeviceGetCount, legacy, count);
 }
 
-// For tests: the next launch of this thread fails inside the runtime, without reaching the driver.
+// For tests: the next call of this thread that would reach the driver, start-up apart, fails inside the runtime,
+// without reaching the driver.
 extern "C" void standin_runtime_next_result(int code)
 {
     thread.armed_result = code;

@@ -10,17 +10,9 @@ namespace {
 // What can go wrong before the driver is called.
 inline int before_launch(const void* kernel, void** function)
 {
-    if (int result = take_armed_result()) [[unlikely]]
-        return result;
-    if (int result = prepare()) [[unlikely]]
+    if (int result = before_call()) [[unlikely]]
         return result;
     return find_function(kernel, function);
-}
-
-inline int before_launch()
-{
-    int result = take_armed_result();
-    return result ? result : prepare();
 }
 
 [[gnu::always_inline]] inline int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments,
@@ -54,20 +46,20 @@ inline int before_launch()
 
 [[gnu::always_inline]] inline int launch_host(StreamKind kind, void* stream, HostFunction function, void* argument)
 {
-    int result = before_launch();
+    int result = before_call();
     return finish(result ? result : driver().cuLaunchHostFunc[kind](stream, function, argument));
 }
 
 [[gnu::always_inline]] inline int add_callback(StreamKind kind, void* stream, StreamCallback callback, void* argument,
                                                unsigned flags)
 {
-    int result = before_launch();
+    int result = before_call();
     return finish(result ? result : driver().cuStreamAddCallback[kind](stream, callback, argument, flags));
 }
 
 [[gnu::always_inline]] inline int launch_graph(StreamKind kind, void* exec, void* stream)
 {
-    int result = before_launch();
+    int result = before_call();
     return finish(result ? result : driver().cuGraphLaunch[kind](exec, stream));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../abi.hpp"
+#include "../abi_memory.hpp"
 
 #include <cstdint>
 
@@ -12,6 +13,20 @@
 #define RUNTIME(name) extern "C" [[gnu::noinline]] int name
 
 namespace standin {
+
+// These differ between versions; each runtime wants the form of its own.
+#if CUDART < 13
+#define STANDIN_DRIVER_VERSIONED(X)                                                                                    \
+    X(cuMemcpyBatchAsync, 12080, (void**, void**, size_t*, size_t, void*, size_t*, size_t, size_t*, void*))            \
+    X(cuMemcpy3DBatchAsync, 12080, (size_t, void*, size_t*, uint64_t, void*))                                          \
+    X(cuMemPrefetchAsync, 8000, (const void*, size_t, int, void*))
+#else
+#define STANDIN_DRIVER_VERSIONED(X)                                                                                    \
+    X(cuMemcpyBatchAsync, 13000, (void**, void**, size_t*, size_t, void*, size_t*, size_t, void*))                     \
+    X(cuMemcpy3DBatchAsync, 13000, (size_t, void*, uint64_t, void*))                                                   \
+    X(cuMemPrefetchAsync, 12020, (const void*, size_t, Location, unsigned, void*))                                     \
+    X(cuMemPrefetchBatchAsync, 13000, (void**, size_t*, size_t, Location*, size_t*, size_t, uint64_t, void*))
+#endif
 
 // Driver functions the runtime uses: base name, CUDA version of the wanted form, parameters. Each is resolved for the
 // legacy and for the per-thread default stream; where the driver has one form only, both are the same.
@@ -53,10 +68,15 @@ namespace standin {
     X(cuGraphExecUpdate, 12000, (void*, void*, void*))                                                                 \
     X(cuGraphExecDestroy, 10000, (void*))                                                                              \
     X(cuGraphLaunch, 10000, (void*, void*))                                                                            \
+    X(cuDevicePrimaryCtxReset, 11000, (int))                                                                           \
     X(cuMemAlloc, 3020, (void**, size_t))                                                                              \
+    X(cuMemAllocPitch, 3020, (void**, size_t*, size_t, size_t, unsigned))                                              \
     X(cuMemAllocAsync, 11020, (void**, size_t, void*))                                                                 \
+    X(cuMemAllocFromPoolAsync, 11020, (void**, size_t, void*, void*))                                                  \
     X(cuMemAllocManaged, 6000, (void**, size_t, unsigned))                                                             \
     X(cuMemHostAlloc, 2020, (void**, size_t, unsigned))                                                                \
+    X(cuMemHostRegister, 6050, (void*, size_t, unsigned))                                                              \
+    X(cuMemHostUnregister, 4000, (void*))                                                                              \
     X(cuMemFree, 3020, (void*))                                                                                        \
     X(cuMemFreeAsync, 11020, (void*, void*))                                                                           \
     X(cuMemFreeHost, 2000, (void*))                                                                                    \
@@ -69,8 +89,19 @@ namespace standin {
     X(cuMemcpyDtoHAsync, 3020, (void*, const void*, size_t, void*))                                                    \
     X(cuMemcpyDtoD, 3020, (void*, const void*, size_t))                                                                \
     X(cuMemcpyDtoDAsync, 3020, (void*, const void*, size_t, void*))                                                    \
+    X(cuMemcpyPeer, 4000, (void*, void*, const void*, void*, size_t))                                                  \
+    X(cuMemcpyPeerAsync, 4000, (void*, void*, const void*, void*, size_t, void*))                                      \
+    X(cuMemcpy2DUnaligned, 3020, (const Copy2D*))                                                                      \
+    X(cuMemcpy2DAsync, 3020, (const Copy2D*, void*))                                                                   \
+    X(cuMemcpy3D, 3020, (const Copy3D*))                                                                               \
+    X(cuMemcpy3DAsync, 3020, (const Copy3D*, void*))                                                                   \
+    X(cuMemcpy3DPeer, 4000, (const Copy3D*))                                                                           \
+    X(cuMemcpy3DPeerAsync, 4000, (const Copy3D*, void*))                                                               \
     X(cuMemsetD8, 3020, (void*, unsigned char, size_t))                                                                \
-    X(cuMemsetD8Async, 3020, (void*, unsigned char, size_t, void*))
+    X(cuMemsetD8Async, 3020, (void*, unsigned char, size_t, void*))                                                    \
+    X(cuMemsetD2D8, 3020, (void*, size_t, unsigned char, size_t, size_t))                                              \
+    X(cuMemsetD2D8Async, 3020, (void*, size_t, unsigned char, size_t, size_t, void*))                                  \
+    STANDIN_DRIVER_VERSIONED(X)
 
 struct Driver {
 #define STANDIN_POINTER(name, version, parameters) int(*name[2]) parameters;
@@ -87,6 +118,9 @@ const Driver& driver(); // after prepare()
 
 int current_device();
 int& last_error();
+
+// Takes the result that a test armed for the next call of this thread that would reach the driver: 0 if none.
+int take_armed_result();
 
 // Makes the function it ends up in set up a frame, which gcc otherwise leaves out where nothing needs the stack.
 // Helpers that end here are always inlined, so that it is the exported function's.
@@ -105,17 +139,37 @@ int& last_error();
     return result;
 }
 
-// prepare(), then one driver call.
+// What can go wrong before the driver is called: a result that a test armed, no driver.
+inline int before_call()
+{
+    int result = take_armed_result();
+    return result ? result : prepare();
+}
+
+// before_call(), then one driver call.
 #define STANDIN_FORWARD(name, kind, ...)                                                                               \
     do {                                                                                                               \
-        int result = standin::prepare();                                                                               \
+        int result = standin::before_call();                                                                           \
         return standin::finish(result ? result : standin::driver().name[kind](__VA_ARGS__));                           \
     } while (0)
 
 // The driver's function of a kernel, given as the stub's address or as a handle of __cudaGetKernel. Loads on first use.
 int find_function(const void* stub_or_handle, void** function);
 
-// Takes the result that a test armed for the next launch of this thread: 0 if none.
-int take_armed_result();
-
 } // namespace standin
+
+// Functions that are one driver call each: alone, or with a twin for the per-thread default stream, whose name says
+// whether the function takes a stream (_ptsz) or not (_ptds).
+#define STANDIN_ONE(name, parameters, function, ...)                                                                   \
+    RUNTIME(name) parameters                                                                                           \
+    {                                                                                                                  \
+        STANDIN_FORWARD(function, standin::legacy __VA_OPT__(, ) __VA_ARGS__);                                         \
+    }
+#define STANDIN_TWINS(name, twin, parameters, function, ...)                                                           \
+    STANDIN_ONE(name, parameters, function, __VA_ARGS__)                                                               \
+    RUNTIME(twin) parameters                                                                                           \
+    {                                                                                                                  \
+        STANDIN_FORWARD(function, standin::per_thread, __VA_ARGS__);                                                   \
+    }
+#define STANDIN_PTSZ(name, ...) STANDIN_TWINS(name, name##_ptsz, __VA_ARGS__)
+#define STANDIN_PTDS(name, ...) STANDIN_TWINS(name, name##_ptds, __VA_ARGS__)

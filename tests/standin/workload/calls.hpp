@@ -10,7 +10,8 @@
 
 namespace workload {
 
-// The step's options result, runtime_result, delay_us and gap_us, applied around each call.
+// The step's options result, runtime_result, delay_us, block_us and gap_us, applied around each call. Where the runtime
+// is to fail, nothing is asked of the driver.
 class Pace {
 public:
     explicit Pace(const Step&);
@@ -18,38 +19,47 @@ public:
     void before() const;
     void after() const;
     bool from_runtime(int result) const; // did the runtime fail by itself?
+    uint64_t slept_ns() const { return delay_ns_ + block_ns_; }
 
 private:
     bool idle_;
     int result_, runtime_result_;
-    uint64_t delay_ns_;
+    uint64_t delay_ns_, block_ns_;
     timespec gap_;
     void* arm_result_ = nullptr;
     void* arm_delay_ = nullptr;
+    void* arm_block_ = nullptr;
     void* arm_runtime_ = nullptr;
 };
 
 bool stopping();
 
 // How often each result came back. Calls with equal results in a row cost one comparison.
-using Results = std::map<int, uint64_t>;
+using Results = std::map<int, Tally>;
 
-template<class F>
+uint64_t now_ns();
+
+enum class Timed { no, yes };
+
+template<Timed timed = Timed::no, class F>
 Results make_calls(const Pace& pace, uint64_t count, F call)
 {
     Results results;
     int last = 0;
-    uint64_t run = 0;
+    Tally run;
     for (uint64_t i = 0; i < count && !stopping(); i++) {
         if (!pace.idle())
             pace.before();
+        uint64_t start = timed == Timed::yes ? now_ns() : 0;
         int result = call();
+        uint64_t duration = timed == Timed::yes ? now_ns() - start : 0;
         if (result != last) {
             results[last] += run;
-            run = 0;
+            run = {};
             last = result;
         }
-        run++;
+        run.count++;
+        run.duration_ns += duration;
         if (!pace.idle())
             pace.after();
     }
@@ -64,7 +74,14 @@ void add_results(const Call&, const Results&, const Pace&);
 // where the runtime works through a list, and then only up to the first that fails.
 void add_results(const Call&, const Results&, const Pace&, const Call& nested, uint64_t per_call = 1);
 
-// cudaLaunchKernel_ptsz -> cudaLaunchKernel
+// A call of this function by this thread, and the driver's call that the runtime makes for it; empty: it makes none.
+Call call_of(const std::string& function, const std::string& kind);
+Call nested_call(const Call&, const std::string& driver_function);
+void add_results(const Call&, const Results&, const Pace&, const std::string& driver_function);
+
+// cudaLaunchKernel_ptsz -> cudaLaunchKernel, _ptsz; _ptds likewise
 std::string without_suffix(const std::string& function);
+std::string suffix(const std::string& function);
+bool is_runtime(const std::string& function);
 
 } // namespace workload

@@ -3,42 +3,96 @@
 // up.
 #include "symbols.hpp"
 
+// Functions that have a twin for the per-thread default stream; in fours, they come with and without a stream.
+#define PTSZ(X, name)                                                                                                  \
+    X(name)                                                                                                            \
+    X(name##_ptsz)
+#define PTDS(X, name)                                                                                                  \
+    X(name)                                                                                                            \
+    X(name##_ptds)
+#define FOUR(X, name)                                                                                                  \
+    PTDS(X, name)                                                                                                      \
+    PTSZ(X, name##Async)
+
 #define ALL_RUNTIMES(X)                                                                                                \
     X(__cudaGetKernel)                                                                                                 \
-    X(__cudaLaunchKernel)                                                                                              \
-    X(__cudaLaunchKernel_ptsz)                                                                                         \
+    PTSZ(X, __cudaLaunchKernel)                                                                                        \
+    X(cudaDeviceReset)                                                                                                 \
+    X(cudaDeviceSynchronize)                                                                                           \
+    X(cudaEventCreate)                                                                                                 \
+    X(cudaEventQuery)                                                                                                  \
+    X(cudaEventSynchronize)                                                                                            \
+    X(cudaFree)                                                                                                        \
+    PTSZ(X, cudaFreeAsync)                                                                                             \
+    X(cudaFreeHost)                                                                                                    \
     X(cudaGetLastError)                                                                                                \
     X(cudaGraphInstantiate)                                                                                            \
-    X(cudaGraphLaunch)                                                                                                 \
-    X(cudaGraphLaunch_ptsz)                                                                                            \
-    X(cudaLaunchCooperativeKernel)                                                                                     \
-    X(cudaLaunchCooperativeKernel_ptsz)                                                                                \
-    X(cudaLaunchHostFunc)                                                                                              \
-    X(cudaLaunchHostFunc_ptsz)                                                                                         \
-    X(cudaLaunchKernel)                                                                                                \
-    X(cudaLaunchKernelExC)                                                                                             \
-    X(cudaLaunchKernelExC_ptsz)                                                                                        \
-    X(cudaLaunchKernel_ptsz)                                                                                           \
+    PTSZ(X, cudaGraphLaunch)                                                                                           \
+    X(cudaHostAlloc)                                                                                                   \
+    X(cudaHostRegister)                                                                                                \
+    X(cudaHostUnregister)                                                                                              \
+    PTSZ(X, cudaLaunchCooperativeKernel)                                                                               \
+    PTSZ(X, cudaLaunchHostFunc)                                                                                        \
+    PTSZ(X, cudaLaunchKernel)                                                                                          \
+    PTSZ(X, cudaLaunchKernelExC)                                                                                       \
+    X(cudaMalloc)                                                                                                      \
+    PTSZ(X, cudaMallocAsync)                                                                                           \
+    PTSZ(X, cudaMallocFromPoolAsync)                                                                                   \
+    X(cudaMallocHost)                                                                                                  \
+    X(cudaMallocManaged)                                                                                               \
+    X(cudaMallocPitch)                                                                                                 \
+    PTSZ(X, cudaMemPrefetchAsync)                                                                                      \
+    FOUR(X, cudaMemcpy)                                                                                                \
+    FOUR(X, cudaMemcpy2D)                                                                                              \
+    PTDS(X, cudaMemcpy2DArrayToArray)                                                                                  \
+    FOUR(X, cudaMemcpy2DFromArray)                                                                                     \
+    FOUR(X, cudaMemcpy2DToArray)                                                                                       \
+    FOUR(X, cudaMemcpy3D)                                                                                              \
+    FOUR(X, cudaMemcpy3DPeer)                                                                                          \
+    PTDS(X, cudaMemcpyArrayToArray)                                                                                    \
+    FOUR(X, cudaMemcpyFromArray)                                                                                       \
+    FOUR(X, cudaMemcpyFromSymbol)                                                                                      \
+    X(cudaMemcpyPeer)                                                                                                  \
+    X(cudaMemcpyPeerAsync)                                                                                             \
+    FOUR(X, cudaMemcpyToArray)                                                                                         \
+    FOUR(X, cudaMemcpyToSymbol)                                                                                        \
+    FOUR(X, cudaMemset)                                                                                                \
+    FOUR(X, cudaMemset2D)                                                                                              \
+    FOUR(X, cudaMemset3D)                                                                                              \
     X(cudaSetDevice)                                                                                                   \
-    X(cudaStreamAddCallback)                                                                                           \
-    X(cudaStreamAddCallback_ptsz)                                                                                      \
-    X(cudaStreamBeginCapture)                                                                                          \
-    X(cudaStreamBeginCapture_ptsz)                                                                                     \
+    PTSZ(X, cudaStreamAddCallback)                                                                                     \
+    PTSZ(X, cudaStreamBeginCapture)                                                                                    \
     X(cudaStreamCreate)                                                                                                \
-    X(cudaStreamEndCapture)                                                                                            \
-    X(cudaStreamEndCapture_ptsz)
+    PTSZ(X, cudaStreamEndCapture)                                                                                      \
+    PTSZ(X, cudaStreamQuery)                                                                                           \
+    PTSZ(X, cudaStreamSynchronize)                                                                                     \
+    PTSZ(X, cudaStreamWaitEvent)
 
 #if RUNTIME_MAJOR == 12
 #define RUNTIME_FUNCTIONS(X)                                                                                           \
     ALL_RUNTIMES(X)                                                                                                    \
-    X(cudaLaunchCooperativeKernelMultiDevice)
+    X(cudaLaunchCooperativeKernelMultiDevice)                                                                          \
+    X(cudaThreadSynchronize)
 #elif RUNTIME_MAJOR
 #define RUNTIME_FUNCTIONS(X) ALL_RUNTIMES(X)
 #else
 #define RUNTIME_FUNCTIONS(X)
 #endif
 
-// The stand-in's control surface: weak, because a real runtime may be in its place.
+// Weak, because a real runtime that is older, or any, may be in the stand-in's place: functions that came late, and the
+// stand-in's control surface.
+#if RUNTIME_MAJOR == 12
+#define LATE_FUNCTIONS(X)                                                                                              \
+    PTSZ(X, cudaMemcpy3DBatchAsync)                                                                                    \
+    PTSZ(X, cudaMemcpyBatchAsync)
+#elif RUNTIME_MAJOR
+#define LATE_FUNCTIONS(X)                                                                                              \
+    PTSZ(X, cudaMemPrefetchBatchAsync)                                                                                 \
+    PTSZ(X, cudaMemcpy3DBatchAsync)                                                                                    \
+    PTSZ(X, cudaMemcpyBatchAsync)
+#else
+#define LATE_FUNCTIONS(X)
+#endif
 #if RUNTIME_MAJOR
 #define CONTROL_FUNCTIONS(X)                                                                                           \
     X(standin_runtime_function)                                                                                        \
@@ -52,6 +106,7 @@
 #define DECLARE(name) extern "C" int name();
 #define DECLARE_WEAK(name) extern "C" [[gnu::weak]] int name();
 RUNTIME_FUNCTIONS(DECLARE)
+LATE_FUNCTIONS(DECLARE_WEAK)
 CONTROL_FUNCTIONS(DECLARE_WEAK)
 
 namespace workload {
@@ -62,6 +117,7 @@ void* runtime_symbol([[maybe_unused]] const std::string& name)
     if (name == #function)                                                                                             \
         return reinterpret_cast<void*>(&function);
     RUNTIME_FUNCTIONS(COMPARE)
+    LATE_FUNCTIONS(COMPARE)
     CONTROL_FUNCTIONS(COMPARE)
     return nullptr;
 }

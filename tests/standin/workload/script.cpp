@@ -8,19 +8,6 @@
 namespace workload {
 namespace {
 
-uint64_t to_number(const Step& step, std::string text)
-{
-    std::erase(text, '_'); // 1_000_003
-    size_t used = 0;
-    uint64_t value = 0;
-    try {
-        value = std::stoull(text, &used, 0);
-    } catch (const std::exception&) {}
-    if (text.empty() || used != text.size())
-        wrong(step, "'" + text + "' is not a number");
-    return value;
-}
-
 bool listed(std::string_view list, const std::string& key)
 {
     return (" " + std::string(list) + " ").find(" " + key + " ") != std::string::npos;
@@ -87,6 +74,19 @@ Steps nest(std::vector<Step>& flat, size_t& next, const Step* owner, const Shape
 }
 
 } // namespace
+
+uint64_t to_number(const Step& step, std::string text)
+{
+    std::erase(text, '_'); // 1_000_003
+    size_t used = 0;
+    uint64_t value = 0;
+    try {
+        value = std::stoull(text, &used, 0);
+    } catch (const std::exception&) {}
+    if (text.empty() || used != text.size())
+        wrong(step, "'" + text + "' is not a number");
+    return value;
+}
 
 std::string Step::word(size_t index) const
 {

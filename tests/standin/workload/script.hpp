@@ -33,6 +33,8 @@ struct Step {
 };
 using Steps = std::vector<Step>;
 
+uint64_t to_number(const Step&, std::string text); // of the step's; wrong() if it is none
+
 // What the parser must know about a step: nothing if there is none of that name.
 struct Shape {
     bool block;

@@ -16,14 +16,15 @@ namespace {
 struct ThreadDevice {
     int device = 0;
     bool current = false;
+    std::vector<void*> contexts; // entered and not left
 };
 thread_local ThreadDevice thread;
 
 std::mutex lock; // over all of the following
 bool initialized;
-std::map<std::pair<int, uint64_t>, void*> streams;
-std::map<std::tuple<int, std::string, HandleKind>, void*> handles;
-std::map<int, void*> modules, libraries;
+std::map<std::pair<Place, uint64_t>, void*> streams;
+std::map<std::tuple<Place, std::string, HandleKind>, void*> handles;
+std::map<Place, void*> modules, libraries, events;
 std::map<void*, uint64_t> captures; // stream -> kernels recorded
 GraphExec graph;
 
@@ -33,7 +34,7 @@ constexpr char image[] = "stand-in image";
 
 void* module()
 {
-    void*& m = modules[thread.device];
+    void*& m = modules[place()];
     if (!m && setup("cuModuleLoadData", &m, image))
         fail("cuModuleLoadData failed");
     return m;
@@ -41,7 +42,7 @@ void* module()
 
 void* library()
 {
-    void*& l = libraries[thread.device];
+    void*& l = libraries[place()];
     if (!l && setup("cuLibraryLoadData", &l, image, nullptr, nullptr, 0u, nullptr, nullptr, 0u))
         fail("cuLibraryLoadData failed");
     return l;
@@ -90,7 +91,40 @@ void use_device(int number)
 {
     std::lock_guard hold(lock);
     thread.device = number;
+    thread.contexts.clear(); // whichever was current is replaced
     make_current();
+}
+
+Place place()
+{
+    return {thread.device, thread.contexts.empty() ? nullptr : thread.contexts.back()};
+}
+
+void enter_context()
+{
+    ready_driver();
+    void* context = nullptr;
+    if (setup("cuCtxCreate_v2", &context, 0u, thread.device))
+        fail("cuCtxCreate_v2 failed");
+    thread.contexts.push_back(context);
+}
+
+void leave_context()
+{
+    forget(place());
+    if (setup("cuCtxDestroy_v2", thread.contexts.back()))
+        fail("cuCtxDestroy_v2 failed");
+    thread.contexts.pop_back();
+}
+
+void forget(const Place& dead)
+{
+    std::lock_guard hold(lock);
+    modules.erase(dead);
+    libraries.erase(dead);
+    events.erase(dead);
+    std::erase_if(streams, [&](auto& entry) { return entry.first.first == dead; });
+    std::erase_if(handles, [&](auto& entry) { return std::get<0>(entry.first) == dead; });
 }
 
 void inherit_device(int number)
@@ -120,17 +154,28 @@ void* stream(const Step& step, const std::string& fallback)
     if (!runtime_major)
         ready_driver();
     std::lock_guard hold(lock);
-    void*& s = streams[{thread.device, number}];
+    void*& s = streams[{place(), number}];
     if (!s && (runtime_major ? setup("cudaStreamCreate", &s) : setup("cuStreamCreate", &s, 0u)))
         fail("cannot create a stream");
     return s;
+}
+
+void* event()
+{
+    if (!runtime_major)
+        ready_driver();
+    std::lock_guard hold(lock);
+    void*& e = events[place()];
+    if (!e && (runtime_major ? setup("cudaEventCreate", &e) : setup("cuEventCreate", &e, 0u)))
+        fail("cannot create an event");
+    return e;
 }
 
 void* handle(const std::string& name, HandleKind kind)
 {
     ready_driver();
     std::lock_guard hold(lock);
-    void*& h = handles[{thread.device, name, kind}];
+    void*& h = handles[{place(), name, kind}];
     if (!h)
         h = kind == HandleKind::kernel ? get_kernel(name) : get_function(name);
     return h;
@@ -140,18 +185,18 @@ void* look_up(const std::string& name)
 {
     ready_driver();
     std::lock_guard hold(lock);
-    return handles[{thread.device, name, HandleKind::function}] = get_function(name);
+    return handles[{place(), name, HandleKind::function}] = get_function(name);
 }
 
 void reload()
 {
     ready_driver();
     std::lock_guard hold(lock);
-    if (auto m = modules.extract(thread.device); m && m.mapped())
+    if (auto m = modules.extract(place()); m && m.mapped())
         setup("cuModuleUnload", m.mapped());
-    if (auto l = libraries.extract(thread.device); l && l.mapped())
+    if (auto l = libraries.extract(place()); l && l.mapped())
         setup("cuLibraryUnload", l.mapped());
-    std::erase_if(handles, [](auto& entry) { return std::get<0>(entry.first) == thread.device; });
+    std::erase_if(handles, [](auto& entry) { return std::get<0>(entry.first) == place(); });
 }
 
 void start_capture(void* s)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of one process share: the device of each thread, streams, kernel handles, the last graph. Objects are
-// made at first use, through the runtime where this form has one; a forked child inherits them.
+// What the steps of one process share: the device and context of each thread, streams, an event, kernel handles, the
+// last graph. Objects are made at first use, through the runtime where this form has one; a forked child inherits them.
 #pragma once
 
 #include "script.hpp"
 
 #include <string>
+#include <utility>
 
 namespace workload {
 
@@ -14,17 +15,27 @@ int device();
 void use_device(int);
 void inherit_device(int);
 
+// What owns objects: a device, and which of its contexts; null is the primary one.
+using Place = std::pair<int, void*>;
+Place place();
+void enter_context();      // creates one on this thread
+void leave_context();      // and destroys it
+void forget(const Place&); // its objects died
+
 // The driver can be called from this thread: it is initialised, and a context of this thread's device is current.
 void ready_driver();
 
-// stream=N: 0 is the default stream, N the Nth created one of this device; also "legacy" and "per-thread".
+// stream=N: 0 is the default stream, N the Nth created one of this place; also "legacy" and "per-thread".
 void* stream(const Step&, const std::string& fallback = "0");
+
+// An event of this place, never recorded: to wait for it takes no time.
+void* event();
 
 // A kernel's handle in the driver by device name: a CUfunction, or a CUkernel of a library.
 enum class HandleKind { function, kernel };
 void* handle(const std::string& device_name, HandleKind);
 void* look_up(const std::string& device_name); // asks again, as a program does that keeps no handle
-void reload();                                 // unloads this device's module and library: their handles die
+void reload();                                 // unloads this place's module and library: their handles die
 
 // Capture, as far as the truth must know: how many kernels a stream has recorded so far.
 void start_capture(void* stream);

@@ -12,7 +12,7 @@ struct Row {
     void (*run)(const Step&);
 };
 
-#define PACE "result runtime_result delay_us gap_us"
+#define PACE "result runtime_result delay_us block_us gap_us"
 
 const Row rows[] = {
     {"launch", {false, "fn handle grid block smem stream devices " PACE}, launch},
@@ -22,6 +22,13 @@ const Row rows[] = {
     {"capture", {false, "fn stream instantiate"}, capture},
     {"build", {false, "instantiate grid block smem"}, build_graph},
     {"graph", {false, "fn stream " PACE}, launch_graph},
+    {"alloc", {false, "fn stream width height location " PACE}, alloc},
+    {"free", {false, "fn stream " PACE}, free_memory},
+    {"reset", {false, ""}, reset_device},
+    {"newcontext", {false, ""}, new_context},
+    {"destroycontext", {false, ""}, destroy_context},
+    {"copy", {false, "fn bytes width height depth dst src kind types sizes location params stream " PACE}, copy},
+    {"sync", {false, "fn stream " PACE}, synchronize},
     {"threads", {true, ""}, threads},
     {"repeat", {true, ""}, repeat},
     {"loop", {true, ""}, loop},

@@ -20,6 +20,17 @@ void capture(const Step&);
 void build_graph(const Step&);
 void launch_graph(const Step&);
 
+// alloc.cpp
+void alloc(const Step&);
+void free_memory(const Step&);
+void reset_device(const Step&);
+void new_context(const Step&);
+void destroy_context(const Step&);
+
+// copy.cpp, sync.cpp
+void copy(const Step&);
+void synchronize(const Step&);
+
 // control.cpp
 void threads(const Step&);
 void repeat(const Step&);

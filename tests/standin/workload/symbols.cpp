@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbols.hpp"
 
-#include "script.hpp"
+#include "calls.hpp"
 
 #include <atomic>
 #include <dlfcn.h>
@@ -12,11 +12,6 @@ namespace {
 
 std::atomic<void*> driver{nullptr};
 std::mutex lock;
-
-bool is_runtime(const std::string& name)
-{
-    return name.starts_with("cuda") || name.starts_with("__cuda");
-}
 
 } // namespace
 
@@ -62,7 +57,7 @@ int add_setup(const std::string& name, int result)
     call.function = name;
     call.kind = "setup";
     call.result = result;
-    add(call, 1);
+    add(call, {1});
     return result;
 }
 

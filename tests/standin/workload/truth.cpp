@@ -18,7 +18,7 @@ namespace {
 std::string path;
 bool appended; // exec'd by another workload
 std::mutex lock;
-std::map<Call, uint64_t> calls;
+std::map<Call, Tally> calls;
 
 constexpr int classes = static_cast<int>(standin::Class::count_);
 uint64_t counted_before[classes]; // by the driver's counters, before this process was forked
@@ -71,10 +71,40 @@ const char* boolean(bool b)
     return b ? "true" : "false";
 }
 
-std::string line(const Call& c, uint64_t count)
+std::string only(bool known, const std::string& value)
+{
+    return known ? value : "null";
+}
+
+std::string list(const std::vector<uint64_t>& values)
+{
+    std::string out;
+    for (uint64_t value : values)
+        out += (out.empty() ? "[" : ",") + std::to_string(value);
+    return out + "]";
+}
+
+std::string data(const Data& d)
+{
+    return ",\"bytes\":" + only(d.bytes.has_value(), std::to_string(d.bytes.value_or(0))) +
+           ",\"copies\":" + only(d.copies, std::to_string(d.copies)) +
+           ",\"sizes\":" + only(!d.sizes.empty(), list(d.sizes)) +
+           ",\"source\":" + only(!d.source.empty(), quoted(d.source)) +
+           ",\"destination\":" + only(!d.destination.empty(), quoted(d.destination)) +
+           ",\"direction\":" + only(!d.direction.empty(), quoted(d.direction));
+}
+
+std::string timing(const Call& c, const Tally& tally)
+{
+    bool timed = c.synchronous.has_value();
+    return std::string(",\"synchronous\":") + only(timed, boolean(c.synchronous.value_or(false))) +
+           ",\"duration_ns\":" + only(timed, std::to_string(tally.duration_ns)) +
+           ",\"slept_ns\":" + only(timed, std::to_string(tally.slept_ns));
+}
+
+std::string line(const Call& c, const Tally& tally)
 {
     bool kernel = c.kind == "kernel", setup = c.kind == "setup";
-    auto only = [](bool known, std::string value) { return known ? value : std::string("null"); };
     return "{\"type\":\"call\",\"pid\":" + std::to_string(getpid()) + ",\"tid\":" + std::to_string(c.tid) +
            ",\"comm\":" + quoted(c.comm) + ",\"layer\":" + quoted(c.layer) + ",\"function\":" + quoted(c.function) +
            ",\"kind\":" + quoted(c.kind) + ",\"kernel\":" + only(!c.kernel.empty(), quoted(c.kernel)) +
@@ -82,8 +112,9 @@ std::string line(const Call& c, uint64_t count)
            ",\"grid\":" + only(kernel, triple(c.grid)) + ",\"block\":" + only(kernel, triple(c.block)) +
            ",\"smem\":" + only(kernel, std::to_string(c.shared)) + ",\"stream\":" + only(!setup, hex(c.stream)) +
            ",\"device\":" + only(c.device >= 0, std::to_string(c.device)) + ",\"result\":" + std::to_string(c.result) +
-           ",\"count\":" + std::to_string(count) + ",\"recorded\":" + boolean(c.recorded) +
-           ",\"nested\":" + boolean(c.nested) + ",\"kernels\":" + std::to_string(c.kernels) + "}\n";
+           ",\"count\":" + std::to_string(tally.count) + ",\"recorded\":" + boolean(c.recorded) +
+           ",\"nested\":" + boolean(c.nested) + ",\"kernels\":" + std::to_string(c.kernels) +
+           data(c.data.value_or(Data{})) + timing(c, tally) + "}\n";
 }
 
 // What the stand-in driver itself counted, so that a reader can check the truth against it.
@@ -98,7 +129,8 @@ std::string driver_counts()
     };
     using enum standin::Class;
     return "{\"launch\":" + since(launch) + ",\"recorded\":" + since(recorded) + ",\"graph\":" + since(graph_launch) +
-           ",\"host\":" + since(host) + "}";
+           ",\"host\":" + since(host) + ",\"copy\":" + since(copy) + ",\"alloc\":" + since(alloc) +
+           ",\"free\":" + since(free) + ",\"sync\":" + since(sync) + "}";
 }
 
 std::string program()
@@ -135,14 +167,14 @@ const std::string& truth_path()
     return path;
 }
 
-void add(Call call, uint64_t count)
+void add(Call call, const Tally& tally)
 {
-    if (!count)
+    if (!tally.count)
         return;
     call.tid = gettid();
     call.comm = thread_name();
     std::lock_guard hold(lock);
-    calls[std::move(call)] += count;
+    calls[std::move(call)] += tally;
 }
 
 void forget()
@@ -157,8 +189,8 @@ void write_truth()
     if (path.empty())
         return;
     std::string text = process_line();
-    for (const auto& [call, count] : calls)
-        text += line(call, count);
+    for (const auto& [call, tally] : calls)
+        text += line(call, tally);
     // One write with O_APPEND, so that processes do not tear each other's lines.
     int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))

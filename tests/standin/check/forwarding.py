@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the runtime passes to the driver. Each thunk of the driver jumps through a slot that can be written: here one
+that leads to Python."""
+import ctypes as c
+
+from driver import cuda, ready
+from harness import build, check, equal
+
+P, Z, I = c.c_void_p, c.c_size_t, c.c_int
+
+
+class Caught:
+    """Catches the calls of one driver export while it is open: args are the last one's."""
+
+    def __init__(self, name, words, reads=0):
+        self.args, self.struct = None, None
+        thunk = c.cast(getattr(cuda, name), P).value
+        self.slot = P.from_address(thunk + 18 + c.c_int32.from_address(thunk + 14).value)
+        self.reads = reads
+        self.callback = c.CFUNCTYPE(I, *[c.c_uint64] * words)(self.catch)
+
+    def catch(self, *args):
+        self.args = args
+        if self.reads:
+            self.struct = c.string_at(args[0], self.reads)
+        return 0
+
+    def u64(self, *offsets):
+        return [int.from_bytes(self.struct[o:o + 8], "little") for o in offsets]
+
+    def u32(self, *offsets):
+        return [int.from_bytes(self.struct[o:o + 4], "little") for o in offsets]
+
+    def __enter__(self):
+        self.before = self.slot.value
+        self.slot.value = c.cast(self.callback, P).value
+        return self
+
+    def __exit__(self, *_):
+        self.slot.value = self.before
+
+
+class Extent(c.Structure):
+    _fields_ = [("width", Z), ("height", Z), ("depth", Z)]
+
+
+class Pitched(c.Structure):
+    _fields_ = [("pointer", P), ("pitch", Z), ("x", Z), ("y", Z)]
+
+
+class Location(c.Structure):
+    _fields_ = [("type", I), ("id", I)]
+
+
+class Side(c.Structure):
+    _fields_ = [("array", P), ("position", Extent), ("pointer", Pitched)]
+
+
+class Copy3D(c.Structure):
+    _fields_ = [("source", Side), ("destination", Side), ("extent", Extent), ("kind", I)]
+
+
+def runtimes():
+    ready()
+    for major in (12, 13):
+        yield major, c.CDLL(str(build / f"libcudart.so.{major}"))
+
+
+@check
+def planes_become_structures_with_their_sizes():
+    for _, runtime in runtimes():
+        for kind, types in ((0, (1, 1)), (1, (1, 2)), (2, (2, 1)), (3, (2, 2)), (4, (4, 4))):
+            with Caught("cuMemcpy2DAsync_v2_ptsz", 2, 128) as seen:
+                equal(runtime.cudaMemcpy2DAsync_ptsz(P(0x1000), Z(512), P(0x2000), Z(256), Z(100), Z(50), I(kind),
+                                                     P(0x77)), 0)
+            equal(seen.args[1], 0x77)
+            equal(tuple(seen.u32(16, 72)), types)
+            equal(seen.u64(24 if types[0] == 1 else 32, 80 if types[1] == 1 else 88), [0x2000, 0x1000])
+            equal(seen.u64(48, 104, 112, 120), [256, 512, 100, 50])
+        with Caught("cuMemcpy2DUnaligned_v2", 1, 128) as seen:
+            runtime.cudaMemcpy2DToArray(P(0xa000), Z(3), Z(4), P(0x2000), Z(256), Z(100), Z(50), I(1))
+        equal((seen.u32(16, 72), seen.u64(24, 96, 56, 64, 112, 120)), ([1, 3], [0x2000, 0xa000, 3, 4, 100, 50]))
+
+
+@check
+def volumes_become_structures_with_their_sizes():
+    for _, runtime in runtimes():
+        copy = Copy3D(Side(0xa000, Extent(7, 8, 9), Pitched()), Side(None, Extent(1, 2, 3), Pitched(0x3000, 64, 64, 5)),
+                      Extent(60, 5, 2), 2)
+        with Caught("cuMemcpy3D_v2", 1, 200) as seen:
+            runtime.cudaMemcpy3D(c.byref(copy))
+        equal((seen.u32(32, 120), seen.u64(0, 8, 16, 56, 128)), ([3, 1], [7, 8, 9, 0xa000, 0x3000]))
+        equal(seen.u64(88, 96, 104, 160, 176, 184, 192), [1, 2, 3, 64, 60, 5, 2])
+
+
+@check
+def what_is_passed_by_value_arrives():
+    for major, runtime in runtimes():
+        with Caught("cuMemsetD2D8Async", 6) as seen:
+            runtime.cudaMemset3DAsync(Pitched(0x3000, 64, 0, 0), I(0x1ff), Extent(60, 5, 2), P(0x77))
+        equal((seen.args[0], seen.args[1], seen.args[2] & 0xff, *seen.args[3:]), (0x3000, 64, 0xff, 60, 10, 0x77))
+        with Caught("cuMemPrefetchAsync_v2" if major == 13 else "cuMemPrefetchAsync", 5) as seen:
+            if major == 13:
+                runtime.cudaMemPrefetchAsync(P(0x3000), Z(64), Location(1, 3), 0, P(0x77))
+                equal((seen.args[:3], seen.args[4]), ((0x3000, 64, 3 << 32 | 1), 0x77))
+            else:
+                runtime.cudaMemPrefetchAsync(P(0x3000), Z(64), I(3), P(0x77))
+                equal((seen.args[:2], seen.args[2] & 0xffffffff, seen.args[3]), ((0x3000, 64), 3, 0x77))
+
+
+@check
+def batches_arrive_as_they_are():
+    args = [P(0x1000), P(0x2000), P(0x3000), Z(5), P(0x4000), P(0x5000), Z(1)]
+    for major, runtime in runtimes():
+        words = tuple(a.value for a in args) + ((0x6000,) if major == 12 else ()) + (0x77,)
+        with Caught("cuMemcpyBatchAsync" + ("_v2" if major == 13 else ""), len(words)) as seen:
+            runtime.cudaMemcpyBatchAsync(*args, *([P(0x6000)] if major == 12 else []), P(0x77))
+        equal(seen.args, words)
+
+
+@check
+def symbols_and_kinds_become_names():
+    for _, runtime in runtimes():
+        for kind, name in enumerate(("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuMemcpy")):
+            with Caught(name, 3) as seen:
+                runtime.cudaMemcpyToSymbol(P(0x1000), P(0x2000), Z(16), Z(8), I(kind))
+            equal(seen.args, (0x1008, 0x2000, 16))

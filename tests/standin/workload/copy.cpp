@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step "copy": finds what it is between, fills in every shape of it, calls, and tells the truth.
+#include "copy.hpp"
+
+#include "calls.hpp"
+#include "kernels.hpp"
+#include "steps.hpp"
+#include "symbols.hpp"
+
+#include <sstream>
+#include <sys/mman.h>
+
+namespace workload {
+namespace {
+
+using standin::MemoryType;
+
+constexpr int host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_device = 3, by_address = 4;
+
+bool is_batch(const CopyRow& row)
+{
+    return row.form == Form::batch || row.form == Form::volumes;
+}
+
+// Reading it fails, in this process and from outside.
+const void* unreadable_page()
+{
+    static const void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page;
+}
+
+std::vector<size_t> numbers(const Step& step, const std::string& key)
+{
+    std::vector<size_t> out;
+    std::istringstream in(step.option(key, ""));
+    for (std::string part; std::getline(in, part, ',');)
+        out.push_back(to_number(step, part));
+    return out;
+}
+
+Side side_of(MemoryType type, Side otherwise)
+{
+    switch (type) {
+    case MemoryType::host:
+        return Side::host;
+    case MemoryType::device:
+        return Side::device;
+    case MemoryType::array:
+        return Side::array;
+    default:
+        return otherwise;
+    }
+}
+
+MemoryType type_of(const Memory& memory)
+{
+    bool on_device = memory.what == "device" || memory.what == "vmm";
+    return memory.side == Side::array ? MemoryType::array
+           : on_device                ? MemoryType::device
+           : memory.what == "managed" ? MemoryType::unified
+                                      : MemoryType::host;
+}
+
+// What each side has to be; where nothing says so, a copy goes from the host to the device.
+void find_memory(Request& r, const Step& step, const CopyRow& row)
+{
+    Side from = row.from, to = row.to;
+    auto types = numbers(step, "types");
+    if (step.has("types")) {
+        if (row.told != Told::types || types.size() != 2)
+            wrong(step, "types takes two numbers, of functions with a structure of the driver's");
+        r.from_type = MemoryType(types[0]);
+        r.to_type = MemoryType(types[1]);
+        from = side_of(r.from_type, Side::unknown);
+        to = side_of(r.to_type, Side::unknown);
+    }
+    if (step.has("kind")) {
+        if (row.told != Told::kind)
+            wrong(step, "no kind is passed to this function");
+        r.kind = static_cast<int>(step.number("kind", 0));
+        if (from == Side::unknown)
+            from = r.kind == device_to_host || r.kind == device_to_device ? Side::device : Side::host;
+        if (to == Side::unknown)
+            to = r.kind == device_to_host || r.kind == host_to_host ? Side::host : Side::device;
+    }
+    r.to = memory(step, "dst", to == Side::unknown ? Side::device : to);
+    if (row.told != Told::set && row.told != Told::prefetch)
+        r.from = memory(step, "src", from == Side::unknown ? Side::host : from);
+    if (!step.has("types"))
+        r.from_type = type_of(r.from), r.to_type = type_of(r.to);
+    if (!step.has("kind")) {
+        bool known = r.from.side != Side::unknown && r.to.side != Side::unknown;
+        r.kind = known ? 2 * (r.from.side != Side::host) + (r.to.side != Side::host) : by_address;
+    }
+}
+
+void find_sizes(Request& r, const Step& step, const CopyRow& row)
+{
+    bool flat = row.form == Form::linear || row.form == Form::batch;
+    bool deep = row.form == Form::volume || row.form == Form::volumes;
+    if (step.has("sizes") != is_batch(row) && step.has("sizes"))
+        wrong(step, "no sizes are passed to this function");
+    if (step.has("bytes") || flat)
+        r.width =
+            step.number("bytes", step.number("width", 1024) * step.number("height", 1) * step.number("depth", 1)) /
+            (step.has("bytes") ? row.element : 1);
+    else {
+        r.width = step.number("width", 64);
+        r.height = step.number("height", 16);
+        r.depth = deep ? step.number("depth", row.form == Form::volume ? 2 : 1) : 1;
+    }
+    if (is_batch(row)) {
+        r.sizes = numbers(step, "sizes");
+        if (r.sizes.empty())
+            r.sizes = {r.width, r.width};
+    }
+}
+
+std::string between(Side from, Side to)
+{
+    if (from == Side::unknown || to == Side::unknown)
+        return "unknown";
+    auto letter = [](Side side) { return side == Side::host ? "h" : "d"; };
+    return std::string(letter(from)) + "2" + letter(to);
+}
+
+std::string direction(const Request& r, const CopyRow& row)
+{
+    static const char* kinds[] = {"h2h", "h2d", "d2h", "d2d"};
+    switch (row.told) {
+    case Told::set:
+        return "set";
+    case Told::prefetch:
+        return "prefetch";
+    case Told::peer:
+        return "p2p";
+    case Told::name:
+        return between(row.from, row.to);
+    case Told::kind:
+        return r.kind < by_address ? kinds[r.kind] : between(r.from.side, r.to.side);
+    case Told::types:
+        return r.unreadable ? "unknown" : between(side_of(r.from_type, r.from.side), side_of(r.to_type, r.to.side));
+    case Told::memory:
+        return r.unreadable ? "unknown" : between(r.from.side, r.to.side);
+    }
+    return {};
+}
+
+Data data_of(const Request& r, const CopyRow& row)
+{
+    Data data;
+    data.copies = is_batch(row) ? r.sizes.size() : 1;
+    data.direction = direction(r, row);
+    if (r.unreadable)
+        return data;
+    data.source = r.from.what;
+    data.destination = r.to.what;
+    data.bytes = r.width * r.height * r.depth * row.element;
+    if (is_batch(row)) {
+        data.bytes = 0;
+        for (size_t size : r.sizes) {
+            data.sizes.push_back(row.form == Form::volumes ? size * r.height * r.depth : size);
+            *data.bytes += data.sizes.back();
+        }
+    }
+    return data;
+}
+
+// cuMemcpy%Async with a kind that says more than "look at the addresses": cuMemcpyHtoDAsync_v2
+std::string nested_function(const CopyRow& row, int kind)
+{
+    static const char* names[] = {"", "HtoD", "DtoH", "DtoD", ""};
+    std::string name = row.nested;
+    if (auto percent = name.find('%'); percent != std::string::npos) {
+        name.replace(percent, 1, names[kind]);
+        if (*names[kind])
+            name += "_v2";
+    }
+    return name;
+}
+
+const char* kind_of(const CopyRow& row)
+{
+    return row.told == Told::set ? "set" : row.told == Told::prefetch ? "prefetch" : "copy";
+}
+
+Request request(const Step& step, const CopyRow& row, bool asynchronous)
+{
+    Request r;
+    find_memory(r, step, row);
+    find_sizes(r, step, row);
+    if (r.kind < 0 || r.kind > by_address)
+        wrong(step, "kind is 0 to 4");
+    if (step.option("location", "") == "host")
+        r.location = {standin::Location::host, 0};
+    else
+        r.location = {standin::Location::device, static_cast<int>(step.number("location", device()))};
+    if (step.option("params", "readable") == "unreadable")
+        r.unreadable = unreadable_page();
+    r.stream = asynchronous ? stream(step) : nullptr;
+    fill_structures(r);
+    return r;
+}
+
+} // namespace
+
+// copy COUNT fn=FUNCTION [dst=] [src=] [bytes=] and so on
+void copy(const Step& step)
+{
+    auto function = step.option("fn", runtime_major ? "cudaMemcpy" : "cuMemcpy");
+    const CopyRow* row = find_copy_row(function);
+    if (!row)
+        wrong(step, "nothing copies, sets or prefetches by " + function);
+    bool by_runtime = is_runtime(function);
+    bool structure = row->told == Told::types || (row->told == Told::peer && row->form == Form::volume);
+    if (step.has("params") && !is_batch(*row) && (by_runtime || !structure))
+        wrong(step, "no structure that could be unreadable is passed to this function");
+    Pace pace(step);
+    if (!by_runtime)
+        ready_driver();
+
+    bool asynchronous = function.find("Async") != std::string::npos;
+    Request r = request(step, *row, asynchronous);
+    Call call = call_of(function, kind_of(*row));
+    call.stream = reinterpret_cast<uintptr_t>(r.stream);
+    call.data = data_of(r, *row);
+    call.synchronous = !asynchronous;
+    void* target = symbol(function);
+    auto results = make_calls<Timed::yes>(pace, step.number(0), [&] { return row->call(target, r); });
+    if (!by_runtime)
+        return add_results(call, results, pace);
+
+    auto driver_function = nested_function(*row, r.kind);
+    Call nested = nested_call(call, driver_function);
+    if (driver_function == "cuMemcpy" || driver_function == "cuMemcpyAsync")
+        nested.data->direction = between(r.from.side, r.to.side); // whatever the kind was
+    add_results(call, results, pace, nested);
+}
+
+} // namespace workload

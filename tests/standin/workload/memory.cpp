@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace workload {
+namespace {
+
+std::mutex lock; // over both
+std::map<std::string, std::vector<Memory>> named;
+std::map<std::pair<Place, Side>, Memory> defaults;
+
+constexpr size_t default_bytes = 256 << 20; // addresses only
+
+Memory host_buffer(const std::string& key)
+{
+    alignas(4096) static char buffers[2][1 << 16];
+    return {.what = "host", .side = Side::host, .address = buffers[key == "src"], .bytes = sizeof buffers[0]};
+}
+
+Memory default_memory(Side side)
+{
+    std::lock_guard hold(lock); // held throughout, so that two threads do not allocate two
+    auto& memory = defaults[{place(), side}];
+    if (!memory.address)
+        memory = allocate_default(side, default_bytes);
+    return memory;
+}
+
+} // namespace
+
+void remember(const std::string& name, const Memory& memory)
+{
+    std::lock_guard hold(lock);
+    named[name].push_back(memory);
+}
+
+Memory take(const Step& step, const std::string& name)
+{
+    std::lock_guard hold(lock);
+    auto found = named.find(name);
+    if (found == named.end() || found->second.empty())
+        wrong(step, "nothing is called " + name);
+    Memory memory = found->second.back();
+    found->second.pop_back();
+    return memory;
+}
+
+void forget_memory(const Place& dead)
+{
+    std::lock_guard hold(lock);
+    auto died = [&](const Memory& m) { return m.what != "host" && m.place == dead; };
+    for (auto& [name, list] : named)
+        std::erase_if(list, died);
+    std::erase_if(defaults, [&](auto& entry) { return entry.first.first == dead; });
+}
+
+Memory memory(const Step& step, const std::string& key, Side fallback)
+{
+    static char shadow;
+    if (fallback == Side::symbol)
+        return {.what = "device", .side = Side::device, .address = &shadow, .bytes = 1};
+    if (!step.has(key))
+        return fallback == Side::host ? host_buffer(key) : default_memory(fallback);
+    auto text = step.option(key, "");
+    auto plus = text.find('+');
+    auto name = text.substr(0, plus);
+    std::lock_guard hold(lock);
+    auto found = named.find(name);
+    if (found == named.end() || found->second.empty())
+        wrong(step, "nothing is called " + name);
+    Memory memory = found->second.back();
+    memory.offset = plus == std::string::npos ? 0 : std::stoull(text.substr(plus + 1), nullptr, 0);
+    return memory;
+}
+
+} // namespace workload
