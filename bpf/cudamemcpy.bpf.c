@@ -17,8 +17,10 @@ INLINE void record(struct task_struct* task, struct call* call, u64 entry_ns, u6
     if (per_size)
         key->copy.size = copy->sized ? histogram_bucket(copy->bytes) : BUCKET_NONE;
     if (measure_rate) {
-        /* Bytes per microsecond are megabytes per second. What returns before the copy is done says nothing of it. */
-        bool timed = copy->sized && duration_ns && !(key->flags & (CALL_ASYNCHRONOUS | CALL_RECORDED));
+        /* Bytes per microsecond are megabytes per second. What returns before the copy is done says nothing of it: that
+         * is what sets do, too, whatever they are called. */
+        bool timed = copy->sized && duration_ns && !key->result && key->copy.direction != DIRECTION_SET &&
+                     !(key->flags & (CALL_ASYNCHRONOUS | CALL_RECORDED));
         key->duration = timed ? histogram_bucket(copy->bytes * 1000 / duration_ns) : BUCKET_NONE;
     }
     struct call_stats* stats = count_call(task, call, copy->copies, entry_ns, duration_ns);

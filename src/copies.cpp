@@ -44,7 +44,8 @@ void CopyGroup::add(const CallDelta& delta)
     bytes += delta.copy.bytes;
     small += delta.copy.small;
     unsized += delta.copy.unsized;
-    if (!(key.flags & CALL_ASYNCHRONOUS))
+    // Sets return before they are done, whatever they are called.
+    if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
         synchronous += delta.count;
 }
 

@@ -34,7 +34,7 @@ struct CopyGroup {
     uint64_t copies = 0; // made, or asked for where results are not known; those captured are apart
     uint64_t bytes = 0;
     uint64_t calls = 0;
-    uint64_t synchronous = 0;
+    uint64_t synchronous = 0; // copies by calls that wait for them
     uint64_t small = 0;
     uint64_t unsized = 0; // in none of bytes and small
     uint64_t captured = 0;
