@@ -186,9 +186,10 @@ struct ended_call {
     u64 duration_ns;
 };
 
-/* False where it was not kept, or is not to be counted. */
+/* False where it was not kept, and entry_ns is 0 then; or where it is not to be counted. */
 INLINE bool end_call(struct pt_regs* ctx, struct task_struct* task, struct ended_call* ended)
 {
+    ended->entry_ns = 0;
     struct thread_state* thread = thread_state(task);
     struct open_call* call = thread ? close_call(ctx, thread) : 0;
     if (!call) {
@@ -199,12 +200,12 @@ INLINE bool end_call(struct pt_regs* ctx, struct task_struct* task, struct ended
     }
     runtime_leave(ctx, thread);
     __builtin_memcpy(&ended->kept, call->word, sizeof(ended->kept));
+    ended->entry_ns = call->entry_ns;
+    ended->duration_ns = 0;
     struct call_key* key = &ended->kept.call.key;
     key->result = (s32)ctx->ax;
     if (only_failed && !key->result)
         return false;
-    ended->entry_ns = call->entry_ns;
-    ended->duration_ns = 0;
     if (measure_latency) {
         u64 now = bpf_ktime_get_ns();
         ended->duration_ns = now > ended->entry_ns ? now - ended->entry_ns : 0;

@@ -73,10 +73,10 @@ std::span<const Probe> CallTool::probes()
     return probes_;
 }
 
-void CallTool::size_tables(bpf_object* object) const
+void CallTool::size_tables(bpf_object* object, bool by_thread) const
 {
     const CallView& view = settings_.view;
-    const bool finer = view.stream || view.who.thread || view.who.by_owner() || options_.user_stacks;
+    const bool finer = view.stream || by_thread || view.who.thread || view.who.by_owner() || options_.user_stacks;
     const bool measured = settings_.latency || options_.failed_only || view.function || settings_.histogram();
     const size_t key_bytes = finer      ? sizeof(call_key)
                              : measured ? offsetof(call_key, stream)
