@@ -174,7 +174,7 @@ TEST_CASE("copies are what their names say")
         const probe_row& row = probe.row;
         const bool copies = is_copy(row.kind);
         CHECK((row.element_bytes == 1 || copies));
-        CHECK((row.array_elements == 0 || copies));
+        CHECK(row.array_elements <= copies);
         CHECK((row.direction == DIRECTION_UNKNOWN || copies));
         if (!copies)
             continue;
@@ -191,11 +191,13 @@ TEST_CASE("copies are what their names say")
         CHECK((row.direction == DIRECTION_D2H) == (named("DtoH") || named("AtoH")));
         CHECK((row.direction == DIRECTION_D2D) ==
               (!set && (named("DtoD") || named("DtoA") || named("AtoD") || named("AtoA"))));
+        // Only these count in elements, and only where an array takes part.
+        CHECK(bool(row.array_elements) == (named("cudaMemcpy3D") || row.kind == KIND_COPY_BATCH_3D));
         // Where neither the name nor memory types nor addresses tell the direction, nothing does.
         const bool from = has(probe, ARG_SOURCE) || has(probe, ARG_SOURCE_ARRAY);
         const bool to = has(probe, ARG_DESTINATION) || has(probe, ARG_DESTINATION_ARRAY);
         CHECK((row.direction != DIRECTION_UNKNOWN || has(probe, ARG_DIRECTION) || (from && to)));
-        CHECK((from && (set || prefetch)) == false);
+        CHECK(!(from && (set || prefetch)));
         // Addresses of several kinds of memory come with what tells them apart.
         CHECK(has(probe, ARG_SOURCE_HOST) <= has(probe, ARG_SOURCE_TYPE));
         CHECK(has(probe, ARG_DESTINATION_HOST) <= has(probe, ARG_DESTINATION_TYPE));

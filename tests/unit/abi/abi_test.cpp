@@ -69,6 +69,18 @@ const Signature* find(const CallSet& set, const Probe& probe, std::string_view s
     return nullptr;
 }
 
+// " (cudart 11 12)" where the row does not hold for every version.
+std::string runtimes_of(const Probe& probe)
+{
+    constexpr std::pair<gpusnoop::Runtime, int> runtimes[] = {
+        {gpusnoop::cudart11, 11}, {gpusnoop::cudart12, 12}, {gpusnoop::cudart13, 13}};
+    std::string versions;
+    for (auto [bit, version] : runtimes)
+        if (probe.runtimes & bit)
+            versions += fmt::format(" {}", version);
+    return versions.empty() ? "" : fmt::format(" (cudart{})", versions);
+}
+
 bool is_list(const probe_row& row)
 {
     return row.kind == KIND_LAUNCH_LIST || row.kind == KIND_COPY_BATCH_3D;
@@ -251,7 +263,7 @@ TEST_CASE("every row reads what a compiled call passed")
     REQUIRE(!sets(false).empty());
     for (const CallSet& set : sets(false)) {
         for (const Probe& probe : all_probes()) {
-            INFO(probe.symbol << ", called by " << set.compiler);
+            INFO(probe.symbol << runtimes_of(probe) << ", called by " << set.compiler);
             const Signature* signature = find(set, probe, base_name(probe.symbol));
             if (!signature)
                 FAIL("a row without proof: write its prototype into tests/unit/abi/signatures.def");
@@ -355,7 +367,7 @@ TEST_CASE("rows that CUDA's headers cannot confirm")
     std::string names;
     for (const Probe& probe : all_probes())
         if (!find(real, probe, probe.symbol))
-            names += probe.symbol + " ";
+            names += probe.symbol + runtimes_of(probe) + " ";
     if (!names.empty())
         SKIP(names << "- not in the headers of "
                    << "CUDA " << real.cuda);

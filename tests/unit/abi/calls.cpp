@@ -62,13 +62,36 @@ T make(uint64_t value)
         return static_cast<T>(value);
 }
 
-// What the fields of structures mean. Structures are known by their fields, whatever version of CUDA they are from:
-// one describe() for each shape. found(field, argument) is called for each field that means something.
+// Structures are known by their fields, whatever version of CUDA they are from.
 template<class T>
-void describe(const T& launch, auto found) requires requires
-{
-    launch.gridDimX;
-}
+concept DriverLaunch = sizeof(T::gridDimX) > 0;
+
+template<class T>
+concept RuntimeLaunch = sizeof(T::gridDim.x) > 0;
+
+template<class T>
+concept DriverCopy = sizeof(T::WidthInBytes) > 0;
+
+template<class T>
+concept RuntimeCopy = sizeof(T::srcPtr.ptr) > 0;
+
+template<class T>
+concept CopyOfList = sizeof(T::src.op.ptr.ptr) > 0;
+
+template<class T>
+concept PitchedMemory = sizeof(T::xsize) > 0;
+
+template<class T>
+concept Extent = sizeof(T::depth) > 0;
+
+template<class T>
+concept Physical = sizeof(T::location.type) > 0;
+
+template<class T>
+concept MappedBuffer = sizeof(T::offset) > 0 && sizeof(T::size) > 0;
+
+// What their fields mean: found(field, argument) is called for each that means something.
+void describe(const DriverLaunch auto& launch, auto found)
 {
     found(launch.gridDimX, ARG_GRID_X);
     found(launch.gridDimY, ARG_GRID_Y);
@@ -82,11 +105,7 @@ void describe(const T& launch, auto found) requires requires
         found(launch.function, ARG_FUNC);
 }
 
-template<class T>
-void describe(const T& launch, auto found) requires requires
-{
-    launch.gridDim.x;
-}
+void describe(const RuntimeLaunch auto& launch, auto found)
 {
     found(launch.gridDim.x, ARG_GRID_X);
     found(launch.gridDim.y, ARG_GRID_Y);
@@ -103,31 +122,19 @@ void describe(const T& launch, auto found) requires requires
     }
 }
 
-template<class T>
-void describe(const T& extent, auto found) requires requires
-{
-    extent.depth;
-}
+void describe(const Extent auto& extent, auto found)
 {
     found(extent.width, ARG_BYTES);
     found(extent.height, ARG_HEIGHT);
     found(extent.depth, ARG_DEPTH);
 }
 
-template<class T>
-void describe(const T& memory, auto found) requires requires
-{
-    memory.xsize;
-}
+void describe(const PitchedMemory auto& memory, auto found)
 {
     found(memory.ptr, ARG_DESTINATION);
 }
 
-template<class T>
-void describe(const T& copy, auto found) requires requires
-{
-    copy.WidthInBytes;
-}
+void describe(const DriverCopy auto& copy, auto found)
 {
     found(copy.srcMemoryType, ARG_SOURCE_TYPE);
     found(copy.srcHost, ARG_SOURCE_HOST);
@@ -141,11 +148,7 @@ void describe(const T& copy, auto found) requires requires
         found(copy.Depth, ARG_DEPTH);
 }
 
-template<class T>
-void describe(const T& copy, auto found) requires requires
-{
-    copy.srcPtr.ptr;
-}
+void describe(const RuntimeCopy auto& copy, auto found)
 {
     found(copy.srcArray, ARG_SOURCE_ARRAY);
     found(copy.srcPtr.ptr, ARG_SOURCE);
@@ -156,11 +159,7 @@ void describe(const T& copy, auto found) requires requires
         found(copy.kind, ARG_DIRECTION);
 }
 
-template<class T>
-void describe(const T& copy, auto found) requires requires
-{
-    copy.src.op.ptr.ptr;
-}
+void describe(const CopyOfList auto& copy, auto found)
 {
     found(copy.src.type, ARG_SOURCE_TYPE);
     found(copy.src.op.ptr.ptr, ARG_SOURCE);
@@ -169,20 +168,12 @@ void describe(const T& copy, auto found) requires requires
     describe(copy.extent, found);
 }
 
-template<class T>
-void describe(const T& physical, auto found) requires requires
-{
-    physical.location.type;
-}
+void describe(const Physical auto& physical, auto found)
 {
     found(physical.location.type, ARG_LOCATION);
 }
 
-template<class T>
-void describe(const T& buffer, auto found) requires requires
-{
-    buffer.offset + buffer.size;
-}
+void describe(const MappedBuffer auto& buffer, auto found)
 {
     found(buffer.size, ARG_BYTES);
 }
