@@ -120,6 +120,8 @@ INLINE u32 memory_of_end(struct ends* ends, const struct image* image, struct en
     struct pt_regs* ctx = ends->ctx;
     const volatile struct probe_row* row = ends->row;
     u64 type = 0, array = 0;
+    if (!has_argument(row, end.address) && !has_argument(row, end.array))
+        return MEMORY_DEVICE; /* a variable by its name */
     ends->readable &= read_argument(ctx, row, ends->block, end.array, 0, &array);
     if (array) {
         *address = array;
@@ -192,21 +194,20 @@ INLINE bool times(u64* bytes, u64 factor)
 /* False where arguments were unreadable. */
 INLINE bool read_size(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct copy* copy)
 {
-    u64 width, height, depth, array[2];
+    u64 width, height, depth, ends[2];
     bool readable = read_argument(ctx, row, block, ARG_BYTES, 0, &width);
     readable &= read_argument(ctx, row, block, ARG_HEIGHT, 1, &height);
     readable &= read_argument(ctx, row, block, ARG_DEPTH, 1, &depth);
-    /* In three dimensions the runtime, and batches, count widths in elements of the array, if there is one: the size of
-     * those was said when it was made. */
+    /* The size of an array's elements was said when it was made. */
     bool in_elements = false;
-    if (has_argument(row, ARG_DEPTH) && has_argument(row, ARG_SOURCE_ARRAY)) {
-        readable &= read_argument(ctx, row, block, ARG_SOURCE_ARRAY, 0, &array[0]);
-        readable &= read_argument(ctx, row, block, ARG_DESTINATION_ARRAY, 0, &array[1]);
-        in_elements = array[0] || array[1];
-    } else if (row->kind == KIND_COPY_BATCH_3D) {
-        readable &= read_argument(ctx, row, block, ARG_SOURCE_TYPE, 0, &array[0]);
-        readable &= read_argument(ctx, row, block, ARG_DESTINATION_TYPE, 0, &array[1]);
-        in_elements = array[0] == 2 || array[1] == 2;
+    if (row->array_elements && row->kind == KIND_COPY_BATCH_3D) {
+        readable &= read_argument(ctx, row, block, ARG_SOURCE_TYPE, 0, &ends[0]);
+        readable &= read_argument(ctx, row, block, ARG_DESTINATION_TYPE, 0, &ends[1]);
+        in_elements = memory_of_type(row, ends[0]) == MEMORY_ARRAY || memory_of_type(row, ends[1]) == MEMORY_ARRAY;
+    } else if (row->array_elements) {
+        readable &= read_argument(ctx, row, block, ARG_SOURCE_ARRAY, 0, &ends[0]);
+        readable &= read_argument(ctx, row, block, ARG_DESTINATION_ARRAY, 0, &ends[1]);
+        in_elements = ends[0] || ends[1];
     }
     u64 bytes = width;
     copy->sized = readable && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
@@ -346,7 +347,7 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
             key->flags |= CALL_RECORDED;
     }
     if (is_batch(row)) {
-        u64 count = register_argument(ctx, row, ARG_COUNT);
+        u64 count = has_argument(row, ARG_COUNT) ? register_argument(ctx, row, ARG_COUNT) : 1;
         kept->count = count < COUNT_MAX ? count : COUNT_MAX;
         kept->list = block;
         if (row->kind == KIND_COPY_BATCH) {
