@@ -92,7 +92,7 @@ struct end {
 };
 
 struct ends {
-    struct pt_regs* ctx;
+    const struct registers* registers;
     struct task_struct* task;
     const volatile struct probe_row* row;
     u64 block;
@@ -117,40 +117,41 @@ INLINE u32 memory_of_type(const volatile struct probe_row* row, u64 type)
 
 INLINE u32 memory_of_end(struct ends* ends, const struct image* image, struct end end, u32 expected, u64* address)
 {
-    struct pt_regs* ctx = ends->ctx;
+    const struct registers* registers = ends->registers;
     const volatile struct probe_row* row = ends->row;
     u64 type = 0, array = 0;
     if (!has_argument(row, end.address) && !has_argument(row, end.array))
         return MEMORY_DEVICE; /* a variable by its name */
-    ends->readable &= read_argument(ctx, row, ends->block, end.array, 0, &array);
+    ends->readable &= read_argument(registers, row, ends->block, end.array, 0, &array);
     if (array) {
         *address = array;
         return MEMORY_ARRAY;
     }
     if (has_argument(row, end.type)) {
-        ends->readable &= read_argument(ctx, row, ends->block, end.type, 0, &type);
+        ends->readable &= read_argument(registers, row, ends->block, end.type, 0, &type);
         expected = memory_of_type(row, type);
     }
     bool look = per_memory || expected == MEMORY_UNKNOWN;
     if (!look && !emit_events)
         return expected;
     bool in_host_field = expected == MEMORY_HOST && has_argument(row, end.host_address);
-    ends->readable &= read_argument(ctx, row, ends->block, in_host_field ? end.host_address : end.address, 0, address);
+    ends->readable &=
+        read_argument(registers, row, ends->block, in_host_field ? end.host_address : end.address, 0, address);
     if (!look || expected == MEMORY_ARRAY || !ends->readable)
         return expected;
     return memory_at(ends->task, image, *address, expected);
 }
 
 /* Direction and memory of a copy, and its addresses where they are wanted. False where arguments were unreadable. */
-INLINE bool read_ends(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u64 block,
-                      struct call* call)
+INLINE bool read_ends(const struct registers* registers, struct task_struct* task, const volatile struct probe_row* row,
+                      u64 block, struct call* call)
 {
-    struct ends ends = {.ctx = ctx, .task = task, .row = row, .block = block, .readable = true};
+    struct ends ends = {.registers = registers, .task = task, .row = row, .block = block, .readable = true};
     struct call_key* key = &call->key;
     u32 direction = row->direction;
     u64 kind = 4;
     if (direction == DIRECTION_UNKNOWN) {
-        ends.readable &= read_argument(ctx, row, block, ARG_DIRECTION, kind, &kind);
+        ends.readable &= read_argument(registers, row, block, ARG_DIRECTION, kind, &kind);
         switch (kind) { /* enum cudaMemcpyKind; 4: the addresses tell */
         case 0:
             direction = DIRECTION_H2H;
@@ -192,21 +193,22 @@ INLINE bool times(u64* bytes, u64 factor)
 }
 
 /* False where arguments were unreadable. */
-INLINE bool read_size(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct copy* copy)
+INLINE bool read_size(const struct registers* registers, const volatile struct probe_row* row, u64 block,
+                      struct copy* copy)
 {
     u64 width, height, depth, ends[2];
-    bool readable = read_argument(ctx, row, block, ARG_BYTES, 0, &width);
-    readable &= read_argument(ctx, row, block, ARG_HEIGHT, 1, &height);
-    readable &= read_argument(ctx, row, block, ARG_DEPTH, 1, &depth);
+    bool readable = read_argument(registers, row, block, ARG_BYTES, 0, &width);
+    readable &= read_argument(registers, row, block, ARG_HEIGHT, 1, &height);
+    readable &= read_argument(registers, row, block, ARG_DEPTH, 1, &depth);
     /* The size of an array's elements was said when it was made. */
     bool in_elements = false;
     if (row->array_elements && row->kind == KIND_COPY_BATCH_3D) {
-        readable &= read_argument(ctx, row, block, ARG_SOURCE_TYPE, 0, &ends[0]);
-        readable &= read_argument(ctx, row, block, ARG_DESTINATION_TYPE, 0, &ends[1]);
+        readable &= read_argument(registers, row, block, ARG_SOURCE_TYPE, 0, &ends[0]);
+        readable &= read_argument(registers, row, block, ARG_DESTINATION_TYPE, 0, &ends[1]);
         in_elements = memory_of_type(row, ends[0]) == MEMORY_ARRAY || memory_of_type(row, ends[1]) == MEMORY_ARRAY;
     } else if (row->array_elements) {
-        readable &= read_argument(ctx, row, block, ARG_SOURCE_ARRAY, 0, &ends[0]);
-        readable &= read_argument(ctx, row, block, ARG_DESTINATION_ARRAY, 0, &ends[1]);
+        readable &= read_argument(registers, row, block, ARG_SOURCE_ARRAY, 0, &ends[0]);
+        readable &= read_argument(registers, row, block, ARG_DESTINATION_ARRAY, 0, &ends[1]);
         in_elements = ends[0] || ends[1];
     }
     u64 bytes = width;
@@ -216,11 +218,11 @@ INLINE bool read_size(struct pt_regs* ctx, const volatile struct probe_row* row,
     return readable;
 }
 
-INLINE void read_copy(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u64 block,
-                      struct call* call)
+INLINE void read_copy(const struct registers* registers, struct task_struct* task, const volatile struct probe_row* row,
+                      u64 block, struct call* call)
 {
-    bool readable = read_size(ctx, row, block, &call->copy);
-    readable &= read_ends(ctx, task, row, block, call);
+    bool readable = read_size(registers, row, block, &call->copy);
+    readable &= read_ends(registers, task, row, block, call);
     if (!readable)
         lose(LOSS_ARGUMENTS, 1);
 }
@@ -229,7 +231,7 @@ INLINE void read_copy(struct pt_regs* ctx, struct task_struct* task, const volat
 #define BATCH_MAX 4096      /* copies of one call that are looked at one by one */
 
 struct batch_walk {
-    struct pt_regs* ctx;
+    struct registers registers;
     struct task_struct* task;
     const struct ended_call* call;
     bool unreadable;
@@ -281,8 +283,8 @@ static long record_element(u32 index, struct batch_walk* walk)
         walk->unreadable = !read_listed(walk->task, row, &kept->call.copy, index, &call);
     } else {
         u64 block = kept->list + index * row->block_words * 8ULL;
-        walk->unreadable = !read_size(walk->ctx, row, block, copy);
-        walk->unreadable |= !read_ends(walk->ctx, walk->task, row, block, &call);
+        walk->unreadable = !read_size(&walk->registers, row, block, copy);
+        walk->unreadable |= !read_ends(&walk->registers, walk->task, row, block, &call);
     }
     record(walk->task, &call, walk->call->entry_ns, duration);
     return walk->unreadable;
@@ -292,7 +294,8 @@ static long record_element(u32 index, struct batch_walk* walk)
  * without size and direction. */
 INLINE void record_batch(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
 {
-    struct batch_walk walk = {.ctx = ctx, .task = task, .call = call};
+    struct batch_walk walk = {.task = task, .call = call};
+    load_registers(ctx, &walk.registers);
     u32 count = call->kept.count, done = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         done = bpf_loop(count < BATCH_MAX ? count : BATCH_MAX, record_element, &walk, 0);
@@ -336,10 +339,12 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     if (emit_events || measure_latency)
         call.entry_ns = bpf_ktime_get_ns();
 
+    struct registers registers;
+    load_registers(ctx, &registers);
     u64 block = block_address(ctx, row);
     if (per_stream || emit_events || captures_begun) {
         u64 stream = 0;
-        read_argument(ctx, row, block, ARG_STREAM, 0, &stream);
+        read_argument(&registers, row, block, ARG_STREAM, 0, &stream);
         stream = stream_argument(row, stream);
         if (per_stream)
             key->stream = stream;
@@ -358,7 +363,7 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     } else {
         kept->call.copy.copies = 1;
         kept->call.copy.begins = 1;
-        read_copy(ctx, task, row, block, &kept->call);
+        read_copy(&registers, task, row, block, &kept->call);
     }
     if (need_return)
         return keep_call(ctx, task, kept, call.entry_ns) ? 0 : 1;

@@ -52,8 +52,10 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     key->wait.wait = wait_of(row);
     key->flags = row->asynchronous ? CALL_ASYNCHRONOUS : 0;
     if (per_stream) {
+        struct registers registers;
         u64 stream = 0;
-        read_argument(ctx, row, block_address(ctx, row), ARG_STREAM, 0, &stream);
+        load_registers(ctx, &registers);
+        read_argument(&registers, row, block_address(ctx, row), ARG_STREAM, 0, &stream);
         key->stream = stream_argument(row, stream);
     }
     if (emit_events && has_argument(row, ARG_HANDLE))

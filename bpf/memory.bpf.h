@@ -208,15 +208,17 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
         lose(LOSS_START, 1);
         return 1;
     }
+    struct registers registers;
+    load_registers(ctx, &registers);
     u64 block = block_address(ctx, row);
     u64* word = call->word;
-    bool readable = read_argument(ctx, row, block, ARG_OUT, 0, &word[MEMORY_CALL_OUT]);
-    readable &= read_argument(ctx, row, block, ARG_ADDRESS, 0, &word[MEMORY_CALL_ADDRESS]);
-    readable &= read_argument(ctx, row, block, ARG_BYTES, 1, &word[MEMORY_CALL_BYTES]);
-    readable &= read_argument(ctx, row, block, ARG_HANDLE, 0, &word[MEMORY_CALL_HANDLE]);
-    readable &= read_argument(ctx, row, block, ARG_PITCH, 0, &word[MEMORY_CALL_PITCH]);
-    readable &= read_argument(ctx, row, block, ARG_HEIGHT, 1, &word[MEMORY_CALL_HEIGHT]);
-    readable &= read_argument(ctx, row, block, ARG_LOCATION, 0, &word[MEMORY_CALL_LOCATION]);
+    bool readable = read_argument(&registers, row, block, ARG_OUT, 0, &word[MEMORY_CALL_OUT]);
+    readable &= read_argument(&registers, row, block, ARG_ADDRESS, 0, &word[MEMORY_CALL_ADDRESS]);
+    readable &= read_argument(&registers, row, block, ARG_BYTES, 1, &word[MEMORY_CALL_BYTES]);
+    readable &= read_argument(&registers, row, block, ARG_HANDLE, 0, &word[MEMORY_CALL_HANDLE]);
+    readable &= read_argument(&registers, row, block, ARG_PITCH, 0, &word[MEMORY_CALL_PITCH]);
+    readable &= read_argument(&registers, row, block, ARG_HEIGHT, 1, &word[MEMORY_CALL_HEIGHT]);
+    readable &= read_argument(&registers, row, block, ARG_LOCATION, 0, &word[MEMORY_CALL_LOCATION]);
     if (!readable) {
         lose(LOSS_ARGUMENTS, 1);
         call->sp = 0;

@@ -124,19 +124,33 @@ INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
     return row->args[which].word != WORD_NONE;
 }
 
+/* The argument registers, to be read by number without a branch for each: paths multiply where many arguments are read,
+ * and the verifier walks through all of them. */
+struct registers {
+    u64 word[8];
+};
+
+INLINE void load_registers(struct pt_regs* ctx, struct registers* registers)
+{
+    __builtin_memset(registers, 0, sizeof(*registers));
+    registers->word[WORD_RDI] = ctx->di;
+    registers->word[WORD_RSI] = ctx->si;
+    registers->word[WORD_RDX] = ctx->dx;
+    registers->word[WORD_RCX] = ctx->cx;
+    registers->word[WORD_R8] = ctx->r8;
+    registers->word[WORD_R9] = ctx->r9;
+}
+
 /* An argument wherever it lies; `otherwise` where the row has none. False where it is in unreadable memory. */
-INLINE bool read_argument(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, u32 which,
+INLINE bool read_argument(const struct registers* registers, const volatile struct probe_row* row, u64 block, u32 which,
                           u64 otherwise, u64* value)
 {
     u32 word = row->args[which].word;
-    *value = otherwise;
-    if (word == WORD_NONE)
-        return true;
-    u64 v = 0;
+    u64 v = otherwise;
     bool readable = true;
     if (word < WORD_BLOCK)
-        v = register_word(ctx, word);
-    else
+        v = registers->word[word & 7];
+    else if (word != WORD_NONE)
         readable = bpf_probe_read_user(&v, sizeof(v), (void*)(block + (word - WORD_BLOCK) * 8)) == 0;
     *value = operand_part(v, row->args[which].part);
     return readable;
