@@ -51,10 +51,10 @@ struct call_key {
     __u16 duration; /* bucket of what is measured, in the unit asked for */
     __u16 function; /* number of its row in the probe table; 0 none */
     /* of finer views */
-    __u64 stream;
-    __u64 caller; /* return address of the call (-U) */
     __u32 tid;
     __s32 stack; /* id in the stack map, negative for none */
+    __u64 stream;
+    __u64 caller; /* return address of the call (-U) */
     struct cgroups cgroups;
 };
 

@@ -11,19 +11,66 @@ const volatile __u64 least_ns = 0; /* shorter calls are left out */
 
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
-/* By thread: none waits twice at once, but for a runtime call around a driver call, of which one is counted. */
+/* A place for each thread that has waited, which it keeps: to find and to leave it costs next to nothing. None waits
+ * twice at once, but for a runtime call around a driver call, of which one is counted. */
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, u64);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, WAITING_MAX);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
     __type(value, struct waiting);
 } waiting SEC(".maps");
 
-INLINE u64 thread_key(struct task_struct* task)
+/* Places of threads that have ended, given back by the front end. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, WAITING_MAX);
+    __uint(value_size, sizeof(u32));
+} free_places SEC(".maps");
+
+__u32 places_taken = 0;
+
+static __attribute__((noinline)) u32 new_place(void)
 {
-    /* With its start, so that a reused id is another thread. */
-    return (u64)task->pid << 32 | (u32)task->start_boottime;
+    u32 place = 0;
+    if (places_taken < WAITING_MAX)
+        place = __sync_fetch_and_add(&places_taken, 1);
+    else if (bpf_map_pop_elem(&free_places, &place))
+        place = WAITING_MAX;
+    return place;
+}
+
+INLINE struct waiting* place_of(struct thread_state* thread)
+{
+    u32 place = thread->wait_place - 1;
+    return bpf_map_lookup_elem(&waiting, &place);
+}
+
+INLINE void begin_waiting(struct task_struct* task, const struct call_key* key, u64 now)
+{
+    struct thread_state* thread = thread_state(task);
+    if (!thread)
+        return;
+    if (!thread->wait_place)
+        thread->wait_place = new_place() + 1;
+    struct waiting* place = place_of(thread);
+    if (!place) {
+        thread->wait_place = 0;
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    if (place->key.image.pid != key->image.pid || place->key.image.serial != key->image.serial)
+        introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
+    place->key = *key;
+    place->since_ns = now;
+}
+
+INLINE void end_waiting(struct task_struct* task)
+{
+    struct thread_state* thread = thread_state(task);
+    struct waiting* place = thread ? place_of(thread) : 0;
+    if (place)
+        place->since_ns = 0;
 }
 
 INLINE u32 wait_of(const volatile struct probe_row* row)
@@ -63,13 +110,8 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     u64 now = bpf_ktime_get_ns();
     if (!keep_call(ctx, task, &kept, now))
         return 1;
-    if (key->wait.wait != WAIT_POLL && !emit_events) {
-        u64 thread = thread_key(task);
-        struct waiting begun = {.since_ns = now, .key = *key};
-        if (bpf_map_update_elem(&waiting, &thread, &begun, BPF_ANY))
-            lose(LOSS_STATE, 1);
-        introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
-    }
+    if (key->wait.wait != WAIT_POLL && !emit_events)
+        begin_waiting(task, key, now);
     return 0;
 }
 
@@ -80,10 +122,9 @@ INLINE int wait_return_body(struct pt_regs* ctx)
     if (!wanted(task))
         return 0;
     bool counted = end_call(ctx, task, &ended);
-    u64 thread = thread_key(task);
     struct call_key* key = &ended.kept.call.key;
     if (ended.entry_ns && !emit_events)
-        bpf_map_delete_elem(&waiting, &thread);
+        end_waiting(task);
     if (!counted || ended.duration_ns < least_ns)
         return 0;
     /* The answer to a question, not a failure. */

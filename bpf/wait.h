@@ -4,10 +4,12 @@
 
 #include "call.h"
 
-/* A call that has not returned yet. */
+#define WAITING_MAX 16384 /* threads that have waited, and live */
+
+/* A thread's call that has not returned yet. */
 struct waiting {
-    __u64 since_ns; /* CLOCK_MONOTONIC */
-    struct call_key key;
+    __u64 since_ns;      /* CLOCK_MONOTONIC; 0: it does not wait now */
+    struct call_key key; /* of its last wait; pid 0: the place is free */
 };
 
 #endif

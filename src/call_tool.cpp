@@ -76,11 +76,13 @@ std::span<const Probe> CallTool::probes()
 void CallTool::size_tables(bpf_object* object, bool by_thread) const
 {
     const CallView& view = settings_.view;
-    const bool finer = view.stream || by_thread || view.who.thread || view.who.by_owner() || options_.user_stacks;
     const bool measured = settings_.latency || options_.failed_only || view.function || settings_.histogram();
-    const size_t key_bytes = finer      ? sizeof(call_key)
-                             : measured ? offsetof(call_key, stream)
-                                        : offsetof(call_key, result);
+    const size_t key_bytes = view.who.by_owner()            ? sizeof(call_key)
+                             : options_.user_stacks         ? offsetof(call_key, cgroups)
+                             : view.stream                  ? offsetof(call_key, caller)
+                             : by_thread || view.who.thread ? offsetof(call_key, stack)
+                             : measured                     ? offsetof(call_key, tid)
+                                                            : offsetof(call_key, result);
     const size_t row_bytes = key_bytes + sizeof(call_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
     const size_t rows =
         options_.table_rows ? options_.table_rows : std::clamp<size_t>(table_bytes / row_bytes, 4096, 16384);

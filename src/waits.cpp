@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bpf/bpf.h>
 #include <cerrno>
-#include <csignal>
+#include <cstring>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -52,47 +53,50 @@ void WaitGroups::add(const Waiting::Part& part)
     group.max_ns = std::max(group.max_ns, part.elapsed_ns);
 }
 
-std::map<uint64_t, waiting> Waiting::read() const
+static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes");
+
+Waiting::Waiting(int table_fd, int free_fd) : table_fd_(table_fd), free_fd_(free_fd), table_(table_fd, WAITING_MAX) {}
+
+std::optional<waiting> Waiting::read(uint32_t place) const
 {
-    std::map<uint64_t, waiting> found;
-    uint64_t key = 0, next = 0;
-    // An entry that goes while it is looked at sends the walk back to the start: those seen already are only seen
-    // again, and it ends after more steps than there can be entries.
-    constexpr int steps = 1 << 17;
-    for (int i = 0; i < steps && bpf_map_get_next_key(map_fd_, i ? &key : nullptr, &next) == 0; i++) {
-        key = next;
-        waiting entry{};
-        if (bpf_map_lookup_elem(map_fd_, &key, &entry) == 0)
-            found[key] = entry;
-    }
-    return found;
+    const volatile waiting& shared = table_[place];
+    waiting copy{};
+    do {
+        copy.since_ns = shared.since_ns;
+        std::atomic_thread_fence(std::memory_order_acquire);
+        memcpy(&copy.key, const_cast<const call_key*>(&shared.key), sizeof(copy.key));
+        std::atomic_thread_fence(std::memory_order_acquire);
+    } while (copy.since_ns != shared.since_ns); // another wait has begun meanwhile
+    return copy.since_ns ? std::optional(copy) : std::nullopt;
 }
 
 std::vector<Waiting::Part> Waiting::take(uint64_t now_ns, uint64_t least_ns)
 {
     std::vector<Part> parts;
-    std::map<uint64_t, waiting> current = read();
-    for (auto& [key, was] : shown_) {
-        const auto now = current.find(key);
+    std::map<uint32_t, Shown> shown;
+    for (uint32_t place = 0; place < WAITING_MAX; place++) {
+        const uint32_t pid = table_[place].key.image.pid, tid = table_[place].key.tid;
+        if (!pid)
+            continue;
+        const auto was = shown_.find(place);
+        const std::optional<waiting> now = read(place);
+        const bool same = was != shown_.end() && now && now->since_ns == was->second.since_ns;
         // It has returned, and its row has all of it.
-        if (now == current.end() || now->second.since_ns != was.since_ns)
-            parts.push_back({was.key, 0, -static_cast<int64_t>(was.shown_ns)});
-    }
-    std::map<uint64_t, Shown> shown;
-    for (const auto& [key, entry] : current) {
-        // A thread that was killed while it waited leaves its entry behind.
-        if (syscall(SYS_tgkill, entry.key.image.pid, key >> 32, 0) && errno == ESRCH) {
-            bpf_map_delete_elem(map_fd_, &key);
+        if (was != shown_.end() && !same)
+            parts.push_back({was->second.key, 0, -static_cast<int64_t>(was->second.shown_ns)});
+        // A thread that ended has no more use of its place, and if it was killed while it waited, waits no more.
+        if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
+            const waiting none{};
+            bpf_map_update_elem(table_fd_, &place, &none, BPF_ANY);
+            bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
             continue;
         }
-        const uint64_t elapsed = now_ns > entry.since_ns ? now_ns - entry.since_ns : 0;
+        const uint64_t elapsed = now && now_ns > now->since_ns ? now_ns - now->since_ns : 0;
         if (!elapsed || elapsed < least_ns)
             continue;
-        const auto was = shown_.find(key);
-        const uint64_t before =
-            was != shown_.end() && was->second.since_ns == entry.since_ns ? was->second.shown_ns : 0;
-        parts.push_back({entry.key, elapsed, static_cast<int64_t>(elapsed) - static_cast<int64_t>(before)});
-        shown[key] = {entry.key, entry.since_ns, elapsed};
+        const uint64_t before = same ? was->second.shown_ns : 0;
+        parts.push_back({now->key, elapsed, static_cast<int64_t>(elapsed) - static_cast<int64_t>(before)});
+        shown[place] = {now->key, now->since_ns, elapsed};
     }
     shown_ = std::move(shown);
     return parts;

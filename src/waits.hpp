@@ -7,10 +7,12 @@
 #include "call_view.hpp"
 #include "calls.hpp"
 #include "histogram.hpp"
+#include "shared_array.hpp"
 
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -47,7 +49,8 @@ std::string_view wait_name(uint8_t wait);
 // Calls that have not returned. What an interval has shown of one is not shown again when it returns.
 class Waiting {
 public:
-    explicit Waiting(int map_fd) : map_fd_(map_fd) {}
+    // The kernel side's table of waiting threads, and its queue of free places in it.
+    Waiting(int table_fd, int free_fd);
 
     struct Part {
         call_key key;
@@ -64,10 +67,13 @@ private:
         uint64_t shown_ns;
     };
 
-    std::map<uint64_t, waiting> read() const;
+    // The thread's wait; nothing where it does not wait now.
+    std::optional<waiting> read(uint32_t place) const;
 
-    int map_fd_;
-    std::map<uint64_t, Shown> shown_; // by the map's key
+    int table_fd_;
+    int free_fd_;
+    SharedArray<waiting> table_;
+    std::map<uint32_t, Shown> shown_; // by place
 };
 
 class WaitGroups {

@@ -143,7 +143,7 @@ void CudaSync::configure(const Options& options, std::span<const Probe> probes, 
 void CudaSync::load()
 {
     CallTool::load();
-    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting));
+    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places));
     lines_.emplace(options_, settings_, processes(), probes(),
                    std::initializer_list<Column>{
                        {"WAIT", "wait", Unit::text, 7},
