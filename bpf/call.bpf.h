@@ -73,6 +73,20 @@ INLINE bool send_call(u32 type, struct task_struct* task, const struct call* cal
     return true;
 }
 
+/* Before each line: whose it is. A comparison where the thread has said so before. */
+INLINE void introduce_caller(struct task_struct* task, const struct call_key* key)
+{
+    struct thread_state* thread = thread_state_create(task);
+    if (!thread)
+        return introduce(&key->image, key->cgroups);
+    if (thread->introduced.pid == key->image.pid && thread->introduced.serial == key->image.serial &&
+        thread->introduced_in.v2 == key->cgroups.v2 && thread->introduced_in.v1 == key->cgroups.v1)
+        return;
+    introduce(&key->image, key->cgroups);
+    thread->introduced = key->image;
+    thread->introduced_in = key->cgroups;
+}
+
 static __attribute__((noinline)) struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
 {
     struct call_stats zero = {};
@@ -87,7 +101,7 @@ INLINE struct call_stats* count_call(struct task_struct* task, const struct call
                                      u64 duration_ns)
 {
     if (emit_events) {
-        introduce(&call->key.image, call->key.cgroups); /* per_cgroup, in lines */
+        introduce_caller(task, &call->key); /* per_cgroup, in lines */
         if (!send_call(RECORD_CALL, task, call, entry_ns, duration_ns))
             lose(LOSS_EVENT, 1);
         return 0;

@@ -10,6 +10,7 @@
 #include "probes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <span>
 #include <string>
@@ -82,7 +83,7 @@ void configure_shared(Rodata& data, const Options& options, std::span<const Prob
     for (size_t i = 0; i < probes.size(); i++)
         memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
     data.rows_by_address = filters.tier == Tier::tracefs;
-    data.ring_wake_bytes = (uint64_t{options.ring_mb} << 20) / 8;
+    data.ring_wake_shift = static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3; // an eighth
     data.target_tid = static_cast<uint32_t>(options.tid);
     data.filter_pids = filters.pids;
     data.v1_controller = filters.v1;
