@@ -4,25 +4,6 @@
 namespace gpusnoop {
 namespace {
 
-struct Part {
-    Column column;
-    OwnerPart part;
-};
-
-constexpr Part parts[] = {
-    {{"", "container", Unit::text, 0, false}, OwnerPart::container},
-    {{"", "container_id", Unit::text, 0, false}, OwnerPart::container_id},
-    {{"", "runtime", Unit::text, 0, false}, OwnerPart::runtime},
-    {{"", "pod", Unit::text, 0, false}, OwnerPart::pod},
-    {{"", "namespace", Unit::text, 0, false}, OwnerPart::pod_namespace},
-    {{"", "pod_uid", Unit::text, 0, false}, OwnerPart::pod_uid},
-    {{"", "unit", Unit::text, 0, false}, OwnerPart::unit},
-    {{"", "uid", Unit::count, 0, false}, OwnerPart::uid},
-    {{"", "slurm_job", Unit::text, 0, false}, OwnerPart::slurm_job},
-    {{"", "slurm_step", Unit::text, 0, false}, OwnerPart::slurm_step},
-    {{"", "cgroup", Unit::text, 0, false}, OwnerPart::cgroup},
-};
-
 constexpr uint64_t refill_after = 4096; // lines; names may have become known
 
 } // namespace
@@ -31,13 +12,13 @@ void EventWho::add_columns(std::vector<Column>& columns) const
 {
     columns.push_back({"NSPID", "ns_pid", Unit::count, 7, in_text_, true});
     columns.push_back({"OWNER", "", Unit::text, 40, in_text_, false});
-    for (const Part& each : parts)
-        columns.push_back(each.column);
+    for (const OwnerKey& each : owner_keys)
+        columns.push_back({"", each.key, each.unit, 0, false});
 }
 
 size_t EventWho::fill(Row& row, size_t at, const ImageId& image, const cgroups& ids)
 {
-    const size_t end = at + 2 + std::size(parts);
+    const size_t end = at + 2 + std::size(owner_keys);
     if (image_ == image && ids_.v2 == ids.v2 && ids_.v1 == ids.v1 && ++filled_ < refill_after)
         return end;
     image_ = image;
@@ -47,7 +28,7 @@ size_t EventWho::fill(Row& row, size_t at, const ImageId& image, const cgroups& 
     const Owner& owner = processes_.owner(image, ids);
     row[at++] = ns_pid ? Cell(ns_pid) : Cell();
     row[at++] = owner_cell(owner, OwnerPart::text);
-    for (const Part& each : parts)
+    for (const OwnerKey& each : owner_keys)
         row[at++] = owner_cell(owner, each.part);
     return end;
 }

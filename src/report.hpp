@@ -8,11 +8,13 @@
 #include "who.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -85,24 +87,23 @@ inline const Field<K, G, C> who_fields[] = {
     {{"CGROUP", "", Unit::text, 60},
      [](const C& c) { return c.who().cgroup ? Shown::text : Shown::no; },
      owner_value<K, G, C, OwnerPart::cgroup_text>},
-    {{"", "container", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::container>},
-    {{"", "container_id", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::container_id>},
-    {{"", "runtime", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::runtime>},
-    {{"", "pod", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::pod>},
-    {{"", "namespace", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::pod_namespace>},
-    {{"", "pod_uid", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::pod_uid>},
-    {{"", "unit", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::unit>},
-    {{"", "uid", Unit::count}, json_only<C>, owner_value<K, G, C, OwnerPart::uid>},
-    {{"", "slurm_job", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::slurm_job>},
-    {{"", "slurm_step", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::slurm_step>},
-    {{"", "cgroup", Unit::text}, json_only<C>, owner_value<K, G, C, OwnerPart::cgroup>},
 };
+
+template<class K, class G, class C>
+inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
+{
+    return std::array{Field<K, G, C>{
+        {"", owner_keys[I].key, owner_keys[I].unit}, json_only<C>, owner_value<K, G, C, owner_keys[I].part>}...};
+}
+(std::make_index_sequence<std::size(owner_keys)>());
 
 template<class K, class G, class C>
 std::vector<const Field<K, G, C>*> all_fields(std::span<const Field<K, G, C>> own)
 {
     std::vector<const Field<K, G, C>*> all;
     for (const auto& field : who_fields<K, G, C>)
+        all.push_back(&field);
+    for (const auto& field : owner_fields<K, G, C>)
         all.push_back(&field);
     for (const auto& field : own)
         all.push_back(&field);

@@ -86,6 +86,27 @@ enum class OwnerPart : uint8_t {
     uid,
 };
 
+// What is known of an owner, as JSON keys of every row and event.
+struct OwnerKey {
+    std::string_view key;
+    Unit unit;
+    OwnerPart part;
+};
+
+inline constexpr OwnerKey owner_keys[] = {
+    {"container", Unit::text, OwnerPart::container},
+    {"container_id", Unit::text, OwnerPart::container_id},
+    {"runtime", Unit::text, OwnerPart::runtime},
+    {"pod", Unit::text, OwnerPart::pod},
+    {"namespace", Unit::text, OwnerPart::pod_namespace},
+    {"pod_uid", Unit::text, OwnerPart::pod_uid},
+    {"unit", Unit::text, OwnerPart::unit},
+    {"uid", Unit::count, OwnerPart::uid},
+    {"slurm_job", Unit::text, OwnerPart::slurm_job},
+    {"slurm_step", Unit::text, OwnerPart::slurm_step},
+    {"cgroup", Unit::text, OwnerPart::cgroup},
+};
+
 Cell owner_cell(const Owner& owner, OwnerPart part);
 Cell owner_cell(const WhoSeen& seen, OwnerPart part);
 
