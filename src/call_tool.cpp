@@ -157,7 +157,7 @@ void CallTool::forget_processes()
         forget(image);
     }
     processes_->forget(gone_);
-    for (const char* name : {"captures", "contexts"})
+    for (const char* name : {"captures", "contexts", "waiting"})
         if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
             erase_images(bpf_map__fd(map), [this](const image& image) { return gone_.contains(image); });
     gone_.clear();

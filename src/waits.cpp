@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "waits.hpp"
 
+#include "process.hpp"
+
 #include <algorithm>
 #include <array>
-#include <bpf/bpf.h>
-#include <cerrno>
-#include <csignal>
+#include <atomic>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace gpusnoop {
+namespace {
+
+// A thread that is killed while it waits leaves its entry behind.
+bool is_alive(const waiting_key& key, const waiting& entry)
+{
+    const uint64_t start = thread_start_time_ns(static_cast<pid_t>(key.image.pid), static_cast<pid_t>(key.tid));
+    return start && start == to_clock_tick(entry.thread_start_ns);
+}
+
+} // namespace
 
 std::string_view wait_name(uint8_t wait)
 {
@@ -26,7 +37,8 @@ void WaitGroup::add(const CallDelta& delta)
         not_ready += delta.count;
     if (key.result)
         errors += delta.count;
-    total_ns += static_cast<int64_t>(delta.total_ns);
+    if (!(key.flags & CALL_IN_PARTS))
+        total_ns += delta.total_ns;
     max_ns = std::max(max_ns, delta.max_ns);
     if (key.duration != BUCKET_NONE)
         duration.add(key.duration, delta.count);
@@ -48,53 +60,42 @@ void WaitGroups::add(const Waiting::Part& part)
 {
     WaitGroup& group = group_of(part.key);
     group.total_ns += part.new_ns;
-    group.waiting += part.elapsed_ns != 0;
+    group.waiting += part.waiting;
     group.max_ns = std::max(group.max_ns, part.elapsed_ns);
 }
 
-std::map<uint64_t, waiting> Waiting::read() const
+uint64_t Waiting::end_interval(uint64_t now_ns, uint64_t first)
 {
-    std::map<uint64_t, waiting> found;
-    uint64_t key = 0, next = 0;
-    // An entry that goes while it is looked at sends the walk back to the start: those seen already are only seen
-    // again, and it ends after more steps than there can be entries.
-    constexpr int steps = 1 << 17;
-    for (int i = 0; i < steps && bpf_map_get_next_key(map_fd_, i ? &key : nullptr, &next) == 0; i++) {
-        key = next;
-        waiting entry{};
-        if (bpf_map_lookup_elem(map_fd_, &key, &entry) == 0)
-            found[key] = entry;
-    }
-    return found;
+    before_ns_ = now_ns_;
+    now_ns_ = now_ns;
+    std::atomic_ref(reported_ns_).store(now_ns);
+    return before_ns_ ? now_ns - before_ns_ : first;
 }
 
-std::vector<Waiting::Part> Waiting::take(uint64_t now_ns, uint64_t least_ns)
+std::vector<Waiting::Part> Waiting::take(uint64_t least_ns)
 {
+    // Programs that began before reported_ns was set end first: their calls are in the table alone, or here alone.
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
     std::vector<Part> parts;
-    std::map<uint64_t, waiting> current = read();
-    for (auto& [key, was] : shown_) {
-        const auto now = current.find(key);
-        // It has returned, and its row has all of it.
-        if (now == current.end() || now->second.since_ns != was.since_ns)
-            parts.push_back({was.key, 0, -static_cast<int64_t>(was.shown_ns)});
-    }
-    std::map<uint64_t, Shown> shown;
-    for (const auto& [key, entry] : current) {
-        // A thread that was killed while it waited leaves its entry behind.
-        if (syscall(SYS_tgkill, entry.key.image.pid, key >> 32, 0) && errno == ESRCH) {
-            bpf_map_delete_elem(map_fd_, &key);
-            continue;
-        }
-        const uint64_t elapsed = now_ns > entry.since_ns ? now_ns - entry.since_ns : 0;
-        if (!elapsed || elapsed < least_ns)
-            continue;
-        const auto was = shown_.find(key);
-        const uint64_t before =
-            was != shown_.end() && was->second.since_ns == entry.since_ns ? was->second.shown_ns : 0;
-        parts.push_back({entry.key, elapsed, static_cast<int64_t>(elapsed) - static_cast<int64_t>(before)});
-        shown[key] = {entry.key, entry.since_ns, elapsed};
-    }
-    shown_ = std::move(shown);
+    std::vector<waiting_key> gone;
+    table_.for_each([&](const waiting_key& key, std::span<const waiting> values) {
+        const waiting& entry = values.front();
+        if (key.since_ns >= now_ns_)
+            return; // the next interval's, and what is behind its end is, too
+        const bool over = entry.ended_ns && entry.ended_ns <= now_ns_;
+        const bool dead = !entry.ended_ns && !is_alive(key, entry);
+        if (over || dead)
+            gone.push_back(key);
+        if (dead)
+            return;
+        const uint64_t until = over ? entry.ended_ns : now_ns_;
+        const bool told = key.since_ns < before_ns_ && before_ns_ - key.since_ns >= least_ns;
+        const uint64_t from = told ? before_ns_ : key.since_ns;
+        if (until - key.since_ns >= least_ns)
+            parts.push_back({entry.key, until - key.since_ns, until - from, !entry.ended_ns});
+    });
+    for (const waiting_key& key : gone)
+        table_.erase(key);
     return parts;
 }
 

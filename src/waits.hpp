@@ -4,6 +4,7 @@
 
 #include "../bpf/probe.h"
 #include "../bpf/wait.h"
+#include "bpf_map.hpp"
 #include "call_view.hpp"
 #include "calls.hpp"
 #include "histogram.hpp"
@@ -34,9 +35,9 @@ struct WaitGroup {
     uint64_t not_ready = 0;                          // of them
     uint64_t errors = 0;
     uint64_t waiting = 0; // that have not returned yet
-    int64_t total_ns = 0; // of the interval; a wait that spans several has a part in each
-    uint64_t max_ns = 0;  // of whole waits, so far
-    Histogram duration;   // of calls that returned
+    uint64_t total_ns = 0; // of the interval; a wait that spans several has a part in each
+    uint64_t max_ns = 0;   // of whole waits, so far
+    Histogram duration;    // of calls that returned
 
     void add(const CallDelta& delta);
 };
@@ -44,30 +45,30 @@ struct WaitGroup {
 // "stream", "poll"
 std::string_view wait_name(uint8_t wait);
 
-// Calls that have not returned. What an interval has shown of one is not shown again when it returns.
+// The time of calls that have not returned when an interval ends: a part in each of their intervals, the last one too.
 class Waiting {
 public:
-    explicit Waiting(int map_fd) : map_fd_(map_fd) {}
+    // reported_ns: the kernel side's.
+    Waiting(int map_fd, __u64& reported_ns) : table_(map_fd), reported_ns_(reported_ns) {}
+
+    // An interval ends now, and what the table has is to be taken next. Returns how long it was; `first`, if it is the
+    // first.
+    uint64_t end_interval(uint64_t now_ns, uint64_t first);
 
     struct Part {
         call_key key;
-        uint64_t elapsed_ns; // of the whole wait; 0: it has ended
-        int64_t new_ns;      // to be added to what was shown
+        uint64_t elapsed_ns; // of the wait, up to the end of the interval
+        uint64_t new_ns;     // of it, in no interval before
+        bool waiting;        // it has not returned yet
     };
-    // To be called after the rows of calls that returned have been taken. Waits shorter than least_ns are left out.
-    std::vector<Part> take(uint64_t now_ns, uint64_t least_ns);
+    // Those of the interval that has ended. Waits shorter than least_ns are left out.
+    std::vector<Part> take(uint64_t least_ns);
 
 private:
-    struct Shown {
-        call_key key;
-        uint64_t since_ns;
-        uint64_t shown_ns;
-    };
-
-    std::map<uint64_t, waiting> read() const;
-
-    int map_fd_;
-    std::map<uint64_t, Shown> shown_; // by the map's key
+    HashTable<waiting_key, waiting> table_;
+    __u64& reported_ns_;
+    uint64_t before_ns_ = 0; // when the interval began, and ended
+    uint64_t now_ns_ = 0;
 };
 
 class WaitGroups {
