@@ -92,7 +92,7 @@ std::vector<Waiting::Part> Waiting::take(uint64_t least_ns)
         const bool told = key.since_ns < before_ns_ && before_ns_ - key.since_ns >= least_ns;
         const uint64_t from = told ? before_ns_ : key.since_ns;
         if (until - key.since_ns >= least_ns)
-            parts.push_back({entry.key, until - key.since_ns, until - from, !entry.ended_ns});
+            parts.push_back({entry.key, until - key.since_ns, until - from, !over});
     });
     for (const waiting_key& key : gone)
         table_.erase(key);

@@ -59,7 +59,7 @@ public:
         call_key key;
         uint64_t elapsed_ns; // of the wait, up to the end of the interval
         uint64_t new_ns;     // of it, in no interval before
-        bool waiting;        // it has not returned yet
+        bool waiting;        // it has not returned by then
     };
     // Those of the interval that has ended. Waits shorter than least_ns are left out.
     std::vector<Part> take(uint64_t least_ns);
