@@ -179,18 +179,19 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
         lose(LOSS_START, 1);
 }
 
-/* False where there is no room for it, which is counted. */
-INLINE bool keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
+/* The thread that keeps it; 0 where there is no room for it, which is counted. */
+INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
+                                      u64 now)
 {
     struct thread_state* thread = thread_state_create(task);
     struct open_call* call = thread ? open_call(ctx, thread) : 0;
     if (!call) {
         lose(LOSS_START, 1);
-        return false;
+        return 0;
     }
     call->entry_ns = now;
     __builtin_memcpy(call->word, kept, sizeof(*kept));
-    return true;
+    return thread;
 }
 
 /* The call that returns here, with its result and duration. */
@@ -200,17 +201,16 @@ struct ended_call {
     u64 duration_ns;
 };
 
-/* False where it was not kept, and entry_ns is 0 then; or where it is not to be counted. */
-INLINE bool end_call(struct pt_regs* ctx, struct task_struct* task, struct ended_call* ended)
+/* The thread that kept it; 0 where it was not kept, or is not to be counted. */
+INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* task, struct ended_call* ended)
 {
-    ended->entry_ns = 0;
     struct thread_state* thread = thread_state(task);
     struct open_call* call = thread ? close_call(ctx, thread) : 0;
     if (!call) {
         /* Inner halves of runtime calls were left out at entry, on purpose. */
         if (!count_runtime)
             lose(LOSS_END, 1);
-        return false;
+        return 0;
     }
     runtime_leave(ctx, thread);
     __builtin_memcpy(&ended->kept, call->word, sizeof(ended->kept));
@@ -219,13 +219,13 @@ INLINE bool end_call(struct pt_regs* ctx, struct task_struct* task, struct ended
     struct call_key* key = &ended->kept.call.key;
     key->result = (s32)ctx->ax;
     if (only_failed && !key->result)
-        return false;
+        return 0;
     if (measure_latency) {
         u64 now = bpf_ktime_get_ns();
         ended->duration_ns = now > ended->entry_ns ? now - ended->entry_ns : 0;
         key->duration = duration_bucket(ended->duration_ns);
     }
-    return true;
+    return thread;
 }
 
 #endif

@@ -13,6 +13,7 @@
 #define CALL_RECORDED 1     /* under stream capture: not executed */
 #define CALL_ASYNCHRONOUS 2 /* returns before the work is done, by its form */
 #define CALL_NOT_READY 4    /* asked, and the work is not done yet */
+#define CALL_IN_PARTS 8     /* a report fell into it: its time is told by parts, elsewhere */
 
 struct launch_form {
     __u16 blocks;  /* bucket of the number of blocks in the grid */

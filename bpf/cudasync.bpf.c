@@ -11,8 +11,15 @@ const volatile __u64 least_ns = 0; /* shorter calls are left out */
 
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
-/* A place for each thread that has waited, which it keeps: to find and to leave it costs next to nothing. None waits
- * twice at once, but for a runtime call around a driver call, of which one is counted. */
+const volatile bool show_waiting = false;
+
+/* When the last report was made. A call that began before has a part of its time there: the front end reads the whole
+ * of it from its thread's place, where it stays behind for that, and not from the table. The last bit tells odd reports
+ * from even ones: what the one before has left is still being read. */
+__u64 reported_ns = 0;
+
+/* A place for each thread that has waited, which it keeps: to find it costs next to nothing. No thread waits twice at
+ * once, but for a runtime call around a driver call, of which one is counted. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, WAITING_MAX);
@@ -46,31 +53,51 @@ INLINE struct waiting* place_of(struct thread_state* thread)
     return bpf_map_lookup_elem(&waiting, &place);
 }
 
-INLINE void begin_waiting(struct task_struct* task, const struct call_key* key, u64 now)
+/* A call that the thread left without a return (longjmp, exception) gives way to this one. */
+INLINE void begin_waiting(struct task_struct* task, struct thread_state* thread, const struct call_key* key, u64 now)
 {
-    struct thread_state* thread = thread_state(task);
-    if (!thread)
-        return;
     if (!thread->wait_place)
         thread->wait_place = new_place() + 1;
     struct waiting* place = place_of(thread);
     if (!place) {
         thread->wait_place = 0;
-        lose(LOSS_STATE, 1);
+        lose(LOSS_WAITING, 1);
         return;
     }
-    if (place->key.image.pid != key->image.pid || place->key.image.serial != key->image.serial)
+    struct image* before = &place->now.key.image;
+    if (before->pid != key->image.pid || before->serial != key->image.serial)
         introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
-    place->key = *key;
-    place->since_ns = now;
+    place->thread_start_ns = task->start_boottime;
+    place->now.key = *key;
+    place->now.since_ns = now;
 }
 
-INLINE void end_waiting(struct task_struct* task)
+/* True where the time of the call is told by parts. */
+INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
+{
+    struct waiting* place = place_of(thread);
+    if (!place || place->now.since_ns != ended->entry_ns)
+        return false;
+    u64 reported = reported_ns;
+    bool in_parts = ended->entry_ns < reported && ended->duration_ns >= least_ns;
+    if (in_parts) {
+        struct wait_call* spanning = &place->spanning[reported & 1];
+        spanning->key = place->now.key;
+        spanning->ended_ns = ended->entry_ns + ended->duration_ns;
+        spanning->since_ns = ended->entry_ns;
+    }
+    place->now.since_ns = 0;
+    return in_parts;
+}
+
+/* A thread that nobody asks for may have been asked for when the call began: its name or cgroup has changed. */
+INLINE void leave_call(struct pt_regs* ctx, struct task_struct* task)
 {
     struct thread_state* thread = thread_state(task);
-    struct waiting* place = thread ? place_of(thread) : 0;
+    struct open_call* call = thread ? close_call(ctx, thread) : 0;
+    struct waiting* place = call ? place_of(thread) : 0;
     if (place)
-        place->since_ns = 0;
+        place->now.since_ns = 0;
 }
 
 INLINE u32 wait_of(const volatile struct probe_row* row)
@@ -108,24 +135,27 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     if (emit_events && has_argument(row, ARG_HANDLE))
         key->subject = register_argument(ctx, row, ARG_HANDLE);
     u64 now = bpf_ktime_get_ns();
-    if (!keep_call(ctx, task, &kept, now))
-        return 1;
-    if (key->wait.wait != WAIT_POLL && !emit_events)
-        begin_waiting(task, key, now);
-    return 0;
+    struct thread_state* thread = keep_call(ctx, task, &kept, now);
+    if (thread && show_waiting && key->wait.wait != WAIT_POLL)
+        begin_waiting(task, thread, key, now);
+    return !thread;
 }
 
 INLINE int wait_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
-    if (!wanted(task))
+    if (!wanted(task)) {
+        leave_call(ctx, task);
         return 0;
-    bool counted = end_call(ctx, task, &ended);
+    }
+    struct thread_state* thread = end_call(ctx, task, &ended);
+    if (!thread)
+        return 0;
     struct call_key* key = &ended.kept.call.key;
-    if (ended.entry_ns && !emit_events)
-        end_waiting(task);
-    if (!counted || ended.duration_ns < least_ns)
+    if (show_waiting && key->wait.wait != WAIT_POLL && end_waiting(thread, &ended))
+        key->flags |= CALL_IN_PARTS;
+    if (ended.duration_ns < least_ns)
         return 0;
     /* The answer to a question, not a failure. */
     if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {

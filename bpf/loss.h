@@ -13,6 +13,7 @@ enum loss {
     LOSS_ADDRESS,   /* a probe fired that could not be told from its neighbours (tracefs tier only) */
     LOSS_STACK,     /* the stack could not be read or kept */
     LOSS_STATE,     /* capture, context or legacy shape state that found no room */
+    LOSS_WAITING,   /* a call that waits found no room: it is not shown before it returns */
     LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
     LOSSES,
 };

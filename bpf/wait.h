@@ -6,10 +6,18 @@
 
 #define WAITING_MAX 16384 /* threads that have waited, and live */
 
-/* A thread's call that has not returned yet. */
+/* A call that waits, or has waited. */
+struct wait_call {
+    __u64 since_ns; /* CLOCK_MONOTONIC; 0: none */
+    __u64 ended_ns; /* 0: not yet */
+    struct call_key key;
+};
+
+/* The place of a thread. */
 struct waiting {
-    __u64 since_ns;      /* CLOCK_MONOTONIC; 0: it does not wait now */
-    struct call_key key; /* of its last wait; pid 0: the place is free */
+    __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
+    struct wait_call now;
+    struct wait_call spanning[2]; /* calls that returned after reports had fallen into them: by even and odd reports */
 };
 
 #endif

@@ -7,8 +7,7 @@
 
 #include <algorithm>
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
-#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -17,60 +16,66 @@
 
 namespace gpusnoop {
 
-size_t map_key_size(int fd); // throws Error
+// Every entry of a hash, many at a time: a walk from key to key starts again wherever its key has gone meanwhile.
+// Entries that are added meanwhile may be missed. Buffers live in the object, so that reading again allocates nothing.
+class HashReader {
+public:
+    explicit HashReader(int fd); // throws Error
 
-// Calls each(key, values) for every entry of a per-CPU hash; values: one per possible CPU. Entries that are added
-// meanwhile may be missed this time. Buffers live in the object, so that reading again allocates nothing.
+    size_t key_size() const { return key_size_; }
+    size_t value_size() const { return value_size_; } // of all CPUs of a per-CPU hash
+
+    // Calls each(key, value).
+    template<class F>
+    void for_each(F&& each)
+    {
+        bool more = true;
+        for (first_ = true; more;) {
+            more = next();
+            for (size_t i = 0; i < count_; i++)
+                each(&keys_[i * key_size_], &values_[i * value_size_]);
+        }
+    }
+
+private:
+    bool next(); // reads some; false: it was the last; throws Error
+
+    int fd_;
+    size_t key_size_;
+    size_t value_size_;
+    uint32_t wanted_ = 512;
+    uint32_t count_ = 0;
+    uint32_t position_ = 0;
+    bool first_ = true;
+    std::vector<std::byte> keys_;
+    std::vector<std::byte> values_;
+};
+
+// Calls each(key, values) for every entry; values: one, or one per possible CPU.
 template<class Key, class Value>
-class PerCpuHash {
+class HashTable {
     static_assert(sizeof(Value) % 8 == 0, "the kernel rounds per-CPU values up to 8 bytes");
 
 public:
     // The map's key may be a part of Key; `rest` is what the fields behind it read as.
-    explicit PerCpuHash(int fd, const Key& rest = {})
-        : fd_(fd), rest_(rest), key_size_(std::min(map_key_size(fd), sizeof(Key))),
-          cpus_(static_cast<size_t>(libbpf_num_possible_cpus())), keys_(batch * key_size_), values_(batch * cpus_)
-    {}
+    explicit HashTable(int fd, const Key& rest = {}) : fd_(fd), rest_(rest), reader_(fd) {}
 
     template<class F>
     void for_each(F&& each)
     {
-        uint32_t position = 0;
-        uint32_t wanted = batch;
-        for (bool first = true;; first = false) {
-            uint32_t count = wanted;
-            LIBBPF_OPTS(bpf_map_batch_opts, options);
-            int error = bpf_map_lookup_batch(fd_, first ? nullptr : &position, &position, keys_.data(), values_.data(),
-                                             &count, &options);
-            if (error == -ENOSPC) { // one hash bucket holds more than was asked for
-                wanted *= 2;
-                keys_.resize(wanted * key_size_);
-                values_.resize(wanted * cpus_);
-                continue;
-            }
-            if (error && error != -ENOENT)
-                throw Error("a BPF table cannot be read: " + errno_text(-error));
-            for (size_t i = 0; i < count; i++) {
-                Key key = rest_;
-                memcpy(&key, &keys_[i * key_size_], key_size_);
-                each(key, std::span<const Value>(&values_[i * cpus_], cpus_));
-            }
-            if (error == -ENOENT)
-                return;
-        }
+        reader_.for_each([&](const std::byte* key_bytes, const std::byte* values) {
+            Key key = rest_;
+            memcpy(&key, key_bytes, std::min(reader_.key_size(), sizeof(Key)));
+            each(key, std::span(reinterpret_cast<const Value*>(values), reader_.value_size() / sizeof(Value)));
+        });
     }
 
     void erase(const Key& key) { bpf_map_delete_elem(fd_, &key); }
 
 private:
-    static constexpr size_t batch = 512;
-
     int fd_;
     Key rest_;
-    size_t key_size_;
-    size_t cpus_;
-    std::vector<char> keys_;
-    std::vector<Value> values_;
+    HashReader reader_;
 };
 
 // Takes the entries of process images out of a map whose keys begin with one.

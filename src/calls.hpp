@@ -58,7 +58,7 @@ private:
         bool operator()(const call_key& a, const call_key& b) const { return memcmp(&a, &b, sizeof(a)) == 0; }
     };
 
-    PerCpuHash<call_key, call_stats> map_;
+    HashTable<call_key, call_stats> map_;
     std::unordered_map<call_key, CallDelta, Hash, Equal> seen_; // sums as of the last take()
     std::unordered_map<call_key, CallDelta, Hash, Equal> spilled_;
     std::set<ImageId> retired_;

@@ -257,6 +257,8 @@ constexpr TableEntry table[] = {
     {"cuIpcCloseMemHandle", single, driver, any_runtime, KIND_FREE, "device-memory wait-free address:rdi"},
     {"cudaFree", single, runtime, any_runtime, KIND_FREE, "wait-free address:rdi"},
     {"cudaFreeHost", single, runtime, any_runtime, KIND_FREE, "wait-free address:rdi"},
+    {"cudaHostUnregister", single, runtime, any_runtime, KIND_FREE, "wait-free address:rdi"},
+    {"cudaIpcCloseMemHandle", single, runtime, any_runtime, KIND_FREE, "wait-free address:rdi"},
     {"cuMemCreate", single, driver, any_runtime, KIND_PHYSICAL_NEW, "out:rdi location:rdx[8.l]"},
     {"cuMemImportFromShareableHandle", single, driver, any_runtime, KIND_PHYSICAL_NEW, "out:rdi"},
     {"cuMemRelease", single, driver, any_runtime, KIND_PHYSICAL_FREE, "handle:rdi"},

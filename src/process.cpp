@@ -64,6 +64,36 @@ std::optional<pid_t> status_field(pid_t pid, std::string_view key)
     return take(rest, value, 10, '\n') ? std::optional(value) : std::nullopt;
 }
 
+struct Stat {
+    char state = 0;
+    uint64_t start_ns = 0; // 0 where there is no such file
+};
+
+Stat read_stat(pid_t pid, const char* file)
+{
+    const std::string text = read_proc(pid, file).value_or("");
+    // The name may hold anything, ") R 1 1" too: the fields begin behind the last parenthesis.
+    const size_t name_end = text.rfind(") ");
+    if (name_end == std::string::npos)
+        return {};
+    std::string_view rest(text);
+    rest.remove_prefix(name_end + 2);
+    Stat stat{.state = rest.empty() ? '\0' : rest.front()};
+    constexpr int state_field = 3;
+    constexpr int start_field = 22;
+    for (int field = state_field; field < start_field; field++) {
+        const size_t space = rest.find(' ');
+        if (space == std::string_view::npos)
+            return {};
+        rest.remove_prefix(space + 1);
+    }
+    uint64_t ticks = 0;
+    if (!take(rest, ticks, 10, ' '))
+        return {};
+    stat.start_ns = ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+    return stat;
+}
+
 std::string decode_path(std::string_view text)
 {
     // Only newlines are escaped, backslashes are not: a file with a literal "\012" in its name reads the same.
@@ -163,25 +193,13 @@ std::optional<std::string> process_name(pid_t pid)
 
 uint64_t start_time_ns(pid_t pid)
 {
-    const std::string text = read_proc(pid, "stat").value_or("");
-    // The name may hold anything, ") R 1 1" too: the fields begin behind the last parenthesis.
-    const size_t name_end = text.rfind(") ");
-    if (name_end == std::string::npos)
-        return 0;
-    std::string_view rest(text);
-    rest.remove_prefix(name_end + 2);
-    constexpr int state_field = 3;
-    constexpr int start_field = 22;
-    for (int field = state_field; field < start_field; field++) {
-        const size_t space = rest.find(' ');
-        if (space == std::string_view::npos)
-            return 0;
-        rest.remove_prefix(space + 1);
-    }
-    uint64_t ticks = 0;
-    if (!take(rest, ticks, 10, ' '))
-        return 0;
-    return ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+    return read_stat(pid, "stat").start_ns;
+}
+
+uint64_t thread_start_time_ns(pid_t pid, pid_t tid)
+{
+    const Stat stat = read_stat(pid, ("task/" + std::to_string(tid) + "/stat").c_str());
+    return stat.state == 'Z' || stat.state == 'X' ? 0 : stat.start_ns;
 }
 
 std::optional<pid_t> process_of_thread(pid_t tid)

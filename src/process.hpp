@@ -35,8 +35,17 @@ std::vector<pid_t> all_processes();
 // Group leader's name without the newline; nullopt where the process is gone.
 std::optional<std::string> process_name(pid_t pid);
 
-// CLOCK_BOOTTIME nanoseconds, rounded to the clock tick as /proc/PID/stat is; 0 where the process is gone.
+// A time as /proc/PID/stat has it: USER_HZ is 100 on every architecture with CUDA.
+constexpr uint64_t to_clock_tick(uint64_t ns)
+{
+    return ns - ns % 10'000'000;
+}
+
+// CLOCK_BOOTTIME nanoseconds, to_clock_tick(); 0 where the process is gone.
 uint64_t start_time_ns(pid_t pid);
+
+// The same of a thread; 0 where it has ended, or its process has, even if nobody has waited for it yet.
+uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 
 // The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt where there is none.
 std::optional<pid_t> process_of_thread(pid_t tid);

@@ -9,7 +9,6 @@
 namespace gpusnoop {
 namespace {
 
-constexpr uint64_t clock_tick_ns = 10'000'000; // USER_HZ is 100 on every architecture with CUDA
 constexpr size_t owners_max = 4096;
 
 } // namespace
@@ -46,7 +45,7 @@ bool Processes::same_process(const ImageId& image)
 {
     const uint64_t started = known_[image].start_ns;
     const uint64_t now = start_time_ns(static_cast<pid_t>(image.pid));
-    return started && now && started - started % clock_tick_ns == now - now % clock_tick_ns;
+    return started && to_clock_tick(started) == now;
 }
 
 bool Processes::gone(const ImageId& image)

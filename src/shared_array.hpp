@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAII over shared memory that is read: the values of a BPF array.
+// RAII over memory that is shared with the kernel side: the values of a BPF array.
 #pragma once
 
 #include "error.hpp"
@@ -14,7 +14,7 @@ template<class T>
 class SharedArray {
 public:
     SharedArray(int fd, size_t elements)
-        : bytes_(elements * sizeof(T)), memory_(mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, fd, 0))
+        : bytes_(elements * sizeof(T)), memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0))
     {
         if (memory_ == MAP_FAILED)
             throw Error("a BPF table cannot be mapped: " + errno_text(errno));
@@ -23,7 +23,7 @@ public:
     SharedArray(const SharedArray&) = delete;
     SharedArray& operator=(const SharedArray&) = delete;
 
-    const volatile T& operator[](size_t i) const { return static_cast<const volatile T*>(memory_)[i]; }
+    volatile T& operator[](size_t i) const { return static_cast<volatile T*>(memory_)[i]; }
 
 private:
     size_t bytes_;

@@ -1,16 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "waits.hpp"
 
+#include "process.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bpf/bpf.h>
 #include <cerrno>
 #include <cstring>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace gpusnoop {
+namespace {
+
+static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes");
+
+// A thread that ended, be it killed while it waited, needs its place no more.
+bool is_alive(const wait_call& call, uint64_t start_ns)
+{
+    const auto pid = static_cast<pid_t>(call.key.image.pid), tid = static_cast<pid_t>(call.key.tid);
+    if (!call.since_ns) // as good as it need be where nothing is shown of it
+        return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
+    const uint64_t start = thread_start_time_ns(pid, tid);
+    return start && start == to_clock_tick(start_ns);
+}
+
+// As the kernel side writes it: since_ns last, and 0 before anything else changes.
+wait_call read(const volatile wait_call& shared)
+{
+    wait_call copy{};
+    do {
+        copy.since_ns = shared.since_ns;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        copy.ended_ns = shared.ended_ns;
+        memcpy(&copy.key, const_cast<const call_key*>(&shared.key), sizeof(copy.key));
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    } while (copy.since_ns != shared.since_ns);
+    return copy;
+}
+
+} // namespace
 
 std::string_view wait_name(uint8_t wait)
 {
@@ -27,7 +59,8 @@ void WaitGroup::add(const CallDelta& delta)
         not_ready += delta.count;
     if (key.result)
         errors += delta.count;
-    total_ns += static_cast<int64_t>(delta.total_ns);
+    if (!(key.flags & CALL_IN_PARTS))
+        total_ns += delta.total_ns;
     max_ns = std::max(max_ns, delta.max_ns);
     if (key.duration != BUCKET_NONE)
         duration.add(key.duration, delta.count);
@@ -49,56 +82,57 @@ void WaitGroups::add(const Waiting::Part& part)
 {
     WaitGroup& group = group_of(part.key);
     group.total_ns += part.new_ns;
-    group.waiting += part.elapsed_ns != 0;
+    group.waiting += part.waiting;
     group.max_ns = std::max(group.max_ns, part.elapsed_ns);
 }
 
-static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes");
-
-Waiting::Waiting(int table_fd, int free_fd) : table_fd_(table_fd), free_fd_(free_fd), table_(table_fd, WAITING_MAX) {}
-
-std::optional<waiting> Waiting::read(uint32_t place) const
+uint64_t Waiting::end_interval(uint64_t now_ns, uint64_t first)
 {
-    const volatile waiting& shared = table_[place];
-    waiting copy{};
-    do {
-        copy.since_ns = shared.since_ns;
-        std::atomic_thread_fence(std::memory_order_acquire);
-        memcpy(&copy.key, const_cast<const call_key*>(&shared.key), sizeof(copy.key));
-        std::atomic_thread_fence(std::memory_order_acquire);
-    } while (copy.since_ns != shared.since_ns); // another wait has begun meanwhile
-    return copy.since_ns ? std::optional(copy) : std::nullopt;
+    before_ns_ = now_ns_;
+    now_ns_ = (now_ns & ~uint64_t{1}) | ((now_ns_ & 1) ^ 1);
+    std::atomic_ref(reported_ns_).store(now_ns_);
+    return before_ns_ ? now_ns_ - before_ns_ : first;
 }
 
-std::vector<Waiting::Part> Waiting::take(uint64_t now_ns, uint64_t least_ns)
+void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, bool over) const
 {
+    const uint64_t until = over ? call.ended_ns : now_ns_;
+    const bool told = call.since_ns < before_ns_ && before_ns_ - call.since_ns >= least_ns;
+    const uint64_t from = told ? before_ns_ : call.since_ns;
+    if (until - call.since_ns >= least_ns)
+        parts.push_back({call.key, until - call.since_ns, until - from, !over});
+}
+
+std::vector<Waiting::Part> Waiting::take(uint64_t least_ns)
+{
+    // Programs that began before reported_ns was set end first: their calls are in the table alone, or here alone.
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
     std::vector<Part> parts;
-    std::map<uint32_t, Shown> shown;
     for (uint32_t place = 0; place < WAITING_MAX; place++) {
-        const uint32_t pid = table_[place].key.image.pid, tid = table_[place].key.tid;
-        if (!pid)
+        volatile waiting& shared = table_[place];
+        if (!shared.thread_start_ns)
             continue;
-        const auto was = shown_.find(place);
-        const std::optional<waiting> now = read(place);
-        const bool same = was != shown_.end() && now && now->since_ns == was->second.since_ns;
-        // It has returned, and its row has all of it.
-        if (was != shown_.end() && !same)
-            parts.push_back({was->second.key, 0, -static_cast<int64_t>(was->second.shown_ns)});
-        // A thread that ended has no more use of its place, and if it was killed while it waited, waits no more.
-        if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
-            const waiting none{};
-            bpf_map_update_elem(table_fd_, &place, &none, BPF_ANY);
-            bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
-            continue;
+        // A call that returns while this is read is in both, but never in neither.
+        const wait_call now = read(shared.now);
+        bool returned = false;
+        for (volatile wait_call& spanning : shared.spanning) {
+            const wait_call call = read(spanning);
+            if (!call.since_ns)
+                continue;
+            returned |= call.since_ns == now.since_ns;
+            const bool over = call.ended_ns <= now_ns_;
+            add_part(parts, call, least_ns, over);
+            if (over)
+                spanning.since_ns = 0;
         }
-        const uint64_t elapsed = now && now_ns > now->since_ns ? now_ns - now->since_ns : 0;
-        if (!elapsed || elapsed < least_ns)
-            continue;
-        const uint64_t before = same ? was->second.shown_ns : 0;
-        parts.push_back({now->key, elapsed, static_cast<int64_t>(elapsed) - static_cast<int64_t>(before)});
-        shown[place] = {now->key, now->since_ns, elapsed};
+        if (!is_alive(now, shared.thread_start_ns)) {
+            shared.now.since_ns = 0;
+            shared.thread_start_ns = 0;
+            bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
+        } else if (now.since_ns && !returned && now.since_ns < now_ns_) {
+            add_part(parts, now, least_ns, false);
+        }
     }
-    shown_ = std::move(shown);
     return parts;
 }
 

@@ -12,7 +12,6 @@
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -35,10 +34,10 @@ struct WaitGroup {
     uint64_t calls = 0;                              // that returned
     uint64_t not_ready = 0;                          // of them
     uint64_t errors = 0;
-    uint64_t waiting = 0; // that have not returned yet
-    int64_t total_ns = 0; // of the interval; a wait that spans several has a part in each
-    uint64_t max_ns = 0;  // of whole waits, so far
-    Histogram duration;   // of calls that returned
+    uint64_t waiting = 0;  // that have not returned yet
+    uint64_t total_ns = 0; // of the interval; a wait that spans several has a part in each
+    uint64_t max_ns = 0;   // of whole waits, so far
+    Histogram duration;    // of calls that returned
 
     void add(const CallDelta& delta);
 };
@@ -46,34 +45,36 @@ struct WaitGroup {
 // "stream", "poll"
 std::string_view wait_name(uint8_t wait);
 
-// Calls that have not returned. What an interval has shown of one is not shown again when it returns.
+// The time of calls that have not returned when an interval ends: a part in each of their intervals, the last one too.
 class Waiting {
 public:
-    // The kernel side's table of waiting threads, and its queue of free places in it.
-    Waiting(int table_fd, int free_fd);
+    // The kernel side's table of threads, its queue of free places in it, and its reported_ns.
+    Waiting(int table_fd, int free_fd, __u64& reported_ns)
+        : free_fd_(free_fd), table_(table_fd, WAITING_MAX), reported_ns_(reported_ns)
+    {}
+
+    // An interval ends now, and what the table has is to be taken next. Returns how long it was; `first`, if it is the
+    // first.
+    uint64_t end_interval(uint64_t now_ns, uint64_t first);
 
     struct Part {
         call_key key;
-        uint64_t elapsed_ns; // of the whole wait; 0: it has ended
-        int64_t new_ns;      // to be added to what was shown
+        uint64_t elapsed_ns; // of the wait, up to the end of the interval
+        uint64_t new_ns;     // of it, in no interval before
+        bool waiting;        // it has not returned by then
     };
-    // To be called after the rows of calls that returned have been taken. Waits shorter than least_ns are left out.
-    std::vector<Part> take(uint64_t now_ns, uint64_t least_ns);
+    // Those of the interval that has ended. Waits shorter than least_ns are left out.
+    std::vector<Part> take(uint64_t least_ns);
 
 private:
-    struct Shown {
-        call_key key;
-        uint64_t since_ns;
-        uint64_t shown_ns;
-    };
+    // The part of a call that is in the interval; `over`: it has returned by its end.
+    void add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, bool over) const;
 
-    // The thread's wait; nothing where it does not wait now.
-    std::optional<waiting> read(uint32_t place) const;
-
-    int table_fd_;
     int free_fd_;
     SharedArray<waiting> table_;
-    std::map<uint32_t, Shown> shown_; // by place
+    __u64& reported_ns_;
+    uint64_t before_ns_ = 0; // when the interval began, and ended
+    uint64_t now_ns_ = 0;
 };
 
 class WaitGroups {

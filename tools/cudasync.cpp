@@ -59,9 +59,12 @@ public:
     bpf_object* open() override;
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
 private:
+    // Those that still wait are no failures, and have no duration yet.
+    bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
     void settle() override;
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return cudasync_bpf::load(skeleton_.get()); }
@@ -137,13 +140,15 @@ void CudaSync::configure(const Options& options, std::span<const Probe> probes, 
     configure_calls(data, settings_, options);
     data.per_thread = true; // a share of time is one of the threads'
     data.least_ns = settings_.least_ns;
+    data.show_waiting = shows_waiting();
     size_tables(skeleton_->obj, true);
 }
 
 void CudaSync::load()
 {
     CallTool::load();
-    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places));
+    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
+                     skeleton_->bss->reported_ns);
     lines_.emplace(options_, settings_, processes(), probes(),
                    std::initializer_list<Column>{
                        {"WAIT", "wait", Unit::text, 7},
@@ -153,13 +158,20 @@ void CudaSync::load()
                    std::initializer_list<Column>{{"FUNCTION", "", Unit::text, 8, true, false}});
 }
 
+void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    if (shows_waiting())
+        interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
+    CallTool::report(output, wall_ns, interval_ns);
+}
+
 void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
     WaitGroups groups(settings_, processes());
     for (const CallDelta& delta : calls)
         groups.add(delta);
-    if (!options_.failed_only)
-        for (const Waiting::Part& part : waiting_->take(clock_ns(CLOCK_MONOTONIC), settings_.least_ns))
+    if (shows_waiting())
+        for (const Waiting::Part& part : waiting_->take(settings_.least_ns))
             groups.add(part);
     const Context context{options_, settings_, processes(), seconds, probes()};
     if (settings_.histogram())

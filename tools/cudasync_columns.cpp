@@ -4,8 +4,6 @@
 #include "call_fields.hpp"
 #include "label.hpp"
 
-#include <algorithm>
-
 namespace gpusnoop {
 namespace {
 
@@ -13,16 +11,11 @@ using K = WaitKey;
 using G = WaitGroup;
 using C = Context;
 
-uint64_t total(const G& group)
-{
-    return static_cast<uint64_t>(std::max<int64_t>(group.total_ns, 0));
-}
-
 // Of the time that the threads of the row had.
 Cell share_of_time(const G& group, const C& context)
 {
     const double had = context.seconds * 1e9 * static_cast<double>(group.threads.size());
-    return had > 0 ? Cell(100 * static_cast<double>(total(group)) / had) : Cell();
+    return had > 0 ? Cell(100 * static_cast<double>(group.total_ns) / had) : Cell();
 }
 
 const Field<K, G, C> fields[] = {
@@ -48,7 +41,7 @@ const Field<K, G, C> fields[] = {
     errors_field<K, G, C>,
     {{"TOTAL(s)", "total_ns", Unit::seconds, 10},
      [](const C&) { return Shown::both; },
-     [](const K&, const G& g, const C&) { return Cell(total(g)); }},
+     [](const K&, const G& g, const C&) { return Cell(g.total_ns); }},
     {{"THREADS", "threads", Unit::count, 7},
      [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
      [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); }},

@@ -25,8 +25,7 @@ build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
 
 here = None                         # folder of the running case
-binary = build / "cudalaunch"       # what Tool starts
-asan_binary = build / "asan" / "cudalaunch"
+binary = build / "cudalaunch"       # what Tool starts: the tool of the case
 at_end = []                         # called when the case ends, however it does
 
 Case = collections.namedtuple("Case", "name function arguments timeout binary")
@@ -41,18 +40,18 @@ class Failure(AssertionError):
     pass
 
 
-def case(function=None, *, each=None, timeout=90, asan=False):
-    """Registers a case; with `each`, a dict of names to values, one case per value, which is the function's argument.
-    `asan`: once more with the sanitizers' build of the tool."""
+def case(function=None, *, each=None, timeout=90, asan=False, tool="cudalaunch"):
+    """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
+    argument. `asan`: once more with the sanitizers' build of the tool."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each else {"": ()}
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        cases.append(Case(name, function, arguments, timeout, binary))
-        if asan and asan_binary.exists():
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, asan_binary))
+        cases.append(Case(name, function, arguments, timeout, build / tool))
+        if asan and (build / "asan" / tool).exists():
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool))
     return function
 
 
@@ -154,8 +153,8 @@ def obstacle():
         return "this kernel has no BTF"
     if os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
         return "needs the host's pid namespace"
-    if not binary.exists() or not (standin / "workload").exists():
-        return f"nothing built in {build}: make tools standin"
+    if not all(c.binary.exists() for c in cases) or not (standin / "workload").exists():
+        return f"not everything is built in {build}: make tools standin"
     if not leftovers.bpftool():
         return "no bpftool"
     return None
@@ -176,8 +175,8 @@ def run_all(pattern=None):
             print(f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}", flush=True)
         if out.get("details") and out["result"] == "FAIL":
             print("".join(f"    {line}\n" for line in out["details"].splitlines()), end="", flush=True)
-    if not asan_binary.exists() and not pattern:
+    if not (build / "asan").exists() and not pattern:
         counts["skip"] += 1
-        print(f"skip asan: there is no {asan_binary}")
+        print(f"skip asan: there is no {build / 'asan'}")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
     return 1 if counts["FAIL"] or not wanted else 0

@@ -84,7 +84,7 @@ class Workload:
             row = json.loads(line)
             if row["type"] != "call" or row["kind"] == "setup" or row["grid"] == warm_grid:
                 continue
-            if row["stream"] == "0x0" and row["function"].endswith("_ptsz"):
+            if row["stream"] == "0x0" and row["function"].endswith(("_ptsz", "_ptds")):
                 row["stream"] = "0x2"
             calls.append(row)
         return calls
@@ -101,7 +101,7 @@ def no_constant(text):
 
 
 class Tool:
-    """One run of cudalaunch. Output goes to files, so that no case can block it; losses fail the case unless it says
+    """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
     that it wants some."""
 
     types = {"start", "attached", "row", "event", "hist", "stack", "lost", "end"}
@@ -124,7 +124,7 @@ class Tool:
             self.wait_for_banner()
 
     def __str__(self):
-        return "cudalaunch " + " ".join(self.arguments)
+        return " ".join([harness.binary.name, *self.arguments])
 
     @property
     def error(self):
@@ -149,7 +149,7 @@ class Tool:
             self.check_json()
         elif code == 0 and not self.losses_wanted:
             # Losses are told as a number and what it counts; -v counts functions in the same way.
-            told = re.findall(r"^cudalaunch: \d+ (?!functions in).*", self.error, re.M)
+            told = re.findall(rf"^{harness.binary.name}: \d+ (?!functions in).*", self.error, re.M)
             equal(told, [], f"losses of {self}")
         return self
 

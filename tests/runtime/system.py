@@ -16,6 +16,8 @@ SYS_pivot_root = 155  # x86-64
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 MS_BIND = 0x1000
+SYS_bpf = 321
+BPF_MAP_GET_FD_BY_ID = 14
 
 
 def checked(result, what):
@@ -23,6 +25,12 @@ def checked(result, what):
         error = ctypes.get_errno()
         raise OSError(error, f"{what}: {os.strerror(error)}")
     return result
+
+
+def map_fd(number):
+    """Descriptor of a BPF map by its id."""
+    attributes = (ctypes.c_uint32 * 3)(number, 0, 0)
+    return checked(libc.syscall(SYS_bpf, BPF_MAP_GET_FD_BY_ID, attributes, ctypes.sizeof(attributes)), "bpf")
 
 
 def adopt_orphans():

@@ -21,12 +21,12 @@ def refused(arguments, code, *words, preexec=None):
 def said_why(tool, code, words):
     equal(tool.text, "", f"standard output of {tool}")
     first, *rest = tool.error.splitlines() or [""]
-    check(first.startswith("cudalaunch: "), f"{tool} says: {tool.error}")
+    check(first.startswith(f"{harness.binary.name}: "), f"{tool} says: {tool.error}")
     for word in words:
         check(tool.error.count(word) < 2 or not word.startswith("/"), f"{tool} says it twice: {tool.error}")
         check(word.lower() in tool.error.lower(), f"{tool} does not mention {word!r}: {tool.error}")
     # The sentence, and what to do about it.
-    follow = "Try 'cudalaunch --help'." if code == 2 else "hint: "
+    follow = f"Try '{harness.binary.name} --help'." if code == 2 else "hint: "
     check(len(rest) <= 1 and all(line.startswith(follow) for line in rest), f"{tool} says: {tool.error}")
     check(len(first) < 400 and "terminate" not in first, f"{tool} says: {first}")
 

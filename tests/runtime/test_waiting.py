@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudasync: waits that go on while the tool prints, and those that never come to an end."""
+import secrets
+import shutil
+import signal
+import subprocess
+
+import harness
+import system
+import waits
+from containers import Cgroup
+from harness import Skip, check, equal, wait_until
+from programs import Tool, Workload
+from waits import case, kept, row_while, same_times, same_waits, sane
+
+forever = "block_us=60000000"
+
+
+@case(each={"driver": "driver", "both": "both"}, asan=True)
+def three_seconds(api):
+    """A part in each interval, no longer than that; all parts are the wait, which is a call when it returns."""
+    workload = Workload("sync 1 block_us=3000000")
+    tool = Tool("-p", workload.pid, "-i", "0.5", "--api", api)
+    workload.go()
+    truth = workload.truth()
+    rows = tool.finish().rows
+    same_waits(tool, truth, by=("pid", "wait"), api=api)
+    same_times(tool, truth, by=("pid", "wait"), api=api)
+    check(len(rows) >= 5, f"an interval each half second: {rows}")
+    equal([(row["calls"], row["waiting"]) for row in rows], [(0, 1)] * (len(rows) - 1) + [(1, 0)], "calls and waits")
+    for row, later in zip(rows, rows[1:]):
+        check(row["total_ns"] <= row["interval_ns"] and row["wall_percent"] <= 100, f"part of an interval: {row}")
+        check(row["duration_max_ns"] < later["duration_max_ns"], f"the wait grows: {row}, {later}")
+    for row in rows[1:-1]:
+        equal((row["total_ns"], row["wall_percent"]), (row["interval_ns"], 100), f"it waits all the time: {row}")
+    sane(tool)
+
+
+@case
+def one_behind_the_other():
+    """A thread that waits always, and is at each report in another wait: nothing is told twice or left out."""
+    workload = Workload("sync 30 block_us=70000; copy 1009; sync 2000 block_us=500; threads 8; sync 2000 block_us=300; end")
+    tool = Tool("-p", workload.pid, "-i", "0.1", "--by", "thread,wait")
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    same_waits(tool, truth, by=("tid", "wait"))
+    same_times(tool, truth, by=("tid", "wait"))
+    check(len(waits.intervals(tool)) > 15, "intervals")
+    sane(tool)
+
+
+@case
+def reports_without_end():
+    """As many reports as there can be, into waits that begin and return all the time, on more threads than processors."""
+    workload = Workload("threads 20; sync 500 block_us=3000; copy 300; end; sync 1 block_us=300000", "workload-driver")
+    tool = Tool("-p", workload.pid, "-i", "0.01", "--by", "thread,api,wait")
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    same_waits(tool, truth, by=("tid", "function", "wait"))
+    same_times(tool, truth, by=("tid", "function", "wait"))
+    sane(tool)
+
+
+@case(asan=True)
+def longer_than_the_run():
+    workload = Workload(f"threads 2; sync 1 {forever}; end")
+    each, whole = Tool("-p", workload.pid, "-i", "0.3", "-d", "1.5"), Tool("-p", workload.pid, "-d", "1.5")
+    workload.go()
+    for tool in each.finish(), whole.finish():
+        check(tool.rows, f"{tool} shows who waits")
+        equal({(row["calls"], row["waiting"], row["wait"]) for row in tool.rows}, {(0, 2, "context")}, f"{tool}")
+        check(all(row["total_ns"] <= 2 * row["interval_ns"] for row in tool.rows), f"time: {tool.rows}")
+        sane(tool)
+
+
+@case
+def when_asked_once():
+    """Without intervals: what was waited before, and who waits at the end."""
+    workload = Workload(f"sync 5; touch {{dir}}/there; copy 1 fn=cuMemcpyDtoH_v2 {forever}")
+    tool = Tool("-p", workload.pid)
+    workload.go()
+    wait_until((harness.here / "there").exists, "it waits")
+    wait_until(lambda: kept(tool) == 1, "the kernel knows that it waits")
+    rows = {row["wait"]: row for row in tool.stop().rows}
+    equal({wait: (row["calls"], row["waiting"]) for wait, row in rows.items()}, {"context": (5, 0), "copy": (0, 1)}, "rows")
+
+
+@case(each={"first": "sync 1 {}", "another": "threads 3; sync 1 {}; end"}, asan=True)
+def killed(script):
+    """Also while nobody has taken notice of its end: no row says that it waits, and the kernel keeps nothing of it."""
+    workload = Workload(script.format(forever))
+    tool = Tool("-i", "0.2")
+    workload.go()
+    threads = 3 if "threads" in script else 1
+    row_while(tool, workload.pid, lambda row: row["waiting"] == threads, "it waits")
+    equal(kept(tool), threads, "calls that wait")
+    workload.process.send_signal(signal.SIGKILL)
+    wait_until(lambda: system.stat_fields(workload.pid)[0] == "Z", "it is a zombie")
+    last = [row for row in tool.rows if row["pid"] == workload.pid][-1]["time"]
+    wait_until(lambda: kept(tool) == 0, "nothing is kept")
+    after = {row["time"] for row in tool.stop().rows if row["pid"] == workload.pid and row["time"] > last}
+    check(len(after) <= 1, f"it waits after its end: {tool.rows}")
+
+
+@case
+def killed_when_nothing_is_printed():
+    """Without intervals nobody looks at those that wait; what is left of the dead goes with their process."""
+    workloads = [Workload(f"threads 5; sync 1 {forever}; end") for _ in range(3)]
+    tool = Tool()
+    for workload in workloads:
+        workload.go()
+    wait_until(lambda: kept(tool) == 15, "they wait")
+    for workload in workloads:
+        workload.process.kill()
+        workload.process.wait()
+    equal([row for row in tool.stop().rows if row["waiting"]], [], "those that wait")
+
+
+@case
+def threads_that_end():
+    """A process goes on, its threads come and go."""
+    workload = Workload("repeat 20; threads 6; sync 3 block_us=20000; end; end")
+    tool = Tool("-p", workload.pid, "-i", "0.1")
+    workload.go()
+    truth = workload.truth()
+    same_waits(tool.finish(), truth, by=("pid", "wait"))
+    same_times(tool, truth, by=("pid", "wait"))
+    check(all(row["waiting"] <= 6 for row in tool.rows), "there are six at once")
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs")})
+def begun_before(tier):
+    """Nobody saw its start: it is not counted, nor its time; what follows is."""
+    system.need_tier(tier)
+    workload = Workload("touch {dir}/there; sync 1 block_us=2500000 fn=cuStreamSynchronize; sync 7; sync 1 block_us=400000",
+                        "workload-driver")
+    workload.go()
+    wait_until((harness.here / "there").exists, "it waits")
+    system.time.sleep(0.3)
+    tool = Tool("-p", workload.pid, "-i", "0.2", "--attach", tier, losses=True)
+    check(workload.process.poll() is None, "it waits still")
+    truth = [call for call in workload.truth() if call["function"] != "cuStreamSynchronize"]
+    same_waits(tool.finish(), truth, by=("pid", "wait"))
+    same_times(tool, truth, by=("pid", "wait"))
+    check(set(tool.lost) <= {"ends_unmatched"}, f"losses: {tool.lost}")
+
+
+@case
+def forks_and_execs():
+    script = """
+    sync 3 block_us=100000; threads 2; sync 1 block_us=500000; end
+    fork; sync 2 block_us=400000; fork; copy 5; sync 1 block_us=300000 fn=cuStreamSynchronize; end; end
+    exec workload-driver; launch scale 1; sleep 200; sync 2 block_us=500000; copy 11; end
+    """
+    workload = Workload(script)
+    tool = Tool("-i", "0.2", "--by", "pid,wait")
+    workload.go()
+    truth = workload.truth()
+    equal(len({call["pid"] for call in truth}), 3, "processes")
+    tool.stop()
+    same_waits(tool, truth, by=("pid", "wait"))
+    tool.all_records = [r for r in tool.records if r["type"] != "row" or r["pid"] in {c["pid"] for c in truth}]
+    same_times(tool, truth, by=("pid", "wait"))
+    sane(tool)
+
+
+@case(asan=True)
+def sixty_four_threads():
+    script = "threads 64; sync 1 block_us=1500000; copy 101; sync 3 fn=cuStreamQuery result=600; end"
+    workload = Workload(script)
+    tools = [Tool("-p", workload.pid, "-i", "0.3", *by) for by in ([], ["--by", "thread,wait"])]
+    workload.go()
+    truth = workload.truth()
+    for tool, by in zip(tools, (("pid", "wait"), ("pid", "tid", "wait"))):
+        same_waits(tool.finish(), truth, by=by)
+        same_times(tool, truth, by=by)
+        sane(tool)
+    table, threads = tools
+    full = [row for row in table.rows if row["waiting"] == 64]
+    check(full, f"all wait at once: {table.rows}")
+    check(all(row["threads"] == 64 and row["calls"] == 0 for row in full), f"64 threads: {full}")
+    check(max(row["wall_percent"] for row in full) > 99, "they do nothing else")
+    equal(max(row["threads"] for row in table.rows), 64, "threads")
+    equal(len({row["tid"] for row in threads.rows}), 64, "rows by thread")
+    equal({row["threads"] for row in threads.rows}, {1}, "a thread is one")
+
+
+@case(each={"whole": [], "intervals": ["-i", "0.2"]}, asan=True)
+def more_rows_than_the_table_has(mode):
+    """They come one by one: counts and times are the same."""
+    script = "threads 40; sync 5 block_us=60000; copy 20; sync 3 fn=cuStreamQuery result=600; sync 1 block_us=300000; end"
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, "--table-rows", 16, "--by", "thread,wait", *mode)
+    workload.go()
+    truth = workload.truth()
+    same_waits(tool.finish(), truth, by=("tid", "wait"))
+    same_times(tool, truth, by=("tid", "wait"))
+    sane(tool)
+
+
+@case(each={"v2": "v2", "memory": "memory"})
+def moved_while_it_waits(hierarchy):
+    """-c: who has left the cgroup does not wait for ever."""
+    group, other = (Cgroup(hierarchy, f"gpusnoop-test-{secrets.token_hex(4)}") for _ in range(2))
+    workload = Workload("sync 1 block_us=700000; touch {dir}/end; wait {dir}/ended", preexec=group.join)
+    resident = Workload("", preexec=group.join)
+    tool = Tool("-c", group.path, "-i", "0.2")
+    workload.go()
+    row_while(tool, workload.pid, lambda row: row["waiting"] == 1, "it is seen to wait")
+    other.add(workload.pid)
+    wait_until((harness.here / "end").exists, "it has waited")
+    wait_until(lambda: kept(tool) == 0, "it waits no more")
+    (harness.here / "ended").touch()
+    workload.wait(), resident.go().wait()
+    tool.stop()
+
+
+left_by_jump = r"""
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+static sigjmp_buf back;
+static void leave(int signal) { siglongjmp(back, 1); }
+int main(int argc, char** argv)
+{
+    void* driver = dlopen(argv[1], RTLD_NOW);
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
+    int (*wait)(void) = (int (*)(void))dlsym(driver, "cuCtxSynchronize");
+    void (*block)(uint64_t) = (void (*)(uint64_t))dlsym(driver, "standin_next_block_ns");
+    init(0);
+    puts("up"), fflush(stdout), getchar();
+    signal(SIGALRM, leave);
+    alarm(1);
+    if (!sigsetjmp(back, 1)) {
+        block(20000000000ull);
+        wait();
+    }
+    wait();
+    puts("left"), fflush(stdout), getchar();
+    return 0;
+}
+"""
+
+
+@case
+def left_by_a_jump():
+    """A signal handler jumps out of the call: by its next one at the latest the thread is known to wait no more."""
+    source, program = harness.here / "jump.c", harness.here / "jump"
+    source.write_text(left_by_jump)
+    if not shutil.which("cc") or subprocess.run(["cc", "-o", program, source, "-ldl"], capture_output=True).returncode:
+        raise Skip("no C compiler")
+    process = subprocess.Popen([program, harness.standin / "libcuda.so.1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    harness.at_end.append(lambda: (process.kill(), process.wait()))
+    process.stdout.readline()
+    tool = Tool("-p", process.pid, "-i", "0.2")
+    process.stdin.write(b"\n"), process.stdin.flush()
+    row_while(tool, process.pid, lambda row: row["waiting"] == 1, "it waits")
+    equal(process.stdout.readline(), b"left\n", "it has left")
+    wait_until(lambda: kept(tool) == 0, "nothing is kept")
+    process.stdin.close()
+    process.wait()
+    tool.finish()
+    equal((tool.rows[-1]["waiting"], sum(row["calls"] for row in tool.rows)), (0, 1), "it waits no more")

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudasync: every call that waits for the device is counted once, as what it is, with its time; and nothing else."""
+import secrets
+
+import harness
+import system
+import waits
+from containers import Cgroup
+from harness import check, equal
+from programs import Tool, Workload, trace
+from truth import bucket
+from waits import case, same_times, same_waits, sane
+
+modes = {"all": [], "failed": ["-x"]}
+
+
+def every(syncs, copies, frees, failing=True):
+    """A script that calls each of these a number of times of its own."""
+    numbers = iter(range(11, 1000))
+    lines = [f"sync {next(numbers)} fn={name}" for name in syncs]
+    lines += [f"copy {next(numbers)} fn={name}" for name in copies]
+    lines += [f"repeat {next(numbers)}; alloc m 4096 fn={alloc}; free m fn={free}; end" for free, alloc in frees.items()]
+    if failing:
+        lines += [f"sync {next(numbers) % 7 + 1} fn={name} result=719" for name in syncs]
+        lines += [f"copy {next(numbers) % 7 + 1} fn={name} result=1" for name in copies]
+    return "\n".join(lines) + waits.no_waits
+
+
+def attached(tool, layer, functions):
+    """A row of the probe table that no case calls would say nothing here."""
+    equal(tool.of_type("attached")[-1]["functions"], len(functions) + len(waits.not_called[layer]),
+          f"functions that {tool} probes; those tested are {functions}")
+
+
+@case(each=modes, asan=True)
+def every_driver_function(mode):
+    script = every(waits.driver_syncs, waits.driver_copies, waits.driver_frees)
+    tool, truth = trace(script, "--by", "api,wait", *mode, form="workload-driver")
+    same_waits(tool, truth, failed_only=bool(mode))
+    called = {call["function"] for call in waits.waits(truth)}
+    equal(called, {*waits.driver_syncs, *waits.driver_copies, *waits.driver_frees}, "functions called")
+    attached(tool, "driver", called)
+    if not mode:
+        same_times(tool, truth)
+        sane(tool)
+
+
+@case(each={form: form for form in ("workload", "workload13", "workload-static")})
+def every_runtime_function(form):
+    old = {} if form == "workload13" else {"cudaThreadSynchronize": "context"}
+    script = every(waits.runtime_syncs | old, waits.runtime_copies, waits.runtime_frees)
+    workload = Workload(script, form)
+    above, below, both, failed = (Tool("-p", workload.pid, "--by", "api,wait", *more) for more in
+                                  (["--api", "runtime"], [], ["--api", "both"], ["--api", "runtime", "-x"]))
+    workload.go()
+    truth = workload.truth()
+    same_waits(above.finish(), truth, api="runtime")
+    same_times(above, truth, api="runtime")
+    same_waits(below.finish(), truth)
+    same_waits(failed.finish(), truth, api="runtime", failed_only=True)
+    # Not the driver's copy in the runtime's once more.
+    same_waits(both.finish(), truth, api="both", by=("function", "wait", "layer"))
+    called = {call["function"] for call in waits.waits(truth, "runtime")}
+    equal(called, {*waits.runtime_syncs, *old, *waits.runtime_copies, *waits.runtime_frees}, "functions called")
+    attached(above, "runtime", called)
+
+
+@case
+def nothing_that_does_not_wait():
+    tool, truth = trace(waits.no_waits)
+    equal(tool.rows, [], f"rows of {tool}")
+    equal(len(truth) > 10, True, "there was something")
+
+
+@case
+def asking_is_no_failure():
+    """600 is the answer "not yet" of those that ask, and an error of those that wait."""
+    script = ("sync 1009 fn=cuStreamQuery result=600; sync 53 fn=cuStreamQuery; sync 7 fn=cuStreamQuery result=700\n"
+              "sync 101 fn=cuEventQuery result=600; sync 11 fn=cudaStreamQuery result=600; sync 3 fn=cuCtxSynchronize result=600\n"
+              "sync 5 fn=cudaEventQuery runtime_result=400")
+    workload = Workload(script)
+    tools = [(Tool("-p", workload.pid, "--by", "api,wait", "--api", api, *mode), api, bool(mode))
+             for api in ("driver", "both") for mode in ([], ["-x"])]
+    workload.go()
+    truth = workload.truth()
+    for tool, api, failed in tools:
+        same_waits(tool.finish(), truth, api=api, failed_only=failed)
+        for row in tool.rows if failed else []:
+            check(row["result_code"] != 600 or row["wait"] == "context", f"an answer is no failure: {row}")
+            check("waiting" not in row, f"who still waits has not failed: {row}")
+
+
+@case
+def durations():
+    """As long as the driver slept, no longer than the callers measured; and in the buckets where they belong."""
+    script = """
+    sync 20 fn=cuCtxSynchronize block_us=20000; sync 10 fn=cuStreamSynchronize block_us=50000 stream=1
+    copy 5 fn=cuMemcpyHtoD_v2 delay_us=4000; sync 3 fn=cuEventQuery delay_us=9000 result=600
+    """
+    workload = Workload(script, "workload-driver")
+    table, lines = Tool("-p", workload.pid, "--by", "api,wait"), Tool("-p", workload.pid, "-e")
+    histogram = Tool("-p", workload.pid, "-H", "duration", "--by", "wait")
+    workload.go()
+    truth = workload.truth()
+    same_waits(table.finish(), truth)
+    same_times(table, truth)
+    lines.finish()
+    histograms = {record["wait"]: record for record in histogram.finish().of_type("hist")}
+    for call in waits.waits(truth):
+        row, = (row for row in table.rows if row["function"] == call["function"])
+        each = call["slept_ns"] // call["count"]
+        low, high = bucket(each)[0], bucket(call["duration_ns"])[1]
+        check(low <= row["duration_p50_ns"] <= row["duration_max_ns"] <= call["duration_ns"] and
+              each <= row["duration_max_ns"], f"slept {each}: {row}")
+        events = [event["latency_ns"] for event in lines.events if event["function"] == call["function"]]
+        equal(len(events), call["count"], f"lines of {call['function']}")
+        check(min(events) >= each and call["slept_ns"] <= sum(events) <= call["duration_ns"], f"slept {each}: {events}")
+        record = histograms[call["wait"]]
+        equal((record["total"], record["unit"], record["measure"]), (call["count"], "usecs", "duration"), "histogram")
+        low = bucket(each // 1000)[0]
+        check(all(low <= b["low"] and b["high"] <= high for b in record["buckets"]), f"buckets from {low}: {record}")
+
+
+@case(asan=True)
+def lines():
+    """-e: a line per call when it returns, with what it waited for."""
+    script = ("sync 101 fn=cuStreamSynchronize_ptsz; sync 53 fn=cuEventSynchronize; sync 29 fn=cuStreamQuery result=600 stream=1\n"
+              "threads 3; copy 17; end; sync 7 fn=cuStreamSynchronize stream=1 result=719; alloc a 64; free a")
+    workload = Workload(script)
+    every, failed = Tool("-p", workload.pid, "-e"), Tool("-p", workload.pid, "-e", "-x")
+    workload.go()
+    truth = waits.waits(workload.truth())
+    names = {0: "ok", 600: "ok", 719: "CUDA_ERROR_LAUNCH_FAILED"}
+
+    def want(calls):
+        return sorted((c["pid"], c["tid"], c["comm"], c["function"], c["wait"], c["stream"], int(c["result"] == 600),
+                       names[c["result"]], c["handle"] if c["wait"] == "event" else None)
+                      for c in calls for _ in range(c["count"]))
+
+    def got(tool):
+        return sorted((e["pid"], e["tid"], e["comm"], e["function"], e["wait"], e["stream"], e["not_ready"], e["result"],
+                       e.get("handle")) for e in tool.finish().events)
+    key = lambda t: tuple(map(str, t))
+    equal(sorted(got(every), key=key), sorted(want(truth), key=key), f"{every}")
+    equal(got(failed), want(c for c in truth if c["result"] == 719), f"{failed}")
+
+
+@case
+def only_long_ones():
+    """-l: shorter ones are nowhere, also while they go on."""
+    script = ("sync 5 block_us=300000; sync 1000 fn=cuStreamSynchronize; copy 500; sync 20 fn=cuStreamQuery result=600\n"
+              "sync 3 block_us=1000 fn=cuEventSynchronize")
+    workload = Workload(script, "workload-driver")
+    tools = [Tool("-p", workload.pid, "-l", 200_000, "--by", "api,wait", *more) for more in ([], ["-i", "0.05"])]
+    lines, none = Tool("-p", workload.pid, "-l", 200_000, "-e"), Tool("-p", workload.pid, "-l", 1e9)
+    workload.go()
+    truth = [call for call in workload.truth() if call["slept_ns"] >= 200e6 * call["count"]]
+    for tool in tools:
+        same_waits(tool.finish(), truth)
+        same_times(tool, truth)
+        check(all(row["duration_max_ns"] >= 200e6 for row in tool.rows), "waits that are shown have lasted so long")
+    equal(len(lines.finish().events), 5, "lines")
+    equal(none.finish().rows, [], "none lasts that long")
+
+
+@case
+def stacks():
+    """-U: who waits, with the time of each caller; also of who waits still."""
+    workload = Workload("threads 3; sync 1 block_us=1500000; end; sync 11 fn=cuStreamSynchronize", "workload")
+    tool = Tool("-p", workload.pid, "-U", "-i", "0.4")
+    workload.go()
+    truth = workload.truth()
+    same_waits(tool.finish(), truth, by=("pid",))
+    waiting = [row for row in tool.rows if row["waiting"]]
+    check(waiting, "rows of those that wait still")
+    for row in waiting:
+        check(any("workload::" in frame or "libcudart" in frame for frame in row["frames"]), f"who waits: {row}")
+
+
+@case(each={what: what for what in ("wait", "thread", "api", "stream", "pid", "comm", "device", "cgroup",
+                                    "pid,wait,thread,api,stream")})
+def rows_by(what):
+    """However rows are cut, they add up to the same."""
+    script = "sync 53; sync 11 fn=cuStreamSynchronize stream=1; threads 4; copy 7; sync 3 fn=cuStreamQuery result=600; end"
+    tool, truth = trace(script, "--by", what)
+    fields = {"thread": "tid", "api": "function"}
+    by = tuple(fields.get(word, word) for word in what.split(",") if word not in ("device", "cgroup"))
+    same_waits(tool, truth, by=by)
+    equal(sum(row["calls"] for row in tool.rows), sum(call["count"] for call in waits.waits(truth)), "sum")
+    sane(tool)
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+def tiers_are_equal(tier):
+    system.need_tier(tier)
+    script = ("threads 4; sync 101 fn=cuStreamSynchronize; copy 53 fn=cuMemcpyDtoH_v2; sync 7 fn=cuStreamQuery result=600; end\n"
+              "sync 5 block_us=100000 result=719; fork; sync 17; end; alloc a 64; free a")
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "pid,api,wait", "--attach", tier, "-i", "0.2")
+    workload.go()
+    truth = [call for call in workload.truth() if call["pid"] == workload.pid]
+    tool.finish()
+    equal({record["tier"] for record in tool.of_type("attached")}, {tier}, "tier")
+    same_waits(tool, truth, by=("pid", "function", "wait"))
+    same_times(tool, truth, by=("pid", "function", "wait"))
+    equal({row["pid"] for row in tool.rows}, {workload.pid}, "processes")
+
+
+@case
+def others_do_not_count():
+    """-p, -t and -n: neither what others waited nor that they wait."""
+    script = "threads 3; sync 101; wait {dir}/names; sync 2 block_us=700000; end"
+    a, b = Workload(script), Workload("name outsider; " + script)
+    tool, name = Tool("-p", a.pid, "-i", "0.2"), Tool("-n", "outsider", "-i", "0.2")
+    a.go(), b.go()
+    tid = a.threads(3)[1]
+    thread = Tool("-t", tid, "--by", "thread,wait", "-i", "0.2")
+    (harness.here / "names").touch()
+    of_a, of_b = a.truth(), b.truth()
+    same_waits(tool.finish(), of_a, by=("pid", "wait"))
+    equal({row["pid"] for row in tool.rows}, {a.pid}, "processes")
+    name.stop()
+    same_waits(name, of_b, by=("pid", "wait"))
+    equal({row["pid"] for row in name.rows}, {b.pid}, "processes")
+    thread.finish()
+    equal({row["tid"] for row in thread.rows}, {tid}, "threads")
+    equal(sum(row["calls"] for row in thread.rows), 2, "calls after the tool has begun")
+
+
+@case(each={"v2": "v2", "memory": "memory"})
+def of_a_cgroup(hierarchy):
+    group = Cgroup(hierarchy, f"gpusnoop-test-{secrets.token_hex(4)}")
+    script = "sync 101; copy 7; threads 2; sync 1 block_us=700000; end"
+    inside, outside = Workload(script, preexec=group.join), Workload(script)
+    tool = Tool("-c", group.path, "-i", "0.2")
+    inside.go(), outside.go()
+    truth = inside.truth()
+    outside.wait()
+    same_waits(tool.stop(), truth, by=("pid", "wait"))
+    equal({row["pid"] for row in tool.rows}, {inside.pid}, "processes")
+
+
+@case(asan=True)
+def text():
+    """A table for people: headers, and one line per process and kind of wait."""
+    tool, truth = trace("sync 101; copy 53; sync 7 fn=cuStreamQuery result=600; sync 3 result=700", json=False)
+    head, *lines = [line.split() for line in tool.lines if line.strip()]
+    for word in ("PID", "COMM", "WAIT", "CALLS", "SPINS", "WAITING", "ERRORS", "TOTAL(s)", "THREADS", "WALL%", "MAX(us)"):
+        check(word in head, f"{word} is no header: {head}")
+    got = {line[head.index("WAIT")]: [int(line[head.index(word)]) for word in ("CALLS", "SPINS", "WAITING", "ERRORS")]
+           for line in lines}
+    equal(got, {"context": [104, 0, 0, 3], "copy": [53, 0, 0, 0], "poll": [7, 7, 0, 0]}, "rows")

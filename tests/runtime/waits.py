@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cudasync counted against what was done, and the functions that can be asked to wait."""
+import functools
+import mmap
+import os
+import re
+from collections import Counter
+
+import harness
+import leftovers
+import system
+from harness import check, equal, wait_until
+from truth import layer_wanted
+
+case = functools.partial(harness.case, tool="cudasync")
+
+# Each with _ptsz or _ptds where the library has it. What waits for nothing is in no list: Async forms, fills, prefetches.
+driver_syncs = {"cuStreamSynchronize": "stream", "cuStreamSynchronize_ptsz": "stream", "cuCtxSynchronize": "context",
+                "cuCtxSynchronize_v2": "context", "cuEventSynchronize": "event",
+                **{f"cuStreamWaitValue{bits}": "value" for bits in (
+                    "32", "32_ptsz", "32_v2", "32_v2_ptsz", "64", "64_ptsz", "64_v2", "64_v2_ptsz")},
+                "cuStreamQuery": "poll", "cuStreamQuery_ptsz": "poll", "cuEventQuery": "poll"}
+driver_copies = [name + suffix for name in
+                 ("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuMemcpyHtoA_v2",
+                  "cuMemcpyAtoH_v2", "cuMemcpyDtoA_v2", "cuMemcpyAtoD_v2", "cuMemcpyAtoA_v2", "cuMemcpyPeer",
+                  "cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemcpy3DPeer")
+                 for suffix in ("", "_ptds")]
+driver_frees = {"cuMemFree_v2": "cuMemAlloc_v2", "cuMemFreeHost": "cuMemHostAlloc",
+                "cuMemHostUnregister": "cuMemHostRegister_v2"}
+runtime_syncs = {"cudaStreamSynchronize": "stream", "cudaStreamSynchronize_ptsz": "stream",
+                 "cudaDeviceSynchronize": "context", "cudaEventSynchronize": "event", "cudaStreamQuery": "poll",
+                 "cudaStreamQuery_ptsz": "poll", "cudaEventQuery": "poll"}
+runtime_copies = ["cudaMemcpyPeer"] + [name + suffix for name in
+                  ("cudaMemcpy", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol", "cudaMemcpyToArray",
+                   "cudaMemcpyFromArray", "cudaMemcpyArrayToArray", "cudaMemcpy2D", "cudaMemcpy2DToArray",
+                   "cudaMemcpy2DFromArray", "cudaMemcpy2DArrayToArray", "cudaMemcpy3D", "cudaMemcpy3DPeer")
+                  for suffix in ("", "_ptds")]
+runtime_frees = {"cudaFree": "cudaMalloc", "cudaFreeHost": "cudaMallocHost", "cudaHostUnregister": "cudaHostRegister"}
+
+# Attached, and nothing of the stand-in calls them.
+not_called = {"driver": {"cuIpcCloseMemHandle"}, "runtime": {"cudaIpcCloseMemHandle"}}
+
+# What must not be counted.
+no_waits = """
+copy 3 fn=cuMemcpyHtoDAsync_v2; copy 4 fn=cuMemcpyAsync; copy 5 fn=cuMemsetD8_v2; copy 6 fn=cuMemsetD2D32_v2
+copy 7 fn=cuMemsetD8Async; alloc a 64 fn=cuMemAllocAsync; free a; sync 8 fn=cuStreamWaitEvent
+copy 9 fn=cuMemcpyBatchAsync sizes=1,2; copy 2 fn=cuMemPrefetchAsync; launch vecadd 3; hostfunc 2
+"""
+
+measures = ("calls", "not_ready", "errors")
+
+
+def wait_of(call):
+    """How the tool calls what this call waits for; None where it waits for nothing."""
+    name = re.sub(r"_pt[sd][sz]$", "", call["function"])
+    syncs = driver_syncs | runtime_syncs | {"cudaThreadSynchronize": "context"}
+    if call["kind"] in ("sync", "poll"):
+        return syncs.get(name)
+    return call["kind"] if call["kind"] in ("copy", "free") and call["synchronous"] else None
+
+
+def waits(truth, api="driver"):
+    return [call | {"wait": wait_of(call)} for call in truth if layer_wanted(call, api) and wait_of(call)]
+
+
+def expected(truth, by=("function", "wait"), api="driver", failed_only=False):
+    """{(values of `by`..., measure): how many}."""
+    out = Counter()
+    for call in waits(truth, api):
+        key = tuple(call[field] for field in by)
+        asked = call["wait"] == "poll" and call["result"] == 600
+        failed = call["result"] and not asked
+        if failed_only and not failed:
+            continue
+        out[*key, "calls"] += call["count"]
+        out[*key, "not_ready"] += call["count"] if asked else 0
+        out[*key, "errors"] += call["count"] if failed else 0
+    return {key: n for key, n in out.items() if n}
+
+
+def found(rows, by=("function", "wait")):
+    out = Counter()
+    for row in rows:
+        for measure in measures:
+            out[*(row.get(field) for field in by), measure] += row[measure]
+    return {key: n for key, n in out.items() if n}
+
+
+def same_waits(tool, truth, by=("function", "wait"), api="driver", failed_only=False):
+    """Rows of the tool against the truth, exactly; with `pid` among `by`, only those of its processes."""
+    pids = {call["pid"] for call in truth}
+    rows = [row for row in tool.rows if "pid" not in by or row["pid"] in pids]
+    equal(found(rows, by), expected(truth, by, api, failed_only), f"{tool}, by {', '.join(by)}")
+
+
+def same_times(tool, truth, by=("function", "wait"), api="driver"):
+    """The sum of each group's time is no less than what the driver slept, and no more than what its callers measured
+    around it; both are the workload's own word."""
+    slept, took, got = Counter(), Counter(), Counter()
+    for call in waits(truth, api):
+        key = tuple(call[field] for field in by)
+        slept[key] += call["slept_ns"]
+        took[key] += call["duration_ns"]
+    for row in tool.rows:
+        got[tuple(row.get(field) for field in by)] += row["total_ns"]
+    for key in took:
+        check(slept[key] <= got[key] <= took[key], f"{tool}: {key}: slept {slept[key]}, counted {got[key]}, took {took[key]}")
+
+
+def sane(tool):
+    """What the numbers of each row say of each other."""
+    for row in tool.rows:
+        had = row["interval_ns"] * row["threads"]
+        check(abs(row["wall_percent"] - 100 * row["total_ns"] / had) < 0.01, f"share of the threads' time: {row}")
+        check(row["threads"] >= 1 and (row["calls"] or row["waiting"] or row["total_ns"]), f"somebody waits: {row}")
+        check(row["not_ready"] + row["errors"] <= row["calls"], f"outcomes: {row}")
+        if row["calls"]:
+            check(row["duration_p50_ns"] <= row["duration_p95_ns"] <= row["duration_p99_ns"] <= row["duration_max_ns"],
+                  f"durations: {row}")
+
+
+def intervals(tool):
+    """Rows of each interval that has any, in order."""
+    out = {}
+    for row in tool.rows:
+        out.setdefault(row["time"], []).append(row)
+    return [out[time] for time in sorted(out)]
+
+
+# bpf/wait.h: struct waiting, and where the beginning of a wait is in it.
+places, place_bytes, since = 16384, 272, 8
+
+
+def kept(tool):
+    """How many threads wait by the kernel's table."""
+    maps = [m for m in leftovers.ids_held(tool.pid, "map_id")
+            if leftovers.show("map", "id", m).get("name") == "waiting"]
+    equal(len(maps), 1, "tables of the tool's that are called so")
+    fd = system.map_fd(maps[0])
+    with mmap.mmap(fd, places * place_bytes, prot=mmap.PROT_READ) as table:
+        waiting = sum(any(table[at + since:at + since + 8]) for at in range(0, len(table), place_bytes))
+    os.close(fd)
+    return waiting
+
+
+def row_while(tool, pid, condition, what):
+    """The newest row of a process for which this holds."""
+    return wait_until(lambda: [row for row in tool.rows if row["pid"] == pid and condition(row)][-1:], what)[0]
