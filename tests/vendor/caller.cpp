@@ -3,13 +3,15 @@
 //
 //     open LIBRARY        opens it
 //     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
-//     raw COUNT NAME ...  calls each of these so often without arguments, all registers for them being 0
+//     raw COUNT NAME ...  calls each of these so often, with zeros to point to and 0 for all other arguments
 //     init                calls cuInit()
 //     addresses NAME ...  asks cuGetProcAddress for these
 //
 // It answers each with JSON lines, the last of which has the type "done", and ends with its input.
 #include "calls.hpp"
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
 #include <iostream>
@@ -61,14 +63,15 @@ void make_calls(void* library, unsigned count)
 
 void make_raw_calls(void* library, unsigned count, const std::vector<std::string>& names)
 {
-    using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
+    using Function = int (*)(const void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
+    static const std::array<uint64_t, 4096> zeros{}; // some look at what they are given first
     for (const std::string& name : names) {
         auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
         if (!function)
             fail("there is no " + name);
         std::map<int, unsigned> results;
         for (unsigned i = 0; i < count; i++)
-            results[function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr)]++;
+            results[function(zeros.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr)]++;
         for (const auto& [result, times] : results)
             printf(R"({"type":"call","function":"%s","count":%u,"result":%d})"
                    "\n",
