@@ -27,7 +27,9 @@ void CallTool::add_call_options(CLI::App& app, const std::string& by, const std:
                        by, by_default))
         ->type_name("WHAT[,WHAT]");
     app.add_flag("-e,--events", s.events, "one line per call");
-    app.add_option("-H,--hist", s.measure, "histogram of " + measures)->type_name("WHAT");
+    app.add_option("-H,--hist", s.measure, "histogram of " + measures)
+        ->type_name("WHAT")
+        ->check([measures](const std::string& text) { return text.empty() ? "-H takes " + measures : std::string(); });
     app.add_option("--api", s.api, "layer to count at: driver, runtime or both (driver)")->type_name("LAYER");
     app.add_option("-s,--sort", s.sort, fmt::format("column to sort by ({})", s.sort))->type_name("COLUMN");
 }

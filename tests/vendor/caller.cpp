@@ -3,17 +3,23 @@
 //
 //     open LIBRARY        opens it
 //     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
+//     raw COUNT NAME ...  calls each of these so often, with zeros to point to and 0 for all other arguments
 //     init                calls cuInit()
 //     addresses NAME ...  asks cuGetProcAddress for these
 //
 // It answers each with JSON lines, the last of which has the type "done", and ends with its input.
 #include "calls.hpp"
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -55,6 +61,25 @@ void make_calls(void* library, unsigned count)
     }
 }
 
+void make_raw_calls(void* library, unsigned count, const std::vector<std::string>& names)
+{
+    using Function = int (*)(const void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
+    static const std::array<uint64_t, 4096> zeros{}; // some look at what they are given first
+    for (const std::string& name : names) {
+        auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
+        if (!function)
+            fail("there is no " + name);
+        std::map<int, unsigned> results;
+        for (unsigned i = 0; i < count; i++)
+            results[function(zeros.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr)]++;
+        for (const auto& [result, times] : results)
+            printf(R"({"type":"call","function":"%s","count":%u,"result":%d})"
+                   "\n",
+                   name.c_str(), times, result);
+        count++;
+    }
+}
+
 void* open_library(const std::string& path)
 {
     void* library = dlopen(path.c_str(), RTLD_NOW);
@@ -77,6 +102,9 @@ int main()
             library = open_library(path);
         } else if (command == "calls" && library && words >> count) {
             make_calls(library, count);
+        } else if (command == "raw" && library && words >> count) {
+            using Word = std::istream_iterator<std::string>;
+            make_raw_calls(library, count, {Word(words), Word()});
         } else if (command == "init" && library) {
             void* init = dlsym(library, "cuInit");
             printf(R"({"type":"init","result":%d})"

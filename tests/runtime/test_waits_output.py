@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudasync: what each way of asking prints, and what it refuses."""
+import waits
+from harness import check, equal
+from programs import Tool, Workload, trace
+from test_refusals import refused
+from waits import case, same_waits
+
+script = """
+sync 53; sync 7 fn=cuStreamSynchronize stream=1 result=719; copy 101; sync 11 fn=cudaStreamQuery result=600
+alloc a 64; free a; threads 2; sync 3 fn=cuEventSynchronize; end; sync 1 block_us=900000; sync 5 runtime_result=35
+"""
+
+modes = {
+    "default": [], "timestamps": ["-T"], "failed": ["-x"], "stacks": ["-U"], "events": ["-e"], "events_stacks": ["-e", "-U"],
+    "failed_events": ["-e", "-x"], "long_events": ["-e", "-l", "1"], "both": ["--api", "both"], "rows": ["-r", "1"],
+    "intervals": ["-i", "0.2"], "sorted": ["-s", "waiting"], "sorted_header": ["-s", "WALL%"], "least": ["-l", "0"],
+    **{f"by_{what}": ["--by", what] for what in ("wait", "pid", "comm", "thread", "api", "stream", "device",
+                                                 "wait,pid,comm,thread,api,stream,device,container,pod,namespace,cgroup")},
+    "hist": ["-H", "duration"], "hist_threads": ["-H", "duration", "-L", "-N"], "hist_by": ["-H", "duration", "--by", "wait,api"],
+    "hist_intervals": ["-H", "duration", "-m", "-i", "0.2"],
+}
+
+always = {"type", "time", "interval_ns", "processes", "calls", "calls_per_second", "not_ready", "errors", "total_ns",
+          "threads", "wall_percent", "duration_max_ns"}
+percentiles = {"duration_p50_ns", "duration_p95_ns", "duration_p99_ns"}
+
+
+@case(each=modes, asan=True)
+def every_mode(mode):
+    """Each line is an object with its type (Tool checks that), and rows have all keys that scripts may count on."""
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, *mode)
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
+    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"}, "types of lines")
+    start = tool.records[0]
+    equal((start["tool"], start["schema"]), ("cudasync", 1), "start")
+    check(start["duration_floor_ns"] < 20000, f"the probes' own share: {start}")
+    api, failed = "both" if "both" in mode else "driver", "-x" in mode
+    for row in tool.rows:
+        wanted = always | (percentiles if row["calls"] else set()) | (set() if failed else {"waiting"})
+        equal(wanted - set(row), set(), f"missing keys of {row}")
+        equal("result" in row, failed, f"a result, with -x alone: {row}")
+        equal("layer" in row, api == "both", f"a layer, with --api both alone: {row}")
+    if kind == "row":
+        same_waits(tool, truth, by=(), api=api, failed_only=failed)
+    if kind == "event":
+        want = [c for c in waits.waits(truth) if not failed or c["result"] == 719]
+        equal(sum(1 for _ in tool.events), sum(c["count"] for c in want) if "-l" not in mode else len(tool.events), "lines")
+    if kind == "hist":
+        equal(sum(b["count"] for record in tool.of_type("hist") for b in record["buckets"]),
+              sum(c["count"] for c in waits.waits(truth)), "calls in the buckets")
+        check(not any("waiting" in record for record in tool.of_type("hist")), "who waits has no duration yet")
+
+
+@case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks", "by_comm", "by_device")})
+def every_mode_as_text(mode):
+    tool, _ = trace(script, *mode, json=False)
+    check(tool.text.strip() and "nan" not in tool.text, f"{tool}: {tool.text}")
+
+
+@case
+def every_direction_of_sorting():
+    """Rows come in the order of the column asked for, the largest first."""
+    for column in ("calls", "total_ns", "duration_max_ns", "errors", "duration_p50_ns"):
+        tool, _ = trace(script, "--by", "api", "-s", column)
+        values = [row[column] for row in tool.rows]
+        equal(values, sorted(values, reverse=True), f"{tool}")
+
+
+usage = {
+    "histogram": (["-H", "colour"], "colour", "duration"), "histogram_of_another_tool": (["-H", "latency"], "latency", "duration"),
+    "histogram_empty": (["-H", ""], "-H"),
+    "least_negative": (["-l", "-1"], "-l"), "least_nan": (["-l", "nan"], "-l"), "least_infinite": (["-l", "inf"], "-l"),
+    "least_huge": (["-l", "1e13"], "-l"), "least_text": (["-l", "long"], "-l"), "least_missing": (["-l"], "-l"),
+    "by": (["--by", "kernel"], "kernel", "wait"), "by_hole": (["--by", "wait,,pid"], "--by"), "by_empty": (["--by", ""], "--by"),
+    "events_and_histogram": (["-e", "-H", "duration"], "-e", "-H"), "stacks_of_histograms": (["-U", "-H", "duration"], "-U", "-H"),
+    "per_process": (["-P"], "-P", "-H"), "per_thread": (["-L"], "-L", "-H"), "sort": (["-s", "launches"], "launches"),
+    "sort_empty": (["-s", ""], "column"), "api": (["--api", "vulkan"], "vulkan", "driver"),
+    "two_units": (["-H", "duration", "-m", "-N"], "-m"), "unknown_option": (["--latency"], "--latency"),
+    "pid_text": (["-p", "python"], "-p"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
+}
+
+
+@case(each=usage, asan=True)
+def usage_errors(row):
+    arguments, *words = row
+    refused(arguments, 2, *words)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudasync on NVIDIA's libcuda, which refuses every call before it is initialised: each is counted, as an error."""
+import functools
+import re
+from collections import Counter
+
+import harness
+import waits
+from harness import check, equal
+from programs import Tool
+from vendor import Caller, driver, drivers, exports
+
+case = functools.partial(harness.case, tool="cudasync")
+each_driver = {version: version for version in drivers}
+functions = {*waits.driver_syncs, *waits.driver_copies, *waits.driver_frees, *waits.not_called["driver"]}
+
+
+def exported(version):
+    return sorted(functions & exports(driver(version)))
+
+
+@case(each=each_driver)
+def every_row_that_is_exported(version):
+    """What is not there is what the library does not have."""
+    caller = Caller(driver(version))
+    tool = Tool("-v", "-p", caller.pid)
+    line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
+    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
+    check(found, f"-v says {line!r}")
+    there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
+    missing = set((found[6] or "").split())
+    equal((placed, delta), (there, drivers[version]), "functions at their place, and where")
+    equal((wanted, missing), (len(functions), functions - exports(driver(version))), "functions in the table, and missing")
+    caller.end()
+    tool.finish()
+
+
+@case(each=each_driver)
+def raw_calls(version):
+    caller = Caller(driver(version))
+    table, failed = (Tool("-p", caller.pid, "--by", "api,wait", *more) for more in ([], ["-x"]))
+    lines = Tool("-p", caller.pid, "-e")
+    truth = caller.ask(f"raw 5 {' '.join(exported(version))}")
+    caller.end()
+    equal({call["function"] for call in truth}, set(exported(version)), "functions called")
+    not_initialized = 3
+    check(sum(call["result"] == not_initialized for call in truth) > 0.8 * len(truth), f"results: {truth}")
+    calls, errors, results = Counter(), Counter(), Counter()
+    for call in truth:
+        calls[call["function"]] += call["count"]
+        if call["result"]:
+            errors[call["function"]] += call["count"]
+            results[call["function"], call["result"]] += call["count"]
+    rows = {row["function"]: row for row in table.finish().rows}
+    equal({name: row["calls"] for name, row in rows.items()}, dict(calls), "calls")
+    equal({name: row["errors"] for name, row in rows.items() if row["errors"]}, dict(errors), "errors")
+    equal({row["waiting"] for row in rows.values()}, {0}, "those that still wait")
+    equal({(row["function"], row["result_code"]): row["calls"] for row in failed.finish().rows}, dict(results), "failures")
+    equal(Counter(event["function"] for event in lines.finish().events), calls, "lines")
