@@ -125,15 +125,24 @@ std::vector<Waiting::Part> Waiting::take(uint64_t least_ns)
             if (over)
                 spanning.since_ns = 0;
         }
-        if (!is_alive(now, shared.thread_start_ns)) {
-            shared.now.since_ns = 0;
-            shared.thread_start_ns = 0;
-            bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
-        } else if (now.since_ns && !returned && now.since_ns < now_ns_) {
+        if (now.since_ns && !returned && now.since_ns < now_ns_ && is_alive(now, shared.thread_start_ns))
             add_part(parts, now, least_ns, false);
-        }
     }
     return parts;
+}
+
+void Waiting::forget_ended()
+{
+    for (uint32_t place = 0; place < WAITING_MAX; place++) {
+        volatile waiting& shared = table_[place];
+        const bool told = !shared.spanning[0].since_ns && !shared.spanning[1].since_ns;
+        if (!shared.thread_start_ns || !told || is_alive(read(shared.now), shared.thread_start_ns))
+            continue;
+        shared.now.since_ns = 0;
+        shared.now.key.image.pid = 0; // who takes the place next is not the one before while its first call begins
+        shared.thread_start_ns = 0;
+        bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
+    }
 }
 
 } // namespace gpusnoop

@@ -66,6 +66,9 @@ public:
     // Those of the interval that has ended. Waits shorter than least_ns are left out.
     std::vector<Part> take(uint64_t least_ns);
 
+    // Places of threads that have ended are given back, once all of their calls are told.
+    void forget_ended();
+
 private:
     // The part of a call that is in the interval; `over`: it has returned by its end.
     void add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, bool over) const;

@@ -60,6 +60,7 @@ public:
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    bool tick() override;
     void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
 private:
@@ -163,6 +164,12 @@ void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (shows_waiting())
         interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
     CallTool::report(output, wall_ns, interval_ns);
+}
+
+bool CudaSync::tick()
+{
+    waiting_->forget_ended();
+    return CallTool::tick();
 }
 
 void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
