@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
@@ -162,7 +163,7 @@ void print_table(Output& output, std::span<const Field<K, G, C>> own, const std:
     std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
     if (context.options.rows && !context.options.json && lines.size() > context.options.rows)
         lines.resize(context.options.rows);
-    output.begin_table(columns, wall_ns, static_cast<uint64_t>(context.seconds * 1e9));
+    output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
     for (const Line& line : lines)
         output.row(columns, line.row, frames(*line.key, *line.group));
 }

@@ -114,7 +114,7 @@ std::vector<Waiting::Part> Waiting::take(uint64_t least_ns)
             continue;
         // A call that returns while this is read is in both, but never in neither.
         const wait_call now = read(shared.now);
-        bool returned = false;
+        bool returned = false, more = false;
         for (volatile wait_call& spanning : shared.spanning) {
             const wait_call call = read(spanning);
             if (!call.since_ns)
@@ -122,10 +122,13 @@ std::vector<Waiting::Part> Waiting::take(uint64_t least_ns)
             returned |= call.since_ns == now.since_ns;
             const bool over = call.ended_ns <= now_ns_;
             add_part(parts, call, least_ns, over);
+            more |= !over;
             if (over)
                 spanning.since_ns = 0;
         }
         if (!is_alive(now, shared.thread_start_ns)) {
+            if (more)
+                continue; // the next interval has the rest of it
             shared.now.since_ns = 0;
             shared.thread_start_ns = 0;
             bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
