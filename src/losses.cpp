@@ -19,8 +19,9 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_ROW] = {"calls_lost",
                    "calls are in no row: table and ring buffer were full (enlarge them: --table-rows, --ring-mb)"};
     t[LOSS_NAME] = {"names_lost", "kernel names missed: the ring buffer was full (make it larger with --ring-mb)"};
-    t[LOSS_ARGUMENTS] = {"arguments_unreadable", "calls with arguments in unreadable memory: counted, without shape"};
-    t[LOSS_START] = {"starts_lost", "calls without result and duration: their start could not be kept"};
+    t[LOSS_ARGUMENTS] = {"arguments_unreadable",
+                         "calls with arguments in unreadable memory: counted, without shape or size"};
+    t[LOSS_START] = {"starts_lost", "calls not counted, or not learned from: their start could not be kept"};
     t[LOSS_END] = {"ends_unmatched", "calls returned that had begun before tracing did: not counted"};
     t[LOSS_ADDRESS] = {"probes_unidentified",
                        "probe hits that could not be told apart (--attach tracefs): not counted"};
