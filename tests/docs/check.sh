@@ -98,12 +98,14 @@ unknown_messages() {
 wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " length " columns" }' "$1"; }
 
 # Keys and headers of the columns, which a tool's sources and those that all tools share declare as
-# {"HEADER", "key", Unit::unit, width, in text?, in JSON?
-shared_columns="src/call_fields.hpp src/call_events.cpp src/event_who.cpp src/report.hpp"
+# {"HEADER", "key", Unit::unit, width, in text?, in JSON?; keys of an owner, in JSON only, as {"key", Unit::unit, ...
+shared_columns="src/call_fields.hpp src/call_events.cpp src/event_who.cpp src/report.hpp src/who.hpp"
 columns_of() {
     # shellcheck disable=SC2086 # one argument per file
-    grep -ohE '\{"[^"]*", "[^"]*", Unit::[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared_columns |
-        sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
+    {
+        grep -ohE '\{"[^"]*", "[^"]*", Unit::[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared_columns
+        sed -nE 's/^ *\{("[^"]*", Unit::[a-z0-9_]+), OwnerPart.*/{"", \1/p' $shared_columns
+    } | sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
 }
 
 loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/losses.cpp; }
