@@ -26,7 +26,9 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_ADDRESS] = {"probes_unidentified",
                        "probe hits that could not be told apart (--attach tracefs): not counted"};
     t[LOSS_STACK] = {"stacks_lost", "stacks could not be read or kept: their calls are counted without one"};
-    t[LOSS_STATE] = {"state_lost", "captures, contexts or functions found no room: device and capture may be wrong"};
+    t[LOSS_STATE] = {"state_lost",
+                     "captures, contexts, functions or allocations found no room: device, capture and memory "
+                     "may be wrong"};
     t[LOSS_WAITING] = {"waits_unseen", "waits found no room: not shown before they returned"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes found no room: their rows lack name and cgroup"};
     return t;
