@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpusnoop: live tracers for GPUs. README.md has the two commands that do everything: make demo, make test.
 
-# The registry: a tool is bpf/X.bpf.c, bpf/X.h, tools/X.cpp, man/X.8, tools/X_example.txt.
+# The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp), man/X.8, tools/X_example.txt.
 TOOLS   := cudalaunch cudamemcpy cudasync
 VERSION := 0.1.0
 

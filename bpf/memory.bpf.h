@@ -17,7 +17,7 @@ __u64 traced_since = 0;
  * all ranges of the process are forgotten, by a new epoch in their keys. */
 struct address_space {
     u32 epoch;
-    u32 whole; /* seen from its first call on: what is not known to be pinned is not */
+    u32 whole; /* seen from its first call on, and nothing forgotten: what is not known to be pinned is not */
 };
 
 struct {
@@ -80,7 +80,8 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     u64 since = traced_since;
-    struct address_space new = {.whole = first_call && since && task->group_leader->start_boottime > since};
+    struct address_space new = {.whole = first_call && since && task->group_leader->start_boottime > since &&
+                                         bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
     if (bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST))
         lose(LOSS_STATE, 1);
     return bpf_map_lookup_elem(&address_spaces, image);
@@ -310,12 +311,14 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     if (!space)
         return 0;
     struct allocation_key key = {.image = image, .address = call->word[MEMORY_CALL_ADDRESS], .epoch = space->epoch};
-    if (kind == KIND_MEMORY_GONE && !failed)
+    if (kind == KIND_MEMORY_GONE && !failed) {
         __sync_fetch_and_add(&space->epoch, 1);
-    else if (kind == KIND_FREE && failed && call->word[MEMORY_CALL_WAS_BYTES])
+        space->whole = 0;
+    } else if (kind == KIND_FREE && failed && call->word[MEMORY_CALL_WAS_BYTES]) {
         add_allocation(&key, call->word[MEMORY_CALL_WAS_BYTES], call->word[MEMORY_CALL_WAS]);
-    else if (!failed)
+    } else if (!failed) {
         memory_changed(row, &key, call->word);
+    }
     return 0;
 }
 

@@ -19,13 +19,16 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_ROW] = {"calls_lost",
                    "calls are in no row: table and ring buffer were full (enlarge them: --table-rows, --ring-mb)"};
     t[LOSS_NAME] = {"names_lost", "kernel names missed: the ring buffer was full (make it larger with --ring-mb)"};
-    t[LOSS_ARGUMENTS] = {"arguments_unreadable", "calls with arguments in unreadable memory: counted, without shape"};
-    t[LOSS_START] = {"starts_lost", "calls without result and duration: their start could not be kept"};
+    t[LOSS_ARGUMENTS] = {"arguments_unreadable",
+                         "calls with arguments in unreadable memory: counted, without shape or size"};
+    t[LOSS_START] = {"starts_lost", "calls not counted, or not learned from: their start could not be kept"};
     t[LOSS_END] = {"ends_unmatched", "calls returned that had begun before tracing did: not counted"};
     t[LOSS_ADDRESS] = {"probes_unidentified",
                        "probe hits that could not be told apart (--attach tracefs): not counted"};
     t[LOSS_STACK] = {"stacks_lost", "stacks could not be read or kept: their calls are counted without one"};
-    t[LOSS_STATE] = {"state_lost", "captures, contexts or functions found no room: device and capture may be wrong"};
+    t[LOSS_STATE] = {"state_lost",
+                     "captures, contexts, functions or allocations found no room: device, capture and memory "
+                     "may be wrong"};
     t[LOSS_WAITING] = {"waits_unseen", "waits found no room: not shown before they returned"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes found no room: their rows lack name and cgroup"};
     return t;

@@ -110,7 +110,6 @@ void add_shared_options(CLI::App& app, Options& o)
     add("-r,--rows", "ROWS", "rows of a table (20; 0: all)",
         [&o](const std::string& text) { o.rows = number<uint32_t>("a number of rows (-r)", text, 0, 1'000'000); });
     app.add_flag("-j,--json", o.json, "one JSON object per line instead of text");
-    app.add_flag("--full-names", o.full_names, "do not shorten kernel names");
     app.add_flag("-X,--extra-columns", o.extra_columns,
                  "show the pid inside the container, and the owner: pod, "
                  "container, job or unit");

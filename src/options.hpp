@@ -32,7 +32,6 @@ struct Options {
     bool json = false;
     bool failed_only = false;
     bool user_stacks = false;
-    bool full_names = false;
     bool milliseconds = false;
     bool nanoseconds = false;
     bool per_process = false;

@@ -16,10 +16,10 @@ constexpr size_t owners_max = 4096;
 void Processes::learn(const process_record& record)
 {
     attribution_.learn(record);
-    auto [item, added] = known_.try_emplace(record.image);
-    if (!added)
+    // Rows may have been looked at before the record was.
+    ProcessInfo& info = known_[record.image];
+    if (info.start_ns)
         return; // it has moved to another cgroup
-    ProcessInfo& info = item->second;
     info.start_ns = record.start_ns;
     info.ns_pid = record.ns_pid;
     info.cgroup = record.cgroups;

@@ -8,8 +8,8 @@
 #include "who.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <functional>
 #include <map>

@@ -86,6 +86,7 @@ void CudaLaunch::add_options(CLI::App& app)
     settings_.sort = "launches";
     add_call_options(app, "kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     app.add_flag("-l,--latency", settings_.latency, "measure the host side of the launch call, and count errors");
+    app.add_flag("--full-names", settings_.full_names, "do not shorten kernel names");
 }
 
 void CudaLaunch::settle()

@@ -132,7 +132,7 @@ const LaunchField fields[] = {
      [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
      [](const LaunchKey& k, const LaunchGroup&, const Context& c) {
          LaunchKey shown = k; // shortened inside its brackets
-         if (!c.options.full_names)
+         if (!c.settings.full_names)
              shown.kernel = shorten_kernel(k.kernel, 48);
          return Cell(launch_name(shown));
      }},

@@ -14,6 +14,7 @@ enum class Measure : uint8_t { none, latency, grid, block, gap };
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
+    bool full_names = false;
 };
 
 struct Context : CallContext<Settings> {

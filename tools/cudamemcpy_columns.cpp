@@ -25,6 +25,11 @@ std::string form_in_text(bool asynchronous)
     return asynchronous ? "submit" : "sync";
 }
 
+std::string form_in_json(bool asynchronous)
+{
+    return asynchronous ? "async" : "sync";
+}
+
 Shown made(const Context& c)
 {
     return c.options.failed_only ? Shown::no : Shown::both;
@@ -52,7 +57,7 @@ const Field<K, G, C> fields[] = {
      [](const K& k, const G&, const C&) { return Cell(form_in_text(k.asynchronous)); }},
     {{"", "form", Unit::text},
      [](const C& c) { return c.settings.form ? Shown::json : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(std::string(k.asynchronous ? "async" : "sync")); }},
+     [](const K& k, const G&, const C&) { return Cell(form_in_json(k.asynchronous)); }},
     {{"FROM", "source", Unit::text, 8},
      [](const C& c) { return c.settings.memory ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.source))); }},
@@ -129,8 +134,10 @@ Label label_of(const K& key, const G& group, const C& context)
     label.add_call(settings.view, key, group.who, context.processes, context.probes);
     if (settings.direction)
         label.add("kind", std::string(direction_name(key.direction)));
-    if (settings.form)
+    if (settings.form) {
         label.add("form", form_in_text(key.asynchronous));
+        label.fields.back().second = form_in_json(key.asynchronous);
+    }
     if (settings.memory) {
         label.add("source", std::string(memory_name(key.source)));
         label.add("destination", std::string(memory_name(key.destination)));

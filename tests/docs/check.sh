@@ -97,13 +97,34 @@ unknown_messages() {
 # Output of the tools is as wide as it is.
 wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " length " columns" }' "$1"; }
 
-# Keys and headers of the columns, which tools/X*.cpp declare as {"HEADER", "key", Unit::unit, width, in text?, in JSON?
+# Keys and headers of the columns, which a tool's sources and those that all tools share declare as
+# {"HEADER", "key", Unit::unit, width, in text?, in JSON?; keys of an owner, in JSON only, as {"key", Unit::unit, ...
+shared_columns="src/call_fields.hpp src/call_events.cpp src/event_who.cpp src/report.hpp src/who.hpp"
 columns_of() {
-    grep -ohE '\{"[^"]*", "[^"]*", Unit::[a-z0-9_]+, [0-9]+(, [a-z]+)?' tools/"$1"*.cpp |
-        sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
+    # shellcheck disable=SC2086 # one argument per file
+    {
+        grep -ohE '\{"[^"]*", "[^"]*", Unit::[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared_columns
+        sed -nE 's/^ *\{("[^"]*", Unit::[a-z0-9_]+), OwnerPart.*/{"", \1/p' $shared_columns
+    } | sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
 }
 
 loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/losses.cpp; }
+
+# What a letter stands for: "-d --duration end after this time". The text is left out where it tells of the tool: what
+# its histograms are of, what it sorts by, what it measures.
+letters_of() {
+    _gpusnoop_options "$build/$1" | sed -nE 's/^(-[A-Za-z]),(--[a-z-]+)\t[^\t]*\t(.*)/\1 \2 \3/p' |
+        sed -E 's/^(-[Hls] --[a-z]+) .*/\1/'
+}
+
+# A letter, or a long name, that means one thing here and another there. cudasync always measures: its -l is a least
+# duration.
+letters_of_two_meanings() {
+    local all
+    all=$(for tool in $tools; do letters_of "$tool"; done | grep -vx -- '-l --least' | LC_ALL=C sort -u)
+    cut -d ' ' -f 1 <<<"$all" | uniq -d
+    cut -d ' ' -f 2 <<<"$all" | sort | uniq -d
+}
 
 not_in_man() {
     local word text
@@ -137,7 +158,7 @@ check_completion() {
     check_values "$tool" -H
     check_values "$tool" --api
     check_values "$tool" --attach
-    same "$tool: completion goes on behind a comma" "pid,kernel" "$(complete_words "$program" --by pid,k)"
+    same "$tool: completion goes on behind a comma" "pid,container" "$(complete_words "$program" --by pid,con)"
     same "$tool: completion of --by=" "thread" "$(complete_words "$program" --by = th)"
     same "$tool: completion does not offer a value twice" "" "$(complete_words "$program" --by pid,pi)"
     same "$tool: nothing to complete for a number" "" "$(complete_words "$program" -d "")"
@@ -190,6 +211,7 @@ for tool in $tools; do
     check "README.md: names $tool" "$(grep -qw "$tool" README.md || echo no)"
 done
 
+check "a letter of an option means the same in every tool" "$(letters_of_two_meanings)"
 check "README.md: paths that do not exist" "$(missing_paths README.md)"
 check "README.md: links within it that lead nowhere" "$(missing_anchors README.md)"
 check "README.md: make targets that do not exist" "$(missing_targets README.md)"
