@@ -71,7 +71,8 @@ void make_raw_calls(void* library, unsigned count, const std::vector<std::string
             fail("there is no " + name);
         std::map<int, unsigned> results;
         for (unsigned i = 0; i < count; i++)
-            results[function(zeros.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr)]++;
+            results[function(zeros.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                             nullptr)]++;
         for (const auto& [result, times] : results)
             printf(R"({"type":"call","function":"%s","count":%u,"result":%d})"
                    "\n",
