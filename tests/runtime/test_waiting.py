@@ -82,7 +82,7 @@ def when_asked_once():
     tool = Tool("-p", workload.pid)
     workload.go()
     wait_until((harness.here / "there").exists, "it waits")
-    wait_until(lambda: kept(tool) == 1, "the kernel knows that it waits")
+    wait_until(lambda: kept(tool, workload.pid) == 1, "the kernel knows that it waits")
     rows = {row["wait"]: row for row in tool.stop().rows}
     equal({wait: (row["calls"], row["waiting"]) for wait, row in rows.items()}, {"context": (5, 0), "copy": (0, 1)}, "rows")
 
@@ -95,11 +95,11 @@ def killed(script):
     workload.go()
     threads = 3 if "threads" in script else 1
     row_while(tool, workload.pid, lambda row: row["waiting"] == threads, "it waits")
-    equal(kept(tool), threads, "calls that wait")
+    equal(kept(tool, workload.pid), threads, "calls that wait")
     workload.process.send_signal(signal.SIGKILL)
     wait_until(lambda: system.stat_fields(workload.pid)[0] == "Z", "it is a zombie")
     last = [row for row in tool.rows if row["pid"] == workload.pid][-1]["time"]
-    wait_until(lambda: kept(tool) == 0, "nothing is kept")
+    wait_until(lambda: kept(tool, workload.pid) == 0, "nothing is kept")
     after = {row["time"] for row in tool.stop().rows if row["pid"] == workload.pid and row["time"] > last}
     check(len(after) <= 1, f"it waits after its end: {tool.rows}")
 
@@ -111,7 +111,7 @@ def killed_when_nothing_is_printed():
     tool = Tool()
     for workload in workloads:
         workload.go()
-    wait_until(lambda: kept(tool) == 15, "they wait")
+    wait_until(lambda: kept(tool, workload.pid) == 15, "they wait")
     for workload in workloads:
         workload.process.kill()
         workload.process.wait()
@@ -211,7 +211,7 @@ def moved_while_it_waits(hierarchy):
     row_while(tool, workload.pid, lambda row: row["waiting"] == 1, "it is seen to wait")
     other.add(workload.pid)
     wait_until((harness.here / "end").exists, "it has waited")
-    wait_until(lambda: kept(tool) == 0, "it waits no more")
+    wait_until(lambda: kept(tool, workload.pid) == 0, "it waits no more")
     (harness.here / "ended").touch()
     workload.wait(), resident.go().wait()
     tool.stop()
@@ -261,7 +261,7 @@ def left_by_a_jump():
     process.stdin.write(b"\n"), process.stdin.flush()
     row_while(tool, process.pid, lambda row: row["waiting"] == 1, "it waits")
     equal(process.stdout.readline(), b"left\n", "it has left")
-    wait_until(lambda: kept(tool) == 0, "nothing is kept")
+    wait_until(lambda: kept(tool, process.pid) == 0, "nothing is kept")
     process.stdin.close()
     process.wait()
     tool.finish()
