@@ -111,7 +111,7 @@ def killed_when_nothing_is_printed():
     tool = Tool()
     for workload in workloads:
         workload.go()
-    wait_until(lambda: kept(tool, workload.pid) == 15, "they wait")
+    wait_until(lambda: kept(tool, *(w.pid for w in workloads)) == 15, "they wait")
     for workload in workloads:
         workload.process.kill()
         workload.process.wait()

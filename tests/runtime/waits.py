@@ -131,15 +131,15 @@ def intervals(tool):
 places, place_bytes, since, image = 16384, 272, 8, 24
 
 
-def kept(tool, pid):
-    """How many threads of a process wait by the kernel's table."""
+def kept(tool, *pids):
+    """How many threads of these processes wait by the kernel's table."""
     maps = [m for m in leftovers.ids_held(tool.pid, "map_id")
             if leftovers.show("map", "id", m).get("name") == "waiting"]
     equal(len(maps), 1, "tables of the tool's that are called so")
     fd = system.map_fd(maps[0])
     with mmap.mmap(fd, places * place_bytes, prot=mmap.PROT_READ) as table:
         waiting = sum(any(table[at + since:at + since + 8]) and
-                      int.from_bytes(table[at + image:at + image + 4], "little") == pid
+                      int.from_bytes(table[at + image:at + image + 4], "little") in pids
                       for at in range(0, len(table), place_bytes))
     os.close(fd)
     return waiting
