@@ -80,7 +80,7 @@ struct copy_sums {
     __u64 bytes;
     __u64 small;     /* copies of less than SMALL_COPY bytes */
     __u64 unsized;   /* copies whose bytes are not known */
-    __u64 continued; /* copies of a batch behind its first: calls are the others */
+    __u64 continued; /* copies of a batch behind its first: calls are the others. -1 for a batch of none */
 };
 
 #define SMALL_COPY (64 << 10)

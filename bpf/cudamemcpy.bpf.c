@@ -31,8 +31,8 @@ INLINE void record(struct task_struct* task, struct call* call, u64 entry_ns, u6
     else if (copy->bytes < SMALL_COPY)
         add(&stats->copy.small, copy->copies);
     add(&stats->copy.bytes, copy->bytes);
-    if (!copy->begins)
-        add(&stats->copy.continued, copy->copies);
+    if (copy->copies != copy->begins)
+        add(&stats->copy.continued, (u64)copy->copies - copy->begins);
 }
 
 INLINE bool is_host(u32 memory)
@@ -91,14 +91,6 @@ struct end {
     u32 array;
 };
 
-struct ends {
-    const struct registers* registers;
-    struct task_struct* task;
-    const volatile struct probe_row* row;
-    u64 block;
-    bool readable;
-};
-
 /* Types of a structure: CUmemorytype, and in batches CUmemcpy3DOperandType. */
 INLINE u32 memory_of_type(const volatile struct probe_row* row, u64 type)
 {
@@ -115,71 +107,63 @@ INLINE u32 memory_of_type(const volatile struct probe_row* row, u64 type)
     return MEMORY_UNKNOWN; /* unified: the address tells */
 }
 
-INLINE u32 memory_of_end(struct ends* ends, const struct image* image, struct end end, u32 expected, u64* address)
+INLINE u32 memory_of_end(struct arguments* arguments, const struct image* image, struct end end, u32 expected,
+                         u64* address)
 {
-    const struct registers* registers = ends->registers;
-    const volatile struct probe_row* row = ends->row;
-    u64 type = 0, array = 0;
+    const volatile struct probe_row* row = probe_row(arguments->row);
     if (!has_argument(row, end.address) && !has_argument(row, end.array))
         return MEMORY_DEVICE; /* a variable by its name */
-    ends->readable &= read_argument(registers, row, ends->block, end.array, 0, &array);
+    u64 array = read_argument(arguments, end.array, 0);
     if (array) {
         *address = array;
         return MEMORY_ARRAY;
     }
-    if (has_argument(row, end.type)) {
-        ends->readable &= read_argument(registers, row, ends->block, end.type, 0, &type);
-        expected = memory_of_type(row, type);
-    }
+    if (has_argument(row, end.type))
+        expected = memory_of_type(row, read_argument(arguments, end.type, 0));
     bool look = per_memory || expected == MEMORY_UNKNOWN;
     if (!look && !emit_events)
         return expected;
     bool in_host_field = expected == MEMORY_HOST && has_argument(row, end.host_address);
-    ends->readable &=
-        read_argument(registers, row, ends->block, in_host_field ? end.host_address : end.address, 0, address);
-    if (!look || expected == MEMORY_ARRAY || !ends->readable)
+    *address = read_argument(arguments, in_host_field ? end.host_address : end.address, 0);
+    if (!look || expected == MEMORY_ARRAY || arguments->unreadable)
         return expected;
-    return memory_at(ends->task, image, *address, expected);
+    return memory_at(image, *address, expected);
 }
 
-/* Direction and memory of a copy, and its addresses where they are wanted. False where arguments were unreadable. */
-INLINE bool read_ends(const struct registers* registers, struct task_struct* task, const volatile struct probe_row* row,
-                      u64 block, struct call* call)
+INLINE u32 direction_of_kind(u64 kind)
 {
-    struct ends ends = {.registers = registers, .task = task, .row = row, .block = block, .readable = true};
-    struct call_key* key = &call->key;
-    u32 direction = row->direction;
-    u64 kind = 4;
-    if (direction == DIRECTION_UNKNOWN) {
-        ends.readable &= read_argument(registers, row, block, ARG_DIRECTION, kind, &kind);
-        switch (kind) { /* enum cudaMemcpyKind; 4: the addresses tell */
-        case 0:
-            direction = DIRECTION_H2H;
-            break;
-        case 1:
-            direction = DIRECTION_H2D;
-            break;
-        case 2:
-            direction = DIRECTION_D2H;
-            break;
-        case 3:
-            direction = DIRECTION_D2D;
-            break;
-        }
+    switch (kind) { /* enum cudaMemcpyKind; 4: the addresses tell */
+    case 0:
+        return DIRECTION_H2H;
+    case 1:
+        return DIRECTION_H2D;
+    case 2:
+        return DIRECTION_D2H;
+    case 3:
+        return DIRECTION_D2D;
     }
+    return DIRECTION_UNKNOWN;
+}
+
+/* Direction and memory of a copy, and its addresses where they are wanted. */
+INLINE void read_ends(struct arguments* arguments, struct call* call)
+{
+    struct call_key* key = &call->key;
+    u32 direction = probe_row(arguments->row)->direction;
+    if (direction == DIRECTION_UNKNOWN)
+        direction = direction_of_kind(read_argument(arguments, ARG_DIRECTION, 4));
     bool open = direction == DIRECTION_UNKNOWN;
     u32 source = MEMORY_UNKNOWN, destination = MEMORY_UNKNOWN;
     if (open || per_memory || emit_events) {
         const struct end from = {ARG_SOURCE, ARG_SOURCE_HOST, ARG_SOURCE_TYPE, ARG_SOURCE_ARRAY};
         const struct end to = {ARG_DESTINATION, ARG_DESTINATION_HOST, ARG_DESTINATION_TYPE, ARG_DESTINATION_ARRAY};
-        destination = memory_of_end(&ends, &key->image, to, destination_of(direction), &call->copy.destination);
+        destination = memory_of_end(arguments, &key->image, to, destination_of(direction), &call->copy.destination);
         if (direction != DIRECTION_SET && direction != DIRECTION_PREFETCH)
-            source = memory_of_end(&ends, &key->image, from, source_of(direction), &call->copy.source);
+            source = memory_of_end(arguments, &key->image, from, source_of(direction), &call->copy.source);
     }
-    key->copy.direction = open && ends.readable ? direction_between(source, destination) : direction;
+    key->copy.direction = open && !arguments->unreadable ? direction_between(source, destination) : direction;
     if (per_memory)
         key->copy.memory = copy_memory(source, destination);
-    return ends.readable;
 }
 
 #define BYTES_MAX (1ULL << 48) /* more than there are addresses */
@@ -192,54 +176,36 @@ INLINE bool times(u64* bytes, u64 factor)
     return true;
 }
 
-/* False where arguments were unreadable. */
-INLINE bool read_size(const struct registers* registers, const volatile struct probe_row* row, u64 block,
-                      struct copy* copy)
+INLINE void read_size(struct arguments* arguments, struct copy* copy)
 {
-    u64 width, height, depth, ends[2];
-    bool readable = read_argument(registers, row, block, ARG_BYTES, 0, &width);
-    readable &= read_argument(registers, row, block, ARG_HEIGHT, 1, &height);
-    readable &= read_argument(registers, row, block, ARG_DEPTH, 1, &depth);
+    const volatile struct probe_row* row = probe_row(arguments->row);
+    u64 bytes = read_argument(arguments, ARG_BYTES, 0);
+    u64 height = read_argument(arguments, ARG_HEIGHT, 1);
+    u64 depth = read_argument(arguments, ARG_DEPTH, 1);
     /* The size of an array's elements was said when it was made. */
     bool in_elements = false;
-    if (row->array_elements && row->kind == KIND_COPY_BATCH_3D) {
-        readable &= read_argument(registers, row, block, ARG_SOURCE_TYPE, 0, &ends[0]);
-        readable &= read_argument(registers, row, block, ARG_DESTINATION_TYPE, 0, &ends[1]);
-        in_elements = memory_of_type(row, ends[0]) == MEMORY_ARRAY || memory_of_type(row, ends[1]) == MEMORY_ARRAY;
-    } else if (row->array_elements) {
-        readable &= read_argument(registers, row, block, ARG_SOURCE_ARRAY, 0, &ends[0]);
-        readable &= read_argument(registers, row, block, ARG_DESTINATION_ARRAY, 0, &ends[1]);
-        in_elements = ends[0] || ends[1];
-    }
-    u64 bytes = width;
-    copy->sized = readable && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
+    if (row->array_elements && row->kind == KIND_COPY_BATCH_3D)
+        in_elements = memory_of_type(row, read_argument(arguments, ARG_SOURCE_TYPE, 0)) == MEMORY_ARRAY ||
+                      memory_of_type(row, read_argument(arguments, ARG_DESTINATION_TYPE, 0)) == MEMORY_ARRAY;
+    else if (row->array_elements)
+        in_elements =
+            read_argument(arguments, ARG_SOURCE_ARRAY, 0) || read_argument(arguments, ARG_DESTINATION_ARRAY, 0);
+    copy->sized = !arguments->unreadable && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
                   times(&bytes, row->element_bytes) && bytes < BYTES_MAX;
     copy->bytes = copy->sized ? bytes : 0;
-    return readable;
-}
-
-INLINE void read_copy(const struct registers* registers, struct task_struct* task, const volatile struct probe_row* row,
-                      u64 block, struct call* call)
-{
-    bool readable = read_size(registers, row, block, &call->copy);
-    readable &= read_ends(registers, task, row, block, call);
-    if (!readable)
-        lose(LOSS_ARGUMENTS, 1);
 }
 
 #define COUNT_MAX (1 << 20) /* no batch has more: a call that says so fails */
 #define BATCH_MAX 4096      /* copies of one call that are looked at one by one */
 
 struct batch_walk {
-    struct registers registers;
+    struct arguments arguments;
     struct task_struct* task;
     const struct ended_call* call;
-    bool unreadable;
 };
 
 /* Element of the lists of a batch. */
-INLINE bool read_listed(struct task_struct* task, const volatile struct probe_row* row, const struct copy* lists,
-                        u32 index, struct call* call)
+INLINE bool read_listed(const volatile struct probe_row* row, const struct copy* lists, u32 index, struct call* call)
 {
     struct copy* copy = &call->copy;
     struct call_key* key = &call->key;
@@ -257,9 +223,9 @@ INLINE bool read_listed(struct task_struct* task, const volatile struct probe_ro
     if (!readable)
         return false;
     if (row->direction == DIRECTION_UNKNOWN || per_memory) {
-        destination = memory_at(task, &key->image, copy->destination, MEMORY_UNKNOWN);
+        destination = memory_at(&key->image, copy->destination, MEMORY_UNKNOWN);
         if (has_argument(row, ARG_SOURCE))
-            source = memory_at(task, &key->image, copy->source, MEMORY_UNKNOWN);
+            source = memory_at(&key->image, copy->source, MEMORY_UNKNOWN);
     }
     if (row->direction == DIRECTION_UNKNOWN)
         key->copy.direction = direction_between(source, destination);
@@ -280,35 +246,37 @@ static long record_element(u32 index, struct batch_walk* walk)
     if (index)
         call.key.duration = BUCKET_NONE;
     if (row->kind == KIND_COPY_BATCH) {
-        walk->unreadable = !read_listed(walk->task, row, &kept->call.copy, index, &call);
+        walk->arguments.unreadable = !read_listed(row, &kept->call.copy, index, &call);
     } else {
-        u64 block = kept->list + index * row->block_words * 8ULL;
-        walk->unreadable = !read_size(&walk->registers, row, block, copy);
-        walk->unreadable |= !read_ends(&walk->registers, walk->task, row, block, &call);
+        walk->arguments.block = kept->list + index * row->block_words * 8ULL;
+        read_size(&walk->arguments, copy);
+        read_ends(&walk->arguments, &call);
     }
     record(walk->task, &call, walk->call->entry_ns, duration);
-    return walk->unreadable;
+    return walk->arguments.unreadable != 0;
 }
 
 /* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
- * without size and direction. */
+ * without size and direction. A batch of none is a call all the same. */
 INLINE void record_batch(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
 {
     struct batch_walk walk = {.task = task, .call = call};
-    load_registers(ctx, &walk.registers);
+    begin_arguments(ctx, call->kept.row, &walk.arguments);
     u32 count = call->kept.count, done = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         done = bpf_loop(count < BATCH_MAX ? count : BATCH_MAX, record_element, &walk, 0);
-    if (walk.unreadable)
+    if (walk.arguments.unreadable)
         lose(LOSS_ARGUMENTS, 1);
-    if (done >= count)
+    if (count && done >= count)
         return;
     struct call rest = {.key = call->kept.call.key};
     rest.key.copy.direction = probe_row(call->kept.row)->direction;
-    rest.key.duration = BUCKET_NONE;
+    if (done)
+        rest.key.duration = BUCKET_NONE;
     rest.copy.copies = count - done;
+    rest.copy.sized = !count;
     rest.copy.begins = !done;
-    record(task, &rest, call->entry_ns, 0);
+    record(task, &rest, call->entry_ns, done ? 0 : call->duration_ns);
 }
 
 INLINE bool is_batch(const volatile struct probe_row* row)
@@ -339,13 +307,10 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     if (emit_events || measure_latency)
         call.entry_ns = bpf_ktime_get_ns();
 
-    struct registers registers;
-    load_registers(ctx, &registers);
-    u64 block = block_address(ctx, row);
+    struct arguments arguments;
+    begin_arguments(ctx, number, &arguments);
     if (per_stream || emit_events || captures_begun) {
-        u64 stream = 0;
-        read_argument(&registers, row, block, ARG_STREAM, 0, &stream);
-        stream = stream_argument(row, stream);
+        u64 stream = stream_argument(row, read_argument(&arguments, ARG_STREAM, 0));
         if (per_stream)
             key->stream = stream;
         if (row->asynchronous && under_capture(&key->image, stream))
@@ -354,7 +319,7 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     if (is_batch(row)) {
         u64 count = has_argument(row, ARG_COUNT) ? register_argument(ctx, row, ARG_COUNT) : 1;
         kept->count = count < COUNT_MAX ? count : COUNT_MAX;
-        kept->list = block;
+        kept->list = arguments.block;
         if (row->kind == KIND_COPY_BATCH) {
             kept->call.copy.destination = register_argument(ctx, row, ARG_DESTINATION);
             kept->call.copy.source = register_argument(ctx, row, ARG_SOURCE);
@@ -363,7 +328,10 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     } else {
         kept->call.copy.copies = 1;
         kept->call.copy.begins = 1;
-        read_copy(&registers, task, row, block, &kept->call);
+        read_size(&arguments, &kept->call.copy);
+        read_ends(&arguments, &kept->call);
+        if (arguments.unreadable)
+            lose(LOSS_ARGUMENTS, 1);
     }
     if (need_return)
         return keep_call(ctx, task, kept, call.entry_ns) ? 0 : 1;
@@ -388,3 +356,20 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 }
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
+
+/* Where both layers are counted, and nothing else is to be known of a runtime call's return. A copy may take several
+ * driver calls, so that none of them tells that it was the last. */
+INLINE int leave_entry_body(struct pt_regs* ctx)
+{
+    return is_idle((u32)bpf_get_attach_cookie(ctx)) || !wanted(bpf_get_current_task_btf());
+}
+
+INLINE int leave_return_body(struct pt_regs* ctx)
+{
+    struct thread_state* thread = thread_state(bpf_get_current_task_btf());
+    if (thread)
+        runtime_leave(ctx, thread);
+    return 0;
+}
+
+CALL_PROGRAMS(leave, leave_entry_body, leave_return_body)

@@ -126,11 +126,9 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     key->wait.wait = wait_of(row);
     key->flags = row->asynchronous ? CALL_ASYNCHRONOUS : 0;
     if (per_stream) {
-        struct registers registers;
-        u64 stream = 0;
-        load_registers(ctx, &registers);
-        read_argument(&registers, row, block_address(ctx, row), ARG_STREAM, 0, &stream);
-        key->stream = stream_argument(row, stream);
+        struct arguments arguments;
+        begin_arguments(ctx, number, &arguments);
+        key->stream = stream_argument(row, read_argument(&arguments, ARG_STREAM, 0));
     }
     if (emit_events && has_argument(row, ARG_HANDLE))
         key->subject = register_argument(ctx, row, ARG_HANDLE);

@@ -124,36 +124,42 @@ INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
     return row->args[which].word != WORD_NONE;
 }
 
-/* The argument registers, to be read by number without a branch for each: paths multiply where many arguments are read,
- * and the verifier walks through all of them. */
-struct registers {
-    u64 word[8];
+/* Arguments of a call, read one by one. */
+struct arguments {
+    u64 word[8];    /* the registers */
+    u64 block;      /* where the row's block lies */
+    u32 row;        /* its number */
+    u32 unreadable; /* one lay in unreadable memory, and was taken for 0 */
 };
 
-INLINE void load_registers(struct pt_regs* ctx, struct registers* registers)
+INLINE void begin_arguments(struct pt_regs* ctx, u32 row, struct arguments* arguments)
 {
-    __builtin_memset(registers, 0, sizeof(*registers));
-    registers->word[WORD_RDI] = ctx->di;
-    registers->word[WORD_RSI] = ctx->si;
-    registers->word[WORD_RDX] = ctx->dx;
-    registers->word[WORD_RCX] = ctx->cx;
-    registers->word[WORD_R8] = ctx->r8;
-    registers->word[WORD_R9] = ctx->r9;
+    *arguments = (struct arguments){.word = {[WORD_RDI] = ctx->di,
+                                             [WORD_RSI] = ctx->si,
+                                             [WORD_RDX] = ctx->dx,
+                                             [WORD_RCX] = ctx->cx,
+                                             [WORD_R8] = ctx->r8,
+                                             [WORD_R9] = ctx->r9},
+                                    .block = block_address(ctx, probe_row(row)),
+                                    .row = row};
 }
 
-/* An argument wherever it lies; `otherwise` where the row has none. False where it is in unreadable memory. */
-INLINE bool read_argument(const struct registers* registers, const volatile struct probe_row* row, u64 block, u32 which,
-                          u64 otherwise, u64* value)
+/* An argument wherever it lies; `otherwise` where the row has none. Paths multiply where many are read, and the
+ * verifier walks through all of them; but only once through a function that is not static. */
+__attribute__((noinline)) u64 read_argument(struct arguments* arguments, u32 which, u64 otherwise)
 {
+    if (!arguments || which >= ARGUMENTS)
+        return otherwise;
+    const volatile struct probe_row* row = probe_row(arguments->row);
     u32 word = row->args[which].word;
-    u64 v = otherwise;
-    bool readable = true;
+    u64 v = 0;
+    if (word == WORD_NONE)
+        return otherwise;
     if (word < WORD_BLOCK)
-        v = registers->word[word & 7];
-    else if (word != WORD_NONE)
-        readable = bpf_probe_read_user(&v, sizeof(v), (void*)(block + (word - WORD_BLOCK) * 8)) == 0;
-    *value = operand_part(v, row->args[which].part);
-    return readable;
+        v = arguments->word[word & 7];
+    else if (bpf_probe_read_user(&v, sizeof(v), (void*)(arguments->block + (word - WORD_BLOCK) * 8)))
+        arguments->unreadable = 1;
+    return operand_part(v, row->args[which].part);
 }
 
 #endif

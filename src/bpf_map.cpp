@@ -52,14 +52,23 @@ bool HashReader::next()
 
 void erase_images(int map_fd, const std::function<bool(const image&)>& gone)
 {
-    HashReader reader(map_fd);
+    const bpf_map_info info = map_info(map_fd);
+    const bool trie = info.type == BPF_MAP_TYPE_LPM_TRIE; // its keys begin with the length of a prefix
     std::vector<std::vector<std::byte>> found;
-    reader.for_each([&](const std::byte* key, const std::byte*) {
+    auto look_at = [&](const std::byte* key) {
         image of{};
-        memcpy(&of, key, sizeof(of));
+        memcpy(&of, key + (trie ? sizeof(uint32_t) : 0), sizeof(of));
         if (gone(of))
-            found.emplace_back(key, key + reader.key_size());
-    });
+            found.emplace_back(key, key + info.key_size);
+    };
+    if (trie) { // not to be read in batches before 5.16
+        std::vector<std::byte> key(info.key_size), next(info.key_size);
+        for (void* last = nullptr; bpf_map_get_next_key(map_fd, last, next.data()) == 0; last = key.data())
+            look_at((key = next).data());
+    } else {
+        HashReader(map_fd).for_each([&](const std::byte* key, const std::byte*) { look_at(key); });
+    }
+    // Deleting while walking would send the walk back to its start.
     for (const std::vector<std::byte>& key : found)
         bpf_map_delete_elem(map_fd, key.data());
 }

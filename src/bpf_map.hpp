@@ -78,7 +78,7 @@ private:
     HashReader reader_;
 };
 
-// Takes the entries of process images out of a map whose keys begin with one.
+// Takes the entries of process images out of a map whose keys begin with one, or a trie of them.
 void erase_images(int map_fd, const std::function<bool(const image&)>& gone);
 
 } // namespace gpusnoop

@@ -143,13 +143,25 @@ void CallTool::collect()
 // Rows of processes that have ended leave the kernel with the next collect(); names and labels stay until printed.
 void CallTool::retire_processes()
 {
-    for (const ImageId& image : processes_->gone_of(leaving_)) {
+    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    for (const ImageId& image : gone) {
         table_->retire(image);
         gone_.insert(image);
         retired(image);
     }
+    if (!gone.empty())
+        erase_state(gone);
     if (settings_.events)
         forget_processes();
+}
+
+// What only the kernel side looks at.
+void CallTool::erase_state(std::span<const ImageId> gone)
+{
+    for (const char* name : {"captures", "contexts", "address_spaces", "allocations", "physical", "ranges"})
+        if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
+            erase_images(bpf_map__fd(map),
+                         [&](const image& image) { return std::ranges::find(gone, ImageId(image)) != gone.end(); });
 }
 
 void CallTool::forget_processes()
@@ -161,9 +173,6 @@ void CallTool::forget_processes()
         forget(image);
     }
     processes_->forget(gone_);
-    for (const char* name : {"captures", "contexts"})
-        if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
-            erase_images(bpf_map__fd(map), [this](const image& image) { return gone_.contains(image); });
     gone_.clear();
 }
 

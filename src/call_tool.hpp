@@ -68,6 +68,7 @@ protected:
 private:
     void collect();
     void retire_processes();
+    void erase_state(std::span<const ImageId> gone);
     void forget_processes();
 
     CallSettings& settings_;

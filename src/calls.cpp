@@ -32,7 +32,7 @@ void accumulate(copy_sums& to, const copy_sums& sums, uint64_t sign = 1)
 copy_sums sums_of(const copy& copy)
 {
     const bool small = copy.sized && copy.bytes < SMALL_COPY;
-    return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, copy.begins ? 0 : copy.copies};
+    return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, uint64_t{copy.copies} - copy.begins};
 }
 
 } // namespace
@@ -80,7 +80,7 @@ std::vector<CallDelta> CallTable::take()
         seen = now;
         if (retired_.contains(key.image))
             gone.push_back(key);
-        if (delta.count)
+        if (delta.count || delta.copy.continued) // a batch of no copies is a call
             deltas.push_back(delta);
     });
     // A process that has ended adds nothing any more, so nothing is lost between reading and deleting.

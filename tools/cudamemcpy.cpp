@@ -88,6 +88,8 @@ void CudaMemcpy::settle()
     if (measure == std::end(measures))
         throw UsageError(fmt::format("-H takes size, latency or rate, not '{}'", s.measure));
     s.histogram_of = measure->second;
+    if (s.histogram_of == Measure::rate && options_.failed_only)
+        throw UsageError("copies that failed have no rate: leave out -x or -H");
     check_sort(s.sort);
     s.latency |= s.histogram_of == Measure::latency || s.histogram_of == Measure::rate;
     const Dimension own[] = {{"kind", &s.direction}, {"memory", &s.memory}, {"form", &s.form}};
@@ -125,9 +127,16 @@ std::vector<Hook> CudaMemcpy::hooks(std::span<const Probe> probes) const
 {
     Hook state{"state", true, probes_of(probes, capture_kinds), true};
     std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
-    return {{"memory", true, probes_of(probes, memory_kinds), true},
-            {"copy", needs_returns(), probes_of(probes, copy_kinds), true},
-            state};
+    std::vector<Hook> all{{"memory", true, probes_of(probes, memory_kinds), true},
+                          {"copy", needs_returns(), probes_of(probes, copy_kinds), true},
+                          state};
+    // Which driver calls are a runtime call's own is known best by its return.
+    if (settings_.driver && settings_.runtime && !needs_returns()) {
+        Hook leave{"leave", true, probes_of(probes, copy_kinds), true};
+        std::erase_if(leave.probes, [&](unsigned i) { return probes[i].library != Library::runtime; });
+        all.push_back(leave);
+    }
+    return all;
 }
 
 bpf_object* CudaMemcpy::open()

@@ -127,8 +127,8 @@ def intervals(tool):
     return [out[time] for time in sorted(out)]
 
 
-# bpf/wait.h: struct waiting, and where the beginning of a wait and its process are in it.
-places, place_bytes, since, process = 16384, 272, 8, 24
+# bpf/wait.h: struct waiting, and where the beginning of a wait, and whose it is, are in it.
+places, place_bytes, since, image = 16384, 272, 8, 24
 
 
 def kept(tool, *pids):
@@ -138,7 +138,8 @@ def kept(tool, *pids):
     equal(len(maps), 1, "tables of the tool's that are called so")
     fd = system.map_fd(maps[0])
     with mmap.mmap(fd, places * place_bytes, prot=mmap.PROT_READ) as table:
-        waiting = sum(any(table[at + since:at + since + 8]) and int.from_bytes(table[at + process:at + process + 4], "little") in pids
+        waiting = sum(any(table[at + since:at + since + 8]) and
+                      int.from_bytes(table[at + image:at + image + 4], "little") in pids
                       for at in range(0, len(table), place_bytes))
     os.close(fd)
     return waiting

@@ -3,6 +3,7 @@
 //
 //     open LIBRARY        opens it
 //     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
+//     copies COUNT        the same, of the functions that copy
 //     raw COUNT NAME ...  calls each of these so often, with zeros to point to and 0 for all other arguments
 //     init                calls cuInit()
 //     addresses NAME ...  asks cuGetProcAddress for these
@@ -106,6 +107,8 @@ int main()
         } else if (command == "raw" && library && words >> count) {
             using Word = std::istream_iterator<std::string>;
             make_raw_calls(library, count, {Word(words), Word()});
+        } else if (command == "copies" && library && words >> count) {
+            make_copies(library, count);
         } else if (command == "init" && library) {
             void* init = dlsym(library, "cuInit");
             printf(R"({"type":"init","result":%d})"

@@ -30,6 +30,10 @@ struct Call {
 // Every function of these that the library exports, some of them with several streams.
 std::vector<Call> calls_of(void* library);
 
+// Makes calls of every function that copies, sets or prefetches: the first COUNT times, the next one once more, ... and
+// prints a JSON line for each.
+void make_copies(void* library, unsigned count);
+
 // Asks the driver for these functions, as of many versions of CUDA and with all flags, and prints one JSON line: how
 // often it gave an address, and which of these are no exported function's.
 void print_addresses(void* library, const std::vector<std::string>& names);

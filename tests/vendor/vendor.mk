@@ -5,7 +5,7 @@
 VENDOR := $(BUILD)/vendor-tests
 NVCC   ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 
-VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls addresses)
+VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls copies addresses)
 VENDOR_LAUNCHER := $(addprefix $(VENDOR)/launcher-,static shared static-stripped shared-stripped)
 
 .PHONY: vendor-bins

@@ -109,7 +109,7 @@ void find_sizes(Request& r, const Step& step, const CopyRow& row)
         r.height = step.number("height", 16);
         r.depth = deep ? step.number("depth", row.form == Form::volume ? 2 : 1) : 1;
     }
-    if (is_batch(row)) {
+    if (is_batch(row) && step.option("sizes", "") != "none") {
         r.sizes = numbers(step, "sizes");
         if (r.sizes.empty())
             r.sizes = {r.width, r.width};

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cudamemcpy counted against what was done, and the functions that can be asked to do it."""
+import functools
+import re
+import subprocess
+from collections import Counter, namedtuple
+
+import harness
+from harness import equal
+from programs import trace  # noqa: F401
+from truth import layer_wanted
+
+case = functools.partial(harness.case, tool="cudamemcpy")
+
+modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
+
+small_copy = 64 << 10
+batch_max = 4096  # copies of one call that the tool looks at one by one
+
+# Values of a row that count something; those of calls that failed are the last two.
+counted = ("copies", "calls", "bytes", "unsized", "synchronous", "small", "captured")
+failed = ("errors", "failed_bytes")
+
+
+def is_copy(call):
+    return call["kind"] in ("copy", "set", "prefetch")
+
+
+def in_elements(call):
+    """Three-dimensional copies of the runtime, and of batches, count widths in elements of the array that takes part."""
+    deep = re.match(r"cudaMemcpy3D|cuMemcpy3DBatch", call["function"])
+    return deep and "array" in (call["source"], call["destination"])
+
+
+def sizes(call):
+    """Bytes of each copy of one call; None where they cannot be known."""
+    copies = call["copies"] or 0
+    if call["bytes"] is None or in_elements(call):
+        return [None] * copies
+    each = call["sizes"] or [call["bytes"]] * copies
+    return each[:batch_max] + [None] * len(each[batch_max:])
+
+
+# Which memory the tool calls how.
+memories = {"host": "host", "registered": "pinned", "pinned": "pinned", "managed": "managed", "device": "device",
+            "array": "array", "vmm": "device", None: "unknown"}
+
+
+def of_call(call, field):
+    match field:
+        case "kind":
+            direction = call["direction"]
+            return direction.upper() if "2" in direction else direction
+        case "form":
+            return "sync" if "Async" not in call["function"] else "async"
+        case "source":
+            return memories[call["source"] if call["kind"] == "copy" else None]
+        case "destination":
+            return memories[call["destination"]]
+    return call[field]
+
+
+def sums(call, results):
+    """Counter of what one line of the truth stands for. Without results, all calls are counted as made."""
+    out, n, each = Counter(), call["count"], sizes(call)
+    known = [size for size in each if size is not None]
+    total = n * sum(known)
+    if results and call["result"]:
+        return Counter(errors=n, failed_bytes=total)
+    if call["recorded"]:
+        return Counter(captured=n * len(each))
+    out.update(copies=n * len(each), calls=n, bytes=total, unsized=n * (len(each) - len(known)),
+               small=n * sum(size < small_copy for size in known))
+    if call["synchronous"] and call["kind"] != "set":
+        out["synchronous"] = n * len(each)
+    return out
+
+
+def expected(truth, by, api="driver", results=False, only_failed=False):
+    """{(values of `by`..., measure): how much}."""
+    out = Counter()
+    for call in truth:
+        if is_copy(call) and layer_wanted(call, api) and (call["result"] or not only_failed):
+            key = tuple(of_call(call, field) for field in by)
+            for measure, n in sums(call, results).items():
+                out[key + (measure,)] += n
+    return {key: n for key, n in out.items() if n}
+
+
+def count(tool, by, pids=None):
+    out = Counter()
+    for row in tool.rows:
+        if pids is None or row.get("pid") is None or row["pid"] in pids:
+            for measure in counted + failed:
+                out[tuple(row.get(field) for field in by) + (measure,)] += row.get(measure, 0)
+    return {key: n for key, n in out.items() if n}
+
+
+def same(tool, truth, by=("function", "kind"), api="driver"):
+    """Rows of the tool against the truth, exactly."""
+    results = bool({"-l", "-x"} & set(tool.arguments))
+    want = expected(truth, by, api, results, only_failed="-x" in tool.arguments)
+    equal(count(tool, by, {call["pid"] for call in truth}), want, f"{tool}, by {', '.join(by)}")
+
+
+Row = namedtuple("Row", "name layer versions kind")
+table_line = re.compile(r'\{"(cu\w+)", (single|ptsz|ptds), (driver|runtime), ([^,]+), (KIND_COPY\w*)')
+
+
+@functools.cache
+def table():
+    """The rows of the probe table that count copies, each variant by its name: what the tool attaches to."""
+    rows = []
+    for name, variants, layer, versions, kind in table_line.findall((harness.root / "src/probe_table.cpp").read_text()):
+        for suffix in ("",) if variants == "single" else ("", f"_{variants}"):
+            rows.append(Row(name + suffix, layer, set(re.findall(r"cudart(\d+)", versions)), kind))
+    return rows
+
+
+# What the stand-in's programs cannot call.
+not_callable = {"cuMemcpyWithAttributesAsync", "cuMemcpy3DWithAttributesAsync", "cuMemDiscardAndPrefetchBatchAsync",
+                "cudaMemDiscardAndPrefetchBatchAsync", "cudaMemPrefetchAsync_v2"}
+
+
+def callable_functions(layer, form="workload"):
+    """Names that a form of the workload can call, in the table's order."""
+    names = []
+    for row in table():
+        version = "13" if form == "workload13" else "12"
+        if row.layer == layer and bare(row.name) not in not_callable and row.name not in names \
+                and (not row.versions or version in row.versions):
+            names.append(row.name)
+    return names
+
+
+def bare(name):
+    return re.sub("_pt[sd][zs]$", "", name)
+
+
+def primes():
+    found = []
+    n = 1009
+    while True:
+        if all(n % p for p in found if p * p <= n) and all(n % p for p in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)):
+            found.append(n)
+            yield n
+        n += 2
+
+
+def steps(functions, more="", plus=0):
+    """A step for each function, with sizes that no other has."""
+    numbers = primes()
+    lines = []
+    for i, function in enumerate(functions):
+        n = next(numbers)
+        size = f"bytes={n}"
+        if "3DBatch" in function:
+            size = f"sizes={n},{n + 1},{n + 2} height=3 depth=2"
+        elif "Batch" in function:
+            size = f"sizes={n},{n + 1},70001"
+        elif "2D" in function or "D2D" in function:
+            size = f"width={n} height={i % 7 + 2}"
+        elif "3D" in function:
+            size = f"width={n} height={i % 5 + 2} depth={i % 3 + 2}"
+        lines.append(f"copy {i % 11 + 1 + plus} fn={function} stream=1 {size} {more}")
+    return "\n".join(lines)
+
+
+def exported(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    return {fields[2].partition("@")[0] for fields in map(str.split, lines) if len(fields) == 3}

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directions of copies that do not name one: from allocations seen since the tool came, and from mappings of the host.
+An end that is not known makes the direction unknown, and never a wrong one."""
+from collections import Counter
+
+import harness
+from copies import case, count, expected, same, trace
+from harness import check, equal, wait_until
+from programs import Tool, Workload
+
+# Every way to get memory, by the side that it is on. Sizes are odd, so that ranges end in the middle of a page.
+allocations = {
+    "host": [("host", "host"), ("mmap", "mmap")],
+    "pinned": [("pa", "cuMemHostAlloc"), ("pb", "cuMemAllocHost_v2"), ("pr", "cuMemHostRegister_v2"),
+               ("pc", "cudaMallocHost"), ("pd", "cudaHostAlloc"), ("pe", "cudaHostRegister")],
+    "device": [("da", "cuMemAlloc_v2"), ("db", "cuMemAllocPitch_v2 width=1537 height=7"), ("dc", "cuMemAllocAsync stream=1"),
+               ("dd", "cuMemAllocFromPoolAsync"), ("de", "cudaMalloc"), ("df", "cudaMallocPitch width=1537 height=7"),
+               ("dg", "cudaMallocAsync"), ("dh", "cudaMallocFromPoolAsync stream=1"), ("di", "cuMemAllocAsync_ptsz"),
+               ("dv", "cuMemMap")],
+    "managed": [("ma", "cuMemAllocManaged"), ("mb", "cudaMallocManaged")],
+}
+size = 1537 * 7
+on_device = {"cuMemMap": 1 << 21}
+
+
+def alloc(name, function):
+    return f"alloc {name} {on_device.get(function, size)} fn={function}"
+
+
+all_allocations = "\n".join(alloc(name, function) for group in allocations.values() for name, function in group) + "\n"
+names = [name for group in allocations.values() for name, _ in group]
+
+by_address = ("cuMemcpy", "cuMemcpyAsync", "cuMemcpyBatchAsync")
+
+
+def row_of(function, source, destination, number):
+    size = f"sizes={number}" if "Batch" in function else f"bytes={number}"
+    return f"copy {number % 7 + 1} fn={function} src={source} dst={destination} {size}"
+
+
+@case(each={function: function for function in by_address + ("cudaMemcpy",)}, asan=True)
+def every_pair(function):
+    """Memory of each kind to memory of each kind. Where one end is managed, nobody can tell."""
+    steps = [row_of(function, a, b, 100 + i) for i, (a, b) in enumerate((a, b) for a in names for b in names)]
+    if function == "cudaMemcpy":
+        steps = [f"{step} kind=4" for step in steps]
+    workload = Workload(all_allocations + "\n".join(steps))
+    tools = {api: Tool("-p", workload.pid, "--by", "kind,memory", "--api", api)
+             for api in ({"driver", "runtime"} if function == "cudaMemcpy" else {"driver"})}
+    workload.go()
+    truth = workload.truth()
+    for api, tool in tools.items():
+        same(tool.finish(), truth, ("kind", "source", "destination"), api)
+
+
+@case
+def unified_types_of_structures():
+    """Type 4 leaves it to the address; the others say what is there, whatever is."""
+    functions = ("cuMemcpy2D_v2", "cuMemcpy2DAsync_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
+    some = ("host", "mmap", "pa", "pr", "da", "dv", "ma")
+    steps = [f"copy {i % 5 + 1} fn={f} types=4,4 src={a} dst={b} width={i + 1} height=3" for i, (f, a, b) in
+             enumerate((f, a, b) for f in functions for a in some for b in some)]
+    steps += [f"copy {i % 5 + 1} fn={f} types={s},{d} src={a} dst={b} width={i + 1} height=3"
+              for i, (f, (s, a), (d, b)) in enumerate(
+                  (f, s, d) for f in functions for s in ((1, "host"), (1, "pa"), (2, "da"), (4, "da"), (4, "pa"))
+                  for d in ((1, "mmap"), (2, "dc"), (4, "pr"), (4, "ma")))]
+    tool, truth = trace(all_allocations + "\n".join(steps), "--by", "api,kind,memory")
+    same(tool, truth, ("function", "kind", "source", "destination"))
+
+
+@case
+def arrays():
+    script = all_allocations + "alloc a 4096 fn=array; alloc b 4096 fn=array\n"
+    script += "\n".join(f"copy {n} fn={f} src={a} dst={b} width=8 height=3" for n, (f, a, b) in enumerate(
+        (f, a, b) for f in ("cuMemcpy2D_v2", "cuMemcpy3D_v2", "cuMemcpy3DBatchAsync") for a, b in
+        (("a", "b"), ("a", "host"), ("pa", "a"), ("da", "b"), ("a", "dv"), ("a", "ma"))))
+    script += ("\ncopy 3 fn=cudaMemcpy2DToArray src=host dst=a kind=4; copy 5 fn=cudaMemcpyFromArray src=a dst=da kind=4\n"
+               "copy 7 fn=cudaMemcpyArrayToArray src=a dst=b kind=4; copy 9 fn=cudaMemcpyToSymbol src=da kind=4\n"
+               "copy 11 fn=cudaMemcpyFromSymbolAsync dst=pa kind=4; copy 13 fn=cudaMemcpyFromSymbol dst=host kind=2")
+    workload = Workload(script)
+    tools = {api: Tool("-p", workload.pid, "--by", "api,kind,memory", "--api", api) for api in ("driver", "runtime")}
+    workload.go()
+    truth = workload.truth()
+    same(tools["runtime"].finish(), truth, ("function", "kind", "source", "destination"), "runtime")
+    # The stand-in's runtime passes variables of the host, where real ones pass those of the device.
+    tools["driver"].finish()
+    symbols = [call for call in truth if "Symbol" in call["function"]]
+    nested = {"cuMemcpy", "cuMemcpyAsync", "cuMemcpyDtoH_v2"}
+    want = expected([call for call in truth if call["function"] not in nested],
+                    ("function", "kind", "source", "destination"))
+    got = {key: n for key, n in count(tools["driver"], ("function", "kind", "source", "destination")).items()
+           if key[0] not in nested}
+    equal(got, want, f"{tools['driver']}")
+    check(symbols, "symbols were copied")
+
+
+@case
+def up_to_the_last_byte():
+    """The first byte of an allocation belongs to it, the last one does, and the one behind it does not."""
+    script = "alloc host 4096 fn=host; alloc d 10759; alloc m 2097152 fn=cuMemMap; alloc p 10759 fn=cuMemHostAlloc\n"
+    n = 0
+    for name, last in (("d", 10758), ("m", 2097151), ("p", 10758)):
+        for offset in (0, 1, last // 2, last, last + 1):
+            n += 1
+            script += f"copy {n} fn=cuMemcpy dst={name}+{offset} src=host bytes={n}; "
+    tool, _ = trace(script, "--by", "kind,memory,pid")
+    got = Counter()
+    for row in tool.rows:
+        got[row["kind"], row["destination"]] += row["copies"]
+    # Behind the pinned block there is heap.
+    equal(dict(got), {("H2D", "device"): 1 + 2 + 3 + 4 + 6 + 7 + 8 + 9, ("unknown", "unknown"): 5 + 10,
+                      ("H2H", "pinned"): 11 + 12 + 13 + 14, ("H2H", "host"): 15}, f"{tool}")
+
+
+@case
+def what_was_there_before_the_tool():
+    """Nobody told of it: unknown for what only the device has, the host's mappings can be seen."""
+    before = Workload(all_allocations + "touch {dir}/ready; wait {dir}/end\n" + "\n".join(
+        f"copy {i + 1} fn=cuMemcpy src={name} dst=host" for i, name in enumerate(names)))
+    before.go()
+    wait_until((harness.here / "ready").exists, "memory is there")
+    tool = Tool("-p", before.pid, "--by", "kind,memory")
+    (harness.here / "end").touch()
+    truth = before.truth()
+    tool.finish()
+    got = Counter({(row["kind"], row["source"]): row["copies"] for row in tool.rows})
+    want = Counter()
+    for call in truth:
+        if call["kind"] == "copy":
+            # The stand-in's pinned and managed memory is of its heap, so that it looks like any.
+            host = call["source"] in ("host", "pinned", "registered", "managed")
+            want["H2H" if host else "unknown", "host" if host else "unknown"] += call["count"]
+    equal(dict(got), dict(want), f"{tool}")
+
+
+@case
+def freed_memory_is_unknown():
+    """The script has no name for it any more: it is reached from its neighbour, which the stand-in places before it."""
+    script = ("alloc host 4096 fn=host; alloc d 100000; alloc k 8192; copy 3 fn=cuMemcpy src=host dst=d+100352\n"
+              "free k; copy 5 fn=cuMemcpy src=host dst=d+100352; copy 7 fn=cuMemcpy src=d dst=host")
+    tool, _ = trace(script, "--by", "kind", form="workload-driver")
+    equal({row["kind"]: row["copies"] for row in tool.rows}, {"H2D": 3, "unknown": 5, "D2H": 7}, f"{tool}")
+
+
+@case
+def a_failed_call_changes_nothing():
+    """A free that fails leaves what was known; an allocation that fails gives nothing, whatever its pointer holds."""
+    script = ("alloc host 4096 fn=host; alloc d 100000; free d result=1; copy 5 fn=cuMemcpy src=host dst=d+99999\n"
+              "alloc p 8192 fn=cuMemHostAlloc; free p result=700; copy 7 fn=cuMemcpy src=p+8191 dst=d\n"
+              "alloc r 8192 fn=cuMemHostRegister_v2; free r result=713; copy 9 fn=cuMemcpy src=r dst=d\n"
+              "alloc x 4096 result=2; alloc y 4096; copy 11 fn=cuMemcpy src=host dst=y\n"
+              "free d; free y result=1; copy 13 fn=cuMemcpy src=y dst=host")
+    for form in "workload", "workload-driver":
+        tool, truth = trace(script, "--by", "kind,memory", form=form)
+        same(tool, truth, ("kind", "source", "destination"))
+
+
+@case(each={"reset": "workload", "reset_of_the_driver": "workload-driver"})
+def a_reset_forgets_everything(form):
+    """What a context owned goes with it; what is allocated afterwards is known again."""
+    script = ("alloc host 4096 fn=host; alloc d 1000; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d; reset\n"
+              "alloc e 4096; copy 5 fn=cuMemcpy src=host dst=e; copy 7 fn=cuMemcpy src=e dst=host\n"
+              "alloc q 4096 fn=cuMemHostAlloc; copy 9 fn=cuMemcpy src=q dst=e")
+    tool, truth = trace(script, "--by", "kind,memory", form=form)
+    same(tool, truth, ("kind", "source", "destination"))
+
+
+@case
+def a_destroyed_context_takes_all_that_is_known():
+    """Whose memory it was is not known, so that all of the process is unknown from then on: never a wrong direction."""
+    script = ("alloc host 4096 fn=host; alloc d 1000; copy 3 fn=cuMemcpy src=host dst=d; newcontext; alloc e 1000\n"
+              "copy 5 fn=cuMemcpy src=d dst=e; destroycontext; copy 7 fn=cuMemcpy src=host dst=d; alloc f 1000\n"
+              "copy 9 fn=cuMemcpy src=f dst=host; free d; alloc g 500; copy 11 fn=cuMemcpy src=g dst=f")
+    tool, _ = trace(script, "--by", "kind", form="workload-driver")
+    got = {row["kind"]: row["copies"] for row in tool.rows}
+    equal(got, {"H2D": 3, "D2D": 5 + 11, "unknown": 7, "D2H": 9}, f"{tool}")
+
+
+@case(asan=True)
+def addresses_that_come_back():
+    """Pinned memory of the stand-in is of its heap: once free, the same address is handed out for ordinary memory."""
+    script = ("alloc d 1000\nrepeat 50; alloc p 3000 fn=cuMemHostAlloc; copy 1 fn=cuMemcpy src=p dst=d bytes=10; free p\n"
+              "alloc h 3000 fn=host; copy 1 fn=cuMemcpy src=h dst=d bytes=20; free h\n"
+              "alloc m 3000 fn=cuMemAllocManaged; copy 1 fn=cuMemcpy src=m dst=d bytes=30; free m; end")
+    tool, _ = trace(script, "-e", form="workload-driver")
+    got = Counter((event["source"], event["kind"], event["bytes"]) for event in tool.events)
+    equal(dict(got), {("pinned", "H2D", 10): 50, ("host", "H2D", 20): 50, ("managed", "unknown", 30): 50}, f"{tool}")
+    again = {event["source_address"] for event in tool.events if event["bytes"] == 10}
+    check(again & {event["source_address"] for event in tool.events if event["bytes"] == 20}, "an address came back")
+
+
+@case
+def freed_by_another_thread():
+    script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc\n"
+              "threads 1; copy 3 fn=cuMemcpy src=p dst=d; free p; end; alloc h 4096 fn=host; alloc q 4096 fn=host\n"
+              "copy 5 fn=cuMemcpy src=h dst=d; copy 7 fn=cuMemcpy src=q dst=d; threads 2; copy 11 fn=cuMemcpy src=d dst=host; end")
+    tool, truth = trace(script, "--by", "kind,memory", form="workload-driver")
+    same(tool, truth, ("kind", "source", "destination"))
+
+
+@case(each={"entry": [], "latency": ["-l"]}, asan=True, timeout=150)
+def eight_threads_that_allocate(mode):
+    """Names are common to all threads, so that one may copy what another has made; what is freed in between, at
+    addresses that go back and forth between the threads, is nobody else's."""
+    copies = ("copy 3 fn=cuMemcpy src=p dst=d; copy 2 fn=cuMemcpyAsync src=d dst=h; copy 1 fn=cuMemcpy src=m dst=d\n"
+              "copy 2 fn=cuMemcpyBatchAsync src=h dst=d sizes=7,8,9; copy 1 fn=cuMemcpy src=h dst=p\n")
+    made = "alloc p 3001 fn=cuMemHostAlloc; alloc d 5003; alloc h 4096 fn=host; alloc m 3007 fn=cuMemAllocManaged\n"
+    churn = ("alloc x 3001 fn=cuMemHostAlloc; alloc y 70001; alloc z 200000 fn=mmap; alloc r 9000 fn=cuMemHostRegister_v2\n",
+             "free x; free y; free z; free r\n")
+    tool, truth = trace(f"repeat 3; threads 8; repeat 40\n{churn[0]}{made}{churn[1]}{copies}end; end\n"
+                        "threads 8; repeat 40; free p; free d; free h; free m; end; end; end",
+                        "--by", "kind,memory,thread", "-r", 0, *mode, form="workload-driver")
+    same(tool, truth, ("tid", "kind", "source", "destination"))
+
+
+@case
+def a_child_does_not_inherit():
+    """A forked child has none of its parent's device memory: what it copies is the host's, or unknown."""
+    script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d\n"
+              "fork; copy 5 fn=cuMemcpy src=host dst=d; copy 7 fn=cuMemcpy src=p dst=host; end; copy 11 fn=cuMemcpy src=p dst=d")
+    workload = Workload(script, "workload-driver")
+    tool = Tool("--by", "pid,kind,memory")
+    workload.go()
+    truth = workload.truth()
+    tool.stop()
+    pids = {call["pid"] for call in truth}
+    child, = pids - {workload.pid}
+    rows = {(row["pid"], row["kind"], row["source"], row["destination"]): row["copies"] for row in tool.rows
+            if row["pid"] in pids}
+    equal(rows, {(workload.pid, "H2D", "pinned", "device"): 14, (child, "unknown", "host", "unknown"): 5,
+                 (child, "H2H", "host", "host"): 7}, f"{tool}")
+
+
+@case
+def physical_memory_of_the_host():
+    script = ("alloc v 2097152 fn=cuMemMap location=host; alloc w 2097152 fn=cuMemMap; alloc host 4096 fn=host\n"
+              "copy 3 fn=cuMemcpy src=v dst=w; copy 5 fn=cuMemcpy src=w dst=host; copy 7 fn=cuMemcpy src=host dst=v\n"
+              "free w; copy 9 fn=cuMemcpy src=v dst=host; free v")
+    tool, truth = trace(script, "--by", "kind", form="workload-driver")
+    same(tool, truth, ("kind",))
+
+
+@case
+def pageable_only_of_processes_seen_whole():
+    """Who ran before the tool may have pinned memory that nobody told of. One that the tool saw from its first call on
+    has none."""
+    script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc\n"
+              "copy 3 fn=cuMemcpyHtoD_v2 src=host dst=d; copy 5 fn=cuMemcpyHtoD_v2 src=p dst=d; copy 7 fn=cuMemcpy src=d dst=host")
+    known = Workload(script, "workload-driver")
+    tool = Tool("--by", "pid,memory")
+    wait_until(lambda: tool.of_type("attached"), "attached")
+    later = Workload("sleep 300\n" + script, "workload-driver", warm=False)
+    later.wait()
+    known.go().wait()
+    tool.stop()
+    def rows(pid):
+        return {(row["source"], row["destination"]): row["copies"] for row in tool.rows if row["pid"] == pid}
+    equal(rows(known.pid), {("host", "device"): 3, ("pinned", "device"): 5, ("device", "host"): 7}, "known before")
+    equal(rows(later.pid), {("pageable", "device"): 3, ("pinned", "device"): 5, ("device", "pageable"): 7}, "later")
+
+
+@case
+def ranges_of_any_shape():
+    """Thousands of allocations of odd sizes, half of them freed again: what is left is known to the byte."""
+    script = "alloc host 4096 fn=host\n"
+    script += "\n".join(f"alloc d{i} {1 + i * 7919 % 1_000_003}" for i in range(1500)) + "\n"
+    script += "\n".join(f"free d{i}" for i in range(0, 1500, 2)) + "\n"
+    script += "\n".join(f"copy 1 fn=cuMemcpy src=host dst=d{i}+{i * 7919 % 1_000_003} bytes=1" for i in range(1, 1500, 2))
+    tool, truth = trace(script, "--by", "kind", form="workload-driver")
+    same(tool, truth, ("kind",))

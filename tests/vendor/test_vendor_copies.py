@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudamemcpy on NVIDIA's libraries: each function that copies is probed, and its arguments are where the table says."""
+import re
+
+from copies import bare, case, count, table
+from harness import check, equal
+from programs import Tool
+from test_driver import each_driver
+from vendor import Caller, driver, exports, runtime, runtimes
+
+# Of 32-bit addresses, and of CUDA 3.1: nothing calls them.
+copying = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemDiscardAndPrefetch)\w*")
+
+by_function = ("function", "kind")
+
+
+def expected(truth, results):
+    out = {}
+    for call in truth:
+        n = call["count"]
+        measures = {"errors": n, "failed_bytes": n * call["bytes"]} if results and call["result"] else \
+            {"copies": n * call["copies"], "calls": n, "bytes": n * call["bytes"]}
+        out.update({(call["function"], call["kind"], measure): value for measure, value in measures.items()})
+    return out
+
+
+def counted(tool):
+    return {key: n for key, n in count(tool, by_function).items() if key[2] not in ("small", "synchronous")}
+
+
+@case(each=each_driver)
+def every_copying_function_is_known(version):
+    """What the driver exports is in the table, and what is in the table is called here."""
+    exported = {name for name in exports(driver(version)) if copying.fullmatch(name)}
+    known = {row.name for row in table() if row.layer == "driver"}
+    old = {name for name in exported if name + "_v2" in exported and name not in known}
+    equal(exported - known - old, {name for name in exported if "GetAttribute" in name}, "functions without a row")
+    called = {call["function"] for call in Caller(driver(version)).ask("copies 1")}
+    equal(called, exported & known, "functions called")
+
+
+@case(each=each_driver, asan=True)
+def sizes_and_failures(version):
+    """Three tools at once."""
+    caller = Caller(driver(version))
+    arguments = ("-p", caller.pid, "--by", "api,kind", "-r", 0)
+    table_, latency, failed = Tool(*arguments), Tool(*arguments, "-l"), Tool(*arguments, "-x")
+    truth = caller.ask("copies 20")
+    caller.end()
+    check(sum(call["result"] == 3 for call in truth) > 60, "calls of a driver that was not initialised are refused")
+    equal(counted(table_.finish()), expected(truth, False), f"{table_}")
+    equal(counted(latency.finish()), expected(truth, True), f"{latency}")
+    equal(counted(failed.finish()), expected([call for call in truth if call["result"]], True), f"{failed}")
+
+
+@case(each=each_driver)
+def all_probes_attach(version):
+    caller = Caller(driver(version))
+    tool = Tool("-p", caller.pid, "-v")
+    line = next(line for line in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", line))
+    missing = set(re.search(r"not in this file: (.*)$", line)[1].split()) if "not in this file" in line else set()
+    equal(missing & exports(driver(version)), set(), "functions said to be missing")
+    known = {row.name for row in table() if row.layer == "driver"}
+    equal(missing & known, known - exports(driver(version)), "copying functions that the driver lacks")
+    caller.end()
+    tool.finish()
+
+
+@case(each={version: version for version in runtimes})
+def at_the_runtime(version):
+    """Without a driver the runtime refuses them, but for those that it has nothing to do with."""
+    caller = Caller(runtime(version))
+    arguments = ("-p", caller.pid, "--api", "runtime", "--by", "api,kind", "-r", 0)
+    table_, latency = Tool(*arguments), Tool(*arguments, "-l")
+    truth = caller.ask("copies 10")
+    caller.end()
+    check(len({bare(call["function"]) for call in truth}) >= 12, f"functions called: {truth}")
+    equal({call["result"] for call in truth}, {35}, "results")
+    equal(counted(table_.finish()), expected(truth, False), f"{table_}")
+    equal(counted(latency.finish()), expected(truth, True), f"{latency}")
