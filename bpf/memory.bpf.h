@@ -83,9 +83,11 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     struct address_space new = {.whole = first_call && since && task->group_leader->start_boottime > since &&
                                          bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
     introduce(image, cgroups_of(task)); /* so that the front end clears up behind it */
-    if (bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST))
+    bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
+    space = bpf_map_lookup_elem(&address_spaces, image);
+    if (!space)
         lose(LOSS_STATE, 1);
-    return bpf_map_lookup_elem(&address_spaces, image);
+    return space;
 }
 
 struct range_walk {

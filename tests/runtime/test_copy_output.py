@@ -219,14 +219,17 @@ def nothing_is_kept_of_who_has_ended():
         dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(maps[0]["id"])], capture_output=True,
                               text=True)
         return len(json.loads(dump.stdout))
-    tool = Tool()
     memory = "alloc d 10759; alloc p 9999 fn=cuMemHostAlloc; alloc v 2097152 fn=cuMemMap; free d; alloc e 10759\n"
-    workloads = [Workload(memory + more + "touch {dir}/%d; wait {dir}/end" % i, "workload-driver").go()
+    workloads = [Workload(memory + more + "touch {dir}/%d; wait {dir}/end" % i, "workload-driver")
                  for i, more in enumerate(("copy 3\n", "", "reset; alloc x 777\n"))]
+    tool = Tool()
+    for workload in workloads:
+        workload.go()
     for i in range(3):
         wait_until((harness.here / str(i)).exists, "memory is there")
     names = ("address_spaces", "allocations", "physical", "ranges")
-    check(all(entries(tool, name) >= 3 for name in names), "something is kept while they live")
+    kept = {name: entries(tool, name) for name in names}
+    check(all(n >= 3 for n in kept.values()), f"something is kept while they live: {kept}")
     (harness.here / "end").touch()
     for workload in workloads:
         workload.wait()
