@@ -77,28 +77,42 @@ INLINE struct cgroups cgroups_of(struct task_struct* task)
     return (struct cgroups){.v2 = node_id(v2_node(task)), .v1 = node_id(v1_node(task))};
 }
 
-static __attribute__((noinline)) int read_cgroup_path(struct kernfs_node* node, struct cgroup_path* path)
+struct path_walk {
+    struct kernfs_node* node;
+    struct cgroup_path* path;
+};
+
+/* Adds the name of a directory and goes to the one that it is in; 1 at the end. */
+static long next_name(u32 index, struct path_walk* walk)
 {
-    if (!path)
-        return 0;
-    u32 at = 0;
-    path->complete = 0;
-    for (int i = 0; i < CGROUP_DEPTH_MAX && node; i++) {
-        struct kernfs_node* parent = node_parent(node);
-        if (!parent) {
-            path->complete = 1; /* the root has no name */
-            break;
-        }
-        if (at > CGROUP_PATH_BYTES - 256)
-            break;
-        s32 length = bpf_probe_read_kernel_str(path->names + at, 256, BPF_CORE_READ(node, name));
-        if (length <= 0)
-            break;
-        at += length;
-        node = parent;
-    }
-    path->bytes = at;
+    struct kernfs_node* node = walk->node;
+    struct cgroup_path* path = walk->path;
+    struct kernfs_node* parent = node ? node_parent(node) : 0;
+    u32 at = path->bytes;
+    if (node && !parent)
+        path->complete = 1; /* the root has no name */
+    if (!parent || at > CGROUP_PATH_BYTES - 256)
+        return 1;
+    s32 length = bpf_probe_read_kernel_str(path->names + at, 256, BPF_CORE_READ(node, name));
+    if (length <= 0)
+        return 1;
+    path->bytes = at + length;
+    walk->node = parent;
     return 0;
+}
+
+INLINE void read_cgroup_path(struct kernfs_node* node, struct cgroup_path* path)
+{
+    struct path_walk walk = {.node = node, .path = path};
+    path->bytes = 0;
+    path->complete = 0;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) { /* 5.17, e6f2dd0f8067 */
+        bpf_loop(CGROUP_DEPTH_MAX, next_name, &walk, 0);
+    } else {
+        for (int i = 0; i < CGROUP_DEPTH_MAX; i++)
+            if (next_name(i, &walk))
+                break;
+    }
 }
 
 static __attribute__((noinline)) bool under_target(u64 id, struct kernfs_node* node)

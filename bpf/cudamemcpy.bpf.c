@@ -35,52 +35,49 @@ INLINE void record(struct task_struct* task, struct call* call, u64 entry_ns, u6
         add(&stats->copy.continued, (u64)copy->copies - copy->begins);
 }
 
-INLINE bool is_host(u32 memory)
-{
-    return memory == MEMORY_PINNED || memory == MEMORY_PAGEABLE || memory == MEMORY_HOST;
-}
+/* What is known of a copy is looked up in tables, not branched for: the verifier walks through every branch, once for
+ * each of those before. */
+struct ends {
+    u8 source;
+    u8 destination;
+};
 
-INLINE bool is_device(u32 memory)
-{
-    return memory == MEMORY_DEVICE || memory == MEMORY_ARRAY;
-}
+static const volatile struct ends ends_of_direction[DIRECTIONS] = {
+    [DIRECTION_H2D] = {MEMORY_HOST, MEMORY_DEVICE},   [DIRECTION_D2H] = {MEMORY_DEVICE, MEMORY_HOST},
+    [DIRECTION_D2D] = {MEMORY_DEVICE, MEMORY_DEVICE}, [DIRECTION_H2H] = {MEMORY_HOST, MEMORY_HOST},
+    [DIRECTION_P2P] = {MEMORY_DEVICE, MEMORY_DEVICE},
+};
 
-INLINE u32 direction_between(u32 source, u32 destination)
-{
-    if (is_host(source))
-        return is_host(destination) ? DIRECTION_H2H : is_device(destination) ? DIRECTION_H2D : DIRECTION_UNKNOWN;
-    if (is_device(source))
-        return is_host(destination) ? DIRECTION_D2H : is_device(destination) ? DIRECTION_D2D : DIRECTION_UNKNOWN;
-    return DIRECTION_UNKNOWN;
-}
+/* enum cudaMemcpyKind; 4: the addresses tell */
+static const volatile u8 direction_of_kind[8] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H, DIRECTION_D2D};
 
-/* What a direction says about its ends. */
-INLINE u32 source_of(u32 direction)
-{
-    switch (direction) {
-    case DIRECTION_H2D:
-    case DIRECTION_H2H:
-        return MEMORY_HOST;
-    case DIRECTION_D2H:
-    case DIRECTION_D2D:
-    case DIRECTION_P2P:
-        return MEMORY_DEVICE;
-    }
-    return MEMORY_UNKNOWN;
-}
+/* enum CUmemorytype (4: unified, the address tells), and enum CUmemcpy3DOperandType (1: the address tells) */
+static const volatile u8 memory_of_type[8] = {[1] = MEMORY_HOST, [2] = MEMORY_DEVICE, [3] = MEMORY_ARRAY};
+static const volatile u8 memory_of_operand[8] = {[2] = MEMORY_ARRAY};
 
-INLINE u32 destination_of(u32 direction)
+enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE, SIDES };
+
+static const volatile u8 side_of_memory[8] = {
+    [MEMORY_DEVICE] = SIDE_DEVICE, [MEMORY_ARRAY] = SIDE_DEVICE, [MEMORY_PINNED] = SIDE_HOST,
+    [MEMORY_PAGEABLE] = SIDE_HOST, [MEMORY_HOST] = SIDE_HOST,
+};
+
+static const volatile u8 direction_between[16] = {
+    [SIDE_HOST << 2 | SIDE_HOST] = DIRECTION_H2H,
+    [SIDE_HOST << 2 | SIDE_DEVICE] = DIRECTION_H2D,
+    [SIDE_DEVICE << 2 | SIDE_HOST] = DIRECTION_D2H,
+    [SIDE_DEVICE << 2 | SIDE_DEVICE] = DIRECTION_D2D,
+};
+
+_Static_assert(DIRECTIONS <= 8 && MEMORIES <= 8 && SIDES <= 4, "tables are indexed without a check");
+
+INLINE void tell_ends(const volatile struct probe_row* row, struct call_key* key, u32 direction, u32 source,
+                      u32 destination)
 {
-    switch (direction) {
-    case DIRECTION_H2D:
-    case DIRECTION_D2D:
-    case DIRECTION_P2P:
-        return MEMORY_DEVICE;
-    case DIRECTION_D2H:
-    case DIRECTION_H2H:
-        return MEMORY_HOST;
-    }
-    return MEMORY_UNKNOWN;
+    u32 sides = side_of_memory[source & 7] << 2 | side_of_memory[destination & 7];
+    key->copy.direction = direction == DIRECTION_UNKNOWN ? direction_between[sides & 15] : direction;
+    if (per_memory)
+        key->copy.memory = copy_memory(source, destination);
 }
 
 /* One end of a copy: its arguments, by number. */
@@ -91,79 +88,53 @@ struct end {
     u32 array;
 };
 
-/* Types of a structure: CUmemorytype, and in batches CUmemcpy3DOperandType. */
-INLINE u32 memory_of_type(const volatile struct probe_row* row, u64 type)
+/* The memory that an array lies in, or a pointer of that type; `expected` where the type does not tell. */
+INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct probe_row* row, struct end end,
+                          u32 expected)
 {
-    if (row->kind == KIND_COPY_BATCH_3D)
-        return type == 2 ? MEMORY_ARRAY : MEMORY_UNKNOWN;
-    switch (type) {
-    case 1:
-        return MEMORY_HOST;
-    case 2:
-        return MEMORY_DEVICE;
-    case 3:
+    if (read_argument(arguments, row, end.array))
         return MEMORY_ARRAY;
-    }
-    return MEMORY_UNKNOWN; /* unified: the address tells */
+    u32 type = read_argument(arguments, row, end.type) & 7;
+    u32 memory = row->kind == KIND_COPY_BATCH_3D ? memory_of_operand[type] : memory_of_type[type];
+    return memory ?: expected;
 }
 
-INLINE u32 memory_of_end(struct arguments* arguments, const struct image* image, struct end end, u32 expected,
-                         u64* address)
+INLINE u32 memory_of_end(struct arguments* arguments, const volatile struct probe_row* row, const struct image* image,
+                         struct end end, u32 expected, u64* address)
 {
-    const volatile struct probe_row* row = probe_row(arguments->row);
     if (!has_argument(row, end.address) && !has_argument(row, end.array))
         return MEMORY_DEVICE; /* a variable by its name */
-    u64 array = read_argument(arguments, end.array, 0);
-    if (array) {
-        *address = array;
-        return MEMORY_ARRAY;
-    }
-    if (has_argument(row, end.type))
-        expected = memory_of_type(row, read_argument(arguments, end.type, 0));
-    bool look = per_memory || expected == MEMORY_UNKNOWN;
-    if (!look && !emit_events)
-        return expected;
-    bool in_host_field = expected == MEMORY_HOST && has_argument(row, end.host_address);
-    *address = read_argument(arguments, in_host_field ? end.host_address : end.address, 0);
-    if (!look || expected == MEMORY_ARRAY || arguments->unreadable)
-        return expected;
-    return memory_at(image, *address, expected);
+    u32 memory = memory_by_type(arguments, row, end, expected);
+    u32 where = end.address;
+    if (memory == MEMORY_ARRAY && has_argument(row, end.array))
+        where = end.array;
+    else if (memory == MEMORY_HOST && has_argument(row, end.host_address))
+        where = end.host_address;
+    *address = read_argument(arguments, row, where);
+    if (memory == MEMORY_ARRAY || (memory && !per_memory))
+        return memory;
+    return memory_at(image, *address, memory);
 }
 
-INLINE u32 direction_of_kind(u64 kind)
-{
-    switch (kind) { /* enum cudaMemcpyKind; 4: the addresses tell */
-    case 0:
-        return DIRECTION_H2H;
-    case 1:
-        return DIRECTION_H2D;
-    case 2:
-        return DIRECTION_D2H;
-    case 3:
-        return DIRECTION_D2D;
-    }
-    return DIRECTION_UNKNOWN;
-}
-
-/* Direction and memory of a copy, and its addresses where they are wanted. */
-INLINE void read_ends(struct arguments* arguments, struct call* call)
+/* Direction and memory of a copy, and its addresses. */
+INLINE void read_ends(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
 {
     struct call_key* key = &call->key;
-    u32 direction = probe_row(arguments->row)->direction;
-    if (direction == DIRECTION_UNKNOWN)
-        direction = direction_of_kind(read_argument(arguments, ARG_DIRECTION, 4));
-    bool open = direction == DIRECTION_UNKNOWN;
-    u32 source = MEMORY_UNKNOWN, destination = MEMORY_UNKNOWN;
-    if (open || per_memory || emit_events) {
-        const struct end from = {ARG_SOURCE, ARG_SOURCE_HOST, ARG_SOURCE_TYPE, ARG_SOURCE_ARRAY};
-        const struct end to = {ARG_DESTINATION, ARG_DESTINATION_HOST, ARG_DESTINATION_TYPE, ARG_DESTINATION_ARRAY};
-        destination = memory_of_end(arguments, &key->image, to, destination_of(direction), &call->copy.destination);
-        if (direction != DIRECTION_SET && direction != DIRECTION_PREFETCH)
-            source = memory_of_end(arguments, &key->image, from, source_of(direction), &call->copy.source);
+    u32 direction = row->direction;
+    if (has_argument(row, ARG_DIRECTION))
+        direction = direction_of_kind[read_argument(arguments, row, ARG_DIRECTION) & 7];
+    if (direction != DIRECTION_UNKNOWN && !per_memory && !emit_events) {
+        key->copy.direction = direction;
+        return;
     }
-    key->copy.direction = open && !arguments->unreadable ? direction_between(source, destination) : direction;
-    if (per_memory)
-        key->copy.memory = copy_memory(source, destination);
+    const struct end from = {ARG_SOURCE, ARG_SOURCE_HOST, ARG_SOURCE_TYPE, ARG_SOURCE_ARRAY};
+    const struct end to = {ARG_DESTINATION, ARG_DESTINATION_HOST, ARG_DESTINATION_TYPE, ARG_DESTINATION_ARRAY};
+    const volatile struct ends* expected = &ends_of_direction[direction & 7];
+    u32 source = MEMORY_UNKNOWN;
+    u32 destination = memory_of_end(arguments, row, &key->image, to, expected->destination, &call->copy.destination);
+    if (direction != DIRECTION_SET && direction != DIRECTION_PREFETCH)
+        source = memory_of_end(arguments, row, &key->image, from, expected->source, &call->copy.source);
+    tell_ends(row, key, direction, opaque(source), opaque(destination));
 }
 
 #define BYTES_MAX (1ULL << 48) /* more than there are addresses */
@@ -176,24 +147,96 @@ INLINE bool times(u64* bytes, u64 factor)
     return true;
 }
 
-INLINE void read_size(struct arguments* arguments, struct copy* copy)
+INLINE void read_size(struct arguments* arguments, const volatile struct probe_row* row, struct copy* copy)
 {
-    const volatile struct probe_row* row = probe_row(arguments->row);
-    u64 bytes = read_argument(arguments, ARG_BYTES, 0);
-    u64 height = read_argument(arguments, ARG_HEIGHT, 1);
-    u64 depth = read_argument(arguments, ARG_DEPTH, 1);
+    u64 bytes = read_argument(arguments, row, ARG_BYTES);
+    u64 height = read_argument(arguments, row, ARG_HEIGHT);
+    u64 depth = read_argument(arguments, row, ARG_DEPTH);
     /* The size of an array's elements was said when it was made. */
     bool in_elements = false;
-    if (row->array_elements && row->kind == KIND_COPY_BATCH_3D)
-        in_elements = memory_of_type(row, read_argument(arguments, ARG_SOURCE_TYPE, 0)) == MEMORY_ARRAY ||
-                      memory_of_type(row, read_argument(arguments, ARG_DESTINATION_TYPE, 0)) == MEMORY_ARRAY;
-    else if (row->array_elements)
-        in_elements =
-            read_argument(arguments, ARG_SOURCE_ARRAY, 0) || read_argument(arguments, ARG_DESTINATION_ARRAY, 0);
-    copy->sized = !arguments->unreadable && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
-                  times(&bytes, row->element_bytes) && bytes < BYTES_MAX;
+    if (row->array_elements) {
+        u64 arrays =
+            read_argument(arguments, row, ARG_SOURCE_ARRAY) | read_argument(arguments, row, ARG_DESTINATION_ARRAY);
+        u32 from = read_argument(arguments, row, ARG_SOURCE_TYPE),
+            to = read_argument(arguments, row, ARG_DESTINATION_TYPE);
+        in_elements = arrays || memory_of_operand[from & 7] || memory_of_operand[to & 7];
+    }
+    copy->sized = opaque(!arguments->error && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
+                         times(&bytes, row->element_bytes) && bytes < BYTES_MAX);
     copy->bytes = copy->sized ? bytes : 0;
 }
+
+INLINE void read_copy(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
+{
+    read_size(arguments, row, &call->copy);
+    read_ends(arguments, row, call);
+    if (arguments->error)
+        call->key.copy.direction = row->direction;
+}
+
+/* Everything of a call that is read before what it copies; 0 where it is not to be counted. */
+INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task,
+                                                   struct arguments* arguments, struct ended_call* call)
+{
+    if (!wanted(task))
+        return 0;
+    u32 number = row_number(ctx);
+    if (!number)
+        return 0;
+    const volatile struct probe_row* row = probe_row(number);
+    struct call_key* key = &call->kept.call.key;
+    call->kept.row = number;
+    key->image = image_of(task);
+    if (row->layer == LAYER_RUNTIME)
+        mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
+    else if (count_runtime && runtime_call_around(ctx, task))
+        return 0;
+    begin_key(ctx, task, row, number, key);
+    key->kind = KIND_COPY;
+    key->flags = opaque(row->asynchronous ? CALL_ASYNCHRONOUS : 0);
+    if (emit_events || measure_latency)
+        call->entry_ns = bpf_ktime_get_ns();
+    begin_arguments(ctx, row, arguments);
+    if (per_stream || emit_events || captures_begun) {
+        u64 stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
+        if (per_stream)
+            key->stream = stream;
+        if (row->asynchronous && under_capture(&key->image, stream))
+            key->flags |= CALL_RECORDED;
+        key->flags = opaque(key->flags);
+    }
+    return row;
+}
+
+INLINE int copy_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct ended_call call = {};
+    const volatile struct probe_row* row = begin_copy(ctx, task, &arguments, &call);
+    if (!row)
+        return 1;
+    call.kept.call.copy.copies = 1;
+    call.kept.call.copy.begins = 1;
+    read_copy(&arguments, row, &call.kept.call);
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    if (need_return)
+        return keep_call(ctx, task, &call.kept, call.entry_ns) ? 0 : 1;
+    record(task, &call.kept.call, call.entry_ns, 0);
+    return 1;
+}
+
+INLINE int copy_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (wanted(task) && end_call(ctx, task, &ended))
+        record(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
 #define COUNT_MAX (1 << 20) /* no batch has more: a call that says so fails */
 #define BATCH_MAX 4096      /* copies of one call that are looked at one by one */
@@ -205,33 +248,28 @@ struct batch_walk {
 };
 
 /* Element of the lists of a batch. */
-INLINE bool read_listed(const volatile struct probe_row* row, const struct copy* lists, u32 index, struct call* call)
+INLINE void read_listed(struct arguments* arguments, const volatile struct probe_row* row, const struct copy* lists,
+                        u32 index, struct call* call)
 {
     struct copy* copy = &call->copy;
-    struct call_key* key = &call->key;
-    u64 at = index * 8ULL;
-    bool readable = bpf_probe_read_user(&copy->bytes, 8, (void*)(lists->bytes + at)) == 0;
-    readable &= bpf_probe_read_user(&copy->destination, 8, (void*)(lists->destination + at)) == 0;
-    copy->source = 0;
+    u64 at = index * 8ULL, bytes = 0;
+    u64 error = bpf_probe_read_user(&bytes, 8, (void*)(lists->bytes + at));
+    error |= bpf_probe_read_user(&copy->destination, 8, (void*)(lists->destination + at));
     u32 source = MEMORY_UNKNOWN, destination = MEMORY_UNKNOWN;
-    key->copy.direction = row->direction;
-    if (has_argument(row, ARG_SOURCE))
-        readable &= bpf_probe_read_user(&copy->source, 8, (void*)(lists->source + at)) == 0;
-    copy->sized = readable && copy->bytes < BYTES_MAX;
-    if (!copy->sized)
-        copy->bytes = 0;
-    if (!readable)
-        return false;
-    if (row->direction == DIRECTION_UNKNOWN || per_memory) {
-        destination = memory_at(&key->image, copy->destination, MEMORY_UNKNOWN);
-        if (has_argument(row, ARG_SOURCE))
-            source = memory_at(&key->image, copy->source, MEMORY_UNKNOWN);
+    bool look = row->direction == DIRECTION_UNKNOWN || per_memory;
+    if (has_argument(row, ARG_SOURCE)) {
+        error |= bpf_probe_read_user(&copy->source, 8, (void*)(lists->source + at));
+        if (look)
+            source = memory_at(&call->key.image, copy->source, MEMORY_UNKNOWN);
     }
-    if (row->direction == DIRECTION_UNKNOWN)
-        key->copy.direction = direction_between(source, destination);
-    if (per_memory)
-        key->copy.memory = copy_memory(source, destination);
-    return true;
+    if (look)
+        destination = memory_at(&call->key.image, copy->destination, MEMORY_UNKNOWN);
+    tell_ends(row, &call->key, row->direction, source, destination);
+    copy->sized = opaque(!error && bytes < BYTES_MAX);
+    copy->bytes = copy->sized ? bytes : 0;
+    arguments->error = error;
+    if (error)
+        call->key.copy.direction = row->direction;
 }
 
 static long record_element(u32 index, struct batch_walk* walk)
@@ -239,21 +277,19 @@ static long record_element(u32 index, struct batch_walk* walk)
     const struct kept_call* kept = &walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     struct call call = {.key = kept->call.key};
-    struct copy* copy = &call.copy;
     u64 duration = index ? 0 : walk->call->duration_ns; /* there is one of the call */
-    copy->copies = 1;
-    copy->begins = index == 0;
+    call.copy.copies = 1;
+    call.copy.begins = index == 0;
     if (index)
         call.key.duration = BUCKET_NONE;
     if (row->kind == KIND_COPY_BATCH) {
-        walk->arguments.unreadable = !read_listed(row, &kept->call.copy, index, &call);
+        read_listed(&walk->arguments, row, &kept->call.copy, index, &call);
     } else {
         walk->arguments.block = kept->list + index * row->block_words * 8ULL;
-        read_size(&walk->arguments, copy);
-        read_ends(&walk->arguments, &call);
+        read_copy(&walk->arguments, row, &call);
     }
     record(walk->task, &call, walk->call->entry_ns, duration);
-    return walk->arguments.unreadable != 0;
+    return walk->arguments.error != 0;
 }
 
 /* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
@@ -261,11 +297,11 @@ static long record_element(u32 index, struct batch_walk* walk)
 INLINE void record_batch(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
 {
     struct batch_walk walk = {.task = task, .call = call};
-    begin_arguments(ctx, call->kept.row, &walk.arguments);
+    begin_arguments(ctx, probe_row(call->kept.row), &walk.arguments);
     u32 count = call->kept.count, done = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         done = bpf_loop(count < BATCH_MAX ? count : BATCH_MAX, record_element, &walk, 0);
-    if (walk.arguments.unreadable)
+    if (walk.arguments.error)
         lose(LOSS_ARGUMENTS, 1);
     if (count && done >= count)
         return;
@@ -279,83 +315,39 @@ INLINE void record_batch(struct pt_regs* ctx, struct task_struct* task, const st
     record(task, &rest, call->entry_ns, done ? 0 : call->duration_ns);
 }
 
-INLINE bool is_batch(const volatile struct probe_row* row)
-{
-    return row->kind == KIND_COPY_BATCH || row->kind == KIND_COPY_BATCH_3D;
-}
-
-INLINE int copy_entry_body(struct pt_regs* ctx)
+INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    if (!wanted(task))
-        return 1;
-    u32 number = row_number(ctx);
-    if (!number)
-        return 1;
-    const volatile struct probe_row* row = probe_row(number);
-    struct ended_call call = {.kept = {.row = number}};
-    struct kept_call* kept = &call.kept;
-    struct call_key* key = &kept->call.key;
-    key->image = image_of(task);
-    if (row->layer == LAYER_RUNTIME)
-        mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
-    else if (count_runtime && runtime_call_around(ctx, task))
-        return 1;
-    begin_key(ctx, task, row, number, key);
-    key->kind = KIND_COPY;
-    key->flags = row->asynchronous ? CALL_ASYNCHRONOUS : 0;
-    if (emit_events || measure_latency)
-        call.entry_ns = bpf_ktime_get_ns();
-
     struct arguments arguments;
-    begin_arguments(ctx, number, &arguments);
-    if (per_stream || emit_events || captures_begun) {
-        u64 stream = stream_argument(row, read_argument(&arguments, ARG_STREAM, 0));
-        if (per_stream)
-            key->stream = stream;
-        if (row->asynchronous && under_capture(&key->image, stream))
-            key->flags |= CALL_RECORDED;
-    }
-    if (is_batch(row)) {
-        u64 count = has_argument(row, ARG_COUNT) ? register_argument(ctx, row, ARG_COUNT) : 1;
-        kept->count = count < COUNT_MAX ? count : COUNT_MAX;
-        kept->list = arguments.block;
-        if (row->kind == KIND_COPY_BATCH) {
-            kept->call.copy.destination = register_argument(ctx, row, ARG_DESTINATION);
-            kept->call.copy.source = register_argument(ctx, row, ARG_SOURCE);
-            kept->call.copy.bytes = register_argument(ctx, row, ARG_BYTES);
-        }
-    } else {
-        kept->call.copy.copies = 1;
-        kept->call.copy.begins = 1;
-        read_size(&arguments, &kept->call.copy);
-        read_ends(&arguments, &kept->call);
-        if (arguments.unreadable)
-            lose(LOSS_ARGUMENTS, 1);
+    struct ended_call call = {};
+    const volatile struct probe_row* row = begin_copy(ctx, task, &arguments, &call);
+    if (!row)
+        return 1;
+    struct kept_call* kept = &call.kept;
+    u64 count = has_argument(row, ARG_COUNT) ? read_argument(&arguments, row, ARG_COUNT) : 1;
+    kept->count = opaque(count < COUNT_MAX ? count : COUNT_MAX);
+    kept->list = arguments.block;
+    if (row->kind == KIND_COPY_BATCH) {
+        kept->call.copy.destination = read_argument(&arguments, row, ARG_DESTINATION);
+        kept->call.copy.source = read_argument(&arguments, row, ARG_SOURCE);
+        kept->call.copy.bytes = read_argument(&arguments, row, ARG_BYTES);
     }
     if (need_return)
         return keep_call(ctx, task, kept, call.entry_ns) ? 0 : 1;
-    if (is_batch(row))
-        record_batch(ctx, task, &call);
-    else
-        record(task, &kept->call, call.entry_ns, 0);
+    record_batch(ctx, task, &call);
     return 1;
 }
 
-INLINE int copy_return_body(struct pt_regs* ctx)
+INLINE int batch_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
-    if (!wanted(task) || !end_call(ctx, task, &ended))
-        return 0;
-    if (is_batch(probe_row(ended.kept.row)))
+    if (wanted(task) && end_call(ctx, task, &ended))
         record_batch(ctx, task, &ended);
-    else
-        record(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 
-CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
+CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
 
 /* Where both layers are counted, and nothing else is to be known of a runtime call's return. A copy may take several
  * driver calls, so that none of them tells that it was the last. */

@@ -127,8 +127,8 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     key->flags = row->asynchronous ? CALL_ASYNCHRONOUS : 0;
     if (per_stream) {
         struct arguments arguments;
-        begin_arguments(ctx, number, &arguments);
-        key->stream = stream_argument(row, read_argument(&arguments, ARG_STREAM, 0));
+        begin_arguments(ctx, row, &arguments);
+        key->stream = stream_argument(row, read_argument(&arguments, row, ARG_STREAM));
     }
     if (emit_events && has_argument(row, ARG_HANDLE))
         key->subject = register_argument(ctx, row, ARG_HANDLE);

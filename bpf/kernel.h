@@ -46,7 +46,6 @@ struct file {
 
 struct vm_area_struct {
     unsigned long vm_start;
-    unsigned long vm_end;
     unsigned long vm_flags;
     unsigned long vm_pgoff;
     struct file* vm_file;
@@ -60,24 +59,8 @@ struct uprobes_state {
     struct xol_area* xol_area;
 };
 
-/* From 6.1 on mappings are in a tree of these (linux/maple_tree.h). */
-struct maple_tree {
-    void* ma_root;
-};
-
-struct maple_range_64 {
-    unsigned long pivot[15];
-    void* slot[16];
-};
-
-struct maple_arange_64 {
-    unsigned long pivot[9];
-    void* slot[10];
-};
-
 struct mm_struct {
     struct uprobes_state uprobes_state;
-    struct maple_tree mm_mt;
 };
 
 struct kernfs_node {

@@ -82,7 +82,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     u64 since = traced_since;
     struct address_space new = {.whole = first_call && since && task->group_leader->start_boottime > since &&
                                          bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
-    introduce(image, cgroups_of(task)); /* so that the front end clears up behind it */
+    introduce(image, cgroups_of(task));                             /* so that the front end clears up behind it */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)
@@ -213,16 +213,16 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
         return 1;
     }
     struct arguments arguments;
-    begin_arguments(ctx, number, &arguments);
+    begin_arguments(ctx, row, &arguments);
     u64* word = call->word;
-    word[MEMORY_CALL_OUT] = read_argument(&arguments, ARG_OUT, 0);
-    word[MEMORY_CALL_ADDRESS] = read_argument(&arguments, ARG_ADDRESS, 0);
-    word[MEMORY_CALL_BYTES] = read_argument(&arguments, ARG_BYTES, 1);
-    word[MEMORY_CALL_HANDLE] = read_argument(&arguments, ARG_HANDLE, 0);
-    word[MEMORY_CALL_PITCH] = read_argument(&arguments, ARG_PITCH, 0);
-    word[MEMORY_CALL_HEIGHT] = read_argument(&arguments, ARG_HEIGHT, 1);
-    word[MEMORY_CALL_LOCATION] = read_argument(&arguments, ARG_LOCATION, 0);
-    if (arguments.unreadable) {
+    word[MEMORY_CALL_OUT] = read_argument(&arguments, row, ARG_OUT);
+    word[MEMORY_CALL_ADDRESS] = read_argument(&arguments, row, ARG_ADDRESS);
+    word[MEMORY_CALL_BYTES] = read_argument(&arguments, row, ARG_BYTES);
+    word[MEMORY_CALL_HANDLE] = read_argument(&arguments, row, ARG_HANDLE);
+    word[MEMORY_CALL_PITCH] = read_argument(&arguments, row, ARG_PITCH);
+    word[MEMORY_CALL_HEIGHT] = read_argument(&arguments, row, ARG_HEIGHT);
+    word[MEMORY_CALL_LOCATION] = read_argument(&arguments, row, ARG_LOCATION);
+    if (arguments.error) {
         lose(LOSS_ARGUMENTS, 1);
         call->sp = 0;
         return 1;
@@ -333,98 +333,41 @@ CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
 
 /* Memory that the process itself may touch, and that is no device's: anonymous, or of a file. Reserved addresses have
  * no such right, and what the driver maps belongs to its own character devices. */
-INLINE bool is_of_host(struct vm_area_struct* vma)
-{
-    if (!(BPF_CORE_READ(vma, vm_flags) & (VM_READ | VM_WRITE)))
-        return false;
-    return !BPF_CORE_READ(vma, vm_file) || (BPF_CORE_READ(vma, vm_file, f_inode, i_mode) & S_IFMT) == S_IFREG;
-}
-
 static long look_at_vma(struct task_struct* task, struct vm_area_struct* vma, bool* host)
 {
-    *host = is_of_host(vma);
+    if (!(vma->vm_flags & (VM_READ | VM_WRITE)))
+        return 0;
+    struct file* file = vma->vm_file;
+    *host = !file || (file->f_inode->i_mode & S_IFMT) == S_IFREG;
     return 0;
 }
 
-#define MAPLE_LEVELS_MAX 8 /* 10^8 mappings */
-#define MAPLE_PIVOTS_MAX 15
-#define MAPLE_ARANGE_PIVOTS 9
-
-enum maple_type {                  /* of a node: bits 3 to 6 of the pointer to it */
-                  MAPLE_RANGE = 2, /* those below are leaves */
-                  MAPLE_ARANGE,
-};
-
-INLINE u64 read_kernel_word(u64 address)
-{
-    u64 value = 0;
-    bpf_probe_read_kernel(&value, sizeof(value), (void*)address);
-    return value;
-}
-
-/* The mapping at an address, looked up without the lock that another thread may hold: nodes of the tree stay as long as
- * this program runs (RCU). Not static, to be verified once. */
-__attribute__((noinline)) bool is_host_in_tree(u64 address)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    u64 entry = (u64)BPF_CORE_READ(task, mm, mm_mt.ma_root);
-    struct vm_area_struct* vma = 0;
-    if ((entry & 3) != 2) /* the root is no node: there is one mapping, or none */
-        return false;
-    for (int level = 0; level < MAPLE_LEVELS_MAX && entry && !vma; level++) {
-        u64 node = entry & ~255ULL, type = entry >> 3 & 15;
-        bool arange = type == MAPLE_ARANGE;
-        u64 pivots = node + (arange ? bpf_core_field_offset(struct maple_arange_64, pivot)
-                                    : bpf_core_field_offset(struct maple_range_64, pivot));
-        u64 slots = node + (arange ? bpf_core_field_offset(struct maple_arange_64, slot)
-                                   : bpf_core_field_offset(struct maple_range_64, slot));
-        u32 i = 0;
-        for (; i < (arange ? MAPLE_ARANGE_PIVOTS : MAPLE_PIVOTS_MAX); i++) {
-            u64 pivot = read_kernel_word(pivots + i * 8);
-            if (address <= pivot || (i && !pivot)) /* the last one may be left out */
-                break;
-        }
-        entry = read_kernel_word(slots + i * 8);
-        if (type < MAPLE_RANGE)
-            vma = (struct vm_area_struct*)entry;
-    }
-    return vma && BPF_CORE_READ(vma, vm_start) <= address && address < BPF_CORE_READ(vma, vm_end) && is_of_host(vma);
-}
-
-#define EBUSY 16
-
+/* Also false while another thread maps memory: the kernel does not let us wait for it. */
 INLINE bool is_host_mapping(u64 address)
 {
     bool host = false;
-    if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
-        return false;
-    /* While another thread maps memory, the kernel does not let us wait for it. */
-    if (bpf_find_vma(bpf_get_current_task_btf(), address, look_at_vma, &host, 0) == -EBUSY &&
-        bpf_core_type_exists(struct maple_range_64))
-        host = is_host_in_tree(address);
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+        bpf_find_vma(bpf_get_current_task_btf(), address, look_at_vma, &host, 0);
     return host;
 }
 
-/* What memory an address leads to. expected: MEMORY_HOST or MEMORY_DEVICE where the call says so. Not static: it is
- * verified once, not with each of its calls. */
-__attribute__((noinline)) u32 memory_at(const struct image* of, u64 address, u32 expected)
+/* What memory an address leads to. expected: MEMORY_HOST or MEMORY_DEVICE where the call says so. */
+static __attribute__((noinline)) u32 memory_at(const struct image* image, u64 address, u32 expected)
 {
-    if (!of)
-        return MEMORY_UNKNOWN;
-    struct image image = *of; /* a key of a map lies on the program's own stack */
-    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
     struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,
-                            .image = image,
+                            .image = *image,
                             .epoch = space ? space->epoch : 0,
                             .address = __builtin_bswap64(address)};
-    u32* memory = bpf_map_lookup_elem(&ranges, &key);
-    if (memory)
-        return *memory;
-    if (expected == MEMORY_DEVICE)
-        return MEMORY_DEVICE;
-    if (expected == MEMORY_HOST || is_host_mapping(address))
-        return space && space->whole ? MEMORY_PAGEABLE : MEMORY_HOST;
-    return MEMORY_UNKNOWN;
+    u32* known = bpf_map_lookup_elem(&ranges, &key);
+    u32 memory = MEMORY_UNKNOWN;
+    if (known)
+        memory = *known;
+    else if (expected == MEMORY_DEVICE)
+        memory = MEMORY_DEVICE;
+    else if (expected == MEMORY_HOST || is_host_mapping(address))
+        memory = space && space->whole ? MEMORY_PAGEABLE : MEMORY_HOST;
+    return opaque(memory);
 }
 
 #endif

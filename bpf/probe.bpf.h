@@ -70,6 +70,7 @@ INLINE const volatile struct probe_row* probe_row(u32 number)
     return &probe_rows[(number - 1) & (PROBE_ROWS_MAX - 1)];
 }
 
+/* The argument registers, the constants, and the block where it is read at once. */
 struct call_words {
     u64 word[WORDS];
 };
@@ -92,6 +93,7 @@ INLINE void read_registers(struct pt_regs* ctx, struct call_words* words)
     words->word[WORD_RCX] = ctx->cx;
     words->word[WORD_R8] = ctx->r8;
     words->word[WORD_R9] = ctx->r9;
+    words->word[WORD_ONE] = 1;
 }
 
 /* Reads the registers, and the row's block from this address. False where that was unreadable; its words are 0 then.
@@ -121,44 +123,38 @@ INLINE u64 register_argument(struct pt_regs* ctx, const volatile struct probe_ro
 
 INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
 {
-    return row->args[which].word != WORD_NONE;
+    return operand_present(row->args[which].word);
 }
 
 /* Arguments of a call, read one by one. */
 struct arguments {
-    u64 word[8];    /* the registers */
-    u64 block;      /* where the row's block lies */
-    u32 row;        /* its number */
-    u32 unreadable; /* one lay in unreadable memory, and was taken for 0 */
+    u64 word[WORD_BLOCK];
+    u64 block; /* where the row's block lies */
+    u64 error; /* not 0: one lay in unreadable memory, and was taken for 0 */
 };
 
-INLINE void begin_arguments(struct pt_regs* ctx, u32 row, struct arguments* arguments)
+INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row* row, struct arguments* arguments)
 {
     *arguments = (struct arguments){.word = {[WORD_RDI] = ctx->di,
                                              [WORD_RSI] = ctx->si,
                                              [WORD_RDX] = ctx->dx,
                                              [WORD_RCX] = ctx->cx,
                                              [WORD_R8] = ctx->r8,
-                                             [WORD_R9] = ctx->r9},
-                                    .block = block_address(ctx, probe_row(row)),
-                                    .row = row};
+                                             [WORD_R9] = ctx->r9,
+                                             [WORD_ONE] = 1},
+                                    .block = block_address(ctx, row)};
 }
 
-/* An argument wherever it lies; `otherwise` where the row has none. Paths multiply where many are read, and the
- * verifier walks through all of them; but only once through a function that is not static. */
-__attribute__((noinline)) u64 read_argument(struct arguments* arguments, u32 which, u64 otherwise)
+/* An argument wherever it lies. Paths multiply where many are read, and the verifier walks through all of them; but not
+ * beyond where they meet with the same knowledge: so this one leaves values behind of which nothing is known. */
+INLINE u64 read_argument(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
-    if (!arguments || which >= ARGUMENTS)
-        return otherwise;
-    const volatile struct probe_row* row = probe_row(arguments->row);
     u32 word = row->args[which].word;
     u64 v = 0;
-    if (word == WORD_NONE)
-        return otherwise;
     if (word < WORD_BLOCK)
-        v = arguments->word[word & 7];
-    else if (bpf_probe_read_user(&v, sizeof(v), (void*)(arguments->block + (word - WORD_BLOCK) * 8)))
-        arguments->unreadable = 1;
+        v = arguments->word[word & (WORD_BLOCK - 1)];
+    else
+        arguments->error |= bpf_probe_read_user(&v, sizeof(v), (void*)(arguments->block + (word - WORD_BLOCK) * 8));
     return operand_part(v, row->args[which].part);
 }
 

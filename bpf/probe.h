@@ -14,11 +14,12 @@
 #define WORD_RCX 3
 #define WORD_R8 4
 #define WORD_R9 5
-#define WORD_BLOCK 6 /* first word of the block */
+#define WORD_ZERO 6  /* an argument that the call does not have, and that is 0 then */
+#define WORD_ONE 7   /* ... and that is 1 then */
+#define WORD_BLOCK 8 /* first word of the block */
 #define BLOCK_WORDS_MAX 32
 #define LAUNCH_WORDS_MAX 8 /* of a block that is read at once */
-#define WORDS 16           /* registers and such a block */
-#define WORD_NONE 0xff     /* modulo WORDS it is a word that is always 0 */
+#define WORDS 16           /* registers, constants and such a block */
 
 enum part {
     PART_WHOLE,
@@ -163,6 +164,11 @@ struct probe_row {
     __u8 zero;
     struct operand args[ARGUMENTS];
 };
+
+static inline __attribute__((always_inline)) int operand_present(__u8 word)
+{
+    return word != WORD_ZERO && word != WORD_ONE;
+}
 
 static inline __attribute__((always_inline)) unsigned long long operand_part(unsigned long long word, __u8 part)
 {

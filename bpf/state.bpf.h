@@ -142,7 +142,7 @@ INLINE int note_body(struct pt_regs* ctx)
         struct legacy_shape* before = bpf_map_lookup_elem(&legacy_shapes, &key);
         if (before)
             shape = *before;
-        if (row->args[ARG_SMEM].word != WORD_NONE) {
+        if (has_argument(row, ARG_SMEM)) {
             shape.smem = (u32)register_argument(ctx, row, ARG_SMEM);
         } else {
             shape.block[0] = (u32)register_argument(ctx, row, ARG_BLOCK_X);

@@ -24,7 +24,9 @@ public:
     {
         row_.element_bytes = 1;
         for (operand& op : row_.args)
-            op = {WORD_NONE, PART_WHOLE};
+            op = {WORD_ZERO, PART_WHOLE};
+        for (int factor : {ARG_BYTES, ARG_HEIGHT, ARG_DEPTH})
+            row_.args[factor].word = WORD_ONE;
     }
 
     consteval LayoutParser& parse(std::string_view text)

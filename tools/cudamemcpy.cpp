@@ -16,7 +16,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr probe_kind copy_kinds[] = {KIND_COPY, KIND_COPY_BATCH, KIND_COPY_BATCH_3D};
+constexpr probe_kind copy_kinds[] = {KIND_COPY};
+constexpr probe_kind batch_kinds[] = {KIND_COPY_BATCH, KIND_COPY_BATCH_3D};
 constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
 constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_POP,
                                        KIND_DEVICE_SET};
@@ -113,8 +114,10 @@ std::string CudaMemcpy::traced() const
 std::vector<Probe> CudaMemcpy::choose_probes() const
 {
     std::vector<Probe> all;
-    for (Library library : layers())
+    for (Library library : layers()) {
         append_probes(all, library, copy_kinds);
+        append_probes(all, library, batch_kinds);
+    }
     append_probes(all, Library::driver, capture_kinds);
     append_probes(all, Library::driver, memory_kinds);
     if (settings_.view.device)
@@ -129,10 +132,12 @@ std::vector<Hook> CudaMemcpy::hooks(std::span<const Probe> probes) const
     std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
     std::vector<Hook> all{{"memory", true, probes_of(probes, memory_kinds), true},
                           {"copy", needs_returns(), probes_of(probes, copy_kinds), true},
+                          {"batch", needs_returns(), probes_of(probes, batch_kinds), true},
                           state};
     // Which driver calls are a runtime call's own is known best by its return.
     if (settings_.driver && settings_.runtime && !needs_returns()) {
         Hook leave{"leave", true, probes_of(probes, copy_kinds), true};
+        std::ranges::copy(probes_of(probes, batch_kinds), std::back_inserter(leave.probes));
         std::erase_if(leave.probes, [&](unsigned i) { return probes[i].library != Library::runtime; });
         all.push_back(leave);
     }

@@ -34,7 +34,7 @@ std::vector<Probe> all_probes()
 
 bool in_register(const operand& op)
 {
-    return op.word == WORD_NONE || op.word < WORD_BLOCK;
+    return op.word < WORD_BLOCK;
 }
 
 // As a number, which Catch2 prints better than a character type.
@@ -62,7 +62,7 @@ bool reads_blocks(uint8_t kind)
 
 bool has(const Probe& probe, int which)
 {
-    return probe.row.args[which].word != WORD_NONE;
+    return operand_present(probe.row.args[which].word);
 }
 
 } // namespace
@@ -70,8 +70,7 @@ bool has(const Probe& probe, int which)
 TEST_CASE("the table fits into the BPF side's")
 {
     CHECK(all_probes().size() <= PROBE_ROWS_MAX);
-    // Operands that are not there read as 0 among words that are read at once.
-    static_assert(WORD_BLOCK + LAUNCH_WORDS_MAX <= WORD_NONE % WORDS && WORD_BLOCK + BLOCK_WORDS_MAX < WORD_NONE);
+    static_assert(WORD_BLOCK + LAUNCH_WORDS_MAX == WORDS);
 }
 
 TEST_CASE("no symbol is probed twice")

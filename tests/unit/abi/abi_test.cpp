@@ -191,7 +191,7 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
             return "the block is not where the row says";
         Arguments passed = passed_arguments(signature, call, element);
         for (int which = 0; which < ARGUMENTS; which++) {
-            bool has = row.args[which].word != WORD_NONE;
+            bool has = operand_present(row.args[which].word);
             if (has != passed.contains(which)) {
                 found +=
                     fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
@@ -306,11 +306,11 @@ TEST_CASE("a wrong row is noticed")
             };
             for (int which = 0; which < ARGUMENTS; which++) {
                 operand right = probe.row.args[which];
-                if (right.word == WORD_NONE) {
+                if (!operand_present(right.word)) {
                     noticed(which, {WORD_RDI, PART_WHOLE});
                     continue;
                 }
-                noticed(which, {WORD_NONE, PART_WHOLE});
+                noticed(which, {WORD_ZERO, PART_WHOLE});
                 for (const operand& other : probe.row.args)
                     if (other.word != right.word)
                         noticed(which, other);
