@@ -130,9 +130,8 @@ def a_million_and_three():
 
 @case(each=modes, timeout=150)
 def sixty_four_threads(mode):
-    """Which map memory all the time: what is the host's is seen all the same."""
-    tool, truth = trace("threads 64; repeat 20; copy 53 bytes=1019; copy 11 fn=cudaMemcpyAsync bytes=65537 stream=1\n"
-                        "copy 7 fn=cuMemsetD32_v2 bytes=4096; copy 3 fn=cuMemcpyBatchAsync sizes=5,7,65536\n"
+    tool, truth = trace("alloc h 70000 fn=cuMemHostAlloc; alloc d 70000\nthreads 64; repeat 20; copy 53 bytes=1019; copy 11 fn=cudaMemcpyAsync bytes=65537 stream=1\n"
+                        "copy 7 fn=cuMemsetD32_v2 bytes=4096; copy 3 fn=cuMemcpyBatchAsync sizes=5,7,65536 src=h dst=d\n"
                         "copy 2 result=700; end; end", "--by", "thread,kind,form", "-r", 0, *mode)
     same(tool, truth, ("tid", "kind", "form"))
     equal(len({row["tid"] for row in tool.rows}), 64, "threads")

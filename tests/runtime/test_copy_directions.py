@@ -204,13 +204,23 @@ def eight_threads_that_allocate(mode):
     addresses that go back and forth between the threads, is nobody else's."""
     copies = ("copy 3 fn=cuMemcpy src=p dst=d; copy 2 fn=cuMemcpyAsync src=d dst=h; copy 1 fn=cuMemcpy src=m dst=d\n"
               "copy 2 fn=cuMemcpyBatchAsync src=h dst=d sizes=7,8,9; copy 1 fn=cuMemcpy src=h dst=p\n")
-    made = "alloc p 3001 fn=cuMemHostAlloc; alloc d 5003; alloc h 4096 fn=host; alloc m 3007 fn=cuMemAllocManaged\n"
+    made = "alloc p 3001 fn=cuMemHostAlloc; alloc d 5003; alloc h 4096 fn=cuMemAllocHost_v2; alloc m 3007 fn=cuMemAllocManaged\n"
     churn = ("alloc x 3001 fn=cuMemHostAlloc; alloc y 70001; alloc z 200000 fn=mmap; alloc r 9000 fn=cuMemHostRegister_v2\n",
              "free x; free y; free z; free r\n")
     tool, truth = trace(f"repeat 3; threads 8; repeat 40\n{churn[0]}{made}{churn[1]}{copies}end; end\n"
                         "threads 8; repeat 40; free p; free d; free h; free m; end; end; end",
                         "--by", "kind,memory,thread", "-r", 0, *mode, form="workload-driver")
     same(tool, truth, ("tid", "kind", "source", "destination"))
+
+
+@case
+def eight_threads_that_map_memory():
+    """While one thread maps memory, another one's host memory cannot be looked up: unknown then, and never wrong."""
+    tool, truth = trace("alloc d 4096\nthreads 8; repeat 200; alloc z 200000 fn=mmap; alloc h 4096 fn=host; copy 3 fn=cuMemcpy src=h dst=d\n"
+                        "free h; free z; end; end", "--by", "kind", form="workload-driver")
+    rows = {row["kind"]: row["copies"] for row in tool.rows}
+    equal(set(rows) - {"unknown"}, {"H2D"}, "directions")
+    equal(sum(rows.values()), sum(call["count"] for call in truth if call["kind"] == "copy"), "copies")
 
 
 @case
