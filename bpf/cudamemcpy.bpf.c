@@ -272,47 +272,44 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
+/* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
+ * at once, without size and direction. A batch of none is a call all the same. */
 static long record_element(u32 index, struct batch_walk* walk)
 {
     const struct kept_call* kept = &walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     struct call call = {.key = kept->call.key};
     u64 duration = index ? 0 : walk->call->duration_ns; /* there is one of the call */
-    call.copy.copies = 1;
-    call.copy.begins = index == 0;
+    u32 left = kept->count - index;
     if (index)
         call.key.duration = BUCKET_NONE;
-    if (row->kind == KIND_COPY_BATCH) {
+    bool rest = !left || index >= BATCH_MAX;
+    if (rest) {
+        call.key.copy.direction = row->direction;
+    } else if (row->kind == KIND_COPY_BATCH) {
         read_listed(&walk->arguments, row, &kept->call.copy, index, &call);
     } else {
         walk->arguments.block = kept->list + index * row->block_words * 8ULL;
         read_copy(&walk->arguments, row, &call);
     }
+    bool last = opaque(rest || walk->arguments.error);
+    call.copy.copies = last ? left : 1;
+    call.copy.begins = index == 0;
     record(walk->task, &call, walk->call->entry_ns, duration);
-    return walk->arguments.error != 0;
+    return last;
 }
 
-/* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
- * without size and direction. A batch of none is a call all the same. */
 INLINE void record_batch(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
 {
     struct batch_walk walk = {.task = task, .call = call};
     begin_arguments(ctx, probe_row(call->kept.row), &walk.arguments);
-    u32 count = call->kept.count, done = 0;
+    u32 count = call->kept.count;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-        done = bpf_loop(count < BATCH_MAX ? count : BATCH_MAX, record_element, &walk, 0);
+        bpf_loop(count <= BATCH_MAX ? count ?: 1 : BATCH_MAX + 1, record_element, &walk, 0);
+    else
+        record_element(BATCH_MAX, &walk);
     if (walk.arguments.error)
         lose(LOSS_ARGUMENTS, 1);
-    if (count && done >= count)
-        return;
-    struct call rest = {.key = call->kept.call.key};
-    rest.key.copy.direction = probe_row(call->kept.row)->direction;
-    if (done)
-        rest.key.duration = BUCKET_NONE;
-    rest.copy.copies = count - done;
-    rest.copy.sized = !count;
-    rest.copy.begins = !done;
-    record(task, &rest, call->entry_ns, done ? 0 : call->duration_ns);
 }
 
 INLINE int batch_entry_body(struct pt_regs* ctx)

@@ -259,25 +259,25 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-INLINE void memory_changed(const volatile struct probe_row* row, struct allocation_key* key, const u64* word)
+/* What there is at key->address from now on, and how much of it; MEMORY_UNKNOWN where the call says nothing of it. */
+INLINE u64 memory_made(const volatile struct probe_row* row, struct allocation_key* key, const u64* word, u64* bytes)
 {
-    u64 *known, memory;
+    u64 memory = MEMORY_UNKNOWN, *known;
+    *bytes = word[MEMORY_CALL_BYTES];
     switch (row->kind) {
     case KIND_ALLOC:
         key->address = read_word(word[MEMORY_CALL_OUT]);
-        u64 bytes = word[MEMORY_CALL_BYTES];
         if (word[MEMORY_CALL_PITCH])
-            bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
-        if (key->address)
-            add_allocation(key, bytes, row->memory);
+            *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
+        memory = key->address ? row->memory : MEMORY_UNKNOWN;
         break;
     case KIND_REGISTER_HOST:
-        add_allocation(key, word[MEMORY_CALL_BYTES], MEMORY_PINNED);
+        memory = MEMORY_PINNED;
         break;
     case KIND_PHYSICAL_NEW:
         key->address = read_word(word[MEMORY_CALL_OUT]);
-        memory = memory_of_location(word[MEMORY_CALL_LOCATION]);
-        if (memory != MEMORY_UNKNOWN && bpf_map_update_elem(&physical, key, &memory, BPF_ANY))
+        u64 made = memory_of_location(word[MEMORY_CALL_LOCATION]);
+        if (made != MEMORY_UNKNOWN && bpf_map_update_elem(&physical, key, &made, BPF_ANY))
             lose(LOSS_STATE, 1);
         break;
     case KIND_PHYSICAL_FREE:
@@ -287,11 +287,11 @@ INLINE void memory_changed(const volatile struct probe_row* row, struct allocati
     case KIND_MAP:
         key->address = word[MEMORY_CALL_HANDLE];
         known = bpf_map_lookup_elem(&physical, key);
+        memory = known ? *known : MEMORY_UNKNOWN;
         key->address = word[MEMORY_CALL_ADDRESS];
-        if (known)
-            add_allocation(key, word[MEMORY_CALL_BYTES], *known);
         break;
     }
+    return memory;
 }
 
 INLINE int memory_return_body(struct pt_regs* ctx)
@@ -313,14 +313,19 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     if (!space)
         return 0;
     struct allocation_key key = {.image = image, .address = call->word[MEMORY_CALL_ADDRESS], .epoch = space->epoch};
+    u64 bytes = 0, memory = MEMORY_UNKNOWN;
     if (kind == KIND_MEMORY_GONE && !failed) {
         __sync_fetch_and_add(&space->epoch, 1);
         space->whole = 0;
-    } else if (kind == KIND_FREE && failed && call->word[MEMORY_CALL_WAS_BYTES]) {
-        add_allocation(&key, call->word[MEMORY_CALL_WAS_BYTES], call->word[MEMORY_CALL_WAS]);
+    } else if (kind == KIND_FREE && failed) {
+        bytes = call->word[MEMORY_CALL_WAS_BYTES];
+        memory = bytes ? call->word[MEMORY_CALL_WAS] : MEMORY_UNKNOWN;
     } else if (!failed) {
-        memory_changed(row, &key, call->word);
+        memory = memory_made(row, &key, call->word, &bytes);
     }
+    memory = opaque(memory);
+    if (memory != MEMORY_UNKNOWN)
+        add_allocation(&key, bytes, memory);
     return 0;
 }
 
