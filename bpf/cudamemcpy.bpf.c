@@ -286,6 +286,7 @@ static long record_element(u32 index, struct batch_walk* walk)
     bool rest = !left || index >= BATCH_MAX;
     if (rest) {
         call.key.copy.direction = row->direction;
+        call.copy.sized = !left;
     } else if (row->kind == KIND_COPY_BATCH) {
         read_listed(&walk->arguments, row, &kept->call.copy, index, &call);
     } else {
