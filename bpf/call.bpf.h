@@ -179,6 +179,29 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
         lose(LOSS_START, 1);
 }
 
+/* A call begins: its row, and of its key what all calls have. 0 where it is not to be counted: nobody asked for it, or
+ * it is the inner half of a call that is counted at the runtime. */
+INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
+                                                   struct kept_call* kept)
+{
+    if (!wanted(task))
+        return 0;
+    u32 number = row_number(ctx);
+    if (!number)
+        return 0;
+    const volatile struct probe_row* row = probe_row(number);
+    struct call_key* key = &kept->call.key;
+    kept->row = number;
+    key->image = image_of(task);
+    if (row->layer == LAYER_RUNTIME)
+        mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
+    else if (count_runtime && runtime_call_around(ctx, task))
+        return 0;
+    begin_key(ctx, task, row, number, key);
+    key->flags = opaque(row->asynchronous ? CALL_ASYNCHRONOUS : 0);
+    return row;
+}
+
 /* The thread that keeps it; 0 where there is no room for it, which is counted. */
 INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
                                       u64 now)

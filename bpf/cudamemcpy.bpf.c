@@ -178,22 +178,11 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task,
                                                    struct arguments* arguments, struct ended_call* call)
 {
-    if (!wanted(task))
+    const volatile struct probe_row* row = begin_call(ctx, task, &call->kept);
+    if (!row)
         return 0;
-    u32 number = row_number(ctx);
-    if (!number)
-        return 0;
-    const volatile struct probe_row* row = probe_row(number);
     struct call_key* key = &call->kept.call.key;
-    call->kept.row = number;
-    key->image = image_of(task);
-    if (row->layer == LAYER_RUNTIME)
-        mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
-    else if (count_runtime && runtime_call_around(ctx, task))
-        return 0;
-    begin_key(ctx, task, row, number, key);
     key->kind = KIND_COPY;
-    key->flags = opaque(row->asynchronous ? CALL_ASYNCHRONOUS : 0);
     if (emit_events || measure_latency)
         call->entry_ns = bpf_ktime_get_ns();
     begin_arguments(ctx, row, arguments);

@@ -108,23 +108,13 @@ INLINE u32 wait_of(const volatile struct probe_row* row)
 INLINE int wait_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    if (!wanted(task))
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call(ctx, task, &kept);
+    if (!row)
         return 1;
-    u32 number = row_number(ctx);
-    if (!number)
-        return 1;
-    const volatile struct probe_row* row = probe_row(number);
-    struct kept_call kept = {.row = number};
     struct call_key* key = &kept.call.key;
-    key->image = image_of(task);
-    if (row->layer == LAYER_RUNTIME)
-        mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
-    else if (count_runtime && runtime_call_around(ctx, task))
-        return 1;
-    begin_key(ctx, task, row, number, key);
     key->kind = KIND_WAIT;
     key->wait.wait = wait_of(row);
-    key->flags = row->asynchronous ? CALL_ASYNCHRONOUS : 0;
     if (per_stream) {
         struct arguments arguments;
         begin_arguments(ctx, row, &arguments);
