@@ -18,7 +18,7 @@ bool is_left_aligned(Unit unit)
 
 size_t width_of(const Column& column)
 {
-    return std::max({column.header.size(), static_cast<size_t>(std::max(column.width, 0)), size_t{1}});
+    return std::max({column.header.size(), static_cast<size_t>(std::max<int>(column.width, 0)), size_t{1}});
 }
 
 class TextOutput final : public Output {

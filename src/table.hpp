@@ -29,7 +29,7 @@ struct Column {
     std::string_view header; // as in "LAUNCHES"; unit in the name where there is one
     std::string_view key;    // JSON key, a whole word with its unit ("latency_p99_ns")
     Unit unit = Unit::count;
-    int width = 8;       // least width in text; the last column of a row is never padded
+    int16_t width = 8;   // least width in text; the last column of a row is never padded
     bool in_text = true; // false: JSON only
     bool in_json = true; // false: text only
 };
