@@ -206,12 +206,9 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     struct address_space* space = address_space(task, &image, kind == KIND_INIT);
     if (!space || kind == KIND_INIT)
         return 1;
-    struct thread_state* thread = thread_state_create(task);
-    struct open_call* call = thread ? open_call(ctx, thread) : 0;
-    if (!call) {
-        lose(LOSS_START, 1);
+    struct open_call* call = open_call_of(ctx, task);
+    if (!call)
         return 1;
-    }
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);
     u64* word = call->word;

@@ -42,12 +42,9 @@ INLINE int state_entry_body(struct pt_regs* ctx)
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
-    struct thread_state* thread = thread_state_create(task);
-    struct open_call* call = thread ? open_call(ctx, thread) : 0;
-    if (!call) {
-        lose(LOSS_START, 1);
+    struct open_call* call = open_call_of(ctx, task);
+    if (!call)
         return 1;
-    }
     call->word[STATE_ROW] = number;
     call->word[STATE_OUT] = register_argument(ctx, row, ARG_OUT);
     call->word[STATE_NAME] = register_argument(ctx, row, ARG_NAME);

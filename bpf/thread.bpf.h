@@ -111,6 +111,16 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return found;
 }
 
+/* The same for the task's thread; 0 where there is no room, which is counted. */
+INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* task)
+{
+    struct thread_state* thread = thread_state_create(task);
+    struct open_call* call = thread ? open_call(ctx, thread) : 0;
+    if (!call)
+        lose(LOSS_START, 1);
+    return call;
+}
+
 /* The open call that returns now; its room is free again. A return has popped the return address. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread)
 {

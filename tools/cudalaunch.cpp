@@ -22,8 +22,6 @@ namespace {
 constexpr probe_kind launch_kinds[] = {KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_GRAPH_LAUNCH,
                                        KIND_HOST_FUNC};
 constexpr probe_kind state_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END, KIND_GET_FUNCTION, KIND_GET_ALIAS};
-constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_POP,
-                                       KIND_DEVICE_SET};
 constexpr probe_kind note_kinds[] = {KIND_SHAPE, KIND_REGISTER};
 
 class CudaLaunch : public CallTool {

@@ -19,8 +19,6 @@ namespace {
 constexpr probe_kind copy_kinds[] = {KIND_COPY};
 constexpr probe_kind batch_kinds[] = {KIND_COPY_BATCH, KIND_COPY_BATCH_3D};
 constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
-constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_POP,
-                                       KIND_DEVICE_SET};
 constexpr probe_kind memory_kinds[] = {KIND_ALLOC,        KIND_REGISTER_HOST, KIND_FREE,
                                        KIND_PHYSICAL_NEW, KIND_PHYSICAL_FREE, KIND_MAP,
                                        KIND_UNMAP,        KIND_MEMORY_GONE,   KIND_INIT};

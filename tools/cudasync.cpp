@@ -18,8 +18,6 @@ namespace gpusnoop {
 namespace {
 
 constexpr probe_kind wait_kinds[] = {KIND_WAIT, KIND_COPY, KIND_FREE};
-constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_POP,
-                                       KIND_DEVICE_SET};
 
 // Sets are called synchronous and return before they are done; they wait for nothing.
 bool waits(const probe_row& row)

@@ -204,3 +204,12 @@ def trace(script, *arguments, form="workload", **options):
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go().wait()
     return tool.finish(), workload.truth()
+
+
+def records_of_mode(tool, mode, name):
+    """Its records are those of the mode and no others, and say whose they are. The type of what is between."""
+    kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
+    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"}, "types of lines")
+    start = tool.records[0]
+    equal((start["tool"], start["schema"]), (name, 1), "start")
+    return kind

@@ -11,7 +11,7 @@ import leftovers
 import system
 from copies import callable_functions, case, expected, is_copy, of_call, same, sizes, steps, trace
 from harness import check, equal, wait_until
-from programs import Tool, Workload
+from programs import Tool, Workload, records_of_mode
 from test_refusals import refused
 from truth import bucket, layer_wanted
 
@@ -50,10 +50,8 @@ def every_mode(mode):
     workload.go()
     truth = workload.truth()
     tool.finish()
-    kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
-    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"}, "types of lines")
+    kind = records_of_mode(tool, mode, "cudamemcpy")
     start, attached = tool.records[:2]
-    equal((start["tool"], start["schema"]), ("cudamemcpy", 1), "start")
     check(attached["functions"] > 50, f"attached: {attached}")
     if kind == "row" and mode != ["-x"]:
         api = mode[mode.index("--api") + 1] if "--api" in mode else "driver"

@@ -4,7 +4,7 @@ import re
 
 import harness
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload
+from programs import Tool, Workload, records_of_mode
 from truth import Rows, expected, same_counts
 
 script = """
@@ -31,10 +31,8 @@ def every_mode(mode):
     workload.go()
     truth = workload.truth()
     tool.finish()
-    kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
-    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"}, "types of lines")
+    kind = records_of_mode(tool, mode, "cudalaunch")
     start, attached = tool.records[:2]
-    equal((start["tool"], start["schema"]), ("cudalaunch", 1), "start")
     check(re.fullmatch(r"\d+\.\d+\.\d+", start["version"]), f"version: {start}")
     check(attached["functions"] > 20 and attached["files"] == 2, f"attached: {attached}")
     check(0 < tool.records[-1]["duration_ns"] < 60e9, f"end: {tool.records[-1]}")

@@ -2,7 +2,7 @@
 """cudasync: what each way of asking prints, and what it refuses."""
 import waits
 from harness import check, equal
-from programs import Tool, Workload, trace
+from programs import Tool, Workload, records_of_mode, trace
 from test_refusals import refused
 from waits import case, same_waits
 
@@ -34,10 +34,8 @@ def every_mode(mode):
     workload.go()
     truth = workload.truth()
     tool.finish()
-    kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
-    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"}, "types of lines")
+    kind = records_of_mode(tool, mode, "cudasync")
     start = tool.records[0]
-    equal((start["tool"], start["schema"]), ("cudasync", 1), "start")
     check(start["duration_floor_ns"] < 20000, f"the probes' own share: {start}")
     api, failed = "both" if "both" in mode else "driver", "-x" in mode
     for row in tool.rows:
