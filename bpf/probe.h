@@ -69,6 +69,10 @@ enum argument {
     ARG_ADDRESS,  /* of memory that exists already: registered, mapped, freed */
     ARG_PITCH,    /* pointer that the call stores the bytes of a row through */
     ARG_LOCATION, /* enum CUmemLocationType */
+    ARG_FORMAT,   /* of an array's elements: enum CUarray_format, and how many of them */
+    ARG_CHANNELS,
+    ARG_CHANNEL_BITS, /* pointer to the four widths of cudaChannelFormatDesc */
+    ARG_LEVELS,       /* of a mipmapped array */
     ARGUMENTS,
 };
 
@@ -98,11 +102,14 @@ enum probe_kind {
     KIND_REGISTER_HOST, /* ARG_BYTES of host memory at ARG_ADDRESS are pinned from now on */
     KIND_FREE,          /* ARG_ADDRESS is free again, or no longer pinned */
     KIND_PHYSICAL_NEW,  /* *ARG_OUT is a handle of physical memory at ARG_LOCATION */
+    KIND_PHYSICAL_HOLD, /* *ARG_OUT is a handle that there is already, once more */
     KIND_PHYSICAL_FREE, /* of ARG_HANDLE */
     KIND_MAP,           /* ARG_BYTES of physical memory ARG_HANDLE are at ARG_ADDRESS from now on */
     KIND_UNMAP,
-    KIND_MEMORY_GONE, /* a context ends, and all memory with it */
-    KIND_INIT,        /* the first call of a process */
+    KIND_MEMORY_GONE,    /* the context ARG_HANDLE ends, or the primary one of ARG_DEVICE, and its memory with it */
+    KIND_CONTEXT_LET_GO, /* the primary context of ARG_DEVICE, which ends with the last of its holders */
+    KIND_TRIM,           /* a pool gives back what it keeps beyond what is allocated from it */
+    KIND_INIT,           /* the first call of a process */
     KINDS,
 };
 
@@ -135,6 +142,26 @@ enum memory {
     MEMORIES,
 };
 
+/* What a process holds by a call that allocates. */
+enum holding {
+    HOLDING_NONE,
+    HOLDING_DEVICE,
+    HOLDING_ARRAY,
+    HOLDING_POOL, /* allocated in stream order */
+    HOLDING_VMM,  /* physical memory, wherever it is mapped */
+    HOLDING_MANAGED,
+    HOLDING_PINNED,
+    HOLDING_REGISTERED, /* host memory that was there before, pinned */
+    HOLDING_IMPORTED,   /* somebody else's memory, from here on */
+    HOLDING_EXTERNAL,   /* that of another API */
+    HOLDING_RESERVED,   /* addresses */
+    HOLDING_MAPPED,     /* addresses with memory behind them that counts elsewhere */
+    HOLDING_GRAPH,      /* of a graph's node, which there is while the graph runs */
+    HOLDING_POOL_OBJECT,
+    HOLDING_MULTICAST,
+    HOLDINGS,
+};
+
 enum wait {
     WAIT_NONE,
     WAIT_STREAM,
@@ -161,7 +188,9 @@ struct probe_row {
     __u8 memory;            /* what is allocated, or freed */
     __u8 wait;
     __u8 array_elements; /* ARG_BYTES counts elements of the array where one takes part, not bytes */
-    __u8 zero;
+    __u8 holding;        /* what is allocated, or freed */
+    __u8 out_offset;     /* from ARG_OUT to where the result is stored */
+    __u8 pitch_offset;   /* ... and from ARG_PITCH */
     struct operand args[ARGUMENTS];
 };
 

@@ -16,6 +16,7 @@ namespace gpusnoop {
 //   rdi .. r9   a register; s0, s1, ... the 8-byte stack slots behind the return address (psABI 3.2.3)
 //   .l .h       its lower or upper 32 bits; without: all 64
 //   rdi[12.l]   32 bits at byte 12 of the structure that the register points to
+//   rdi+8       of out and pitch: 8 bytes behind where the register points
 // and in "async h2d dst:rdi src:rsi bytes:rdx stream:rcx": words without a place say what the call does.
 // A mistake in one of them does not compile.
 class LayoutParser {
@@ -46,6 +47,11 @@ public:
                 }
             } else {
                 row_.args[argument(name)] = place();
+                if (skip('+'))
+                    (name == "out"     ? row_.out_offset
+                     : name == "pitch" ? row_.pitch_offset
+                                       : throw std::logic_error("only results have an offset")) =
+                        static_cast<uint8_t>(number());
             }
         }
         return *this;
@@ -80,6 +86,10 @@ private:
             {"address", ARG_ADDRESS},
             {"pitch", ARG_PITCH},
             {"location", ARG_LOCATION},
+            {"format", ARG_FORMAT},
+            {"channels", ARG_CHANNELS},
+            {"channel_bits", ARG_CHANNEL_BITS},
+            {"levels", ARG_LEVELS},
         };
         for (auto [text, value] : names)
             if (text == name)
@@ -106,9 +116,29 @@ private:
             {"p2p", &probe_row::direction, DIRECTION_P2P},
             {"set", &probe_row::direction, DIRECTION_SET},
             {"prefetch", &probe_row::direction, DIRECTION_PREFETCH},
+            // Where the address leads to, and what the process holds by it: copies ask for one, owners for the other.
             {"device-memory", &probe_row::memory, MEMORY_DEVICE},
+            {"device-memory", &probe_row::holding, HOLDING_DEVICE},
+            {"pool-memory", &probe_row::memory, MEMORY_DEVICE},
+            {"pool-memory", &probe_row::holding, HOLDING_POOL},
             {"managed-memory", &probe_row::memory, MEMORY_MANAGED},
+            {"managed-memory", &probe_row::holding, HOLDING_MANAGED},
             {"pinned-memory", &probe_row::memory, MEMORY_PINNED},
+            {"pinned-memory", &probe_row::holding, HOLDING_PINNED},
+            {"registered-memory", &probe_row::memory, MEMORY_PINNED},
+            {"registered-memory", &probe_row::holding, HOLDING_REGISTERED},
+            {"imported-memory", &probe_row::memory, MEMORY_DEVICE},
+            {"imported-memory", &probe_row::holding, HOLDING_IMPORTED},
+            {"mapped-memory", &probe_row::memory, MEMORY_DEVICE},
+            {"mapped-memory", &probe_row::holding, HOLDING_MAPPED},
+            {"array", &probe_row::holding, HOLDING_ARRAY},
+            {"physical", &probe_row::holding, HOLDING_VMM},
+            {"imported-physical", &probe_row::holding, HOLDING_IMPORTED},
+            {"multicast", &probe_row::holding, HOLDING_MULTICAST},
+            {"external", &probe_row::holding, HOLDING_EXTERNAL},
+            {"addresses", &probe_row::holding, HOLDING_RESERVED},
+            {"graph-node", &probe_row::holding, HOLDING_GRAPH},
+            {"pool", &probe_row::holding, HOLDING_POOL_OBJECT},
             {"wait-stream", &probe_row::wait, WAIT_STREAM},
             {"wait-context", &probe_row::wait, WAIT_CONTEXT},
             {"wait-event", &probe_row::wait, WAIT_EVENT},
@@ -116,10 +146,14 @@ private:
             {"wait-free", &probe_row::wait, WAIT_FREE},
             {"poll", &probe_row::wait, WAIT_POLL},
         };
-        for (auto [text, field, value] : attributes)
+        bool known = false;
+        for (auto [text, field, value] : attributes) {
             if (text == name)
-                return void(row_.*field = value);
-        throw std::logic_error("no such attribute");
+                row_.*field = value;
+            known |= text == name;
+        }
+        if (!known)
+            throw std::logic_error("no such attribute");
     }
 
     consteval operand place()

@@ -118,6 +118,10 @@ std::vector<Probe> CudaMemcpy::choose_probes() const
     }
     append_probes(all, Library::driver, capture_kinds);
     append_probes(all, Library::driver, memory_kinds);
+    // Objects and addresses that nothing is copied to or from.
+    std::erase_if(all, [](const Probe& probe) {
+        return (probe.row.kind == KIND_ALLOC || probe.row.kind == KIND_FREE) && probe.row.memory == MEMORY_UNKNOWN;
+    });
     if (settings_.view.device)
         for (Library library : {Library::driver, Library::runtime})
             append_probes(all, library, device_kinds);

@@ -211,8 +211,10 @@ TEST_CASE("what waits, and for what")
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
         const probe_row& row = probe.row;
-        CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) == (row.wait != WAIT_NONE));
-        CHECK((row.kind == KIND_FREE) == (row.wait == WAIT_FREE));
+        CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) >= (row.wait != WAIT_NONE));
+        CHECK((row.kind != KIND_WAIT || row.wait != WAIT_NONE));
+        // What is behind addresses may still be in use.
+        CHECK((row.kind == KIND_FREE && row.memory != MEMORY_UNKNOWN) == (row.wait == WAIT_FREE));
         auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         if (row.kind != KIND_WAIT)
             continue;
@@ -230,14 +232,26 @@ TEST_CASE("memory has a kind, and what it takes to follow it")
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
         const probe_row& row = probe.row;
-        const bool driver = probe.library == Library::driver;
-        CHECK((row.memory != MEMORY_UNKNOWN) == (driver && (row.kind == KIND_ALLOC || row.kind == KIND_FREE)));
+        const bool allocates = row.kind == KIND_ALLOC || row.kind == KIND_REGISTER_HOST ||
+                               row.kind == KIND_PHYSICAL_NEW || row.kind == KIND_MAP;
+        const bool frees = row.kind == KIND_FREE || row.kind == KIND_UNMAP;
+        CHECK((row.holding != HOLDING_NONE) == (allocates || frees || row.kind == KIND_TRIM));
+        CHECK((row.memory == MEMORY_UNKNOWN || allocates || frees));
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         switch (row.kind) {
-        case KIND_ALLOC:
+        case KIND_ALLOC: {
             CHECK(has(probe, ARG_OUT));
-            CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH) || probe.symbol.starts_with("cuIpcOpen")));
-            CHECK(has(probe, ARG_PITCH) == has(probe, ARG_HEIGHT));
+            const bool untold = named("IpcOpen") || named("Import") || named("MappedMipmapped") || named("PoolCreate");
+            CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH)) == (!untold || named("ImportExternal")));
+            CHECK(has(probe, ARG_PITCH) == (named("Pitch") || named("Malloc3D") > named("3DArray")));
+            // The size of an array's elements is told by either.
+            CHECK((has(probe, ARG_FORMAT) || has(probe, ARG_CHANNEL_BITS)) ==
+                  (row.holding == HOLDING_ARRAY && !untold));
+            CHECK(has(probe, ARG_FORMAT) == has(probe, ARG_CHANNELS));
+            CHECK(has(probe, ARG_LEVELS) == (named("Mipmapped") && !untold));
+            CHECK((has(probe, ARG_STREAM) && row.asynchronous) == named("Async"));
             break;
+        }
         case KIND_REGISTER_HOST:
         case KIND_MAP:
         case KIND_UNMAP:
@@ -245,18 +259,40 @@ TEST_CASE("memory has a kind, and what it takes to follow it")
             break;
         case KIND_FREE:
             CHECK(has(probe, ARG_ADDRESS));
-            CHECK(bool(row.asynchronous) == (probe.symbol.find("Async") != std::string::npos));
+            CHECK((has(probe, ARG_STREAM) && row.asynchronous) == named("Async"));
             break;
         case KIND_PHYSICAL_NEW:
+        case KIND_PHYSICAL_HOLD:
             CHECK(has(probe, ARG_OUT));
             break;
         case KIND_PHYSICAL_FREE:
             CHECK(has(probe, ARG_HANDLE));
             break;
+        case KIND_MEMORY_GONE:
+            CHECK(has(probe, ARG_HANDLE) != has(probe, ARG_DEVICE));
+            break;
+        case KIND_CONTEXT_LET_GO:
+            CHECK(has(probe, ARG_DEVICE));
+            break;
         default:
             CHECK(!has(probe, ARG_ADDRESS));
         }
     }
+}
+
+TEST_CASE("what is allocated can be freed")
+{
+    std::set<std::pair<Library, uint8_t>> allocated, freed;
+    for (const Probe& probe : all_probes()) {
+        if (probe.row.kind == KIND_ALLOC || probe.row.kind == KIND_REGISTER_HOST || probe.row.kind == KIND_MAP)
+            allocated.emplace(probe.library, probe.row.holding);
+        else if (probe.row.kind == KIND_FREE || probe.row.kind == KIND_UNMAP)
+            freed.emplace(probe.library, probe.row.holding);
+    }
+    freed.emplace(Library::driver, HOLDING_MANAGED); // by what frees device memory
+    freed.emplace(Library::runtime, HOLDING_MANAGED);
+    freed.emplace(Library::runtime, HOLDING_MAPPED);
+    CHECK(allocated == freed);
 }
 
 TEST_CASE("the runtime's version is in its soname")

@@ -32,10 +32,10 @@ using gpusnoop::Library;
 using gpusnoop::Probe;
 
 constexpr std::string_view argument_names[] = {
-    "func",      "stream",    "grid_x",  "grid_y",    "grid_z",   "block_x",  "block_y",  "block_z",
-    "smem",      "out",       "name",    "handle",    "count",    "device",   "dst",      "src",
-    "bytes",     "height",    "depth",   "direction", "dst_type", "src_type", "dst_host", "src_host",
-    "dst_array", "src_array", "address", "pitch",     "location",
+    "func",  "stream",    "grid_x",   "grid_y",   "grid_z",       "block_x",  "block_y",   "block_z",   "smem",
+    "out",   "name",      "handle",   "count",    "device",       "dst",      "src",       "bytes",     "height",
+    "depth", "direction", "dst_type", "src_type", "dst_host",     "src_host", "dst_array", "src_array", "address",
+    "pitch", "location",  "format",   "channels", "channel_bits", "levels",
 };
 static_assert(std::size(argument_names) == ARGUMENTS);
 
@@ -157,8 +157,10 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
     Arguments passed;
     std::vector<std::string_view> names = parameter_names(signature.parameters);
     REQUIRE(names.size() == call.parameters.size());
-    for (const Call::Field& field : call.fields[element])
-        passed[field.which] = field.value;
+    for (const Call::Field& field : call.fields[element]) {
+        const uint64_t base = abi::is_result(field.which) ? reinterpret_cast<uint64_t>(call.memory) : 0;
+        passed[field.which] = base + field.value;
+    }
     for (size_t i = 0; i < names.size(); i++) {
         auto [form, bytes] = call.parameters[i];
         if (names[i].starts_with("other") || form == Passed::fields || form == Passed::pointer)
@@ -180,6 +182,11 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
 
 // ---- Both compared
 
+uint64_t offset_of_result(const probe_row& row, int which)
+{
+    return which == ARG_OUT ? row.out_offset : which == ARG_PITCH ? row.pitch_offset : 0;
+}
+
 // "right", or what is wrong with a row, by a call of its function.
 std::string verdict(const Signature& signature, const Call& call, const probe_row& row)
 {
@@ -197,6 +204,7 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
                     fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
             } else if (has) {
                 uint64_t value = operand_part(words->at(row.args[which].word), row.args[which].part);
+                value += offset_of_result(row, which);
                 if (value != passed[which])
                     found += fmt::format("{} of element {} is read as {:#x} and was passed as {:#x}; ",
                                          argument_names[which], element, value, passed[which]);

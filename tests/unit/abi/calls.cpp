@@ -88,6 +88,15 @@ template<class T>
 concept Physical = sizeof(T::location.type) > 0;
 
 template<class T>
+concept ArrayDescriptor = sizeof(T::NumChannels) > 0;
+
+template<class T>
+concept ExternalMemory = sizeof(T::handle.fd) > 0;
+
+template<class T>
+concept AllocationNode = sizeof(T::bytesize) > 0;
+
+template<class T>
 concept MappedBuffer = sizeof(T::offset) > 0 && sizeof(T::size) > 0;
 
 // What their fields mean: found(field, argument) is called for each that means something.
@@ -129,9 +138,12 @@ void describe(const Extent auto& extent, auto found)
     found(extent.depth, ARG_DEPTH);
 }
 
-void describe(const PitchedMemory auto& memory, auto found)
+// By value what is to be set; behind a pointer, where a call leaves what it has made.
+void describe(const PitchedMemory auto& memory, auto found, bool by_pointer = false)
 {
-    found(memory.ptr, ARG_DESTINATION);
+    found(memory.ptr, by_pointer ? ARG_OUT : ARG_DESTINATION);
+    if (by_pointer)
+        found(memory.pitch, ARG_PITCH);
 }
 
 void describe(const DriverCopy auto& copy, auto found)
@@ -171,6 +183,28 @@ void describe(const CopyOfList auto& copy, auto found)
 void describe(const Physical auto& physical, auto found)
 {
     found(physical.location.type, ARG_LOCATION);
+    found(physical.location.id, ARG_DEVICE);
+}
+
+void describe(const ArrayDescriptor auto& array, auto found)
+{
+    found(array.Width, ARG_BYTES);
+    found(array.Height, ARG_HEIGHT);
+    if constexpr (requires { array.Depth; })
+        found(array.Depth, ARG_DEPTH);
+    found(array.Format, ARG_FORMAT);
+    found(array.NumChannels, ARG_CHANNELS);
+}
+
+void describe(const ExternalMemory auto& memory, auto found)
+{
+    found(memory.size, ARG_BYTES);
+}
+
+void describe(const AllocationNode auto& node, auto found)
+{
+    found(node.bytesize, ARG_BYTES);
+    found(node.dptr, ARG_OUT);
 }
 
 void describe(const MappedBuffer auto& buffer, auto found)
@@ -178,15 +212,22 @@ void describe(const MappedBuffer auto& buffer, auto found)
     found(buffer.size, ARG_BYTES);
 }
 
-// Stores what the fields of a structure contain.
+// Stores what the fields of a structure contain; of those that the call stores its results in, where they are.
 template<class T>
-void store_fields(const T& structure, size_t element, Call& call)
+void store_fields(const T& structure, size_t element, Call& call, bool by_pointer)
 {
-    describe(structure, [&](const auto& field, argument which) {
+    auto store = [&](const auto& field, argument which) {
         uint64_t value = 0;
-        memcpy(&value, &field, sizeof(field));
+        if (abi::is_result(which))
+            value = static_cast<uint64_t>(reinterpret_cast<const std::byte*>(&field) - call.memory);
+        else
+            memcpy(&value, &field, sizeof(field));
         call.fields[element].push_back({which, value});
-    });
+    };
+    if constexpr (PitchedMemory<T>)
+        describe(structure, store, by_pointer);
+    else
+        describe(structure, store);
 }
 
 template<class T>
@@ -237,10 +278,10 @@ void prepare(Call& call)
             memcpy(call.memory + i * 8, &word, sizeof(word));
         }
         for (size_t i = 0; i < abi::elements; i++)
-            store_fields(reinterpret_cast<const Target<T>*>(call.memory)[i], i, call);
+            store_fields(reinterpret_cast<const Target<T>*>(call.memory)[i], i, call, true);
         call.parameters.push_back({Passed::pointer, sizeof(T)});
     } else if constexpr (Described<T>) {
-        store_fields(argument_value<T>(call.parameters.size()), 0, call);
+        store_fields(argument_value<T>(call.parameters.size()), 0, call, false);
         call.parameters.push_back({Passed::fields, sizeof(T)});
     } else {
         static_assert(std::is_class_v<T> || std::is_scalar_v<T>);

@@ -27,6 +27,12 @@ constexpr uint64_t distinct(size_t number)
     return (0xC0DE0000 + number) << 32 | (0xBEEF0000 + number);
 }
 
+// The call stores through it.
+constexpr bool is_result(int which)
+{
+    return which == ARG_OUT || which == ARG_PITCH;
+}
+
 enum class Passed : uint8_t { scalar, structure, fields, pointer };
 
 struct Parameter {
@@ -43,7 +49,8 @@ struct Call {
     // Parameter i consists of these words, or of as much of the first one as fits.
     static constexpr uint64_t word(size_t parameter, size_t number) { return distinct(parameter + 100 * number); }
 
-    // What the fields of structures contain, which are passed by value, or lie in memory.
+    // What the fields of structures contain, which are passed by value, or lie in memory; is_result(): offset in
+    // memory.
     struct Field {
         argument which;
         uint64_t value;

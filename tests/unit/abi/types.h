@@ -21,7 +21,9 @@ typedef enum CUmemcpy3DOperandType_enum { CU_MEMCPY_OPERAND_TYPE_POINTER = 1 } C
 typedef enum CUmemLocationType_enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
 typedef enum CUmemAllocationType_enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
 typedef enum CUmemAllocationHandleType_enum { CU_MEM_HANDLE_TYPE_NONE } CUmemAllocationHandleType;
+typedef enum CUarray_format_enum { CU_AD_FORMAT_UNSIGNED_INT8 = 1 } CUarray_format;
 enum cudaMemcpyKind { cudaMemcpyHostToHost };
+enum cudaMemAllocationHandleType { cudaMemHandleTypeNone };
 
 /* Handles and callbacks: pointers. */
 typedef struct CUctx_st* CUcontext;
@@ -38,16 +40,28 @@ typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void* user_da
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
 typedef struct CUevent_st* CUevent;
 typedef struct CUarray_st* CUarray;
+typedef struct CUmipmappedArray_st* CUmipmappedArray;
 typedef struct CUmemPoolHandle_st* CUmemoryPool;
 typedef struct CUextMemory_st* CUexternalMemory;
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
+typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
+typedef struct CUmulticastObjectProp_st CUmulticastObjectProp;
+typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
 
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef struct cudaArray* cudaArray_t;
 typedef const struct cudaArray* cudaArray_const_t;
+typedef struct cudaMipmappedArray* cudaMipmappedArray_t;
+typedef struct CUmemPoolHandle_st* cudaMemPool_t;
+typedef struct CUexternalMemory_st* cudaExternalMemory_t;
+typedef struct CUgraph_st* cudaGraph_t;
+typedef struct CUgraphNode_st* cudaGraphNode_t;
+struct cudaChannelFormatDesc;
+struct cudaMemPoolPtrExportData;
+struct cudaExternalMemoryMipmappedArrayDesc;
 typedef struct CUfunc_st* cudaFunction_t;
 typedef struct CUkern_st* cudaKernel_t;
 typedef struct CUlib_st* cudaLibrary_t;
@@ -191,6 +205,47 @@ typedef struct CUmemAllocationProp_st {
     unsigned char allocFlags[8];
 } CUmemAllocationProp;
 
+typedef struct CUDA_ARRAY_DESCRIPTOR_st {
+    size_t Width, Height;
+    CUarray_format Format;
+    unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
+    size_t Width, Height, Depth;
+    CUarray_format Format;
+    unsigned int NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct CUmemPoolProps_st {
+    CUmemAllocationType allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void* win32SecurityAttributes;
+    size_t maxSize;
+    unsigned char reserved[56];
+} CUmemPoolProps;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_st {
+    CUmemPoolProps poolProps;
+    const void* accessDescs;
+    size_t accessDescCount, bytesize;
+    CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
+    int type;
+    union {
+        int fd;
+        struct {
+            void* handle;
+            const void* name;
+        } win32;
+    } handle;
+    unsigned long long size;
+    unsigned int flags, reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
 typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
     unsigned long long offset, size;
     unsigned int flags, reserved[16];
@@ -238,6 +293,43 @@ struct cudaMemcpy3DPeerParms {
 
 struct cudaMemLocation {
     int type, id;
+};
+
+typedef struct cudaIpcMemHandle_st {
+    char reserved[64];
+} cudaIpcMemHandle_t;
+
+struct cudaMemPoolProps {
+    int allocType, handleTypes;
+    struct cudaMemLocation location;
+    void* win32SecurityAttributes;
+    size_t maxSize;
+    unsigned char reserved[56];
+};
+
+struct cudaMemAllocNodeParams {
+    struct cudaMemPoolProps poolProps;
+    const void* accessDescs;
+    size_t accessDescCount, bytesize;
+    void* dptr;
+};
+
+struct cudaExternalMemoryHandleDesc {
+    int type;
+    union {
+        int fd;
+        struct {
+            void* handle;
+            const void* name;
+        } win32;
+    } handle;
+    unsigned long long size;
+    unsigned int flags, reserved[16]; /* reserved since CUDA 13 */
+};
+
+struct cudaExternalMemoryBufferDesc {
+    unsigned long long offset, size;
+    unsigned int flags, reserved[16]; /* reserved since CUDA 13 */
 };
 
 struct cudaMemcpyAttributes;
