@@ -42,9 +42,8 @@ bool plausible(Room room, unsigned count, size_t size)
 constexpr unsigned char unwritten = 0xa5;
 
 // The size of the elements, 0 if that cannot be told. It is measured, because neither the symbol nor the version tells
-// it: _v3 had 32 bytes from driver 535.43.02 to 535.86.05 (24 before, and again from 535.104.05), the list of MPS
-// clients without a suffix has been seen with 24 instead of 16, and _v3 with 16 where a library that shares GPUs out
-// stands in front of NVML.
+// it: _v3 had 32 bytes from driver 535.43.02 to 535.86.05 (24 before, and again from 535.104.05), and users have
+// reported 24 instead of 16 for the list of MPS clients without a suffix, and 16 for _v3 in a container (550.127.08).
 size_t measure(Room room, unsigned count, unsigned capacity, size_t documented)
 {
     const auto last = std::find_if(room.rbegin(), room.rend(), [](unsigned char byte) { return byte != unwritten; });
