@@ -247,20 +247,24 @@ TEST_CASE("why there is no NVML", "[nvml]")
     CHECK(refused({standin(), {}}) == "NVML does not start: Driver Not Loaded (error 9)");
 }
 
-TEST_CASE("the library is closed again", "[nvml]")
+TEST_CASE("the library is shut down and closed again", "[nvml]")
 {
     const Answers answers(three);
-    const auto is_loaded = [] {
-        void* const library = dlopen(standin().c_str(), RTLD_NOW | RTLD_NOLOAD);
-        return library && dlclose(library) == 0;
-    };
+    const auto loaded = [] { return dlopen(standin().c_str(), RTLD_NOW | RTLD_NOLOAD); };
     auto nvml = open(standin());
-    CHECK(is_loaded());
+    void* const kept = loaded();
+    REQUIRE(kept);
+    const auto count = reinterpret_cast<int (*)(unsigned*)>(dlsym(kept, "nvmlDeviceGetCount_v2"));
+    REQUIRE(count);
+    unsigned devices = 0;
+    CHECK(count(&devices) == 0);
     nvml.reset();
-    CHECK(!is_loaded());
+    CHECK(count(&devices) == 1); // not initialized
+    CHECK(dlclose(kept) == 0);
+    CHECK(!loaded());
     answers.set("fail init 9\n");
     refused({standin(), {}});
-    CHECK(!is_loaded());
+    CHECK(!loaded());
 }
 
 TEST_CASE("in other folders only what root alone can write is opened", "[nvml]")
