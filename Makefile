@@ -41,8 +41,8 @@ ifeq ($(VARIANT),asan)
 VARIANT_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),static)
-# Debian has no static libfmt; libdw wants what it decompresses with.
-VARIANT_FLAGS := -DFMT_HEADER_ONLY
+# Debian has no static libfmt; libdw wants what it decompresses with. A static program cannot dlopen.
+VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
 VARIANT_LDFLAGS := -static -s
 LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread
 endif
@@ -137,7 +137,8 @@ UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
 unit: $(BUILD)/unit/unit-tests
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan
 
-$(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a
+$(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \
+                                                              | $(SB)/nvml/libnvidia-ml.so.1
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS) -lCatch2Main -lCatch2

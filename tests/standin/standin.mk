@@ -14,7 +14,7 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra -Werror -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 $(STANDIN_FORMS))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -82,6 +82,13 @@ $(SB)/libcudart_static.a: $(call standin_objects,runtime,runtime-static) $(SB)/o
 	$(Q)$(CXX) -c $(filter %.S,$^) -o $(SB)/obj/runtime-static/rest.o
 	$(Q)$(LD) -r -o $(SB)/obj/cudart_static.o $(filter %.o,$^) $(SB)/obj/runtime-static/rest.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(SB)/obj/cudart_static.o
+
+# NVML, in a folder of its own: what looks for libraries here does not find it.
+$(call standin_group,nvml,nvml,-fPIC -fvisibility=hidden)
+$(SB)/nvml/libnvidia-ml.so.1: $(call standin_objects,nvml,nvml) $(S)/nvml/exports.map
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(S)/nvml/exports.map \
+	    $(STANDIN_SHARED)
 
 # The workload: two files depend on the runtime they are linked with, the rest is common.
 STANDIN_BY_FORM := kernels.cpp runtime_symbols.cpp
