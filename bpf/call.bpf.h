@@ -44,6 +44,7 @@ struct call {
     union {
         struct launch_shape shape;
         struct copy copy;
+        struct memory_call memory;
     };
 };
 
@@ -52,7 +53,7 @@ struct kept_call {
     struct call call; /* of a list: not read yet */
     u32 row;
     u32 count; /* of a list */
-    u64 list;
+    u64 list;  /* or another word that a tool keeps */
 };
 
 _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");
@@ -179,13 +180,11 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
         lose(LOSS_START, 1);
 }
 
-/* A call begins: its row, and of its key what all calls have. 0 where it is not to be counted: nobody asked for it, or
+/* A call that somebody asked for begins: its row, and of its key what all calls have. 0 where it is not to be counted:
  * it is the inner half of a call that is counted at the runtime. */
-INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
-                                                   struct kept_call* kept)
+INLINE const volatile struct probe_row* begin_wanted_call(struct pt_regs* ctx, struct task_struct* task,
+                                                          struct kept_call* kept)
 {
-    if (!wanted(task))
-        return 0;
     u32 number = row_number(ctx);
     if (!number)
         return 0;
@@ -200,6 +199,12 @@ INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct t
     begin_key(ctx, task, row, number, key);
     key->flags = opaque(row->asynchronous ? CALL_ASYNCHRONOUS : 0);
     return row;
+}
+
+INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
+                                                   struct kept_call* kept)
+{
+    return wanted(task) ? begin_wanted_call(ctx, task, kept) : 0;
 }
 
 /* The thread that keeps it; 0 where there is no room for it, which is counted. */

@@ -14,6 +14,7 @@
 #define CALL_ASYNCHRONOUS 2 /* returns before the work is done, by its form */
 #define CALL_NOT_READY 4    /* asked, and the work is not done yet */
 #define CALL_IN_PARTS 8     /* a report fell into it: its time is told by parts, elsewhere */
+#define CALL_UNTRACKED 16   /* allocated, but not to be matched with its free: not in what is held */
 
 struct launch_form {
     __u16 blocks;  /* bucket of the number of blocks in the grid */
@@ -31,6 +32,12 @@ struct wait_form {
     __u8 zero[3];
 };
 
+struct memory_form {
+    __u16 size;   /* bucket of its bytes */
+    __u8 holding; /* enum holding */
+    __u8 zero;
+};
+
 /* What a row of the table stands for. A field that the chosen view does not tell apart is 0. Shape, size and duration
  * are part of the key as histogram buckets: a kernel has few of each, so this is a sparse histogram in a single lookup.
  * Hashing it is a good part of what a call costs, so what few views ask for comes last and the map's key may end
@@ -45,8 +52,9 @@ struct call_key {
         struct launch_form launch;
         struct copy_form copy;
         struct wait_form wait;
+        struct memory_form memory;
     };
-    __u64 subject; /* CUfunction, CUkernel or host stub; graph handle; host function; event or context */
+    __u64 subject; /* CUfunction, CUkernel or host stub; graph; host function; event; number of a context */
     /* of calls with a result or a duration, and of the function by name */
     __s32 result;
     __u16 duration; /* bucket of what is measured, in the unit asked for */
@@ -85,6 +93,23 @@ struct copy_sums {
 
 #define SMALL_COPY (64 << 10)
 
+/* One allocation, or what is freed. */
+struct memory_call {
+    __u64 address; /* or handle */
+    __u64 bytes;
+    __u64 since_ns; /* of what is freed: when it was allocated, CLOCK_MONOTONIC; in an event: how long ago. 0 unknown */
+    __u32 context;  /* number of the one that it ends with; 0 none, or unknown */
+    __u8 sized;     /* bytes are known */
+    __u8 zero[3];
+};
+
+struct memory_sums {
+    __u64 bytes;
+    __u64 unsized;    /* calls whose bytes are not known */
+    __u64 last_bytes; /* of the last call: of rows that failed */
+    __u64 zero;
+};
+
 struct call_stats {
     __u64 count;
     __u64 total_ns; /* latency */
@@ -93,6 +118,7 @@ struct call_stats {
     union {
         struct launch_shape shape;
         struct copy_sums copy;
+        struct memory_sums memory;
     };
 };
 
@@ -105,6 +131,7 @@ struct call_event {
     union {
         struct launch_shape shape;
         struct copy copy;
+        struct memory_call memory;
     };
     char comm[16]; /* of the thread */
 };

@@ -97,6 +97,14 @@ INLINE u64 opaque(u64 value)
     return value + opaque_zero;
 }
 
+/* Of the traced process; 0 where it cannot be read. */
+INLINE u64 read_word(u64 address)
+{
+    u64 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void*)address);
+    return value;
+}
+
 /* Adds to a word of a per-CPU value. Without the guard a task preempted between load and store would undo the other's
  * addition. */
 INLINE void add(u64* to, u64 n)

@@ -7,26 +7,64 @@
 #include "names.bpf.h"
 #include "thread.bpf.h"
 
+struct context {
+    u32 device; /* ordinal + 1 */
+    u32 number; /* no other context of any process has it: handles are used again */
+};
+
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
     __type(key, struct handle_key);
-    __type(value, u32); /* ordinal + 1 */
+    __type(value, struct context);
 } contexts SEC(".maps");
 
-INLINE void context_made(const struct image* image, u64 context, u32 device)
+__u32 contexts_made = 0;
+
+INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
-    struct handle_key key = {.image = *image, .handle = context};
-    u32 ordinal = device + 1;
-    if (bpf_map_update_elem(&contexts, &key, &ordinal, BPF_ANY))
+    struct handle_key key = {.image = *image, .handle = handle};
+    struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
+    if (bpf_map_update_elem(&contexts, &key, &new, BPF_ANY))
         lose(LOSS_STATE, 1);
 }
 
-INLINE void context_current(const struct image* image, struct thread_state* thread, u64 context)
+INLINE struct context* context_of(const struct image* image, u64 handle)
 {
-    struct handle_key key = {.image = *image, .handle = context};
-    u32* ordinal = bpf_map_lookup_elem(&contexts, &key);
-    thread->device = ordinal ? *ordinal : 0;
+    struct handle_key key = {.image = *image, .handle = handle};
+    return bpf_map_lookup_elem(&contexts, &key);
+}
+
+INLINE void context_current(const struct image* image, struct thread_state* thread, u64 handle)
+{
+    struct context* context = context_of(image, handle);
+    thread->device = context ? context->device : 0;
+    thread->context = handle;
+}
+
+/* The context of a device that all of a process shares, and how often it was asked for. */
+struct primary {
+    u64 context;
+    u64 holders;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_key); /* of the device's number */
+    __type(value, struct primary);
+} primaries SEC(".maps");
+
+INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
+{
+    struct handle_key key = {.image = *image, .handle = device};
+    struct primary* known = bpf_map_lookup_elem(&primaries, &key);
+    struct primary new = {.context = handle, .holders = known ? known->holders + 1 : 1};
+    if (!context_of(image, handle))
+        context_made(image, handle, device);
+    if (bpf_map_update_elem(&primaries, &key, &new, BPF_ANY))
+        lose(LOSS_STATE, 1);
 }
 
 #endif

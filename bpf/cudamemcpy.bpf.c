@@ -137,16 +137,6 @@ INLINE void read_ends(struct arguments* arguments, const volatile struct probe_r
     tell_ends(row, key, direction, opaque(source), opaque(destination));
 }
 
-#define BYTES_MAX (1ULL << 48) /* more than there are addresses */
-
-INLINE bool times(u64* bytes, u64 factor)
-{
-    if (factor && *bytes > BYTES_MAX / factor)
-        return false;
-    *bytes *= factor;
-    return true;
-}
-
 INLINE void read_size(struct arguments* arguments, const volatile struct probe_row* row, struct copy* copy)
 {
     u64 bytes = read_argument(arguments, row, ARG_BYTES);

@@ -14,6 +14,7 @@ enum loss {
     LOSS_STACK,     /* the stack could not be read or kept */
     LOSS_STATE,     /* capture, context or legacy shape state that found no room */
     LOSS_WAITING,   /* a call that waits found no room: it is not shown before it returns */
+    LOSS_UNTRACKED, /* an allocation found no room: its free cannot be told from that of an older one */
     LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
     LOSSES,
 };

@@ -10,9 +10,6 @@
 #include "process.bpf.h"
 #include "thread.bpf.h"
 
-/* When tracing began (CLOCK_BOOTTIME); 0: not yet. A process that is younger has been seen whole. */
-__u64 traced_since = 0;
-
 /* A process that calls its driver. When a context ends, its memory goes with it, and it is not known which that was:
  * all ranges of the process are forgotten, by a new epoch in their keys. */
 struct address_space {
@@ -79,8 +76,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
     if (space)
         return space;
-    u64 since = traced_since;
-    struct address_space new = {.whole = first_call && since && task->group_leader->start_boottime > since &&
+    struct address_space new = {.whole = first_call && seen_whole(task) &&
                                          bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
     introduce(image, cgroups_of(task));                             /* so that the front end clears up behind it */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
@@ -234,13 +230,6 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
         unmap(&key, word[MEMORY_CALL_BYTES]);
     }
     return 0;
-}
-
-INLINE u64 read_word(u64 address)
-{
-    u64 value = 0;
-    bpf_probe_read_user(&value, sizeof(value), (void*)address);
-    return value;
 }
 
 INLINE u64 memory_of_location(u64 type)

@@ -158,4 +158,14 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     return operand_part(v, row->args[which].part);
 }
 
+#define BYTES_MAX (1ULL << 48) /* more than there are addresses */
+
+INLINE bool times(u64* bytes, u64 factor)
+{
+    if (factor && *bytes > BYTES_MAX / factor)
+        return false;
+    *bytes *= factor;
+    return true;
+}
+
 #endif

@@ -69,6 +69,16 @@ INLINE bool wanted(struct task_struct* task)
     return true;
 }
 
+/* When tracing began (CLOCK_BOOTTIME); 0: not yet. */
+__u64 traced_since = 0;
+
+/* The process is younger than that: all of its calls have been seen. */
+INLINE bool seen_whole(struct task_struct* task)
+{
+    u64 since = traced_since;
+    return since && task->group_leader->start_boottime > since;
+}
+
 INLINE struct image image_of(struct task_struct* task)
 {
     struct task_struct* leader = task->group_leader;

@@ -97,16 +97,17 @@ INLINE int state_return_body(struct pt_regs* ctx)
         break;
     }
     case KIND_CONTEXT_NEW:
+        primary_retained(&image, out_value(call), call->word[STATE_DEVICE]);
+        break;
     case KIND_CONTEXT_CREATE:
         context_made(&image, out_value(call), call->word[STATE_DEVICE]);
-        if (kind == KIND_CONTEXT_CREATE)
-            thread->device = (u32)call->word[STATE_DEVICE] + 1;
+        context_current(&image, thread, out_value(call));
         break;
     case KIND_CONTEXT_SET:
         context_current(&image, thread, call->word[STATE_HANDLE]);
         break;
     case KIND_CONTEXT_POP:
-        thread->device = 0;
+        context_current(&image, thread, 0);
         break;
     case KIND_DEVICE_SET:
         thread->device = (u32)call->word[STATE_DEVICE] + 1;

@@ -35,6 +35,7 @@ struct open_call {
 struct thread_state {
     struct runtime_call runtime;
     u64 last_launch_ns;
+    u64 context;             /* the current one's handle; 0 unknown */
     u32 device;              /* ordinal + 1; 0 unknown */
     u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
     struct image introduced; /* as what the thread has made itself known */

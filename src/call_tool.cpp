@@ -78,7 +78,7 @@ std::span<const Probe> CallTool::probes()
 void CallTool::size_tables(bpf_object* object, bool by_thread) const
 {
     const CallView& view = settings_.view;
-    const bool measured = settings_.latency || options_.failed_only || view.function || settings_.histogram();
+    const bool measured = needs_returns() || view.function || settings_.histogram();
     const size_t key_bytes = view.who.by_owner()            ? sizeof(call_key)
                              : options_.user_stacks         ? offsetof(call_key, cgroups)
                              : view.stream                  ? offsetof(call_key, caller)
@@ -120,11 +120,21 @@ void CallTool::record(Output& output, const void* data, size_t size)
         learn(type, data, size);
 }
 
-bool CallTool::tick()
+bool CallTool::tick(Output& output)
 {
     retire_processes();
     collect();
+    if (!shows_rows()) {
+        ended(output, gone_);
+        forget_processes();
+    }
     return false;
+}
+
+void CallTool::settle_ended(Output& output, const std::set<uint32_t>& pids)
+{
+    leaving_.insert(pids.begin(), pids.end());
+    CallTool::tick(output);
 }
 
 void CallTool::collect()
@@ -136,7 +146,8 @@ void CallTool::collect()
         if (settings_.view.stack)
             frames(delta.key.image, delta.key.stack, delta.key.caller);
         look_at(delta);
-        pending_.push_back(delta);
+        if (shows_rows())
+            pending_.push_back(delta);
     }
 }
 
@@ -151,14 +162,16 @@ void CallTool::retire_processes()
     }
     if (!gone.empty())
         erase_state(gone);
-    if (settings_.events)
-        forget_processes();
 }
 
-// What only the kernel side looks at.
+std::vector<const char*> CallTool::tables_by_image() const
+{
+    return {"captures", "contexts", "primaries"};
+}
+
 void CallTool::erase_state(std::span<const ImageId> gone)
 {
-    for (const char* name : {"captures", "contexts", "address_spaces", "allocations", "physical", "ranges"})
+    for (const char* name : tables_by_image())
         if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
             erase_images(bpf_map__fd(map),
                          [&](const image& image) { return std::ranges::find(gone, ImageId(image)) != gone.end(); });
@@ -168,10 +181,9 @@ void CallTool::forget_processes()
 {
     if (gone_.empty())
         return;
-    for (const ImageId& image : gone_) {
+    for (const ImageId& image : gone_)
         symbols_.forget(image);
-        forget(image);
-    }
+    forget(gone_);
     processes_->forget(gone_);
     gone_.clear();
 }

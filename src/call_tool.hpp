@@ -33,7 +33,7 @@ public:
     void record(Output& output, const void* data, size_t size) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void exited(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
-    bool tick() override;
+    bool tick(Output& output) override;
 
 protected:
     // --by, -e, -H, --api, -s. by and measures: what they take beside what all tools have.
@@ -50,12 +50,16 @@ protected:
     virtual int load_skeleton() = 0; // negative errno
     virtual bpf_object* object() = 0;
 
-    virtual void look_at(const CallDelta&) {} // each second, while its process lives
+    virtual void look_at(const CallDelta&) {}                     // each second, while its process lives
+    virtual bool shows_rows() const { return !settings_.events; } // of calls, at each report
     virtual void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) = 0;
     virtual void print_event(Output& output, const call_event& event) = 0;
     virtual bool learn(uint32_t, const void*, size_t) { return false; } // other records
-    virtual void retired(const ImageId&) {} // gone; what is known of it is still to be printed
-    virtual void forget(const ImageId&) {}  // and has been
+    virtual void retired(const ImageId&) {}                  // gone; what is known of it is still to be printed
+    virtual void forget(const std::set<ImageId>&) {}         // and has been
+    virtual void ended(Output&, const std::set<ImageId>&) {} // the same, where no rows are shown
+    // Tables of the kernel side whose keys begin with an image, and that only it looks at.
+    virtual std::vector<const char*> tables_by_image() const;
 
     std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
     // Those that an event or a row is printed with: none where no stacks were asked for.
@@ -64,9 +68,11 @@ protected:
 
     Options options_;
     Processes& processes() { return *processes_; }
+    const std::set<ImageId>& gone() const { return gone_; } // to be forgotten after the next report
+    void collect(); // what has been counted up to now: look_at() is called for each row
+    void settle_ended(Output& output, const std::set<uint32_t>& pids); // where no rows are shown: those that are gone
 
 private:
-    void collect();
     void retire_processes();
     void erase_state(std::span<const ImageId> gone);
     void forget_processes();
@@ -79,7 +85,7 @@ private:
     int stacks_fd_ = -1;
     std::vector<CallDelta> pending_; // since the last report
     std::set<uint32_t> leaving_;     // pids whose first thread has ended
-    std::set<ImageId> gone_;         // to be forgotten after the next report
+    std::set<ImageId> gone_;
 };
 
 // Calls that tell which device a thread works on (bpf/context.bpf.h).

@@ -10,6 +10,7 @@ namespace gpusnoop {
 // Both sides read the same bytes; padding inside would make equal keys differ.
 static_assert(sizeof(call_key) == 72);
 static_assert(sizeof(launch_shape) == 32 && sizeof(copy) == 32 && sizeof(copy_sums) == 32);
+static_assert(sizeof(memory_call) == 32 && sizeof(memory_sums) == 32);
 static_assert(sizeof(call_stats) == 64);
 static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
@@ -20,7 +21,18 @@ bool is_copy(const call_key& key)
     return key.kind == KIND_COPY;
 }
 
+bool is_memory(const call_key& key)
+{
+    return key.kind == KIND_ALLOC || key.kind == KIND_FREE || key.kind == KIND_TRIM;
+}
+
 // to += sign * sums
+void accumulate(memory_sums& to, const memory_sums& sums, uint64_t sign = 1)
+{
+    to.bytes += sign * sums.bytes;
+    to.unsized += sign * sums.unsized;
+}
+
 void accumulate(copy_sums& to, const copy_sums& sums, uint64_t sign = 1)
 {
     to.bytes += sign * sums.bytes;
@@ -35,6 +47,25 @@ copy_sums sums_of(const copy& copy)
     return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, uint64_t{copy.copies} - copy.begins};
 }
 
+void add_cpu(CallDelta& delta, const call_stats& stats)
+{
+    delta.count += stats.count;
+    delta.total_ns += stats.total_ns;
+    delta.max_ns = std::max<uint64_t>(delta.max_ns, stats.max_ns);
+    const bool latest = stats.count && stats.last >= delta.last;
+    if (latest)
+        delta.last = stats.last;
+    if (is_copy(delta.key)) {
+        accumulate(delta.copy, stats.copy);
+    } else if (is_memory(delta.key)) {
+        accumulate(delta.memory, stats.memory);
+        if (latest)
+            delta.memory.last_bytes = stats.memory.last_bytes;
+    } else if (latest) {
+        delta.shape = stats.shape;
+    }
+}
+
 } // namespace
 
 void CallTable::add(const call_event& event)
@@ -46,8 +77,13 @@ void CallTable::add(const call_event& event)
     if (is_copy(event.key)) {
         delta.count += event.copy.copies;
         accumulate(delta.copy, sums_of(event.copy));
+        return;
+    }
+    delta.count++;
+    if (is_memory(event.key)) {
+        accumulate(delta.memory, {event.memory.bytes, event.memory.sized ? 0U : 1U, 0, 0});
+        delta.memory.last_bytes = event.memory.bytes;
     } else {
-        delta.count++;
         delta.shape = event.shape;
     }
 }
@@ -61,22 +97,14 @@ std::vector<CallDelta> CallTable::take()
     std::vector<call_key> gone;
     map_.for_each([&](const call_key& key, std::span<const call_stats> per_cpu) {
         CallDelta delta{.key = key};
-        for (const call_stats& stats : per_cpu) {
-            delta.count += stats.count;
-            delta.total_ns += stats.total_ns;
-            delta.max_ns = std::max<uint64_t>(delta.max_ns, stats.max_ns);
-            if (is_copy(key)) {
-                accumulate(delta.copy, stats.copy);
-            } else if (stats.count && stats.last >= delta.last) {
-                delta.last = stats.last;
-                delta.shape = stats.shape;
-            }
-        }
+        for (const call_stats& stats : per_cpu)
+            add_cpu(delta, stats);
         CallDelta& seen = seen_[key];
         const CallDelta now = delta;
         delta.count -= seen.count;
         delta.total_ns -= seen.total_ns;
         accumulate(delta.copy, seen.copy, static_cast<uint64_t>(-1));
+        accumulate(delta.memory, seen.memory, static_cast<uint64_t>(-1));
         seen = now;
         if (retired_.contains(key.image))
             gone.push_back(key);

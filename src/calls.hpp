@@ -23,6 +23,7 @@ struct CallDelta {
     uint64_t last = 0;    // jiffies
     launch_shape shape{}; // of launches
     copy_sums copy{};     // of copies
+    memory_sums memory{}; // of allocations and frees
 };
 
 class CallTable {

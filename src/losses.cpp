@@ -30,6 +30,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
                      "captures, contexts, functions or allocations found no room: device, capture and memory "
                      "may be wrong"};
     t[LOSS_WAITING] = {"waits_unseen", "waits found no room: not shown before they returned"};
+    t[LOSS_UNTRACKED] = {"allocations_untracked",
+                         "allocations found no room and are in no live figure (make room with --live-entries)"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes found no room: their rows lack name and cgroup"};
     return t;
 }();

@@ -309,7 +309,7 @@ void Run::tick()
 {
     if (loop_)                             // nothing is printed before the start is
         ring_buffer__consume(ring_.get()); // what comes of a process that has ended comes before its end
-    const bool arm = tool_.tick();
+    const bool arm = tool_.tick(*output_);
     if (arm == attacher_->armed())
         return;
     if (arm) {

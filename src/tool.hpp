@@ -64,8 +64,9 @@ public:
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
     virtual void exited(pid_t) {} // a process has ended, or its first thread has; its rows are still to be printed
 
-    // Once a second. True where the hooks that are not armed from the start should be attached now.
-    virtual bool tick() { return false; }
+    // Once a second, and once before the start is printed. True where the hooks that are not armed from the start
+    // should be attached now.
+    virtual bool tick(Output&) { return false; }
     virtual void armed(bool) {} // before they are attached and after they are detached
 
     // The probes have been attached a second time (Attacher); from here on these count, in place of the first.

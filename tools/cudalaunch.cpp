@@ -55,7 +55,7 @@ public:
     bpf_object* open() override;
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
-    bool tick() override;
+    bool tick(Output& output) override;
     void armed(bool on) override { skeleton_->bss->naming = on; }
     void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
@@ -69,7 +69,10 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     void retired(const ImageId& image) override;
-    void forget(const ImageId& image) override { names_.forget(image); }
+    void forget(const std::set<ImageId>& images) override
+    {
+        std::ranges::for_each(images, [this](const ImageId& image) { names_.forget(image); });
+    }
 
     Settings settings_;
     Skeleton<cudalaunch_bpf> skeleton_;
@@ -211,9 +214,9 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
 }
 
 // Once a second: names are looked up while the processes live.
-bool CudaLaunch::tick()
+bool CudaLaunch::tick(Output& output)
 {
-    CallTool::tick();
+    CallTool::tick(output);
     if (settings_.events)
         std::erase_if(unnamed_, [&](const auto& item) { return names_.name(item.first, item.second).has_value(); });
     return naming_.tick(unnamed_.size());

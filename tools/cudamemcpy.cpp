@@ -54,7 +54,7 @@ public:
     bpf_object* open() override;
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
-    bool tick() override;
+    bool tick(Output& output) override;
     void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
 private:
@@ -62,6 +62,7 @@ private:
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return cudamemcpy_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
+    std::vector<const char*> tables_by_image() const override;
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
 
@@ -184,12 +185,19 @@ void CudaMemcpy::load()
                    });
 }
 
-bool CudaMemcpy::tick()
+bool CudaMemcpy::tick(Output& output)
 {
     // Before the first look at the targets ends, a process may have called without being seen.
     if (!skeleton_->bss->traced_since)
         skeleton_->bss->traced_since = clock_ns(CLOCK_BOOTTIME);
-    return CallTool::tick();
+    return CallTool::tick(output);
+}
+
+std::vector<const char*> CudaMemcpy::tables_by_image() const
+{
+    std::vector<const char*> tables = CallTool::tables_by_image();
+    tables.insert(tables.end(), {"address_spaces", "allocations", "physical", "ranges"});
+    return tables;
 }
 
 void CudaMemcpy::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)

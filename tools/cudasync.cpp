@@ -58,7 +58,7 @@ public:
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    bool tick() override;
+    bool tick(Output& output) override;
     void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
 private:
@@ -164,10 +164,10 @@ void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     CallTool::report(output, wall_ns, interval_ns);
 }
 
-bool CudaSync::tick()
+bool CudaSync::tick(Output& output)
 {
     waiting_->forget_ended();
-    return CallTool::tick();
+    return CallTool::tick(output);
 }
 
 void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)

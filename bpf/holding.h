@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What processes hold: one entry for each allocation that has not been freed. */
+#ifndef GPUSNOOP_HOLDING_H
+#define GPUSNOOP_HOLDING_H
+
+#include <linux/types.h>
+
+#include "probe.h"
+#include "process.h"
+
+/* Addresses, and handles of several kinds, may have the same number. */
+enum space {
+    SPACE_ADDRESS,
+    SPACE_ARRAY,
+    SPACE_PHYSICAL, /* numbered here: handles of physical memory are given out again while it is still mapped */
+    SPACE_RESERVED,
+    SPACE_EXTERNAL,
+    SPACE_POOL,
+};
+
+#define SPACE_SHIFT 56 /* no address has so many bits: five-level page tables give 57, half of them to the kernel */
+
+static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
+{
+    switch (holding) {
+    case HOLDING_ARRAY:
+        return SPACE_ARRAY;
+    case HOLDING_RESERVED:
+        return SPACE_RESERVED;
+    case HOLDING_EXTERNAL:
+        return SPACE_EXTERNAL;
+    case HOLDING_POOL_OBJECT:
+        return SPACE_POOL;
+    }
+    return SPACE_ADDRESS;
+}
+
+struct held_key {
+    struct image image;
+    __u64 place; /* address or handle, and on top of it its space */
+};
+
+/* Key, value and the kernel's own words make 128 bytes, which is a size that its allocator has: a byte more would cost
+ * 64. What the view does not tell apart is as in its call's key. */
+struct held {
+    __u64 bytes;
+    __u64 since_ns; /* CLOCK_MONOTONIC */
+    __u64 caller;
+    struct cgroups cgroups;
+    __u32 tid;
+    __s32 stack;
+    __u32 context; /* number of the one that it ends with; 0 none, or unknown */
+    __u8 holding;
+    __u8 device;
+    __u16 function;
+};
+
+/* Memory of the device that a process has allocated, as far as it was seen. */
+struct held_bytes {
+    __u64 now;
+    __u64 peak;
+};
+
+struct holding_record {
+    __u32 type;
+    __u32 context; /* RECORD_CONTEXT_ENDED: its number; 0 unknown */
+    struct held_key key;
+    struct held held; /* RECORD_REPLACED */
+};
+
+/* These go with the context that they were allocated in; all others are the process'. From the documentation of
+ * cuCtxDestroy(), which says so of memory by cuMemCreate(), cuMemAllocAsync() and cuMemAllocFromPoolAsync(), too. */
+static inline __attribute__((always_inline)) int ends_with_context(__u32 holding)
+{
+    return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_MANAGED ||
+           holding == HOLDING_PINNED || holding == HOLDING_REGISTERED || holding == HOLDING_IMPORTED ||
+           holding == HOLDING_EXTERNAL;
+}
+
+/* Memory of the device, each byte once. */
+static inline __attribute__((always_inline)) int is_device_memory(__u32 holding)
+{
+    return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_POOL || holding == HOLDING_VMM;
+}
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocations.hpp"
+
+namespace gpusnoop {
+namespace {
+
+constexpr int out_of_memory = 2; // CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation
+
+template<class Counts>
+Amount sum(const std::array<Amount, HOLDINGS>& held, Counts&& counts)
+{
+    Amount total;
+    for (uint8_t i = 0; i < HOLDINGS; i++)
+        if (counts(i))
+            total.add(held[i].count, held[i].bytes);
+    return total;
+}
+
+} // namespace
+
+Amount AllocationGroup::device() const
+{
+    return sum(held, [](uint8_t holding) { return is_device_memory(holding) != 0; });
+}
+
+Amount AllocationGroup::memory() const
+{
+    return sum(held, is_memory);
+}
+
+Amount AllocationGroup::all() const
+{
+    return sum(held, [](uint8_t) { return true; });
+}
+
+std::string_view operation_name(uint8_t kind)
+{
+    return kind == KIND_ALLOC ? "alloc" : kind == KIND_TRIM ? "trim" : "free";
+}
+
+AllocationGroup& AllocationGroups::group_of(const call_key& key)
+{
+    AllocationKey group;
+    static_cast<CallKey&>(group) = call_group(settings_.view, processes_, key);
+    if (settings_.holding)
+        group.holding = key.memory.holding;
+    if (settings_.operation)
+        group.operation = key.kind;
+    if (settings_.size && key.memory.size != BUCKET_NONE)
+        group.octave = static_cast<uint8_t>(log2_floor(Histogram::bucket_low(key.memory.size) | 1));
+    AllocationGroup& found = groups_[group];
+    found.who.add(key.image, processes_.owner(key.image, key.cgroups));
+    return found;
+}
+
+void AllocationGroups::add(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    const uint8_t holding = key.memory.holding;
+    AllocationGroup& group = group_of(key);
+    group.total_ns += delta.total_ns;
+    group.max_ns = std::max(group.max_ns, delta.max_ns);
+    if (key.duration != BUCKET_NONE)
+        group.duration.add(key.duration, delta.count);
+    if (key.result) {
+        group.failures += delta.count;
+        if (key.kind == KIND_ALLOC && key.result == out_of_memory)
+            group.out_of_memory += delta.count;
+        if (key.kind == KIND_ALLOC && delta.last >= group.last_failed) {
+            group.last_failed = delta.last;
+            group.failed_bytes = delta.memory.last_bytes;
+        }
+        return;
+    }
+    if (key.flags & CALL_RECORDED)
+        group.captured += delta.count;
+    if (key.kind == KIND_TRIM) {
+        group.trims += delta.count;
+    } else if (key.kind == KIND_FREE && holding == HOLDING_NONE) {
+        group.unknown_frees += delta.count;
+    } else if (counts(holding) && key.kind == KIND_FREE) {
+        group.frees += delta.count;
+        group.freed_bytes += delta.memory.bytes;
+    } else if (counts(holding)) {
+        group.allocs += delta.count;
+        group.allocated_bytes += delta.memory.bytes;
+        group.unsized += delta.memory.unsized;
+        if (key.flags & CALL_UNTRACKED)
+            group.untracked += delta.count;
+        if (key.memory.size != BUCKET_NONE)
+            group.sizes.add(key.memory.size, delta.count);
+    }
+}
+
+void AllocationGroups::add_held(const call_key& row, const Amount& amount, bool approximate)
+{
+    AllocationGroup& group = group_of(row);
+    group.held.at(row.memory.holding).add(amount.count, amount.bytes);
+    group.approximate |= approximate;
+}
+
+void AllocationGroups::add_released(const call_key& row, const Amount& amount)
+{
+    if (!counts(row.memory.holding))
+        return;
+    AllocationGroup& group = group_of(row);
+    group.released += static_cast<uint64_t>(amount.count);
+    group.released_bytes += static_cast<uint64_t>(amount.bytes);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocations and frees of an interval, and what is held at its end, grouped the way the user wants to see them.
+#pragma once
+
+#include "../bpf/probe.h"
+#include "call_view.hpp"
+#include "histogram.hpp"
+#include "holdings.hpp"
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+
+namespace gpusnoop {
+
+struct AllocationSettings : CallSettings {
+    bool holding = false; // told apart
+    bool size = false;
+    bool operation = false; // allocations and frees
+};
+
+// What a group stands for; what the settings do not tell apart is empty.
+struct AllocationKey : CallKey {
+    uint8_t holding = HOLDING_NONE;
+    uint8_t operation = KIND_NONE;
+    std::optional<uint8_t> octave; // of the size, log2
+    auto operator<=>(const AllocationKey&) const = default;
+};
+
+struct AllocationGroup {
+    WhoSeen who;
+    std::array<Amount, HOLDINGS> held;
+    uint64_t allocs = 0; // of memory; what is no memory (is_memory()) counts only where kinds are told apart
+    uint64_t frees = 0;
+    uint64_t allocated_bytes = 0;
+    uint64_t freed_bytes = 0;
+    uint64_t released = 0; // went with a context or the process
+    uint64_t released_bytes = 0;
+    uint64_t failures = 0;
+    uint64_t out_of_memory = 0;
+    uint64_t failed_bytes = 0; // that the last failed allocation asked for
+    uint64_t last_failed = 0;  // jiffies
+    uint64_t unknown_frees = 0;
+    uint64_t untracked = 0;
+    uint64_t unsized = 0;
+    uint64_t captured = 0; // recorded into a graph
+    uint64_t trims = 0;
+    uint64_t total_ns = 0;
+    uint64_t max_ns = 0;
+    Histogram sizes;
+    Histogram duration; // or lifetime
+    bool approximate = false;
+    std::optional<uint64_t> peak_bytes;
+    std::optional<uint64_t> nvml_bytes;
+
+    Amount device() const;
+    Amount memory() const;
+    Amount all() const;
+    uint64_t churn_bytes() const { return allocated_bytes + freed_bytes; }
+};
+
+std::string_view operation_name(uint8_t kind); // "alloc", "free", "trim"
+
+class AllocationGroups {
+public:
+    AllocationGroups(const AllocationSettings& settings, Processes& processes)
+        : settings_(settings), processes_(processes)
+    {}
+
+    void add(const CallDelta& delta);
+    void add_held(const call_key& row, const Amount& amount, bool approximate);
+    void add_released(const call_key& row, const Amount& amount);
+
+    std::map<AllocationKey, AllocationGroup>& groups() { return groups_; }
+
+private:
+    AllocationGroup& group_of(const call_key& key);
+    bool counts(uint8_t holding) const { return is_memory(holding) || settings_.holding; }
+
+    const AllocationSettings& settings_;
+    Processes& processes_;
+    std::map<AllocationKey, AllocationGroup> groups_;
+};
+
+} // namespace gpusnoop

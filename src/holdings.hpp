@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What processes hold, by row of the table of calls: what was allocated there less what was freed, and less what went
+// with its context or its process.
+#pragma once
+
+#include "../bpf/holding.h"
+#include "calls.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct Amount {
+    int64_t count = 0;
+    int64_t bytes = 0;
+
+    void add(int64_t more, int64_t more_bytes)
+    {
+        count += more;
+        bytes += more_bytes;
+    }
+};
+
+// "device", "pool", ...; "unknown" for what was not seen to be allocated.
+std::string_view holding_name(uint8_t holding);
+
+// Memory, of whatever kind; not addresses alone, and not what is a name for other memory.
+bool is_memory(uint8_t holding);
+
+class Holdings {
+public:
+    // What a row is known by: a call's key without what differs between an allocation and its free.
+    struct Less {
+        bool operator()(const call_key& a, const call_key& b) const { return memcmp(&a, &b, sizeof(a)) < 0; }
+    };
+    using Amounts = std::map<call_key, Amount, Less>;
+
+    // by_size: rows tell sizes apart, devices: and devices.
+    void tell_apart(bool by_size, bool devices) { by_size_ = by_size, by_device_ = devices; }
+
+    void add(const CallDelta& delta);
+    // The record's entry was overwritten: what it stood for had been freed unseen.
+    void replaced(const holding_record& record);
+    // All that was allocated in the record's context has gone. Contexts from before tracing began are unknown.
+    void context_ended(const holding_record& record);
+
+    bool ended(uint32_t context) const { return ended_.contains(context); }
+
+    const Amounts& now() const { return now_; }
+    // What has gone without a call of its own since the last time.
+    Amounts take_released() { return std::exchange(released_, {}); }
+    // Figures of the process may be too high, or too low.
+    bool approximate(const ImageId& image) const { return approximate_.contains(image); }
+
+    void forget(const std::set<ImageId>& images);
+
+    // Entries of the kernel side's table that went with their contexts and may still be there.
+    uint64_t room_to_make() const { return stale_; }
+    void room_made() { stale_ = 0; }
+
+private:
+    static call_key row_of(call_key key);
+    call_key row_of(const held_key& key, const held& entry) const;
+
+    bool by_size_ = false;
+    bool by_device_ = false;
+    Amounts now_;
+    Amounts released_;
+    std::unordered_set<uint32_t> ended_; // contexts, by number
+    std::set<ImageId> approximate_;
+    uint64_t stale_ = 0;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpualloc: who holds the memory, who allocates and frees it again and again, and who never gives it back.
+#include "call_fields.hpp"
+#include "call_tool.hpp"
+#include "clock.hpp"
+#include "gpualloc_columns.hpp"
+#include "gpualloc_lines.hpp"
+#include "held_table.hpp"
+#include "nvml_memory.hpp"
+#include "skeleton.hpp"
+
+#include "../bpf/attach.h"
+#include "../bpf/record.h"
+#include "gpualloc.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+
+namespace gpusnoop {
+namespace {
+
+constexpr probe_kind alloc_kinds[] = {KIND_ALLOC, KIND_REGISTER_HOST, KIND_PHYSICAL_NEW, KIND_MAP, KIND_TRIM};
+constexpr probe_kind free_kinds[] = {KIND_FREE};
+constexpr probe_kind handle_kinds[] = {KIND_PHYSICAL_FREE, KIND_PHYSICAL_HOLD, KIND_UNMAP};
+constexpr probe_kind gone_kinds[] = {KIND_MEMORY_GONE, KIND_CONTEXT_LET_GO};
+constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
+
+class GpuAlloc : public CallTool {
+public:
+    GpuAlloc() : CallTool(settings_) {}
+
+    std::string_view name() const override { return "gpualloc"; }
+    std::string_view summary() const override
+    {
+        return "Shows who holds GPU memory, by process, kind, container or call stack: what was allocated and not "
+               "given "
+               "back, how fast it is churned, what failed, and what leaks.";
+    }
+    std::string_view examples() const override
+    {
+        return "  gpualloc 5                  # what each process holds, every 5 seconds\n"
+               "  gpualloc --by pod 5         # which pod holds it\n"
+               "  gpualloc --by pid,kind      # device, pool, vmm, managed, pinned ... apart\n"
+               "  gpualloc --leaks -o 60 10   # allocations older than a minute by call stack, every 10 seconds\n"
+               "  gpualloc --exited           # what processes still hold when they end\n"
+               "  gpualloc -x -c pod:NS/NAME  # calls of a pod that fail, with the error and the size\n"
+               "  gpualloc -e -p 1234         # one line per allocation and free\n"
+               "  gpualloc -H size            # how large allocations are; also latency, lifetime\n"
+               "  gpualloc --by stack -d 10   # call stacks that hold most\n"
+               "  gpualloc --json 1           # one JSON object per row and second\n";
+    }
+
+    void add_options(CLI::App& app) override;
+    std::string traced() const override;
+    bool needs_returns() const override { return true; }
+    std::vector<Hook> hooks(std::span<const Probe> probes) const override;
+    bpf_object* open() override;
+    void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    bool tick(Output& output) override;
+    void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
+
+private:
+    bool shows_rows() const override { return settings_.rows() || settings_.histogram(); }
+    void settle() override;
+    std::vector<Probe> choose_probes() const override;
+    int load_skeleton() override { return gpualloc_bpf::load(skeleton_.get()); }
+    bpf_object* object() override { return skeleton_->obj; }
+    std::vector<const char*> tables_by_image() const override;
+    void look_at(const CallDelta& delta) override { holdings_.add(delta); }
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output& output, const call_event& event) override;
+    void ended(Output& output, const std::set<ImageId>& images) override;
+    void forget(const std::set<ImageId>& images) override { holdings_.forget(images); }
+
+    void add_held(AllocationGroups& groups);
+    void add_process_figures(AllocationGroups& groups);
+    std::vector<std::string> stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
+
+    Settings settings_;
+    Skeleton<gpualloc_bpf> skeleton_;
+    Holdings holdings_;
+    std::optional<HeldTable> held_;
+    std::optional<NvmlMemory> nvml_;
+    std::optional<CallEvents> lines_;
+};
+
+void GpuAlloc::add_options(CLI::App& app)
+{
+    Settings& s = settings_;
+    s.sort = "live_bytes";
+    add_call_options(app, "kind, size, stack, ", "pid", "size, latency or lifetime");
+    app.add_flag("--leaks", s.leaks, "what has not been freed, by call stack: oldest allocations, bytes and count");
+    app.add_option_function<double>(
+           "-o,--older",
+           [&s](double seconds) {
+               if (!(seconds >= 0 && seconds <= 1e9)) // a NaN is neither
+                   throw CLI::ValidationError("", "an age (-o) is a number of seconds, at most 1e9");
+               s.older_than_ns = static_cast<uint64_t>(seconds * 1e9);
+           },
+           "with --leaks: only allocations that are so many seconds old")
+        ->type_name("AGE");
+    app.add_flag("--exited", s.exited, "a line for each process that ends, with what it still holds, by call stack");
+    app.add_option("--live-entries", s.live_entries, "allocations that are followed at once (1000000)")
+        ->check(CLI::Range(1024, 1 << 26))
+        ->type_name("N");
+    app.add_option("--nvml", s.nvml_library, "library to ask for NVML's figures (libnvidia-ml.so.1), or off")
+        ->type_name("FILE");
+}
+
+void GpuAlloc::settle()
+{
+    Settings& s = settings_;
+    constexpr std::pair<std::string_view, Measure> measures[] = {
+        {"", Measure::none}, {"size", Measure::size}, {"latency", Measure::latency}, {"lifetime", Measure::lifetime}};
+    auto measure = std::ranges::find(measures, s.measure, &std::pair<std::string_view, Measure>::first);
+    if (measure == std::end(measures))
+        throw UsageError(fmt::format("-H takes size, latency or lifetime, not '{}'", s.measure));
+    s.histogram_of = measure->second;
+    if (s.leaks + s.exited + s.events + s.histogram() > 1)
+        throw UsageError("choose one of --leaks, --exited, -e and -H");
+    if ((s.leaks || s.exited) && (s.by || options_.failed_only))
+        throw UsageError("--leaks and --exited are by process and call stack: leave out --by and -x");
+    if (s.older_than_ns && !s.leaks)
+        throw UsageError("an age (-o) is for --leaks");
+    if (s.histogram_of == Measure::lifetime && options_.failed_only)
+        throw UsageError("what failed has no lifetime: leave out -x or -H");
+    check_sort(s.sort);
+    s.latency |= s.events || s.histogram_of == Measure::latency;
+    s.view.layer = options_.failed_only; // an allocation at one layer may be freed at the other
+    s.operation = s.histogram_of == Measure::latency || options_.failed_only;
+    const Dimension own[] = {{"kind", &s.holding}, {"size", &s.size}, {"stack", &s.view.stack}};
+    if (s.by)
+        parse_by(*s.by, s.view, own);
+    else if (!s.histogram())
+        s.view.who.pid = true;
+    if (s.view.stream)
+        throw UsageError("memory belongs to no stream: leave it out of --by");
+    options_.user_stacks |= s.view.stack || s.leaks || s.exited;
+    s.view.stack |= s.leaks || s.exited;
+    s.view.who.pid |= s.view.stack;
+}
+
+std::string GpuAlloc::traced() const
+{
+    return fmt::format("{}allocations and frees{}", options_.failed_only ? "failed " : "",
+                       settings_.runtime ? settings_.driver ? " (driver and runtime)" : " (runtime)" : "");
+}
+
+std::vector<Probe> GpuAlloc::choose_probes() const
+{
+    std::vector<Probe> all;
+    for (Library library : layers())
+        for (std::span<const probe_kind> kinds :
+             {std::span<const probe_kind>(alloc_kinds), {free_kinds}, {handle_kinds}})
+            append_probes(all, library, kinds);
+    append_probes(all, Library::driver, capture_kinds);
+    append_probes(all, Library::driver, gone_kinds);
+    for (Library library : {Library::driver, Library::runtime})
+        append_probes(all, library, device_kinds);
+    return all;
+}
+
+std::vector<Hook> GpuAlloc::hooks(std::span<const Probe> probes) const
+{
+    Hook state{"state", true, probes_of(probes, capture_kinds), true};
+    std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
+    return {{"alloc", true, probes_of(probes, alloc_kinds), true},
+            {"free", true, probes_of(probes, free_kinds), true},
+            {"handle", true, probes_of(probes, handle_kinds), true},
+            {"gone", true, probes_of(probes, gone_kinds), true},
+            state};
+}
+
+bpf_object* GpuAlloc::open()
+{
+    skeleton_ = open_skeleton<gpualloc_bpf>();
+    return skeleton_->obj;
+}
+
+void GpuAlloc::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
+{
+    auto& data = *skeleton_->rodata;
+    const bool sizes = settings_.size || settings_.histogram_of == Measure::size;
+    configure_shared(data, options, probes, filters);
+    configure_calls(data, settings_, options_);
+    data.need_return = true;
+    data.follow = !options_.failed_only;
+    data.per_size = sizes;
+    data.measure_lifetime = settings_.histogram_of == Measure::lifetime;
+    if (sizes)
+        data.duration_unit_ns = 1;
+    size_tables(skeleton_->obj);
+    bpf_map__set_max_entries(skeleton_->maps.held, options_.failed_only ? 1 : settings_.live_entries);
+    holdings_.tell_apart(sizes, settings_.view.device);
+}
+
+void GpuAlloc::load()
+{
+    CallTool::load();
+    held_.emplace(bpf_map__fd(skeleton_->maps.held));
+    if (settings_.rows() && shows_nvml(settings_, options_))
+        nvml_.emplace(settings_.nvml_library);
+    lines_.emplace(options_, settings_, processes(), probes(),
+                   std::initializer_list<Column>{
+                       {"CALL", "operation", Unit::text, 5},
+                       {"KIND", "kind", Unit::text, 10},
+                       {"BYTES", "bytes", Unit::bytes, 7},
+                       {"ADDRESS", "address", Unit::hex, 14},
+                       {"HELD(s)", "lifetime_ns", Unit::seconds, 11},
+                   },
+                   std::initializer_list<Column>{{"FUNCTION", "", Unit::text, 8, true, false}});
+}
+
+std::vector<const char*> GpuAlloc::tables_by_image() const
+{
+    std::vector<const char*> tables = CallTool::tables_by_image();
+    tables.insert(tables.end(), {"held", "held_bytes", "physical_handles", "physicals", "mappings"});
+    return tables;
+}
+
+bool GpuAlloc::tick(Output& output)
+{
+    // Before the first look at the targets ends, a process may have called without being seen.
+    if (!skeleton_->bss->traced_since)
+        skeleton_->bss->traced_since = clock_ns(CLOCK_BOOTTIME);
+    if (holdings_.room_to_make() > settings_.live_entries / 8) {
+        held_->sweep(holdings_);
+        holdings_.room_made();
+    }
+    return CallTool::tick(output);
+}
+
+bool GpuAlloc::learn(uint32_t type, const void* data, size_t size)
+{
+    if ((type != RECORD_REPLACED && type != RECORD_CONTEXT_ENDED) || size < sizeof(holding_record))
+        return false;
+    collect(); // what was allocated before
+    const auto& record = *static_cast<const holding_record*>(data);
+    if (type == RECORD_REPLACED)
+        holdings_.replaced(record);
+    else
+        holdings_.context_ended(record);
+    return true;
+}
+
+// What is held now; by those that have ended, no more.
+void GpuAlloc::add_held(AllocationGroups& groups)
+{
+    for (const auto& [row, amount] : holdings_.now())
+        if (gone().contains(row.image))
+            groups.add_released(row, amount);
+        else
+            groups.add_held(row, amount, holdings_.approximate(row.image));
+    for (const auto& [row, amount] : holdings_.take_released())
+        groups.add_released(row, amount);
+}
+
+// Of rows that stand for one process each; the most that several held together is not the sum of what each did.
+void GpuAlloc::add_process_figures(AllocationGroups& groups)
+{
+    const int fd = bpf_map__fd(skeleton_->maps.held_bytes);
+    for (auto& [key, group] : groups.groups()) {
+        held_bytes bytes{};
+        std::optional<uint64_t> only;
+        size_t with_memory = 0;
+        for (const ImageId& id : group.who.images) {
+            const image image = id;
+            if (bpf_map_lookup_elem(fd, &image, &bytes) || !bytes.peak)
+                continue;
+            with_memory++;
+            only = bytes.peak;
+        }
+        if (with_memory <= 1)
+            group.peak_bytes = only.value_or(0);
+        if (nvml_)
+            group.nvml_bytes = nvml_->of(group.who.images);
+    }
+}
+
+void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    if (settings_.exited) {
+        std::set<uint32_t> pids;
+        for (const auto& [row, amount] : holdings_.now())
+            pids.insert(row.image.pid);
+        settle_ended(output, pids);
+    } else if (settings_.leaks) {
+        collect();
+        print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,
+                    processes(), wall_ns, static_cast<double>(interval_ns) / 1e9,
+                    [this](const LeakKey& key) { return stack_of(key); });
+    } else {
+        CallTool::report(output, wall_ns, interval_ns);
+    }
+}
+
+void GpuAlloc::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    AllocationGroups groups(settings_, processes());
+    for (const CallDelta& delta : calls)
+        groups.add(delta);
+    if (settings_.rows() && !options_.failed_only) {
+        add_held(groups);
+        if (nvml_)
+            nvml_->refresh();
+        add_process_figures(groups);
+    }
+    const Context context{{options_, settings_, processes(), seconds, probes()}, nvml_ && nvml_->available()};
+    if (settings_.histogram())
+        print_histograms(output, groups, context, wall_ns);
+    else
+        print_groups(output, groups, context, wall_ns, [this](const AllocationKey& key, const AllocationGroup& group) {
+            return row_frames(key, group.who);
+        });
+}
+
+void GpuAlloc::ended(Output& output, const std::set<ImageId>& images)
+{
+    if (settings_.exited)
+        for (const ImageId& image : images)
+            print_exit(output, image, holdings_, processes(), clock_ns(CLOCK_REALTIME),
+                       [this](const LeakKey& key) { return stack_of(key); });
+}
+
+void GpuAlloc::print_event(Output& output, const call_event& event)
+{
+    const call_key& key = event.key;
+    const memory_call& memory = event.memory;
+    const bool unknown = key.memory.holding == HOLDING_NONE;
+    lines_->print(output, event,
+                  {std::string(operation_name(key.kind)), std::string(holding_name(key.memory.holding)),
+                   memory.sized ? Cell(uint64_t{memory.bytes}) : Cell(), uint64_t{memory.address},
+                   key.kind == KIND_FREE && !unknown && memory.since_ns ? Cell(uint64_t{memory.since_ns}) : Cell()},
+                  {function_name(probes(), key.function)}, event_frames(event));
+}
+
+} // namespace
+} // namespace gpusnoop
+
+int main(int argc, char** argv)
+{
+    gpusnoop::GpuAlloc tool;
+    return gpusnoop::run_tool(argc, argv, tool);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of gpualloc was asked for, and the columns that show it.
+#pragma once
+
+#include "allocations.hpp"
+#include "call_view.hpp"
+#include "report.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace gpusnoop {
+
+enum class Measure : uint8_t { none, size, latency, lifetime };
+
+struct Settings : AllocationSettings {
+    Measure histogram_of = Measure::none;
+    bool leaks = false;
+    bool exited = false;
+    uint64_t older_than_ns = 0; // leaks
+    uint32_t live_entries = 1'000'000;
+    std::string nvml_library; // empty: the usual one; "off"
+
+    bool rows() const { return !events && !histogram() && !leaks && !exited; }
+};
+
+struct Context : CallContext<Settings> {
+    bool nvml = false; // it can be asked
+    // Some row has such: a column of zeros tells nothing.
+    bool approximate = false;
+    bool unknown_frees = false;
+};
+
+// Whether the rows of this run have columns for NVML's figures, which are of whole processes.
+bool shows_nvml(const Settings& settings, const Options& options);
+
+// Prints the groups as one table, in the order asked for.
+void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns,
+                  const FramesOf<AllocationKey, AllocationGroup>& frames);
+
+void print_histograms(Output& output, AllocationGroups& groups, const Context& context, uint64_t wall_ns);
+
+// Throws UsageError where no column has this name (header or JSON key).
+void check_sort(const std::string& name);
+
+} // namespace gpusnoop

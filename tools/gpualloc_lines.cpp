@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpualloc_lines.hpp"
+
+#include "report.hpp"
+#include "who.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t stacks_of_exit = 20;
+
+struct LeakRowKey {
+    WhoKey who;
+    LeakKey leak;
+    auto operator<=>(const LeakRowKey&) const = default;
+};
+
+struct LeakRow {
+    WhoSeen who;
+    Leak leak;
+};
+
+struct LeakContext {
+    const Options& options;
+    Processes& processes;
+    double seconds;
+    WhoView view;
+
+    const WhoView& who() const { return view; }
+};
+
+Shown always(const LeakContext&)
+{
+    return Shown::both;
+}
+
+const Field<LeakRowKey, LeakRow, LeakContext> leak_fields[] = {
+    {{"KIND", "kind", Unit::text, 10},
+     always,
+     [](const LeakRowKey& k, const LeakRow&, const LeakContext&) {
+         return Cell(std::string(holding_name(k.leak.holding)));
+     }},
+    {{"BYTES", "bytes", Unit::bytes, 7},
+     always,
+     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
+         return Cell(static_cast<uint64_t>(g.leak.amount.bytes));
+     }},
+    {{"COUNT", "allocations", Unit::count, 7},
+     always,
+     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
+         return Cell(static_cast<uint64_t>(g.leak.amount.count));
+     }},
+    {{"OLDEST(s)", "oldest_ns", Unit::seconds, 12},
+     always,
+     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) { return Cell(g.leak.oldest_ns); }},
+};
+
+const std::vector<Column>& exit_columns()
+{
+    static const std::vector<Column> columns = [] {
+        std::vector<Column> all = {
+            {"TIME", "time", Unit::time, 8},
+            {"PID", "pid", Unit::count, 7},
+            {"COMM", "comm", Unit::text, 15},
+            {"OWNER", "", Unit::text, 40, true, false},
+        };
+        for (const OwnerKey& each : owner_keys)
+            all.push_back({"", each.key, each.unit, 0, false});
+        const Column own[] = {
+            {"", "event", Unit::text, 0, false},
+            {"KIND", "kind", Unit::text, 10},
+            {"HELD", "held_bytes", Unit::bytes, 7},
+            {"COUNT", "held_allocations", Unit::count, 7},
+        };
+        all.insert(all.end(), std::begin(own), std::end(own));
+        return all;
+    }();
+    return columns;
+}
+
+} // namespace
+
+void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Options& options, Processes& processes,
+                 uint64_t wall_ns, double seconds, const StackOf& stack_of)
+{
+    std::map<LeakRowKey, LeakRow> rows;
+    LeakContext context{options, processes, seconds, {}};
+    context.view.pid = true;
+    for (const auto& [key, leak] : leaks) {
+        LeakRowKey row{{}, key};
+        row.who.set_process(key.image, processes);
+        rows[row].leak = leak;
+        rows[row].who.add(key.image, processes.owner(key.image, leak.cgroup));
+    }
+    print_table<LeakRowKey, LeakRow, LeakContext>(
+        output, leak_fields, rows, context, wall_ns, "bytes",
+        [](const LeakRow& row) { return static_cast<double>(row.leak.amount.bytes); },
+        [&](const LeakRowKey& key, const LeakRow&) { return stack_of(key.leak); });
+}
+
+void print_exit(Output& output, const ImageId& image, const Holdings& holdings, Processes& processes, uint64_t wall_ns,
+                const StackOf& stack_of)
+{
+    Amount total;
+    std::map<LeakKey, Amount> by_stack;
+    for (const auto& [row, amount] : holdings.now()) {
+        if (ImageId(row.image) != image || !is_memory(row.memory.holding))
+            continue;
+        total.add(amount.count, amount.bytes);
+        by_stack[{image, row.memory.holding, row.stack, row.caller}].add(amount.count, amount.bytes);
+    }
+    const Owner& owner = processes.owner(image, {});
+    auto line = [&](std::string_view event, const Cell& kind, const Amount& amount,
+                    const std::vector<std::string>& frames) {
+        Row row{wall_ns, uint64_t{image.pid}, processes.info(image).comm, owner_cell(owner, OwnerPart::text)};
+        for (const OwnerKey& each : owner_keys)
+            row.push_back(owner_cell(owner, each.part));
+        row.insert(row.end(), {std::string(event), kind, static_cast<uint64_t>(std::max<int64_t>(amount.bytes, 0)),
+                               static_cast<uint64_t>(std::max<int64_t>(amount.count, 0))});
+        output.event(exit_columns(), row, frames);
+    };
+    line("exit", std::string("all"), total, {});
+    std::vector<std::pair<LeakKey, Amount>> largest(by_stack.begin(), by_stack.end());
+    std::ranges::sort(largest, std::greater<>(), [](const auto& item) { return item.second.bytes; });
+    for (const auto& [key, amount] : std::span(largest).first(std::min(largest.size(), stacks_of_exit)))
+        line("held", std::string(holding_name(key.holding)), amount, stack_of(key));
+}
+
+} // namespace gpusnoop
