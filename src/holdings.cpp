@@ -17,7 +17,7 @@ std::string_view holding_name(uint8_t holding)
 {
     constexpr std::array<std::string_view, HOLDINGS> names = {
         "unknown",  "device",   "array",    "pool",   "vmm",   "managed",     "pinned",   "registered",
-        "imported", "external", "reserved", "mapped", "graph", "pool object", "multicast"};
+        "imported", "external", "reserved", "mapped", "graph", "pool-object", "multicast"};
     return holding < names.size() ? names[holding] : names[HOLDING_NONE];
 }
 
