@@ -74,9 +74,11 @@ void find_source(Wanted& wanted, const AllocRow& row, const Step& step)
         wanted.graph = graph_for_memory();
     if (row.source == Source::external && !step.has("from"))
         wrong(step, "from=NAME says of which external memory");
-    wanted.shared.bytes = wanted.bytes;
     if (step.has("from"))
         wanted.source = memory(step, "from", Side::device);
+    if (step.has("from") && row.source != Source::external)
+        wanted.bytes = wanted.source.bytes;
+    wanted.shared.bytes = wanted.bytes;
     void* address = wanted.source.address;
     if (row.source == Source::ipc && address)
         setup("cuIpcGetMemHandle", &wanted.shared, address);
