@@ -150,11 +150,15 @@ std::string process_line()
            ",\"exec\":" + boolean(appended) + ",\"driver_counts\":" + driver_counts() + "}\n";
 }
 
-std::string tally(const char* type, standin::Holding holding, const standin::HoldingTally& t)
+std::string summary(const char* type, const std::string& fields)
 {
-    return "{\"type\":\"" + std::string(type) + "\",\"pid\":" + std::to_string(getpid()) + ",\"holding\":\"" +
-           standin::holding_names[static_cast<int>(holding)] + "\",\"bytes\":" + std::to_string(t.bytes) +
-           ",\"count\":" + std::to_string(t.count) + "}\n";
+    return "{\"type\":\"" + std::string(type) + "\",\"pid\":" + std::to_string(getpid()) +
+           ",\"exec\":" + boolean(appended) + fields + "}\n";
+}
+
+std::string bytes(uint64_t n)
+{
+    return ",\"bytes\":" + std::to_string(n);
 }
 
 // What this process still holds, what contexts took with them, and the most it ever held, as the driver knows it.
@@ -165,13 +169,12 @@ std::string holdings()
     uint64_t peak = 0;
     if (!driver_holdings(held, released, &peak))
         return {};
-    std::string out =
-        "{\"type\":\"peak\",\"pid\":" + std::to_string(getpid()) + ",\"bytes\":" + std::to_string(peak) + "}\n";
-    for (int i = 0; i < n; i++) {
-        auto holding = static_cast<standin::Holding>(i);
-        out += held[i].count ? tally("memory", holding, held[i]) : "";
-        out += released[i].count ? tally("released", holding, released[i]) : "";
-    }
+    std::string out = summary("peak", bytes(peak));
+    for (auto [type, tallies] : {std::pair("memory", held), {"released", released}})
+        for (int i = 0; i < n; i++)
+            if (const auto& t = tallies[i]; t.count)
+                out += summary(type, ",\"holding\":" + quoted(standin::holding_names[i]) + bytes(t.bytes) +
+                                         ",\"count\":" + std::to_string(t.count));
     return out;
 }
 
