@@ -105,8 +105,8 @@ def contexts_take_what_is_theirs():
                 into[holding] = (was[0] + size, was[1] + 1)
                 equal({key[1]: of for key, of in truth.released.items()}, released, f"{form} {gone} {name}")
                 equal({key[1]: of for key, of in truth.memory.items()}, held, f"{form} {gone} {name}")
-    truth = run("workload-driver", "alloc a 700; newcontext; alloc b 10; alloc p 20 fn=cuMemAllocAsync; destroycontext\n"
-                                   "free p; free a; alloc c 5; device 1; alloc d 6; reset")
+    truth = run("workload-driver", "alloc a 700; newcontext; alloc b 10; alloc p 20 fn=cuMemAllocAsync\n"
+                                   "destroycontext; free p; free a; alloc c 5; device 1; alloc d 6; reset")
     equal(sorted(truth.released.values()), [(16, 2)])
     equal(list(truth.memory.values()), [(5, 1)])
 
@@ -131,8 +131,9 @@ def capture_records_allocations():
                               ("workload", "cudaMallocAsync_ptsz", "cudaFreeAsync_ptsz"),
                               ("workload13", "cudaMallocFromPoolAsync", "cudaFreeAsync")):
         truth = run(form, f"alloc o 10 fn={alloc} stream=1; capture begin; alloc a 100 fn={alloc} stream=1\n"
-                          f"alloc b 200 fn={alloc} stream=1; free b fn={free} stream=1; alloc c 50 fn={alloc} stream=2\n"
-                          f"free o fn={free} stream=1; capture end; free a fn={free} stream=1; free o fn={free}; trim graph")
+                          f"alloc b 200 fn={alloc} stream=1; free b fn={free} stream=1\n"
+                          f"alloc c 50 fn={alloc} stream=2; free o fn={free} stream=1; capture end\n"
+                          f"free a fn={free} stream=1; free o fn={free}; trim graph")
         rows = sorted((r["kind"], r["bytes"], r["holding"], r["recorded"], r["result"])
                       for r in truth.find(layer="driver") if r["kind"] in ("alloc", "free"))
         equal(rows, [("alloc", 10, "pool", False, 0), ("alloc", 50, "pool", False, 0), ("alloc", 100, "graph", True, 0),
@@ -145,9 +146,10 @@ def capture_records_allocations():
 @check
 def what_is_not_there_cannot_be_freed():
     for form, free in (("workload-driver", "cuMemFree_v2"), ("workload", "cudaFree")):
-        truth = run(form, "alloc a 100; free a; free a again; badfree 0x1234; badfree 0x1234 fn=cuMemFreeAsync; freenull\n"
-                          "badfree 64 fn=cuArrayDestroy; freenull fn=cuMemHostUnregister; alloc p 0 fn=cuMemPoolCreate\n"
-                          "free p; free p again; alloc h 10 fn=cuMemCreate; free h; free h again; freenull fn=cuMemFreeHost")
+        truth = run(form, "alloc a 100; free a; free a again; badfree 0x1234; badfree 0x1234 fn=cuMemFreeAsync\n"
+                          "freenull; badfree 64 fn=cuArrayDestroy; freenull fn=cuMemHostUnregister\n"
+                          "alloc p 0 fn=cuMemPoolCreate; free p; free p again; freenull fn=cuMemFreeHost\n"
+                          "alloc h 10 fn=cuMemCreate; free h; free h again")
         got = {(r["function"], r["result"]): r["count"] for r in truth.find(kind="free", holding=None, nested=False)}
         equal(got, {("cuArrayDestroy", 400): 1, ("cuMemFreeAsync", 1): 1, ("cuMemFreeHost", 0): 1,
                     ("cuMemHostUnregister", 713): 1, ("cuMemPoolDestroy", 1): 1, ("cuMemRelease", 1): 1, (free, 0): 1,
@@ -158,8 +160,9 @@ def what_is_not_there_cannot_be_freed():
 
 @check
 def memory_goes_from_process_to_process():
-    truth = run("workload-driver", "alloc a 100; alloc i 9 fn=cuIpcOpenMemHandle_v2 from=a; alloc p 70 fn=cuMemAllocAsync\n"
-                                   "alloc q 9 fn=cuMemPoolImportPointer from=p; alloc v 2097152 fn=cuMemCreate\n"
+    truth = run("workload-driver", "alloc a 100; alloc i 9 fn=cuIpcOpenMemHandle_v2 from=a\n"
+                                   "alloc p 70 fn=cuMemAllocAsync; alloc q 9 fn=cuMemPoolImportPointer from=p\n"
+                                   "alloc v 2097152 fn=cuMemCreate\n"
                                    "alloc w 9 fn=cuMemImportFromShareableHandle from=v")
     equal({key[1]: of for key, of in truth.memory.items()},
           {"device": (100, 1), "pool": (70, 1), "vmm": (2097152, 1), "imported": (2097152 + 170, 3)})
@@ -197,4 +200,8 @@ def churning_mixes_functions_and_may_keep():
     left = sum(of[1] for of in truth.memory.values())
     equal(truth.count(layer="driver", kind="free", result=0), 20000 - left)
     assert 15 < left < 50, left
+    again = run("workload-driver", "churn 500 keep held=40 seed=3")
+    for field in ("memory", "peaks"):
+        equal(list(getattr(again, field).values()),
+              list(getattr(run("workload-driver", "churn 500 keep held=40 seed=3"), field).values()))
     assert "nothing churns" in run("workload", "churn 1 fn=cuMemMap", code=2)

@@ -80,7 +80,8 @@ def one_unmapping_takes_neighbours_but_cuts_none():
     access = (c.c_int * 3)(1, 0, 3)
     call("cuMemSetAccess", P(place), Z(3 * SIZE), access, Z(1))
     call("cuMemSetAccess", P(place), Z(4 * SIZE), access, Z(1), want=1)
-    for start, size in ((0, SIZE // 2), (SIZE // 2, SIZE), (0, SIZE + 1), (3 * SIZE, SIZE), (2 * SIZE, 3 * SIZE), (0, 0)):
+    for start, size in ((0, SIZE // 2), (SIZE // 2, SIZE), (0, SIZE + 1), (3 * SIZE, SIZE), (2 * SIZE, 3 * SIZE),
+                        (0, 0)):
         call("cuMemUnmap", P(place + start), Z(size), want=1)
     call("cuMemAddressFree", P(place), Z(8 * SIZE), want=1)
     equal(held(MAPPED), (mapped[0] + 4 * SIZE, mapped[1] + 4))
@@ -158,7 +159,8 @@ def scripts_map_as_allocators_do():
               {("cuMemRelease", SIZE, False): 3, ("cuMemUnmap", SIZE, True): 1, ("cuMemUnmap", 2 * SIZE, True): 1})
         equal(truth.count(function="cuMemRelease", kind="setup", holding="vmm"), 3 + 3 + 2)
         equal(truth.one(function="cuMemRetainAllocationHandle")["count"], 6)
-        truth = run(form, f"alloc H {SIZE} fn=cuMulticastCreate; reserve R {SIZE}; map M handle=H at=R; free H; unmap M")
+        truth = run(form, f"alloc H {SIZE} fn=cuMulticastCreate; reserve R {SIZE}; map M handle=H at=R; free H\n"
+                          "unmap M")
         equal(truth.one(kind="free", implied=True)["holding"], "multicast")
         truth = run(form, f"alloc v {SIZE} fn=cuMemMap; reserve R {SIZE}; reset; free v; unreserve R; newcontext\n"
                           f"alloc H {SIZE} fn=cuMemCreate; destroycontext; free H")

@@ -7,10 +7,10 @@
 #include "steps.hpp"
 #include "symbols.hpp"
 
+#include <atomic>
 #include <mutex>
 #include <random>
 #include <sstream>
-#include <unistd.h>
 
 namespace workload {
 namespace {
@@ -24,6 +24,7 @@ struct Item {
 // Taken from at random.
 class Pool {
 public:
+    uint64_t join() { return joined_++; } // the how manieth to come here
     size_t size()
     {
         std::lock_guard hold(lock_);
@@ -46,6 +47,7 @@ public:
     }
 
 private:
+    std::atomic<uint64_t> joined_{0};
     std::mutex lock_;
     std::vector<Item> items_;
 };
@@ -85,7 +87,7 @@ public:
     explicit Churn(const Step& step)
         : pace_(Step{}), functions_(functions(step)), pool_(pool_of(step)), stream_(stream(step)),
           held_(step.number("held", 1000)), fail_(step.number("fail", 0)),
-          random_(step.number("seed", 1) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(gettid()))
+          random_(step.number("seed", 1) * 0x9e3779b97f4a7c15 + pool_.join())
     {
         std::mt19937_64 sizes(step.number("seed", 1)); // the same in all threads
         for (uint64_t i = 0, n = step.number("sizes", 32); i < n; i++)
