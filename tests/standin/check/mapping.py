@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Physical memory is there as long as it has references or is mapped."""
 import ctypes as c
+import random
 
 from driver import P, call, counts, cuda, out, ready, ALLOC, FREE
 from harness import check, equal
@@ -125,6 +126,77 @@ def freed_addresses_come_back_at_once():
     call("cuMemPoolDestroy", P(pool))
     for address in (a, b):
         call("cuMemFree_v2", P(address))
+
+
+class Model:
+    """References and mappings by what memory they are of, counted here again."""
+
+    def __init__(self, pages=32):
+        self.random, self.pages = random.Random(5), pages
+        self.place = out("cuMemAddressReserve", Z(pages * SIZE), Z(0), None, 0)
+        self.handles, self.mapped = {}, {}  # value: [memory, references]; page: memory
+        self.made = 0
+
+    def alive(self):
+        return {memory for memory, _ in self.handles.values()} | set(self.mapped.values())
+
+    def create(self):
+        value = create()
+        assert value not in self.handles
+        self.made += 1
+        self.handles[value] = [self.made, 1]
+
+    def release(self):
+        value = self.random.choice(list(self.handles) or [1])
+        call("cuMemRelease", P(value), want=0 if value in self.handles else 1)
+        if value in self.handles:
+            self.handles[value][1] -= 1
+            if not self.handles[value][1]:
+                del self.handles[value]
+
+    def map(self):
+        page, value = self.random.randrange(self.pages), self.random.choice(list(self.handles) or [1])
+        fits = value in self.handles and page not in self.mapped
+        call("cuMemMap", P(self.place + page * SIZE), Z(SIZE), Z(0), P(value), 0, want=0 if fits else 1)
+        if fits:
+            self.mapped[page] = self.handles[value][0]
+
+    def retain(self):
+        page, value = self.random.randrange(self.pages), P()
+        call("cuMemRetainAllocationHandle", c.byref(value), P(self.place + page * SIZE + 77),
+             want=0 if page in self.mapped else 1)
+        if page in self.mapped:
+            known = [v for v, (memory, _) in self.handles.items() if memory == self.mapped[page]]
+            equal(value.value in known, bool(known))
+            self.handles.setdefault(value.value, [self.mapped[page], 0])[1] += 1
+
+    def unmap(self):
+        pages = range(page := self.random.randrange(self.pages), page + self.random.choice((1, 1, 1, 2, 3)))
+        there = all(p in self.mapped for p in pages)
+        call("cuMemUnmap", P(self.place + page * SIZE), Z(len(pages) * SIZE), want=0 if there else 1)
+        for p in pages if there else ():
+            del self.mapped[p]
+
+
+@check
+def random_calls_agree_with_a_model():
+    ready()
+    before, mapped = held(VMM), held(MAPPED)
+    model = Model()
+    for _ in range(4000):
+        alive = model.alive()
+        step = model.random.choice((model.create, model.release, model.release, model.map, model.map, model.retain,
+                                    model.unmap))
+        step()
+        equal((held(VMM)[1] - before[1], held(MAPPED)[1] - mapped[1]), (len(model.alive()), len(model.mapped)))
+        if step in (model.release, model.unmap):
+            equal(cuda.standin_freed(None, 0), len(alive - model.alive()))
+    while model.handles:
+        model.release()
+    for page in list(model.mapped):
+        call("cuMemUnmap", P(model.place + page * SIZE), Z(SIZE))
+    equal((held(VMM), held(MAPPED)), (before, mapped))
+    call("cuMemAddressFree", P(model.place), Z(model.pages * SIZE))
 
 
 EXPANDABLE = f"""
