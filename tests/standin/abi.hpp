@@ -22,6 +22,8 @@ enum : int {
     illegal_state = 401,
     not_found = 500,
     capture_unsupported = 900,
+    already_registered = 712,
+    not_registered = 713,
     graph_update_failure = 910,
 };
 

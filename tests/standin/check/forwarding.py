@@ -40,6 +40,22 @@ class Caught:
         self.slot.value = self.before
 
 
+class Described(Caught):
+    """Reads a structure that is not the first argument."""
+
+    def __init__(self, name, words=2, at=1, size=40):
+        super().__init__(name, words)
+        self.at, self.size = at, size
+
+    def catch(self, *args):
+        self.struct = c.string_at(args[self.at], self.size)
+        return super().catch(*args)
+
+
+class Handle(c.Structure):
+    _fields_ = [(f"word{i}", c.c_uint64) for i in range(8)]
+
+
 class Extent(c.Structure):
     _fields_ = [("width", Z), ("height", Z), ("depth", Z)]
 
@@ -125,3 +141,43 @@ def symbols_and_kinds_become_names():
             with Caught(name, 3) as seen:
                 runtime.cudaMemcpyToSymbol(P(0x1000), P(0x2000), Z(16), Z(8), I(kind))
             equal(seen.args, (0x1008, 0x2000, 16))
+
+
+@check
+def arrays_become_descriptors_with_their_sizes():
+    for _, runtime in runtimes():
+        formats = {(8, 0): 8, (16, 0): 9, (32, 0): 10, (8, 1): 1, (16, 1): 2, (32, 1): 3, (16, 2): 16, (32, 2): 32}
+        for (bits, kind), number in formats.items():
+            for channels in (1, 2, 4):
+                format = (I * 5)(*[bits] * channels, *[0] * (4 - channels), kind)
+                with Described("cuArray3DCreate_v2") as seen:
+                    runtime.cudaMallocArray(P(0x1000), format, Z(7), Z(8), 0)
+                equal((seen.u64(0, 8, 16), seen.u32(24, 28)), ([7, 8, 0], [number, channels]))
+        with Described("cuArray3DCreate_v2") as seen:
+            runtime.cudaMalloc3DArray(P(0x1000), format, Extent(7, 8, 9), 5)
+        equal((seen.args[0], seen.u64(0, 8, 16), seen.u32(32)), (0x1000, [7, 8, 9], [5]))
+        with Described("cuMipmappedArrayCreate", 3) as seen:
+            runtime.cudaMallocMipmappedArray(P(0x1000), format, Extent(7, 8, 0), 4, 0)
+        equal((seen.u64(0, 8, 16), seen.args[2] & 0xffffffff), ([7, 8, 0], 4))
+        with Caught("cuMemAllocPitch_v2", 5) as seen:
+            runtime.cudaMalloc3D(c.byref(Pitched()), Extent(100, 8, 9))
+        equal(seen.args[2:4], (100, 72))
+
+
+@check
+def what_is_shared_arrives():
+    """The runtime's structures of 12 end where the driver's go on."""
+    for _, runtime in runtimes():
+        memory = (c.c_uint64 * 5)(1, 0x77, 0x78, 12345, 1)
+        with Described("cuImportExternalMemory", size=104) as seen:
+            runtime.cudaImportExternalMemory(P(0x1000), memory)
+        equal((seen.u64(0, 8, 16, 24, 32), set(seen.struct[40:])), ([1, 0x77, 0x78, 12345, 1], {0}))
+        part = (c.c_uint64 * 3)(100, 200, 0)
+        with Described("cuExternalMemoryGetMappedBuffer", 3, at=2, size=88) as seen:
+            runtime.cudaExternalMemoryGetMappedBuffer(P(0x1000), P(0x2000), part)
+        equal((seen.args[:2], seen.u64(0, 8), set(seen.struct[16:])), ((0x1000, 0x2000), [100, 200], {0}))
+
+        handle = Handle(*range(8))
+        with Caught("cuIpcOpenMemHandle_v2", 14) as seen:  # six in registers, then the handle
+            runtime.cudaIpcOpenMemHandle(P(0x1000), handle, 1)
+        equal((seen.args[0], seen.args[1] & 0xffffffff, seen.args[6:]), (0x1000, 1, tuple(range(8))))

@@ -11,6 +11,8 @@ import driver  # noqa: E402,F401
 import programs  # noqa: E402,F401
 import scripts  # noqa: E402,F401
 import memory  # noqa: E402,F401
+import allocations  # noqa: E402,F401
+import mapping  # noqa: E402,F401
 import forwarding  # noqa: E402,F401
 import probes  # noqa: E402,F401
 

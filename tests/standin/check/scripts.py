@@ -21,11 +21,30 @@ class Truth:
         self.calls = [r for r in rows if r["type"] == "call"]
         for field, *kinds in (("launch", "kernel"), ("graph", "graph"), ("host", "host"), ("alloc", "alloc"),
                               ("free", "free"), ("copy", "copy", "set", "prefetch"), ("sync", "sync", "poll")):
-            told = sum(self.count(layer="driver", kind=kind) for kind in kinds)
+            told = sum(self.count(layer="driver", kind=kind, implied=False) for kind in kinds)
             counted = sum((p["driver_counts"] or {field: 0})[field] for p in self.processes)
             equal(told, counted, f"truth against the driver's own count of {field}")
+        self.memory, self.released = ({(r["pid"], r["holding"]): (r["bytes"], r["count"]) for r in rows
+                                       if r["type"] == kind} for kind in ("memory", "released"))
+        self.peaks = {r["pid"]: r["bytes"] for r in rows if r["type"] == "peak"}
+        equal(self.held(), self.memory, "what is left of the calls against what the driver holds")
         recorded = sum(r["count"] for r in self.find(layer="driver", kind="kernel", recorded=True))
         equal(recorded, sum((p["driver_counts"] or {"recorded": 0})["recorded"] for p in self.processes), "recorded")
+
+    def held(self):
+        """Allocated and not freed, as the calls say, by process and holding. An unmapping is one call, however many
+        mappings it takes away."""
+        out = {key: [-n for n in of] for key, of in self.released.items()}
+        for row in self.find(layer="driver", result=0):
+            if row["holding"] and row["kind"] != "setup":
+                of = out.setdefault((row["pid"], row["holding"]), [0, 0])
+                sign = 1 if row["kind"] == "alloc" else -1
+                of[0] += sign * row["count"] * row["bytes"]
+                of[1] += sign * row["count"]
+        for key, of in out.items():
+            if key[1] == "mapped":
+                of[1] = self.memory.get(key, (0, 0))[1]
+        return {key: tuple(of) for key, of in out.items() if any(of)}
 
     def find(self, **fields):
         return [r for r in self.calls if all(r[k] == v for k, v in fields.items())]

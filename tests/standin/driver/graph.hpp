@@ -29,5 +29,6 @@ struct GraphExec {
 
 // The node becomes part of the graph that `stream` is recording.
 int record(Graph*, const Node&);
+int add_node(Node** out, Graph*, const Node&);
 
 } // namespace standin

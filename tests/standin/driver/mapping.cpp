@@ -1,44 +1,282 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory behind handles: physical memory that programs map themselves, and arrays. The handle is the made-up address of
-// the block; where it is mapped nobody has to know.
-#include "../abi_memory.hpp"
+// Physical memory, address ranges, and the one mapped into the other. Physical memory is there as long as somebody has
+// a reference to it or it is mapped; its handle is only there as long as there are references, and the next one to be
+// created gets the same value.
 #include "memory.hpp"
+
+#include <map>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace standin;
 
 namespace {
 
-int create_array(uintptr_t* out, size_t width, size_t height, size_t depth, unsigned channels)
+struct Physical {
+    Held held;
+    uintptr_t handle = 0; // 0: no references
+    uint64_t references = 0, mappings = 0;
+};
+struct Mapping {
+    size_t bytes;
+    Physical* of;
+    Held held;
+};
+struct Reservation {
+    size_t bytes;
+    Arena::Range range;
+    Held held;
+};
+// Never destroyed, as the rest.
+auto& physical = *new std::map<uintptr_t, Physical*>;
+auto& mappings = *new std::map<uintptr_t, Mapping>;
+auto& reservations = *new std::map<uintptr_t, Reservation>;
+auto& addresses = *new Arena(0x760000000000, 2 << 20);
+auto& handles = *new Arena(0x300000000000, 256);
+constexpr size_t handle_bytes = 256;
+
+// On the heap: there is little room for what is thread-local in a library that is opened late.
+thread_local std::vector<Freed>* last_freed;
+
+std::vector<Freed>& freed()
 {
-    auto at_least_1 = [](size_t n) { return n ? n : 1; };
-    return allocate(out, width * at_least_1(height) * at_least_1(depth) * channels);
+    if (!last_freed)
+        last_freed = new std::vector<Freed>;
+    return *last_freed;
+}
+
+// From here on under the lock.
+void give_handle(Physical& memory)
+{
+    memory.handle = handles.take(handle_bytes).address;
+    physical[memory.handle] = &memory;
+}
+
+void unless_used(Physical* memory)
+{
+    if (memory->references || memory->mappings)
+        return;
+    freed().push_back({memory->held.holding, memory->held.bytes});
+    let_go(memory->held);
+    delete memory;
+}
+
+int create(uintptr_t* out, Held held)
+{
+    std::lock_guard lock(memory_lock);
+    if (!hold(held))
+        return out_of_memory;
+    auto* memory = new Physical{.held = held, .references = 1};
+    give_handle(*memory);
+    *out = memory->handle;
+    return success;
+}
+
+int drop_reference(uintptr_t handle)
+{
+    std::lock_guard lock(memory_lock);
+    auto found = physical.find(handle);
+    if (found == physical.end())
+        return invalid_value;
+    Physical* memory = found->second;
+    if (!--memory->references) {
+        physical.erase(found);
+        handles.give_back({handle, handle_bytes});
+        memory->handle = 0;
+        unless_used(memory);
+    }
+    return success;
+}
+
+auto mapping_at(uintptr_t address)
+{
+    auto after = mappings.upper_bound(address);
+    if (after == mappings.begin())
+        return mappings.end();
+    --after;
+    return address - after->first < after->second.bytes ? after : mappings.end();
+}
+
+bool any_mapping(uintptr_t start, size_t bytes)
+{
+    auto next = mappings.lower_bound(start);
+    return mapping_at(start) != mappings.end() || (next != mappings.end() && next->first < start + bytes);
+}
+
+bool is_reserved(uintptr_t start, size_t bytes)
+{
+    auto after = reservations.upper_bound(start);
+    if (after == reservations.begin())
+        return false;
+    --after;
+    return start + bytes <= after->first + after->second.bytes;
+}
+
+// Mappings, without gaps, from one's start to one's end.
+bool is_mapped(uintptr_t start, size_t bytes)
+{
+    uintptr_t address = start;
+    for (auto m = mappings.find(start); m != mappings.end() && m->first == address && address < start + bytes; m++)
+        address += m->second.bytes;
+    return bytes && address == start + bytes;
+}
+
+int map(uintptr_t start, size_t bytes, size_t offset, uintptr_t handle)
+{
+    std::lock_guard lock(memory_lock);
+    auto found = physical.find(handle);
+    if (found == physical.end() || offset || !bytes || bytes > found->second->held.bytes ||
+        !is_reserved(start, bytes) || any_mapping(start, bytes))
+        return invalid_value;
+    Mapping mapping = {bytes, found->second, {Holding::mapped, bytes, found->second->held.device, false}};
+    hold(mapping.held);
+    mapping.of->mappings++;
+    mappings[start] = mapping;
+    return success;
+}
+
+int unmap(uintptr_t start, size_t bytes)
+{
+    std::lock_guard lock(memory_lock);
+    if (!is_mapped(start, bytes))
+        return invalid_value;
+    for (auto m = mappings.find(start); m != mappings.end() && m->first < start + bytes; m = mappings.erase(m)) {
+        let_go(m->second.held);
+        m->second.of->mappings--;
+        unless_used(m->second.of);
+    }
+    return success;
 }
 
 } // namespace
 
-DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const void*, uint64_t)
+DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const AllocationProperties* properties, uint64_t)
 {
-    return allocate(out, bytes);
+    if (int result = begin(Class::alloc))
+        return result;
+    bool host = properties && properties->location.type != Location::device;
+    int device = properties && !host ? properties->location.id : 0;
+    if (!out || !bytes || !properties || device < 0 || device >= device_count)
+        return invalid_value;
+    return create(out, {host ? Holding::pinned : Holding::vmm, bytes, device, !host});
 }
+
+// Counts as a free where something is freed, or where it fails.
 DRIVER(cuMemRelease)(uintptr_t handle)
 {
-    return release(handle);
+    freed().clear();
+    int result = admit();
+    if (!result)
+        result = drop_reference(handle);
+    if (result || !freed().empty())
+        count(Class::free);
+    return result;
+}
+
+DRIVER(cuMemRetainAllocationHandle)(uintptr_t* out, uintptr_t address)
+{
+    if (int result = admit())
+        return result;
+    std::lock_guard lock(memory_lock);
+    auto found = mapping_at(address);
+    if (!out || found == mappings.end())
+        return invalid_value;
+    Physical& memory = *found->second.of;
+    if (!memory.references++)
+        give_handle(memory);
+    *out = memory.handle;
+    return success;
 }
 
 DRIVER(cuMemAddressReserve)(uintptr_t* out, size_t bytes, size_t, uintptr_t, uint64_t)
 {
+    if (int result = begin(Class::alloc))
+        return result;
     if (!out || !bytes)
         return invalid_value;
-    *out = reserve_addresses(bytes);
+    std::lock_guard lock(memory_lock);
+    Reservation reservation = {bytes, addresses.take(bytes), {Holding::reserved, bytes, 0, false}};
+    hold(reservation.held);
+    *out = reservation.range.address;
+    reservations[*out] = reservation;
     return success;
 }
 
-// One byte per channel, whatever the format: only the order of magnitude of memory in use depends on it.
-DRIVER(cuArrayCreate_v2)(uintptr_t* out, const ArrayDescriptor* d)
+DRIVER(cuMemAddressFree)(uintptr_t start, size_t bytes)
 {
-    return d ? create_array(out, d->width, d->height, 1, d->channels) : invalid_value;
+    if (int result = begin(Class::free))
+        return result;
+    std::lock_guard lock(memory_lock);
+    auto found = reservations.find(start);
+    if (found == reservations.end() || found->second.bytes != bytes || any_mapping(start, bytes))
+        return invalid_value;
+    let_go(found->second.held);
+    addresses.give_back(found->second.range);
+    reservations.erase(found);
+    return success;
 }
-DRIVER(cuArrayDestroy)(uintptr_t handle)
+
+DRIVER(cuMemMap)(uintptr_t start, size_t bytes, size_t offset, uintptr_t handle, uint64_t)
 {
-    return release(handle);
+    int result = begin(Class::alloc);
+    return result ? result : map(start, bytes, offset, handle);
+}
+
+DRIVER(cuMemUnmap)(uintptr_t start, size_t bytes)
+{
+    freed().clear();
+    int result = begin(Class::free);
+    return result ? result : unmap(start, bytes);
+}
+
+DRIVER(cuMemSetAccess)(uintptr_t start, size_t bytes, const void* access, size_t)
+{
+    std::lock_guard lock(memory_lock);
+    return access && is_mapped(start, bytes) ? success : invalid_value;
+}
+
+DRIVER(cuMulticastCreate)(uintptr_t* out, const MulticastProperties* properties)
+{
+    if (int result = begin(Class::alloc))
+        return result;
+    if (!out || !properties || !properties->bytes)
+        return invalid_value;
+    return create(out, {Holding::multicast, properties->bytes, 0, false});
+}
+
+namespace {
+
+constexpr int file_descriptor = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+} // namespace
+
+// The file says how large the memory is.
+DRIVER(cuMemExportToShareableHandle)(int* out, uintptr_t handle, int type, uint64_t)
+{
+    std::lock_guard lock(memory_lock);
+    auto found = physical.find(handle);
+    if (!out || type != file_descriptor || found == physical.end())
+        return invalid_value;
+    Shared shared = {.bytes = found->second->held.bytes};
+    *out = memfd_create("stand-in memory", MFD_CLOEXEC);
+    return *out >= 0 && pwrite(*out, &shared, sizeof shared, 0) == sizeof shared ? success : out_of_memory;
+}
+
+DRIVER(cuMemImportFromShareableHandle)(uintptr_t* out, uintptr_t file, int type)
+{
+    if (int result = begin(Class::alloc))
+        return result;
+    Shared shared;
+    if (!out || type != file_descriptor || pread(static_cast<int>(file), &shared, sizeof shared, 0) != sizeof shared ||
+        shared.magic != Shared::ours)
+        return invalid_value;
+    return create(out, {Holding::imported, shared.bytes, 0, false});
+}
+
+// What physical memory the last cuMemRelease or cuMemUnmap of this thread freed: up to `n` of it, and how many in all.
+CONTROL(int, standin_freed)(Freed* out, int n)
+{
+    for (int i = 0; i < n && i < static_cast<int>(freed().size()); i++)
+        out[i] = freed()[i];
+    return static_cast<int>(freed().size());
 }

@@ -1,198 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: device addresses are made up and never touched, host and managed memory is real, sizes are remembered. What
-// a context owns goes with it.
+// Linear memory of the device, and memory of the host: device addresses are made up and never touched, host and managed
+// memory is real.
 #include "memory.hpp"
 
-#include <cstdlib>
-#include <map>
-#include <mutex>
+#include "../abi_allocation.hpp"
+#include "graph.hpp"
 
 using namespace standin;
 
 namespace {
 
-std::mutex lock;
+constexpr Types freed_by_address =
+    types(Type::linear, Type::managed, Type::ordered, Type::recorded, Type::buffer, Type::pool_pointer);
 
-struct Block {
-    size_t bytes;
-    Context* owner;
-    bool real; // managed: the host may touch it
-};
-auto& blocks()
+int free_address(uintptr_t address)
 {
-    static auto& map = *new std::map<uintptr_t, Block>; // never destroyed: programs free in their own destructors
-    return map;
-}
-uintptr_t next_address = 0x7e0000000000 - (1ull << 42);
-uint64_t used[device_count];
-
-// These three are called under the lock.
-uintptr_t take_addresses(size_t bytes)
-{
-    uintptr_t address = next_address;
-    next_address += (bytes + 511) & ~511ull;
-    return address;
+    return address ? release(address, freed_by_address) : begin(Class::free);
 }
 
-void remember(uintptr_t address, size_t bytes, bool real)
+// Under capture no memory moves, but there is an address to build the graph with.
+int allocate_ordered(uintptr_t* out, size_t bytes, const Stream* stream)
 {
-    Context* owner = current_context();
-    used[owner->device] += bytes;
-    blocks()[address] = {bytes, owner, real};
+    Graph* graph = capturing(stream);
+    int result = allocate(graph ? Type::recorded : Type::ordered, out, bytes);
+    return graph && !result ? record(graph, {.type = NodeType::other}) : result;
 }
 
-auto forget(std::map<uintptr_t, Block>::iterator block)
+int allocate_host(uintptr_t* out, size_t bytes)
 {
-    used[block->second.owner->device] -= block->second.bytes;
-    if (block->second.real)
-        free(reinterpret_cast<void*>(block->first));
-    return blocks().erase(block);
-}
-
-int allocate_host(void** out, size_t bytes)
-{
-    if (int result = begin(Class::alloc))
-        return result;
-    if (!out || !bytes)
-        return invalid_value;
-    *out = calloc(1, bytes);
-    return *out ? success : out_of_memory;
+    return allocate(Type::pinned, out, bytes);
 }
 
 } // namespace
 
-namespace standin {
-
-uintptr_t reserve_addresses(size_t bytes)
-{
-    std::lock_guard hold(lock);
-    return take_addresses(bytes);
-}
-
-int allocate(uintptr_t* out, size_t bytes)
-{
-    if (int result = begin(Class::alloc))
-        return result;
-    if (!out || !bytes)
-        return invalid_value;
-    std::lock_guard hold(lock);
-    if (bytes > device_memory - used[current_context()->device])
-        return out_of_memory;
-    remember(*out = take_addresses(bytes), bytes, false);
-    return success;
-}
-
-int release(uintptr_t address)
-{
-    if (int result = begin(Class::free))
-        return result;
-    if (!address)
-        return success;
-    std::lock_guard hold(lock);
-    auto found = blocks().find(address);
-    if (found == blocks().end())
-        return invalid_value;
-    forget(found);
-    return success;
-}
-
-void release_all(const Context* owner)
-{
-    std::lock_guard hold(lock);
-    for (auto block = blocks().begin(); block != blocks().end();)
-        block = block->second.owner == owner ? forget(block) : std::next(block);
-}
-
-} // namespace standin
-
 DRIVER(cuMemAlloc_v2)(uintptr_t* out, size_t bytes)
 {
-    return allocate(out, bytes);
+    return allocate(Type::linear, out, bytes);
 }
-DRIVER(cuMemAllocAsync)(uintptr_t* out, size_t bytes, Stream*)
+DRIVER(cuMemAllocAsync)(uintptr_t* out, size_t bytes, Stream* stream)
 {
-    return allocate(out, bytes);
+    return allocate_ordered(out, bytes, stream);
 }
-DRIVER(cuMemAllocFromPoolAsync)(uintptr_t* out, size_t bytes, void*, Stream*)
+DRIVER(cuMemAllocFromPoolAsync)(uintptr_t* out, size_t bytes, void*, Stream* stream)
 {
-    return allocate(out, bytes);
+    return allocate_ordered(out, bytes, stream);
 }
 DRIVER(cuMemFree_v2)(uintptr_t address)
 {
-    return release(address);
+    return free_address(address);
 }
-DRIVER(cuMemFreeAsync)(uintptr_t address, Stream*)
+
+DRIVER(cuMemFreeAsync)(uintptr_t address, Stream* stream)
 {
-    return release(address);
-}
-DRIVER(cuMemAllocHost_v2)(void** out, size_t bytes)
-{
-    return allocate_host(out, bytes);
-}
-DRIVER(cuMemHostAlloc)(void** out, size_t bytes, unsigned)
-{
-    return allocate_host(out, bytes);
-}
-DRIVER(cuMemHostRegister_v2)(void* address, size_t, unsigned)
-{
-    return address ? begin(Class::alloc) : invalid_value;
-}
-DRIVER(cuMemHostUnregister)(void* address)
-{
-    return address ? begin(Class::free) : invalid_value;
+    Graph* graph = capturing(stream);
+    if (!graph)
+        return free_address(address);
+    int result = release(address, types(Type::recorded));
+    return result ? result : record(graph, {.type = NodeType::other});
 }
 
 DRIVER(cuMemAllocPitch_v2)(uintptr_t* out, size_t* pitch, size_t width, size_t height, unsigned)
 {
     size_t row = (width + 511) & ~511ull;
-    int result = allocate(out, row * height);
+    int result = allocate(Type::linear, out, row * height);
     if (!result)
         *pitch = row;
     return result;
 }
 
-DRIVER(cuMemFreeHost)(void* address)
-{
-    if (int result = begin(Class::free))
-        return result;
-    free(address);
-    return success;
-}
-
 // The one kind of device memory that exists.
 DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
 {
-    void* memory = nullptr;
-    int result = allocate_host(&memory, bytes);
-    if (result)
-        return result;
-    std::lock_guard hold(lock);
-    remember(*out = reinterpret_cast<uintptr_t>(memory), bytes, true);
-    return success;
+    return allocate(Type::managed, out, bytes);
 }
 
-DRIVER(cuMemGetInfo_v2)(size_t* available, size_t* total)
+DRIVER(cuMemAllocHost_v2)(uintptr_t* out, size_t bytes)
 {
-    if (!current_context())
-        return invalid_context;
-    std::lock_guard hold(lock);
-    *available = device_memory - used[current_context()->device];
-    *total = device_memory;
-    return success;
+    return allocate_host(out, bytes);
+}
+DRIVER(cuMemHostAlloc)(uintptr_t* out, size_t bytes, unsigned)
+{
+    return allocate_host(out, bytes);
+}
+DRIVER(cuMemFreeHost)(uintptr_t address)
+{
+    return address ? release(address, types(Type::pinned)) : begin(Class::free);
+}
+DRIVER(cuMemHostRegister_v2)(uintptr_t address, size_t bytes, unsigned)
+{
+    return allocate(Type::registered, &address, bytes);
+}
+DRIVER(cuMemHostUnregister)(uintptr_t address)
+{
+    return release(address, types(Type::registered), not_registered);
 }
 
-DRIVER(cuMemGetAddressRange_v2)(uintptr_t* base, size_t* bytes, uintptr_t address)
+DRIVER(cuGraphAddMemAllocNode)(Node** out, Graph* graph, const void*, size_t, AllocationNode* node)
 {
-    std::lock_guard hold(lock);
-    auto after = blocks().upper_bound(address);
-    if (after == blocks().begin())
-        return not_found;
-    auto [start, block] = *--after;
-    if (address >= start + block.bytes)
-        return not_found;
-    if (base)
-        *base = start;
-    if (bytes)
-        *bytes = block.bytes;
-    return success;
+    int result = allocate(Type::recorded, graph && node ? &node->address : nullptr, node ? node->bytes : 0);
+    return result ? result : add_node(out, graph, {.type = NodeType::other});
+}
+
+DRIVER(cuGraphAddMemFreeNode)(Node** out, Graph* graph, const void*, size_t, uintptr_t address)
+{
+    int result = release(graph ? address : 0, types(Type::recorded));
+    return result ? result : add_node(out, graph, {.type = NodeType::other});
+}
+
+DRIVER(cuDeviceGraphMemTrim)(int device)
+{
+    return device < 0 || device >= device_count ? invalid_device : success;
 }

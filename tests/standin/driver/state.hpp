@@ -53,15 +53,20 @@ inline Context* current_context()
 }
 
 // What a test armed goes first; then what the real driver refuses first.
-inline int begin(Class c)
+inline int admit()
 {
-    count(c);
     if (thread.armed) [[unlikely]]
         if (int result = spend_armed())
             return result;
     if (!initialized.load(std::memory_order_relaxed)) [[unlikely]]
         return not_initialized;
     return current_context() ? success : invalid_context;
+}
+
+inline int begin(Class c)
+{
+    count(c);
+    return admit();
 }
 
 // 0, 1 and 2 are the default, the legacy and the per-thread stream; nothing that small is an address.

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../abi.hpp"
-#include "../abi_memory.hpp"
+#include "../abi_allocation.hpp"
 
 #include <cstdint>
 
@@ -80,6 +80,25 @@ namespace standin {
     X(cuMemFree, 3020, (void*))                                                                                        \
     X(cuMemFreeAsync, 11020, (void*, void*))                                                                           \
     X(cuMemFreeHost, 2000, (void*))                                                                                    \
+    X(cuArray3DCreate, 3020, (void**, const Array3DDescriptor*))                                                       \
+    X(cuMipmappedArrayCreate, 5000, (void**, const Array3DDescriptor*, unsigned))                                      \
+    X(cuArrayDestroy, 2000, (void*))                                                                                   \
+    X(cuMipmappedArrayDestroy, 5000, (void*))                                                                          \
+    X(cuMemPoolCreate, 11020, (void**, const PoolProperties*))                                                         \
+    X(cuMemPoolDestroy, 11020, (void*))                                                                                \
+    X(cuMemPoolTrimTo, 11020, (void*, size_t))                                                                         \
+    X(cuMemPoolSetAttribute, 11020, (void*, int, void*))                                                               \
+    X(cuMemPoolExportPointer, 11020, (Shared*, void*))                                                                 \
+    X(cuMemPoolImportPointer, 11020, (void**, void*, const Shared*))                                                   \
+    X(cuIpcGetMemHandle, 4010, (Shared*, void*))                                                                       \
+    X(cuIpcOpenMemHandle, 11000, (void**, Shared, unsigned))                                                           \
+    X(cuIpcCloseMemHandle, 4010, (void*))                                                                              \
+    X(cuImportExternalMemory, 10000, (void**, const ExternalMemory*))                                                  \
+    X(cuExternalMemoryGetMappedBuffer, 10000, (void**, void*, const ExternalBuffer*))                                  \
+    X(cuDestroyExternalMemory, 10000, (void*))                                                                         \
+    X(cuGraphAddMemAllocNode, 11040, (void**, void*, const void*, size_t, AllocationNode*))                            \
+    X(cuGraphAddMemFreeNode, 11040, (void**, void*, const void*, size_t, void*))                                       \
+    X(cuDeviceGraphMemTrim, 11040, (int))                                                                              \
     X(cuMemGetInfo, 3020, (size_t*, size_t*))                                                                          \
     X(cuMemcpy, 4000, (void*, const void*, size_t))                                                                    \
     X(cuMemcpyAsync, 4000, (void*, const void*, size_t, void*))                                                        \

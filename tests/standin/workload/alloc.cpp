@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocating and freeing, by every function that can, and contexts that take their memory with them. A new function is
-// a row.
-#include "../abi_memory.hpp"
-#include "calls.hpp"
+// The step "alloc", and contexts, which take their memory with them.
+#include "alloc.hpp"
 #include "kernels.hpp"
-#include "memory.hpp"
 #include "steps.hpp"
 #include "symbols.hpp"
 
@@ -17,112 +14,6 @@
 
 namespace workload {
 namespace {
-
-struct Wanted {
-    void* address = nullptr; // out; in, where it is to be registered
-    size_t bytes = 0, width = 0, height = 0;
-    void* stream = nullptr;
-    standin::Location location = {standin::Location::device, 0};
-};
-using Caller = int (*)(void* function, Wanted&);
-
-struct Row {
-    const char* name;     // in scripts
-    const char* function; // the exported symbol, without _ptsz
-    const char* what;
-    const char* free_by;
-    Caller call;
-    const char* nested = "";
-};
-
-int plain(void* f, Wanted& w)
-{
-    return call_symbol(f, &w.address, w.bytes, w.stream); // without Async the stream is not looked at
-}
-
-int with_flags(void* f, Wanted& w)
-{
-    return call_symbol(f, &w.address, w.bytes, 1u);
-}
-
-int from_pool(void* f, Wanted& w)
-{
-    return call_symbol(f, &w.address, w.bytes, static_cast<void*>(nullptr), w.stream);
-}
-
-int pitched(void* f, Wanted& w)
-{
-    size_t pitch = 0;
-    return call_symbol(f, &w.address, &pitch, w.width, w.height, 4u);
-}
-
-int registered(void* f, Wanted& w)
-{
-    return call_symbol(f, w.address, w.bytes, 0u);
-}
-
-int physical(void* f, Wanted& w)
-{
-    standin::AllocationProperties properties = {1, 0, w.location, nullptr, 0};
-    return call_symbol(f, &w.address, w.bytes, &properties, 0ull);
-}
-
-int array(void* f, Wanted& w)
-{
-    constexpr unsigned unsigned_bytes = 1;
-    standin::ArrayDescriptor descriptor = {w.width, w.height, unsigned_bytes, 1};
-    return call_symbol(f, &w.address, &descriptor);
-}
-
-#define SAME(name) name, name
-const Row rows[] = {
-    {SAME("cuMemAlloc_v2"), "device", "cuMemFree_v2", plain},
-    {SAME("cuMemAllocPitch_v2"), "device", "cuMemFree_v2", pitched},
-    {SAME("cuMemAllocManaged"), "managed", "cuMemFree_v2", with_flags},
-    {SAME("cuMemAllocAsync"), "device", "cuMemFreeAsync", plain},
-    {SAME("cuMemAllocFromPoolAsync"), "device", "cuMemFreeAsync", from_pool},
-    {SAME("cuMemHostAlloc"), "pinned", "cuMemFreeHost", with_flags},
-    {SAME("cuMemAllocHost_v2"), "pinned", "cuMemFreeHost", plain},
-    {SAME("cuMemHostRegister_v2"), "registered", "cuMemHostUnregister", registered},
-    {"cuMemMap", "cuMemCreate", "vmm", "cuMemRelease", physical},
-    {"array", "cuArrayCreate_v2", "array", "cuArrayDestroy", array},
-    {SAME("cudaMalloc"), "device", "cudaFree", plain, "cuMemAlloc_v2"},
-    {SAME("cudaMallocPitch"), "device", "cudaFree", pitched, "cuMemAllocPitch_v2"},
-    {SAME("cudaMallocManaged"), "managed", "cudaFree", with_flags, "cuMemAllocManaged"},
-    {SAME("cudaMallocAsync"), "device", "cudaFreeAsync", plain, "cuMemAllocAsync"},
-    {SAME("cudaMallocFromPoolAsync"), "device", "cudaFreeAsync", from_pool, "cuMemAllocFromPoolAsync"},
-    {SAME("cudaMallocHost"), "pinned", "cudaFreeHost", plain, "cuMemHostAlloc"},
-    {SAME("cudaHostAlloc"), "pinned", "cudaFreeHost", with_flags, "cuMemHostAlloc"},
-    {SAME("cudaHostRegister"), "registered", "cudaHostUnregister", registered, "cuMemHostRegister_v2"},
-};
-
-struct FreeRow {
-    const char* name;
-    const char* nested = "";
-};
-const FreeRow free_rows[] = {
-    {"cuMemFree_v2"},
-    {"cuMemFreeAsync"},
-    {"cuMemFreeHost"},
-    {"cuMemHostUnregister"},
-    {"cuMemRelease"},
-    {"cuArrayDestroy"},
-    {"cudaFree", "cuMemFree_v2"},
-    {"cudaFreeAsync", "cuMemFreeAsync"},
-    {"cudaFreeHost", "cuMemFreeHost"},
-    {"cudaHostUnregister", "cuMemHostUnregister"},
-};
-
-const Row* find_row(const std::string& function)
-{
-    auto row = std::ranges::find_if(rows, [&](const Row& r) { return without_suffix(function) == r.name; });
-    return row == std::end(rows) ? nullptr : row;
-}
-
-bool is_async(const std::string& function)
-{
-    return function.find("Async") != std::string::npos;
-}
 
 void* touched(size_t bytes)
 {
@@ -147,7 +38,7 @@ void* mapped_file(size_t bytes)
     return memory;
 }
 
-Side side_of(const Row& row, const Wanted& wanted)
+Side side_of(const AllocRow& row, const Wanted& wanted)
 {
     auto is = [&](const char* what) { return !strcmp(row.what, what); };
     if (is("managed"))
@@ -156,36 +47,69 @@ Side side_of(const Row& row, const Wanted& wanted)
     return on_host ? Side::host : is("array") ? Side::array : Side::device;
 }
 
-// Physical memory gets an address.
-void map(Memory& memory)
+// Physical memory of the host is pinned; what a capturing stream allocates is the graph's.
+standin::Holding holding_of(const AllocRow& row, const Wanted& wanted, bool recorded)
 {
-    struct {
-        standin::Location location = {standin::Location::device, 0};
-        int flags = 3;
-    } access;
-    memory.physical = std::exchange(memory.address, nullptr);
-    setup("cuMemAddressReserve", &memory.address, memory.bytes, 0ull, nullptr, 0ull);
-    setup("cuMemMap", memory.address, memory.bytes, 0ull, memory.physical, 0ull);
-    setup("cuMemSetAccess", memory.address, memory.bytes, &access, static_cast<size_t>(1));
+    using enum standin::Holding;
+    bool host = row.holding == vmm && wanted.location.type == standin::Location::host;
+    return recorded ? graph : host ? pinned : row.holding;
+}
+
+// A file as cuMemExportToShareableHandle makes it, in the process that sends it.
+int file_of(const standin::Shared& shared)
+{
+    int fd = memfd_create("memory of another process", MFD_CLOEXEC);
+    if (fd < 0 || pwrite(fd, &shared, sizeof shared, 0) != sizeof shared)
+        fail("cannot make a file");
+    return fd;
+}
+
+// What it is imported from: memory of this process that the script names, else another process's that is so large.
+void find_source(Wanted& wanted, const AllocRow& row, const Step& step)
+{
+    if (row.source == Source::none)
+        return;
+    ready_driver();
+    if (row.source == Source::graph)
+        wanted.graph = graph_for_memory();
+    if (row.source == Source::external && !step.has("from"))
+        wrong(step, "from=NAME says of which external memory");
+    if (step.has("from"))
+        wanted.source = memory(step, "from", Side::device);
+    if (step.has("from") && row.source != Source::external)
+        wanted.bytes = wanted.source.bytes;
+    wanted.shared.bytes = wanted.bytes;
+    void* address = wanted.source.address;
+    if (row.source == Source::ipc && address)
+        setup("cuIpcGetMemHandle", &wanted.shared, address);
+    if (row.source == Source::pool_pointer && address)
+        setup("cuMemPoolExportPointer", &wanted.shared, address);
+    if (row.source == Source::file && address)
+        setup("cuMemExportToShareableHandle", &wanted.file, address, 1, 0ull);
+    else if (row.source == Source::file)
+        wanted.file = file_of(wanted.shared);
 }
 
 // Nothing, where the call failed.
-std::optional<Memory> allocate(const Row& row, const std::string& function, Wanted& wanted, const Pace& pace)
+std::optional<Memory> allocate(const AllocRow& row, const std::string& function, Wanted& wanted, const Pace& pace)
 {
     if (!is_runtime(function))
         ready_driver();
-    bool registers = row.call == registered;
-    if (registers)
+    if (registers(row))
         wanted.address = touched(wanted.bytes);
     Call call = call_of(function, "alloc");
     call.synchronous = !is_async(function);
     call.stream = is_async(function) ? reinterpret_cast<uintptr_t>(wanted.stream) : 0;
-    call.data = Data{.bytes = wanted.bytes, .destination = row.what};
+    bool recorded = is_async(function) && is_capturing(wanted.stream);
     void* target = symbol(function);
     auto results = make_calls<Timed::yes>(pace, 1, [&] { return row.call(target, wanted); });
+    call.data = data_of(holding_of(row, wanted, recorded), wanted.bytes);
+    call.data->destination = row.what;
     add_results(call, results, pace, row.nested);
+    if (wanted.file >= 0)
+        close(wanted.file);
     if (!results[0].count) {
-        if (registers)
+        if (registers(row))
             free(wanted.address);
         return {};
     }
@@ -193,35 +117,37 @@ std::optional<Memory> allocate(const Row& row, const std::string& function, Want
                      .side = side_of(row, wanted),
                      .address = wanted.address,
                      .bytes = wanted.bytes,
+                     .holding = call.data->holding,
                      .free_by = row.free_by,
+                     .owned = row.owned,
                      .place = place()};
-    if (row.call == physical)
-        map(memory);
+    if (is_physical(row))
+        map_physical(memory);
     return memory;
 }
 
-bool free_by(const FreeRow& row, const std::string& function, const Step& step, const Memory& memory)
+// BYTES is what width, height and depth come to, or 0 where they are to say it.
+void find_shape(Wanted& w, const AllocRow& row, const Step& step)
 {
-    Pace pace(step);
-    if (!is_runtime(function))
-        ready_driver();
-    Call call = call_of(function, "free");
-    call.synchronous = !is_async(function);
-    void* s = is_async(function) ? stream(step) : nullptr;
-    call.stream = reinterpret_cast<uintptr_t>(s);
-    call.data = Data{.bytes = memory.bytes, .destination = memory.what};
-    void* target = symbol(function);
-    void* address = memory.physical ? memory.physical : memory.address;
-    if (memory.physical)
-        setup("cuMemUnmap", memory.address, memory.bytes);
-    auto results = make_calls<Timed::yes>(pace, 1, [&] { return call_symbol(target, address, s); });
-    add_results(call, results, pace, row.nested);
-    if (memory.physical)
-        setup("cuMemAddressFree", memory.address, memory.bytes);
-    bool freed = results[0].count;
-    if (freed && memory.what == "registered")
-        free(memory.address);
-    return freed;
+    size_t height = step.number("height", is_array(row) && !step.has("width") ? 0 : 1);
+    size_t depth = step.number("depth", 0), rows = std::max<size_t>(height, 1) * std::max<size_t>(depth, 1);
+    w.array.format = static_cast<unsigned>(step.number("format", 1));
+    w.array.channels = static_cast<unsigned>(step.number("channels", 1));
+    w.levels = static_cast<unsigned>(step.number("levels", 1));
+    size_t element = is_array(row) ? standin::bytes_of_format(w.array.format) * w.array.channels : 1;
+    if (!element)
+        wrong(step, "no such format");
+    w.width = step.number("width", w.bytes / rows / element);
+    w.height = rows;
+    w.array.width = w.width;
+    w.array.height = height;
+    w.array.depth = depth;
+    if (w.bytes && w.width * rows * element != w.bytes)
+        wrong(step, "width x height x depth is not " + step.word(1));
+    if (step.has("width"))
+        w.bytes = w.width * rows * element;
+    if (is_array(row))
+        w.bytes = standin::bytes_of(w.array, w.levels);
 }
 
 } // namespace
@@ -229,15 +155,17 @@ bool free_by(const FreeRow& row, const std::string& function, const Step& step, 
 Memory allocate_default(Side side, size_t bytes)
 {
     static const Step nothing;
-    const Row* row = find_row(side == Side::array ? "array" : runtime_major ? "cudaMalloc" : "cuMemAlloc_v2");
-    Wanted wanted{.bytes = bytes, .width = bytes, .height = 1};
+    const AllocRow* row = find_alloc_row(side == Side::array ? "array"
+                                         : runtime_major     ? "cudaMalloc"
+                                                             : "cuMemAlloc_v2");
+    Wanted wanted{.bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 1, 0, 1, 1, 0}};
     auto memory = allocate(*row, row->function, wanted, Pace(nothing));
     if (!memory)
         fail("no memory for copies");
     return *memory;
 }
 
-// alloc NAME BYTES [fn=FUNCTION] [stream=N] [width=W height=H] [location=host]
+// alloc NAME BYTES [fn=FUNCTION] and so on
 void alloc(const Step& step)
 {
     auto name = step.word(0);
@@ -251,36 +179,20 @@ void alloc(const Step& step)
                                .bytes = wanted.bytes,
                                .free_by = function == "host" ? "free" : "munmap"});
     }
-    const Row* row = find_row(function);
+    const AllocRow* row = find_alloc_row(function);
     if (!row)
         wrong(step, "nothing allocates by " + function);
-    wanted.height = step.number("height", 1);
-    wanted.width = step.number("width", wanted.bytes / std::max<size_t>(wanted.height, 1));
-    if (wanted.width * wanted.height != wanted.bytes)
-        wrong(step, "width x height is not " + step.word(1));
+    find_shape(wanted, *row, step);
     if (step.option("location", "device") == "host")
         wanted.location = {standin::Location::host, 0};
     else
         wanted.location.id = device();
     wanted.stream = stream(step);
+    if (step.has("pool"))
+        wanted.pool = memory(step, "pool", Side::device).address;
+    find_source(wanted, *row, step);
     if (auto memory = allocate(*row, row->function + suffix(function), wanted, Pace(step)))
         remember(name, *memory);
-}
-
-// free NAME [fn=FUNCTION] [stream=N]
-void free_memory(const Step& step)
-{
-    Memory memory = take(step, step.word(0));
-    auto function = step.option("fn", memory.free_by);
-    if (function == "free")
-        return free(memory.address);
-    if (function == "munmap")
-        return static_cast<void>(munmap(memory.address, memory.bytes));
-    auto row = std::ranges::find_if(free_rows, [&](const FreeRow& r) { return without_suffix(function) == r.name; });
-    if (row == std::end(free_rows))
-        wrong(step, "nothing frees by " + function);
-    if (!free_by(*row, function, step, memory))
-        remember(step.word(0), memory);
 }
 
 void reset_device(const Step&)

@@ -7,8 +7,9 @@
 namespace workload {
 namespace {
 
-std::mutex lock; // over both
+std::mutex lock; // over all of these
 std::map<std::string, std::vector<Memory>> named;
+std::map<std::string, Memory> freed_last;
 std::map<std::pair<Place, Side>, Memory> defaults;
 
 constexpr size_t default_bytes = 256 << 20; // addresses only
@@ -17,6 +18,13 @@ Memory host_buffer(const std::string& key)
 {
     alignas(4096) static char buffers[2][1 << 16];
     return {.what = "host", .side = Side::host, .address = buffers[key == "src"], .bytes = sizeof buffers[0]};
+}
+
+template<class F>
+void erase_named(F gone)
+{
+    for (auto& [name, list] : named)
+        std::erase_if(list, gone);
 }
 
 Memory default_memory(Side side)
@@ -50,10 +58,32 @@ Memory take(const Step& step, const std::string& name)
 void forget_memory(const Place& dead)
 {
     std::lock_guard hold(lock);
-    auto died = [&](const Memory& m) { return m.what != "host" && m.place == dead; };
-    for (auto& [name, list] : named)
-        std::erase_if(list, died);
+    erase_named([&](const Memory& m) { return m.owned && m.place == dead; });
     std::erase_if(defaults, [&](auto& entry) { return entry.first.first == dead; });
+}
+
+void forget_mappings(const void* start, size_t bytes)
+{
+    std::lock_guard hold(lock);
+    auto from = static_cast<const char*>(start);
+    erase_named([&](const Memory& m) {
+        return m.of && m.address >= start && static_cast<const char*>(m.address) < from + bytes;
+    });
+}
+
+void freed(const std::string& name, const Memory& memory)
+{
+    std::lock_guard hold(lock);
+    freed_last[name] = memory;
+}
+
+Memory freed_before(const Step& step, const std::string& name)
+{
+    std::lock_guard hold(lock);
+    auto found = freed_last.find(name);
+    if (found == freed_last.end())
+        wrong(step, name + " was not freed");
+    return found->second;
 }
 
 Memory memory(const Step& step, const std::string& key, Side fallback)

@@ -17,30 +17,52 @@
 #define ALL_RUNTIMES(X)                                                                                                \
     X(__cudaGetKernel)                                                                                                 \
     PTSZ(X, __cudaLaunchKernel)                                                                                        \
+    X(cudaDestroyExternalMemory)                                                                                       \
+    X(cudaDeviceGraphMemTrim)                                                                                          \
     X(cudaDeviceReset)                                                                                                 \
     X(cudaDeviceSynchronize)                                                                                           \
     X(cudaEventCreate)                                                                                                 \
     X(cudaEventQuery)                                                                                                  \
     X(cudaEventSynchronize)                                                                                            \
+    X(cudaExternalMemoryGetMappedBuffer)                                                                               \
     X(cudaFree)                                                                                                        \
+    X(cudaFreeArray)                                                                                                   \
     PTSZ(X, cudaFreeAsync)                                                                                             \
     X(cudaFreeHost)                                                                                                    \
+    X(cudaFreeMipmappedArray)                                                                                          \
     X(cudaGetLastError)                                                                                                \
+    X(cudaGraphAddMemAllocNode)                                                                                        \
+    X(cudaGraphAddMemFreeNode)                                                                                         \
+    X(cudaGraphCreate)                                                                                                 \
     X(cudaGraphInstantiate)                                                                                            \
     PTSZ(X, cudaGraphLaunch)                                                                                           \
     X(cudaHostAlloc)                                                                                                   \
     X(cudaHostRegister)                                                                                                \
     X(cudaHostUnregister)                                                                                              \
+    X(cudaImportExternalMemory)                                                                                        \
+    X(cudaIpcCloseMemHandle)                                                                                           \
+    X(cudaIpcGetMemHandle)                                                                                             \
+    X(cudaIpcOpenMemHandle)                                                                                            \
     PTSZ(X, cudaLaunchCooperativeKernel)                                                                               \
     PTSZ(X, cudaLaunchHostFunc)                                                                                        \
     PTSZ(X, cudaLaunchKernel)                                                                                          \
     PTSZ(X, cudaLaunchKernelExC)                                                                                       \
     X(cudaMalloc)                                                                                                      \
+    X(cudaMalloc3D)                                                                                                    \
+    X(cudaMalloc3DArray)                                                                                               \
+    X(cudaMallocArray)                                                                                                 \
     PTSZ(X, cudaMallocAsync)                                                                                           \
     PTSZ(X, cudaMallocFromPoolAsync)                                                                                   \
     X(cudaMallocHost)                                                                                                  \
     X(cudaMallocManaged)                                                                                               \
+    X(cudaMallocMipmappedArray)                                                                                        \
     X(cudaMallocPitch)                                                                                                 \
+    X(cudaMemPoolCreate)                                                                                               \
+    X(cudaMemPoolDestroy)                                                                                              \
+    X(cudaMemPoolExportPointer)                                                                                        \
+    X(cudaMemPoolImportPointer)                                                                                        \
+    X(cudaMemPoolSetAttribute)                                                                                         \
+    X(cudaMemPoolTrimTo)                                                                                               \
     PTSZ(X, cudaMemPrefetchAsync)                                                                                      \
     FOUR(X, cudaMemcpy)                                                                                                \
     FOUR(X, cudaMemcpy2D)                                                                                              \

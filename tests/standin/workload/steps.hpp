@@ -20,12 +20,25 @@ void capture(const Step&);
 void build_graph(const Step&);
 void launch_graph(const Step&);
 
-// alloc.cpp
+// alloc.cpp, free.cpp
 void alloc(const Step&);
 void free_memory(const Step&);
+void free_address(const Step&);
+void free_null(const Step&);
+void trim(const Step&);
 void reset_device(const Step&);
 void new_context(const Step&);
 void destroy_context(const Step&);
+
+// mapping.cpp
+void reserve_addresses(const Step&);
+void map_memory(const Step&);
+void retain(const Step&);
+void unmap_memory(const Step&);
+void unreserve_addresses(const Step&);
+
+// churn.cpp
+void churn(const Step&);
 
 // copy.cpp, sync.cpp
 void copy(const Step&);

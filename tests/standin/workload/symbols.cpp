@@ -13,6 +13,13 @@ namespace {
 std::atomic<void*> driver{nullptr};
 std::mutex lock;
 
+// Of the stand-in driver, if it is open: a runtime program opens it behind our back.
+void* control(const char* name)
+{
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library ? dlsym(library, name) : nullptr;
+}
+
 } // namespace
 
 void open_driver(const std::string& path)
@@ -42,12 +49,25 @@ void* symbol(const std::string& name)
 
 bool driver_counters(uint64_t* counts, int n)
 {
-    // A runtime program opens the driver behind our back.
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void* function = library ? dlsym(library, "standin_counts") : nullptr;
+    void* function = control("standin_counts");
     if (function)
         reinterpret_cast<int (*)(uint64_t*, int)>(function)(counts, n);
     return function;
+}
+
+bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak)
+{
+    using Function = uint64_t (*)(standin::HoldingTally*, standin::HoldingTally*);
+    auto function = reinterpret_cast<Function>(control("standin_holdings"));
+    if (function)
+        *peak = function(held, released);
+    return function;
+}
+
+void forget_driver_holdings()
+{
+    if (void* function = control("standin_forget_holdings"))
+        call_symbol(function);
 }
 
 int add_setup(const std::string& name, int result)

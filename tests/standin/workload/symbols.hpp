@@ -3,6 +3,7 @@
 // serves every form; the runtime's from whatever this form is linked with.
 #pragma once
 
+#include "../abi_allocation.hpp"
 #include "truth.hpp"
 
 #include <string>
@@ -18,6 +19,10 @@ void* symbol(const std::string& name); // by prefix: cu... or cuda...; must exis
 
 // The driver's own counters by standin::Class; false if no stand-in driver is open. Opens nothing.
 bool driver_counters(uint64_t* counts, int n);
+
+// The same of what this process holds, by standin::Holding; and for a child, that none of it is its own.
+bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak);
+void forget_driver_holdings();
 
 template<class... Arguments>
 int call_symbol(void* function, Arguments... arguments)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "truth.hpp"
 
+#include "../abi_allocation.hpp"
 #include "script.hpp"
 #include "symbols.hpp"
 
@@ -91,7 +92,8 @@ std::string data(const Data& d)
            ",\"sizes\":" + only(!d.sizes.empty(), list(d.sizes)) +
            ",\"source\":" + only(!d.source.empty(), quoted(d.source)) +
            ",\"destination\":" + only(!d.destination.empty(), quoted(d.destination)) +
-           ",\"direction\":" + only(!d.direction.empty(), quoted(d.direction));
+           ",\"direction\":" + only(!d.direction.empty(), quoted(d.direction)) +
+           ",\"holding\":" + only(!d.holding.empty(), quoted(d.holding));
 }
 
 std::string timing(const Call& c, const Tally& tally)
@@ -113,8 +115,8 @@ std::string line(const Call& c, const Tally& tally)
            ",\"smem\":" + only(kernel, std::to_string(c.shared)) + ",\"stream\":" + only(!setup, hex(c.stream)) +
            ",\"device\":" + only(c.device >= 0, std::to_string(c.device)) + ",\"result\":" + std::to_string(c.result) +
            ",\"count\":" + std::to_string(tally.count) + ",\"recorded\":" + boolean(c.recorded) +
-           ",\"nested\":" + boolean(c.nested) + ",\"kernels\":" + std::to_string(c.kernels) +
-           data(c.data.value_or(Data{})) + timing(c, tally) + "}\n";
+           ",\"nested\":" + boolean(c.nested) + ",\"implied\":" + boolean(c.implied) +
+           ",\"kernels\":" + std::to_string(c.kernels) + data(c.data.value_or(Data{})) + timing(c, tally) + "}\n";
 }
 
 // What the stand-in driver itself counted, so that a reader can check the truth against it.
@@ -146,6 +148,34 @@ std::string process_line()
     return "{\"type\":\"process\",\"pid\":" + std::to_string(getpid()) + ",\"parent\":" + std::to_string(getppid()) +
            ",\"comm\":" + quoted(thread_name()) + ",\"program\":" + quoted(program()) +
            ",\"exec\":" + boolean(appended) + ",\"driver_counts\":" + driver_counts() + "}\n";
+}
+
+std::string summary(const char* type, const std::string& fields)
+{
+    return "{\"type\":\"" + std::string(type) + "\",\"pid\":" + std::to_string(getpid()) +
+           ",\"exec\":" + boolean(appended) + fields + "}\n";
+}
+
+std::string bytes(uint64_t n)
+{
+    return ",\"bytes\":" + std::to_string(n);
+}
+
+// What this process still holds, what contexts took with them, and the most it ever held, as the driver knows it.
+std::string holdings()
+{
+    constexpr auto n = static_cast<int>(standin::Holding::count_);
+    standin::HoldingTally held[n] = {}, released[n] = {};
+    uint64_t peak = 0;
+    if (!driver_holdings(held, released, &peak))
+        return {};
+    std::string out = summary("peak", bytes(peak));
+    for (auto [type, tallies] : {std::pair("memory", held), {"released", released}})
+        for (int i = 0; i < n; i++)
+            if (const auto& t = tallies[i]; t.count)
+                out += summary(type, ",\"holding\":" + quoted(standin::holding_names[i]) + bytes(t.bytes) +
+                                         ",\"count\":" + std::to_string(t.count));
+    return out;
 }
 
 } // namespace
@@ -182,6 +212,7 @@ void forget()
     calls.clear();
     appended = false;
     driver_counters(counted_before, classes);
+    forget_driver_holdings();
 }
 
 void write_truth()
@@ -191,6 +222,7 @@ void write_truth()
     std::string text = process_line();
     for (const auto& [call, tally] : calls)
         text += line(call, tally);
+    text += holdings();
     // One write with O_APPEND, so that processes do not tear each other's lines.
     int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))

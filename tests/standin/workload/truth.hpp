@@ -17,6 +17,7 @@ struct Data {                      // what a copy, a fill, a prefetch, an alloca
     uint64_t copies = 0;           // in one call; 0: this kind of call has none
     std::vector<uint64_t> sizes{}; // of the copies of a batch
     std::string source{}, destination{}, direction{}; // empty: none
+    std::string holding{};                            // of what is allocated or freed
 
     auto operator<=>(const Data&) const = default;
 };
@@ -34,6 +35,7 @@ struct Call {
     int result = 0;
     bool recorded = false; // into a graph, by capture
     bool nested = false;   // made by the runtime, on behalf of a runtime call that is listed too
+    bool implied = false;  // no call, but what another call brought with it
     uint64_t kernels = 0;  // that one such call starts
     std::optional<Data> data;
     std::optional<bool> synchronous; // the caller waits for the device; known of the kinds that are timed

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The map of all memory and objects but the physical memory.
+#include "memory.hpp"
+
+#include <bit>
+#include <cstdlib>
+#include <unordered_map>
+
+namespace standin {
+
+constinit std::mutex memory_lock;
+
+namespace {
+
+// Where the value comes from that the program gets. Objects of all types share their handles, as they would on a heap.
+enum class From { addresses, handles, heap, caller };
+
+struct Row {
+    Holding holding;
+    From from;
+    bool on_device;
+    bool owned; // goes with its context
+};
+constexpr Row rows[] = {
+    // in the order of Type
+    {Holding::device, From::addresses, true, true},      {Holding::managed, From::heap, true, true},
+    {Holding::pinned, From::heap, false, true},          {Holding::registered, From::caller, false, true},
+    {Holding::pool, From::addresses, true, false},       {Holding::graph, From::addresses, false, false},
+    {Holding::array, From::handles, true, true},         {Holding::array, From::handles, true, true},
+    {Holding::pool_object, From::handles, false, false}, {Holding::imported, From::handles, false, true},
+    {Holding::mapped, From::addresses, false, true},     {Holding::imported, From::addresses, false, true},
+    {Holding::imported, From::addresses, false, false},
+};
+static_assert(std::size(rows) == static_cast<size_t>(Type::pool_pointer) + 1);
+
+struct Block {
+    Type type;
+    const Context* owner;
+    Held held;
+    Arena::Range range; // of what is made up
+};
+
+// Never destroyed: programs free in their own destructors.
+auto& blocks = *new std::unordered_map<uintptr_t, Block>;
+auto& addresses = *new Arena(0x7a0000000000, 512);
+auto& handles = *new Arena(0x200000000000, 256);
+
+const Row& row_of(Type type)
+{
+    return rows[static_cast<int>(type)];
+}
+
+Arena* arena_of(From from)
+{
+    return from == From::addresses ? &addresses : from == From::handles ? &handles : nullptr;
+}
+
+// Under the lock.
+int add(Type type, uintptr_t* out, Held held)
+{
+    const Row& row = row_of(type);
+    if (row.from == From::caller && blocks.contains(*out))
+        return already_registered;
+    if (!hold(held))
+        return out_of_memory;
+    Block block = {type, current_context(), held, {}};
+    if (Arena* arena = arena_of(row.from)) {
+        block.range = arena->take(row.from == From::handles ? 1 : held.bytes);
+        *out = block.range.address;
+    }
+    blocks[*out] = block;
+    return success;
+}
+
+auto remove(std::unordered_map<uintptr_t, Block>::iterator found, Why why)
+{
+    const Block& block = found->second;
+    From from = row_of(block.type).from;
+    let_go(block.held, why);
+    if (Arena* arena = arena_of(from))
+        arena->give_back(block.range);
+    if (from == From::heap)
+        free(reinterpret_cast<void*>(found->first));
+    return blocks.erase(found);
+}
+
+bool is_one_of(Type type, Types set)
+{
+    return set & types(type);
+}
+
+} // namespace
+
+Arena::Range Arena::take(size_t bytes)
+{
+    bytes = (bytes + grain_ - 1) / grain_ * grain_;
+    auto& list = free_[std::bit_width(bytes)];
+    for (size_t back = 1; back <= 8 && back <= list.size(); back++)
+        if (auto found = list.end() - static_cast<ptrdiff_t>(back); found->bytes >= bytes) {
+            Range range = *found;
+            list.erase(found);
+            return range;
+        }
+    Range range = {next_, bytes};
+    next_ += bytes;
+    return range;
+}
+
+void Arena::give_back(const Range& range)
+{
+    free_[std::bit_width(range.bytes)].push_back(range);
+}
+
+int allocate(Type type, uintptr_t* out, size_t bytes)
+{
+    if (int result = begin(Class::alloc))
+        return result;
+    if (!out || (!bytes && type != Type::pool))
+        return invalid_value;
+    const Row& row = row_of(type);
+    if (row.from == From::caller && !*out)
+        return invalid_value;
+    void* memory = row.from == From::heap ? calloc(1, bytes) : nullptr;
+    if (row.from == From::heap) {
+        if (!memory)
+            return out_of_memory;
+        *out = reinterpret_cast<uintptr_t>(memory);
+    }
+    std::lock_guard hold(memory_lock);
+    int result = add(type, out, {row.holding, bytes, current_context()->device, row.on_device});
+    if (result)
+        free(memory);
+    return result;
+}
+
+int release(uintptr_t value, Types set, int unknown)
+{
+    if (int result = begin(Class::free))
+        return result;
+    std::lock_guard hold(memory_lock);
+    auto found = blocks.find(value);
+    if (found == blocks.end() || !is_one_of(found->second.type, set))
+        return unknown;
+    remove(found, Why::freed);
+    return success;
+}
+
+bool exists(uintptr_t value, Types set)
+{
+    std::lock_guard hold(memory_lock);
+    auto found = blocks.find(value);
+    return found != blocks.end() && is_one_of(found->second.type, set);
+}
+
+size_t bytes_at(uintptr_t start)
+{
+    std::lock_guard hold(memory_lock);
+    auto found = blocks.find(start);
+    return found == blocks.end() ? 0 : found->second.held.bytes;
+}
+
+void release_all(const Context* owner)
+{
+    std::lock_guard hold(memory_lock);
+    for (auto block = blocks.begin(); block != blocks.end();) {
+        bool goes = block->second.owner == owner && row_of(block->second.type).owned;
+        block = goes ? remove(block, Why::context_gone) : std::next(block);
+    }
+}
+
+} // namespace standin
+
+using namespace standin;
+
+DRIVER(cuMemGetInfo_v2)(size_t* available, size_t* total)
+{
+    if (!current_context())
+        return invalid_context;
+    std::lock_guard hold(memory_lock);
+    *available = device_memory - in_use(current_context()->device);
+    *total = device_memory;
+    return success;
+}
+
+// Looks at everything: programs hardly ask.
+DRIVER(cuMemGetAddressRange_v2)(uintptr_t* base, size_t* bytes, uintptr_t address)
+{
+    std::lock_guard hold(memory_lock);
+    for (const auto& [start, block] : blocks) {
+        if (address - start >= block.held.bytes || row_of(block.type).from == From::handles)
+            continue;
+        if (base)
+            *base = start;
+        if (bytes)
+            *bytes = block.held.bytes;
+        return success;
+    }
+    return not_found;
+}
