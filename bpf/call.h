@@ -114,7 +114,7 @@ struct call_stats {
     __u64 count;
     __u64 total_ns; /* latency */
     __u64 max_ns;
-    __u64 last; /* jiffies of the last call, to tell which CPU's shape is the last one */
+    __u64 last; /* when the last call was, in jiffies or ns, to tell which CPU's shape or size is the last one */
     union {
         struct launch_shape shape;
         struct copy_sums copy;

@@ -32,7 +32,7 @@ static __attribute__((noinline)) int count_memory(struct task_struct* task, stru
         add(&stats->memory.unsized, 1);
     if (key->result) {
         stats->memory.last_bytes = memory->bytes;
-        stats->last = bpf_jiffies64();
+        stats->last = now;
     }
     return 0;
 }
@@ -356,9 +356,15 @@ INLINE void released(struct task_struct* task, struct ended_call* ended)
         free_physical(task, ended, number);
         return;
     }
-    /* A handle less, of several or of what stays mapped, is no free; nor is it one that failed. */
-    if (!physical || key->result)
-        count_memory(task, &ended->kept.call, ended->entry_ns, ended->duration_ns);
+    if (physical && !key->result)
+        return; /* a handle less, of several or of what stays mapped, is no free */
+    struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
+    struct held* what = number ? bpf_map_lookup_elem(&held, &place) : 0;
+    if (what)
+        tell_held(&ended->kept.call, what);
+    if (!per_device)
+        key->device = DEVICE_UNKNOWN;
+    count_memory(task, &ended->kept.call, ended->entry_ns, ended->duration_ns);
 }
 
 struct unmap_walk {
@@ -426,6 +432,7 @@ INLINE int handle_return_body(struct pt_regs* ctx)
     } else if (kind == KIND_UNMAP && follow && !key->result) {
         unmapped(task, &ended);
     } else {
+        key->memory.holding = probe_row(ended.kept.row)->holding;
         count_memory(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
     }
     return 0;

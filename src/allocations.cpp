@@ -64,9 +64,10 @@ void AllocationGroups::add(const CallDelta& delta)
         group.duration.add(key.duration, delta.count);
     if (key.result) {
         group.failures += delta.count;
-        if (key.kind == KIND_ALLOC && key.result == out_of_memory)
+        const bool no_room = key.kind == KIND_ALLOC && key.result == out_of_memory;
+        if (no_room)
             group.out_of_memory += delta.count;
-        if (key.kind == KIND_ALLOC && delta.last >= group.last_failed) {
+        if ((no_room || (settings_.view.result && key.kind == KIND_ALLOC)) && delta.last >= group.last_failed) {
             group.last_failed = delta.last;
             group.failed_bytes = delta.memory.last_bytes;
         }

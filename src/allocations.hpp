@@ -41,8 +41,8 @@ struct AllocationGroup {
     uint64_t released_bytes = 0;
     uint64_t failures = 0;
     uint64_t out_of_memory = 0;
-    uint64_t failed_bytes = 0; // that the last failed allocation asked for
-    uint64_t last_failed = 0;  // jiffies
+    uint64_t failed_bytes = 0; // that the last of them asked for; where results are told apart, the last that failed
+    uint64_t last_failed = 0;  // CLOCK_MONOTONIC, ns; 0: none has
     uint64_t unknown_frees = 0;
     uint64_t untracked = 0;
     uint64_t unsized = 0;

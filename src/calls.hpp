@@ -20,7 +20,7 @@ struct CallDelta {
     uint64_t count = 0;
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;  // of all time: within the row's duration bucket, if durations are measured
-    uint64_t last = 0;    // jiffies
+    uint64_t last = 0;    // jiffies, or ns
     launch_shape shape{}; // of launches
     copy_sums copy{};     // of copies
     memory_sums memory{}; // of allocations and frees

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gpualloc counted against what was done, and what it says is held against what the stand-in's driver holds."""
+import functools
+import json
+from collections import Counter
+
+import harness
+from harness import check, equal
+from truth import layer_wanted
+
+case = functools.partial(harness.case, tool="gpualloc")
+
+# Kinds that are no memory of their own count only where rows are by kind.
+memory = {"device", "array", "pool", "vmm", "managed", "pinned", "registered"}
+on_device = {"device", "array", "pool", "vmm"}
+
+
+def kind_of(holding):
+    return {"external": "imported", None: "unknown"}.get(holding, holding)
+
+
+def told(workload, kind):
+    """Lines of the truth of another type than calls."""
+    workload.wait()
+    rows = [json.loads(line) for line in workload.truth_file.read_text().splitlines()]
+    return [row for row in rows if row["type"] == kind]
+
+
+def is_memory(call):
+    return call["kind"] in ("alloc", "free")
+
+
+def done(truth, by=("kind",), api="driver"):
+    """{(values of `by`..., measure): how much} of the calls of the truth. One unmapping of several mappings is one line
+    there, and what it frees with them is a line of its own: so bytes are compared of mappings, not calls."""
+    out = Counter()
+    for call in filter(is_memory, truth):
+        if not layer_wanted(call, api):
+            continue
+        n, size = call["count"], call["bytes"] or 0
+        holding = kind_of(call["holding"])
+        key = tuple(holding if field == "kind" else call[field] for field in by)
+        if call["result"]:
+            out[key + ("failures",)] += n
+            out[key + ("out_of_memory",)] += n * (call["kind"] == "alloc" and call["result"] == 2)
+        elif call["kind"] == "free" and holding == "unknown":
+            pass  # of null: frees nothing
+        elif call["recorded"] or holding == "graph":
+            out[key + ("captured",)] += n
+            out[key + (call["kind"] + "s",)] += n
+        else:
+            out[key + (call["kind"] + "s",)] += n * (holding != "mapped")
+            if holding != "imported" and holding != "multicast":  # of some their size is not told
+                out[key + ("allocated_bytes" if call["kind"] == "alloc" else "freed_bytes",)] += n * size
+    return {key: value for key, value in out.items() if value}
+
+
+def counted(rows, by=("kind",)):
+    measures = ("allocs", "frees", "allocated_bytes", "freed_bytes", "failures", "out_of_memory", "unknown_frees", "captured")
+    out = Counter()
+    for row in rows:
+        kind = kind_of(row.get("kind"))
+        key = tuple(kind if field == "kind" else row.get(field) for field in by)
+        for measure in measures:
+            no_count = kind == "mapped" and measure in ("allocs", "frees")
+            no_bytes = kind in ("imported", "multicast", "graph") and measure.endswith("_bytes")
+            if not no_count and not no_bytes:
+                out[key + (measure,)] += row.get(measure, 0)
+    return {key: value for key, value in out.items() if value}
+
+
+def same_calls(tool, truth, by=("kind",), api="driver"):
+    """Calls by kind of what they allocate or free, exactly. The tool's rows are by kind."""
+    got, want = counted(tool.rows, by), done(truth, by, api)
+    if "captured" not in {key[-1] for key in want}:  # a graph's nodes are told by both, or by none
+        got = {key: value for key, value in got.items() if key[-1] != "captured"}
+    equal(got, want, f"{tool}, by {', '.join(by)}")
+
+
+def left(tool):
+    """By pid and kind, count and bytes: what rows say is held at the end, and what they say has gone without a free."""
+    last, out = {}, Counter()
+    for row in tool.rows:
+        key = row["pid"], kind_of(row.get("kind")), row.get("container_id"), row.get("tid"), row.get("kind")
+        last[key] = row
+        out[key[:2] + ("count",)] += row["released"]
+        out[key[:2] + ("bytes",)] += row["released_bytes"]
+    for key, row in last.items():
+        out[key[:2] + ("count",)] += row["live_allocations"]
+        out[key[:2] + ("bytes",)] += row["live_bytes"]
+    return {key: value for key, value in out.items() if value}
+
+
+def same_left(tool, workload):
+    """What was not freed: as the driver held it at the end, or took it with a context."""
+    want = Counter()
+    for row in told(workload, "memory") + told(workload, "released"):
+        kind = kind_of(row["holding"])
+        want[row["pid"], kind, "count"] += row["count"]
+        if kind not in ("imported", "multicast"):
+            want[row["pid"], kind, "bytes"] += row["bytes"]
+    got = {key: value for key, value in left(tool).items() if key[1] not in ("imported", "multicast") or key[2] == "count"}
+    equal(got, {key: value for key, value in want.items() if value}, f"{tool}: what is left")
+
+
+def no_loss(tool):
+    for row in tool.rows:
+        equal((row.get("approximate"), row.get("untracked"), row.get("unsized")), (0, 0, 0), f"all is followed: {row}")

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpualloc: every allocation and free counts once, as what it is, and what is held is what the driver holds."""
+import harness
+import memory
+import system
+from harness import check, equal, wait_until
+from memory import case, same_calls, same_left
+from programs import Tool, Workload, trace
+
+driver_kinds = """
+alloc a 10001 fn=cuMemAlloc_v2; alloc b 65536 height=16 fn=cuMemAllocPitch_v2; alloc c 4097 fn=cuMemAllocManaged
+alloc d 12007 fn=cuMemAllocAsync; alloc e 13007 fn=cuMemAllocAsync_ptsz stream=1; alloc P 0 fn=cuMemPoolCreate
+alloc f 14009 fn=cuMemAllocFromPoolAsync pool=P; alloc g 15013 fn=cuMemAllocFromPoolAsync_ptsz pool=P stream=1
+alloc h 16001 fn=cuMemHostAlloc; alloc i 17011 fn=cuMemAllocHost_v2; alloc j 18013 fn=cuMemHostRegister_v2
+alloc k 0 width=100 height=30 format=2 channels=4 fn=cuArrayCreate_v2
+alloc l 0 width=10 height=6 depth=3 format=0x20 channels=4 fn=cuArray3DCreate_v2
+alloc m 0 width=64 height=32 format=0x10 channels=2 levels=7 fn=cuMipmappedArrayCreate
+alloc n 2097152 fn=cuMemCreate; alloc o 8192 fn=cuMemCreate location=host; reserve R 16777216; map M handle=n at=R+2097152
+alloc p 4096 fn=cuIpcOpenMemHandle_v2; alloc q 70 fn=cuMemPoolImportPointer; alloc r 2097152 fn=cuMemImportFromShareableHandle
+alloc s 10001 fn=cuImportExternalMemory; alloc t 500 fn=cuExternalMemoryGetMappedBuffer from=s+100
+alloc u 4096 fn=cuGraphAddMemAllocNode; alloc v 2097152 fn=cuMulticastCreate
+"""
+driver_frees = """
+free a; free b; free c; free d; free e fn=cuMemFreeAsync_ptsz; free f; free g; free P; free h; free i; free j; free k; free l
+free m; unmap M; free n; free o; unreserve R; free p; free q; free r; free t; free s; free u; free v
+"""
+runtime_kinds = """
+alloc a 10001; alloc b 65536 height=16 fn=cudaMallocPitch; alloc c 0 width=700 height=3 depth=5 fn=cudaMalloc3D
+alloc d 4097 fn=cudaMallocManaged; alloc e 12007 fn=cudaMallocAsync; alloc f 13007 fn=cudaMallocAsync_ptsz stream=1
+alloc P 0 fn=cudaMemPoolCreate; alloc g 99 fn=cudaMallocFromPoolAsync pool=P; alloc h 16001 fn=cudaMallocHost
+alloc i 17011 fn=cudaHostAlloc; alloc j 18013 fn=cudaHostRegister; alloc k 0 width=100 height=30 format=2 channels=4 fn=cudaMallocArray
+alloc l 0 width=10 height=6 depth=3 format=0x20 channels=4 fn=cudaMalloc3DArray
+alloc m 0 width=64 height=32 format=0x10 channels=2 levels=7 fn=cudaMallocMipmappedArray
+alloc n 4096 fn=cudaIpcOpenMemHandle; alloc o 70 fn=cudaMemPoolImportPointer; alloc p 10001 fn=cudaImportExternalMemory
+alloc q 500 fn=cudaExternalMemoryGetMappedBuffer from=p+100; alloc r 4096 fn=cudaGraphAddMemAllocNode
+"""
+runtime_frees = "; ".join(f"free {name}" for name in "abcdefgPhijklmnoqpr")
+
+
+def trace_by_kind(script, *arguments, form="workload", **options):
+    workload = Workload(script, form)
+    tool = Tool("-p", workload.pid, "--by", "pid,kind", *arguments, **options)
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    same_calls(tool, truth)
+    same_left(tool, workload)
+    return tool, truth
+
+
+@case(each={"freed": driver_frees, "held": "free a; unmap M"}, asan=True)
+def every_driver_function(frees):
+    tool, truth = trace_by_kind(driver_kinds + frees, form="workload-driver")
+    check(all(row["approximate"] == row["untracked"] == 0 for row in tool.rows), "all is followed")
+    called = {call["function"] for call in truth if memory.is_memory(call)}
+    check(len(called) >= 23, f"functions called: {called}")
+
+
+@case(each={form: form for form in ("workload", "workload13", "workload-static")})
+def every_runtime_function(form):
+    """At the driver, at the runtime, and at both: what is held is the same, and nothing counts twice."""
+    for frees in runtime_frees, "free a; free k":
+        workload = Workload(runtime_kinds + frees, form)
+        tools = {api: Tool("-p", workload.pid, "--by", "pid,kind", "--api", api) for api in ("driver", "runtime", "both")}
+        workload.go()
+        truth = workload.truth()
+        for api, tool in tools.items():
+            tool.finish()
+            same_calls(tool, truth, api=api)
+            same_left(tool, workload)
+
+
+@case(asan=True)
+def failures():
+    """What fails changes nothing that is held: neither an allocation, nor a free."""
+    script = """
+    alloc a 1009; repeat 7; alloc z 4096 result=2; end; alloc z 77 result=1; alloc z 5000 fn=cudaMallocHost result=2
+    free a result=1; free a result=400; free a; alloc b 2003 fn=cuMemAllocAsync; free b result=1 fn=cuMemFreeAsync
+    alloc z 99 runtime_result=2; alloc c 3001 fn=cuMemCreate; free c result=1; reserve R 4194304 result=2; reserve R 4194304
+    alloc d 2097152 fn=cuMemCreate; map M handle=d at=R result=1; map M handle=d at=R; unmap M result=1
+    """
+    tool, truth = trace_by_kind(script)
+    row, = trace(script)[0].rows
+    equal((row["out_of_memory"], row["failed_bytes"]), (9, 4194304), f"{row}")
+
+
+@case
+def freed_twice():
+    """What is not there cannot be freed, and null is no memory."""
+    trace_by_kind("alloc a 100; free a; free a again; badfree 0x1234; freenull; freenull fn=cudaFreeHost; alloc b 50;"
+                  "badfree 0x77 fn=cudaFree")
+
+
+@case
+def allocated_before():
+    """What was allocated before tracing began does not make what is held less than nothing."""
+    script = "alloc a 5000; alloc b 7000 fn=cudaHostAlloc; touch {dir}/held; wait {go}; free a; free b; alloc c 300; sleep 1"
+    workload = Workload(script, warm=False)
+    wait_until(lambda: (harness.here / "held").exists(), "it has allocated")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    row, = tool.finish().rows
+    equal((row["unknown_frees"], row["frees"], row["allocs"], row["live_bytes"]), (2, 0, 1, 300), f"{row}")
+
+
+@case(timeout=300)
+def a_million_pairs():
+    """16 threads that free each other's memory, at addresses that are given out again at once; with failures."""
+    script = """threads 16
+    churn 62500 held=1000 fail=5 fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemAllocPitch_v2,cuMemAllocManaged,cuMemHostAlloc,cuArrayCreate_v2,cuMemCreate,cuMemAllocFromPoolAsync
+    end"""
+    tool, truth = trace_by_kind(script, form="workload-driver")
+    equal(sum(call["count"] for call in truth if call["kind"] == "alloc" and not call["result"]), 1_000_000, "pairs")
+    check(sum(row["live_allocations"] + row["released"] for row in tool.rows) == 0, "all is freed")
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+def tiers_are_equal(tier):
+    system.need_tier(tier)
+    script = driver_kinds + """
+    threads 4; churn 2000 held=100 fail=5 fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemCreate; end; free a; unmap M; free n; free k"""
+    trace_by_kind(script, "--attach", tier, form="workload-driver")
+
+
+@case
+def live_figures():
+    """While the process lives: bytes of each kind, and the most there ever was."""
+    script = driver_kinds + "alloc x 50000000; free x; touch {dir}/held; sleep 1500"
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, "-i", "0.3")
+    workload.go().wait()
+    tool.finish()
+    want = {row["holding"]: row for row in memory.told(workload, "memory")}
+    row = tool.rows[-2]
+    for kind in "device", "pool", "vmm", "array", "managed", "pinned", "registered", "reserved", "graph":
+        equal(row[kind + "_bytes"], want[kind]["bytes"], kind)
+    equal(row["mapped_bytes"], want["mapped"]["bytes"], "mapped")
+    equal(row["live_bytes"], sum(want[kind]["bytes"] for kind in memory.on_device), "on the device")
+    equal(row["live_allocations"], sum(want[kind]["count"] for kind in memory.memory), "allocations")
+    peak, = memory.told(workload, "peak")
+    equal(row["peak_bytes"], peak["bytes"], "peak")
+    check("nvml_bytes" not in row, "there is no NVML")
+
+
+@case(asan=True)
+def physical_memory():
+    """Freed when neither a reference nor a mapping is left, in whichever order; handles are given out again meanwhile."""
+    expandable = "reserve R 33554432\n" + "\n".join(
+        f"alloc h{i} 2097152 fn=cuMemCreate; map m{i} handle=h{i} at=R+{2097152 * i}" for i in range(8))
+    released_early = "reserve Q 33554432\n" + "\n".join(
+        f"alloc g{i} {2097152 * (i % 3 + 1)} fn=cuMemCreate; map n{i} handle=g{i} at=Q+{6291456 * i} ; free g{i}" for i in range(5))
+    script = f"""{expandable}
+    unmap m3; free h3; free h4; unmap m4; retain h5 at=m5; free h5; unmap m5; free h5
+    unmap at=R bytes=6291456; free h0; free h1
+    {released_early}
+    unmap n1; unmap at=Q+12582912 bytes=6291456
+    """
+    tool, truth = trace_by_kind(script, form="workload-driver")
+    check(any(call["implied"] for call in truth if "implied" in call and call["implied"]), "unmapping freed something")
+
+
+@case
+def contexts():
+    """What ends with a context, and what does not; addresses of the old are given out in the new."""
+    script = f"""newcontext; {driver_kinds}; destroycontext; newcontext
+    alloc a2 10001; alloc b2 30001; free a2; destroycontext; alloc z 999; reset; launch scale 1; alloc y 998; alloc w 997; free w"""
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "pid,kind")
+    workload.go()
+    truth = workload.truth()
+    same_calls(tool.finish(), truth)
+    same_left(tool, workload)
+
+
+@case
+def pointers_are_used_again():
+    """Thousands of times the same address, freed on another thread, through another stream, after out-of-memory."""
+    script = """
+    repeat 500; alloc a 4096; free a; alloc b 8192 fn=cudaMallocAsync stream=1; free b stream=2; end
+    repeat 100; alloc a 1048576 result=2; alloc a 4096; free a; end
+    alloc c 777; threads 1; free c; end; threads 4; repeat 200; alloc d 4096; free d; end; end; alloc e 31
+    """
+    trace_by_kind(script)
+
+
+@case
+def forked():
+    """A child's memory is its own; what it frees of its parent's is not known to it."""
+    script = "alloc a 5000; fork; alloc b 700; alloc c 800; free c; end; alloc d 60; free d"
+    workload = Workload(script, "workload-driver")
+    tool = Tool("--by", "pid,kind")
+    truth = workload.go().truth()
+    tool.stop()
+    pids = {call["pid"] for call in truth}
+    tool.all_records = [r for r in tool.records if r["type"] != "row" or r.get("pid") in pids]
+    same_calls(tool, truth, by=("pid", "kind"))
+    same_left(tool, workload)
+
+
+@case
+def killed_in_a_call():
+    """Nothing is held by who is gone, whatever it was doing."""
+    workload = Workload("alloc a 5000; alloc b 600; free a block_us=60000000", "workload-driver")
+    tool = Tool("-i", "0.3")
+    workload.go()
+    wait_until(lambda: any(r.get("pid") == workload.pid and r["live_bytes"] == 5600 for r in tool.rows), "it holds both")
+    workload.process.kill()
+    workload.process.wait()
+    mine = lambda: [r for r in tool.rows if r.get("pid") == workload.pid]
+    wait_until(lambda: mine()[-1]["live_bytes"] == 0, "it holds nothing")
+    tool.stop()
+    rows = mine()
+    equal((sum(r["released"] for r in rows), sum(r["released_bytes"] for r in rows), sum(r["frees"] for r in rows)),
+          (2, 5600, 0), "what went with it")
+
+
+@case
+def captured():
+    """What a capture records is not allocated, and what it frees not freed; both are a graph's."""
+    script = """alloc a 5000; capture begin stream=1; alloc g 4096 fn=cuMemAllocAsync stream=1
+    alloc h 9000 fn=cuMemAllocAsync_ptsz stream=1; free h stream=1; capture end stream=1; alloc b 800 fn=cuMemAllocAsync stream=1; free b"""
+    tool, truth = trace_by_kind(script, form="workload-driver")
+    graph = [row for row in tool.rows if row["kind"] == "graph"]
+    equal((sum(r["captured"] for r in graph), graph[-1]["live_bytes"] + graph[-1]["released_bytes"]), (3, 4096), f"{graph}")
+
+
+@case
+def table_is_full():
+    """What finds no room is counted, told, and marks its process; nothing is evicted."""
+    workload = Workload("threads 4; churn 5000 keep held=5000; end", "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "pid,kind", "--live-entries", 1024, losses=True)
+    workload.go().wait()
+    tool.finish()
+    rows = [row for row in tool.rows if row["kind"] == "device"]
+    untracked = sum(row["untracked"] for row in rows)
+    check(untracked > 0 and rows[-1]["approximate"] == 1, f"{rows}")
+    equal(tool.lost, {"allocations_untracked": untracked}, "told as a loss")
+    equal(sum(row["allocs"] for row in rows), sum(call["count"] for call in workload.truth()
+          if call["kind"] == "alloc" and not call["result"]), "all calls are counted")
+    check(0 < rows[-1]["live_allocations"] + rows[-1]["released"] <= 1024, f"{rows[-1]}")
