@@ -110,6 +110,7 @@ static __attribute__((noinline)) int send_process(const struct placed_image* pla
     record->ns_pid = innermost_pid(task);
     record->image = placed->image;
     record->start_ns = task->group_leader->start_boottime;
+    record->seen_ns = bpf_ktime_get_ns();
     bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->group_leader->comm);
     record->cgroups = placed->cgroups;
     read_cgroup_path(v2_node(task), &record->v2);

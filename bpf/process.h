@@ -19,6 +19,7 @@ struct process_record {
     __u32 ns_pid; /* in the innermost pid namespace; 0 unknown */
     struct image image;
     __u64 start_ns; /* CLOCK_BOOTTIME */
+    __u64 seen_ns;  /* CLOCK_MONOTONIC */
     char comm[16];  /* of the group leader */
     struct cgroups cgroups;
     struct cgroup_path v2;

@@ -120,6 +120,12 @@ void CallTool::record(Output& output, const void* data, size_t size)
         learn(type, data, size);
 }
 
+void CallTool::executed(pid_t pid, uint64_t time_ns)
+{
+    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        leaving_.insert(static_cast<uint32_t>(pid));
+}
+
 bool CallTool::tick(Output& output)
 {
     retire_processes();

@@ -32,6 +32,7 @@ public:
     void load() override;
     void record(Output& output, const void* data, size_t size) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void executed(pid_t pid, uint64_t time_ns) override;
     void exited(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
     bool tick(Output& output) override;
 

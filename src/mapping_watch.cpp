@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -28,6 +29,12 @@ struct Mmap2Record {
     uint64_t inode, inode_generation;
     uint32_t protection, flags;
     // the path follows, zero-terminated
+};
+
+struct CommRecord {
+    perf_event_header header;
+    uint32_t pid, tid;
+    // the name follows, and at the end of the record, as of all, its time
 };
 
 struct TaskRecord {
@@ -55,6 +62,12 @@ MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers))
     attributes.mmap = 1;
     attributes.mmap2 = 1;
     attributes.task = 1;
+    attributes.comm = 1;
+    attributes.comm_exec = 1;
+    attributes.sample_id_all = 1;
+    attributes.sample_type = PERF_SAMPLE_TIME;
+    attributes.use_clockid = 1;
+    attributes.clockid = CLOCK_MONOTONIC;
     // wakeup_events never wakes for these records; a watermark of one byte wakes for each.
     attributes.watermark = 1;
     attributes.wakeup_watermark = 1;
@@ -141,6 +154,16 @@ void MappingWatch::record(const uint8_t* data, size_t size)
         TaskRecord task{};
         if (read_as(data, size, task) && task.pid == task.tid)
             handlers_.exited(static_cast<pid_t>(task.pid));
+        break;
+    }
+    case PERF_RECORD_COMM: {
+        CommRecord named{};
+        uint64_t time_ns = 0;
+        if (!(header.misc & PERF_RECORD_MISC_COMM_EXEC) || !read_as(data, size, named) ||
+            size < sizeof(named) + sizeof(time_ns))
+            return;
+        memcpy(&time_ns, data + size - sizeof(time_ns), sizeof(time_ns));
+        handlers_.executed(static_cast<pid_t>(named.pid), time_ns);
         break;
     }
     case PERF_RECORD_LOST:

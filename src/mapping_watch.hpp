@@ -21,7 +21,9 @@ public:
         std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
         std::function<void(pid_t pid, pid_t parent)> forked; // a process, not a thread
         std::function<void(pid_t)> exited;                   // the first thread of a process has: mostly all of it
-        std::function<void()> lost;                          // records were dropped: look again at everything
+        // A process is another program from this moment on, CLOCK_MONOTONIC.
+        std::function<void(pid_t, uint64_t time_ns)> executed;
+        std::function<void()> lost; // records were dropped: look again at everything
     };
 
     explicit MappingWatch(Handlers handlers); // throws Error

@@ -21,6 +21,7 @@ void Processes::learn(const process_record& record)
     if (info.start_ns)
         return; // it has moved to another cgroup
     info.start_ns = record.start_ns;
+    info.seen_ns = record.seen_ns;
     info.ns_pid = record.ns_pid;
     info.cgroup = record.cgroups;
     info.comm.assign(record.comm, strnlen(record.comm, sizeof(record.comm)));
@@ -29,7 +30,7 @@ void Processes::learn(const process_record& record)
 const ProcessInfo& Processes::info(const ImageId& image)
 {
     ProcessInfo& info = known_[image];
-    if (fresh_.insert(image).second && same_process(image))
+    if (fresh_.insert(image).second && !info.replaced && same_process(image))
         if (auto comm = process_name(static_cast<pid_t>(image.pid)))
             info.comm = *comm;
     return info;
@@ -38,6 +39,16 @@ const ProcessInfo& Processes::info(const ImageId& image)
 const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
 {
     return attribution_.owner(ids.v2 || ids.v1 ? ids : known_[image].cgroup);
+}
+
+bool Processes::executed(uint32_t pid, uint64_t time_ns)
+{
+    bool any = false;
+    for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
+        item->second.replaced |= item->second.seen_ns && item->second.seen_ns < time_ns;
+        any |= item->second.replaced;
+    }
+    return any;
 }
 
 // By start time: a pid may have been given to somebody else.
@@ -51,7 +62,7 @@ bool Processes::same_process(const ImageId& image)
 bool Processes::gone(const ImageId& image)
 {
     // A zombie has a start time, but no memory.
-    return !same_process(image) || mappings(static_cast<pid_t>(image.pid)).empty();
+    return known_[image].replaced || !same_process(image) || mappings(static_cast<pid_t>(image.pid)).empty();
 }
 
 std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)

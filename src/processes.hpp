@@ -16,6 +16,8 @@ namespace gpusnoop {
 
 struct ProcessInfo {
     uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0 unknown
+    uint64_t seen_ns = 0;  // first, CLOCK_MONOTONIC
+    bool replaced = false; // by another program (exec)
     uint32_t ns_pid = 0;   // in its innermost pid namespace; 0 unknown
     cgroups cgroup{};      // that its first call came from
     std::string comm;      // of the group leader; empty unknown
@@ -30,6 +32,9 @@ public:
     const ProcessInfo& info(const ImageId& image);
     // Of the cgroups a call came from; those of the process' first call where the call has none with it.
     const Owner& owner(const ImageId& image, const cgroups& ids);
+
+    // The process has called exec: those of its images that were seen before are gone. False where there are none.
+    bool executed(uint32_t pid, uint64_t time_ns);
 
     // Names change (prctl, exec): ask again on the next info().
     void refresh() { fresh_.clear(); }

@@ -182,6 +182,7 @@ void Run::attach()
                 if (scope_.pids().empty() && attacher_->attached_to(pid))
                     leaving_.insert(pid);
             },
+        .executed = [this](pid_t pid, uint64_t time_ns) { tool_.executed(pid, time_ns); },
         .lost = [this] { attacher_->look_everywhere(); },
     });
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for

@@ -62,6 +62,7 @@ public:
     virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
     // Prints the interval that ends now. last: nothing comes after it.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    virtual void executed(pid_t, uint64_t) {} // a process is another program from this moment on, CLOCK_MONOTONIC
     virtual void exited(pid_t) {} // a process has ended, or its first thread has; its rows are still to be printed
 
     // Once a second, and once before the start is printed. True where the hooks that are not armed from the start

@@ -238,3 +238,17 @@ def table_is_full():
     equal(sum(row["allocs"] for row in rows), sum(call["count"] for call in workload.truth()
           if call["kind"] == "alloc" and not call["result"]), "all calls are counted")
     check(0 < rows[-1]["live_allocations"] + rows[-1]["released"] <= 1024, f"{rows[-1]}")
+
+
+@case
+def executed():
+    """Another program in the same process holds nothing of what the one before it held, whether it calls CUDA or not."""
+    script = "alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 300; exec; alloc c 70; sleep 1500; exec; sleep 1500; end; end"
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, "-i", "0.25")
+    workload.go().wait()
+    tool.finish()
+    live = [row["live_bytes"] for row in tool.rows]
+    check({5000, 70} <= set(live), f"{live}")
+    check(live[-1] == 0 or live[-1] == 70 and "released" in tool.rows[-1], f"{live}")
+    equal(sum(row["released_bytes"] for row in tool.rows) + max(tool.rows[-1]["live_bytes"], 0), 5670, "what went")
