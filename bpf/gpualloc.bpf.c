@@ -77,22 +77,24 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Bytes that are asked for, as far as the arguments tell: what has a pitch is known when it has been made. */
-INLINE void read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
+/* Bytes that are asked for. Rows of what has a pitch are rounded up when they are made: how many they are. */
+INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
-    u64 bytes = 0;
+    u64 bytes = 0, rows = 0;
     bool sized = true;
     if (has_argument(row, ARG_FORMAT) || has_argument(row, ARG_CHANNEL_BITS)) {
         sized = array_bytes(arguments, row, &bytes);
     } else if (has_argument(row, ARG_PITCH)) {
-        bytes = read_argument(arguments, row, ARG_HEIGHT);
-        sized = times(&bytes, read_argument(arguments, row, ARG_DEPTH));
+        bytes = read_argument(arguments, row, ARG_BYTES);
+        rows = read_argument(arguments, row, ARG_HEIGHT);
+        sized = times(&rows, read_argument(arguments, row, ARG_DEPTH)) && rows == (u32)rows && times(&bytes, rows);
     } else {
         bytes = read_argument(arguments, row, ARG_BYTES);
         sized = has_argument(row, ARG_BYTES);
     }
     memory->sized = opaque(sized && !arguments->error);
     memory->bytes = memory->sized ? bytes : 0;
+    return opaque(rows);
 }
 
 /* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. */
@@ -152,7 +154,7 @@ INLINE int alloc_entry_body(struct pt_regs* ctx)
     kept.list = has_argument(row, ARG_OUT) ? read_argument(&arguments, row, ARG_OUT) + row->out_offset
                                            : read_argument(&arguments, row, ARG_HANDLE);
     if (key->kind != KIND_TRIM)
-        read_bytes(&arguments, row, memory);
+        kept.count = read_bytes(&arguments, row, memory);
     memory->since_ns = has_argument(row, ARG_PITCH) /* where it is stored, until it is */
                            ? read_argument(&arguments, row, ARG_PITCH) + row->pitch_offset
                            : 0;
@@ -162,6 +164,22 @@ INLINE int alloc_entry_body(struct pt_regs* ctx)
     return keep_call(ctx, task, &kept, now) ? 0 : 1;
 }
 
+/* What the call has stored: the address or handle, and the bytes of a row. False where that cannot be read. */
+INLINE bool read_results(const volatile struct probe_row* row, struct kept_call* kept)
+{
+    struct memory_call* memory = &kept->call.memory;
+    u64 pitch = 0, error = 0;
+    if (row->kind == KIND_ALLOC || row->kind == KIND_PHYSICAL_NEW)
+        error |= bpf_probe_read_user(&memory->address, 8, (void*)kept->list);
+    if (has_argument(row, ARG_PITCH)) {
+        error |= bpf_probe_read_user(&pitch, 8, (void*)memory->since_ns);
+        memory->bytes = kept->count;
+        memory->sized = opaque(!error && times(&memory->bytes, pitch));
+    }
+    memory->since_ns = 0;
+    return !error;
+}
+
 /* Where what the call has made is found again when it is freed. */
 INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* kept)
 {
@@ -169,8 +187,6 @@ INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* ke
     struct memory_call* memory = &kept->call.memory;
     u32 kind = row->kind;
     u64 number = 0;
-    if (kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW)
-        memory->address = read_word(kept->list);
     if (kind == KIND_PHYSICAL_NEW) {
         number = new_physical(&key->image, memory->address);
         return number ? held_key(&key->image, number, SPACE_PHYSICAL).place : 0;
@@ -191,14 +207,16 @@ INLINE int alloc_return_body(struct pt_regs* ctx)
     struct call_key* key = &kept->call.key;
     struct memory_call* memory = &kept->call.memory;
     if (!key->result && key->kind == KIND_ALLOC) {
-        if (has_argument(row, ARG_PITCH))
-            memory->sized = opaque(times(&memory->bytes, read_word(memory->since_ns)));
-        memory->since_ns = 0;
-        u64 place = follow ? place_made(row, kept) : 0;
+        bool readable = read_results(row, kept);
+        if (readable && !memory->address)
+            return 0; /* of no bytes, by the runtime: there is nothing */
+        u64 place = readable ? place_made(row, kept) : 0;
         if (place)
             hold(task, &kept->call, place, bpf_ktime_get_ns());
         else
             key->flags |= CALL_UNTRACKED;
+        if (!readable)
+            lose(LOSS_UNTRACKED, 1);
     }
     memory->since_ns = 0;
     if (!per_device)
@@ -316,6 +334,7 @@ INLINE int handle_entry_body(struct pt_regs* ctx)
     struct call_key* key = &kept.call.key;
     begin_arguments(ctx, row, &arguments);
     key->kind = KIND_FREE;
+    kept.count = opaque(wanted(task)); /* what it frees was allocated by who is: no matter who frees it */
     kept.call.memory.bytes = read_argument(&arguments, row, ARG_BYTES);
     if (row->kind == KIND_UNMAP)
         kept.call.memory.address = read_argument(&arguments, row, ARG_ADDRESS);
@@ -362,6 +381,8 @@ INLINE void released(struct task_struct* task, struct ended_call* ended)
     struct held* what = number ? bpf_map_lookup_elem(&held, &place) : 0;
     if (what)
         tell_held(&ended->kept.call, what);
+    else if (!ended->kept.count)
+        return;
     if (!per_device)
         key->device = DEVICE_UNKNOWN;
     count_memory(task, &ended->kept.call, ended->entry_ns, ended->duration_ns);
@@ -407,7 +428,7 @@ INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
         bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
     else
         unmap_next(0, &walk);
-    if (walk.address < walk.end) {
+    if (walk.address < walk.end && ended->kept.count) {
         memory->bytes = 0;
         count_memory(task, &ended->kept.call, ended->entry_ns, ended->duration_ns);
     }
@@ -431,7 +452,7 @@ INLINE int handle_return_body(struct pt_regs* ctx)
             __sync_fetch_and_add(&physical->references, 1);
     } else if (kind == KIND_UNMAP && follow && !key->result) {
         unmapped(task, &ended);
-    } else {
+    } else if (ended.kept.count) {
         key->memory.holding = probe_row(ended.kept.row)->holding;
         count_memory(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
     }

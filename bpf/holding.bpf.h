@@ -109,7 +109,7 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
 {
     struct holding_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
-        lose(LOSS_EVENT, 1);
+        lose(LOSS_STATE, 1);
         return;
     }
     record->type = type;

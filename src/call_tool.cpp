@@ -170,14 +170,14 @@ void CallTool::retire_processes()
         erase_state(gone);
 }
 
-std::vector<const char*> CallTool::tables_by_image() const
+std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
 {
     return {"captures", "contexts", "primaries"};
 }
 
 void CallTool::erase_state(std::span<const ImageId> gone)
 {
-    for (const char* name : tables_by_image())
+    for (const char* name : tables_of(gone))
         if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
             erase_images(bpf_map__fd(map),
                          [&](const image& image) { return std::ranges::find(gone, ImageId(image)) != gone.end(); });

@@ -59,8 +59,9 @@ protected:
     virtual void retired(const ImageId&) {}                  // gone; what is known of it is still to be printed
     virtual void forget(const std::set<ImageId>&) {}         // and has been
     virtual void ended(Output&, const std::set<ImageId>&) {} // the same, where no rows are shown
-    // Tables of the kernel side whose keys begin with an image, and that only it looks at.
-    virtual std::vector<const char*> tables_by_image() const;
+    // Tables of the kernel side whose keys begin with an image, and that only it looks at: those that have entries of
+    // one that is gone.
+    virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
 
     std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
     // Those that an event or a row is printed with: none where no stacks were asked for.

@@ -107,6 +107,11 @@ void Holdings::context_ended(const holding_record& record)
     });
 }
 
+bool Holdings::holds(const ImageId& image) const
+{
+    return std::ranges::any_of(now_, [&](const auto& row) { return ImageId(row.first.image) == image; });
+}
+
 void Holdings::forget(const std::set<ImageId>& images)
 {
     std::erase_if(now_, [&](const auto& row) { return images.contains(row.first.image); });

@@ -56,6 +56,7 @@ public:
     const Amounts& now() const { return now_; }
     // What has gone without a call of its own since the last time.
     Amounts take_released() { return std::exchange(released_, {}); }
+    bool holds(const ImageId& image) const;
     // Figures of the process may be too high, or too low.
     bool approximate(const ImageId& image) const { return approximate_.contains(image); }
 

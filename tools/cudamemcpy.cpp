@@ -62,7 +62,7 @@ private:
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return cudamemcpy_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
-    std::vector<const char*> tables_by_image() const override;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
 
@@ -193,9 +193,9 @@ bool CudaMemcpy::tick(Output& output)
     return CallTool::tick(output);
 }
 
-std::vector<const char*> CudaMemcpy::tables_by_image() const
+std::vector<const char*> CudaMemcpy::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallTool::tables_by_image();
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.insert(tables.end(), {"address_spaces", "allocations", "physical", "ranges"});
     return tables;
 }

@@ -68,7 +68,7 @@ private:
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return gpualloc_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
-    std::vector<const char*> tables_by_image() const override;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     void look_at(const CallDelta& delta) override { holdings_.add(delta); }
     bool learn(uint32_t type, const void* data, size_t size) override;
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
@@ -215,10 +215,14 @@ void GpuAlloc::load()
                    std::initializer_list<Column>{{"FUNCTION", "", Unit::text, 8, true, false}});
 }
 
-std::vector<const char*> GpuAlloc::tables_by_image() const
+std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallTool::tables_by_image();
-    tables.insert(tables.end(), {"held", "held_bytes", "physical_handles", "physicals", "mappings"});
+    std::vector<const char*> tables = CallTool::tables_of(gone);
+    tables.push_back("held_bytes");
+    collect();
+    // To walk through a million entries takes a while: not for those that hold nothing.
+    if (settings_.events || std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
+        tables.insert(tables.end(), {"held", "physical_handles", "physicals", "mappings"});
     return tables;
 }
 

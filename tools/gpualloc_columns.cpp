@@ -69,6 +69,11 @@ Shown of_processes_in_json(const C& c)
     return whole_processes(c) ? Shown::json : Shown::no;
 }
 
+Shown if_no_room(const C& c)
+{
+    return c.no_room || c.options.failed_only ? Shown::both : Shown::json;
+}
+
 // Beyond what was seen to be allocated.
 Cell rest_of_nvml(const G& group)
 {
@@ -170,10 +175,10 @@ const Field<K, G, C> fields[] = {
      [](const C&) { return Shown::both; },
      [](const K&, const G& g, const C&) { return Cell(g.failures); }},
     {{"OOM", "out_of_memory", Unit::count, 5},
-     [](const C&) { return Shown::both; },
+     if_no_room,
      [](const K&, const G& g, const C&) { return Cell(g.out_of_memory); }},
     {{"ASKED", "failed_bytes", Unit::bytes, 7},
-     [](const C&) { return Shown::both; },
+     if_no_room,
      [](const K&, const G& g, const C&) { return g.last_failed ? Cell(g.failed_bytes) : Cell(); }},
     {{"", "released", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.released); }},
     {{"", "released_bytes", Unit::bytes},
@@ -224,6 +229,7 @@ void print_groups(Output& output, AllocationGroups& groups, Context context, uin
     for (const auto& [key, group] : groups.groups()) {
         context.approximate |= group.approximate || group.untracked;
         context.unknown_frees |= group.unknown_frees != 0;
+        context.no_room |= group.out_of_memory != 0;
     }
     print_table<K, G, C>(
         output, fields, groups.groups(), context, wall_ns, context.settings.sort,

@@ -29,6 +29,7 @@ struct Context : CallContext<Settings> {
     // Some row has such: a column of zeros tells nothing.
     bool approximate = false;
     bool unknown_frees = false;
+    bool no_room = false; // for an allocation
 };
 
 // Whether the rows of this run have columns for NVML's figures, which are of whole processes.
