@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocations.hpp"
 
+#include <bpf/bpf.h>
+
 namespace gpusnoop {
 namespace {
 
@@ -93,11 +95,44 @@ void AllocationGroups::add(const CallDelta& delta)
     }
 }
 
-void AllocationGroups::add_held(const call_key& row, const Amount& amount, bool approximate)
+void AllocationGroups::add_held(Holdings& holdings, const std::set<ImageId>& ended)
 {
-    AllocationGroup& group = group_of(row);
-    group.held.at(row.memory.holding).add(amount.count, amount.bytes);
-    group.approximate |= approximate;
+    for (const auto& [row, amount] : holdings.now()) {
+        if (ended.contains(row.image)) {
+            add_released(row, amount);
+            continue;
+        }
+        AllocationGroup& group = group_of(row);
+        group.held.at(row.memory.holding).add(amount.count, amount.bytes);
+        group.approximate |= holdings.approximate(row.image);
+    }
+    for (const auto& [row, amount] : holdings.take_released())
+        add_released(row, amount);
+}
+
+void AllocationGroups::add_peaks(int map_fd)
+{
+    for (auto& [key, group] : groups_) {
+        size_t with_memory = 0;
+        uint64_t peak = 0;
+        for (const ImageId& id : group.who.images) {
+            const image image = id;
+            held_bytes bytes{};
+            if (bpf_map_lookup_elem(map_fd, &image, &bytes) || !bytes.peak)
+                continue;
+            with_memory++;
+            peak = bytes.peak;
+        }
+        if (with_memory <= 1)
+            group.peak_bytes = peak;
+    }
+}
+
+void AllocationGroups::add_nvml(NvmlMemory& nvml)
+{
+    nvml.refresh();
+    for (auto& [key, group] : groups_)
+        group.nvml_bytes = nvml.of(group.who.images);
 }
 
 void AllocationGroups::add_released(const call_key& row, const Amount& amount)

@@ -6,12 +6,14 @@
 #include "call_view.hpp"
 #include "histogram.hpp"
 #include "holdings.hpp"
+#include "nvml_memory.hpp"
 
 #include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 namespace gpusnoop {
@@ -71,13 +73,18 @@ public:
     {}
 
     void add(const CallDelta& delta);
-    void add_held(const call_key& row, const Amount& amount, bool approximate);
-    void add_released(const call_key& row, const Amount& amount);
+    // What is held now, and what has gone since the last time; what was held by those that have ended has, too.
+    void add_held(Holdings& holdings, const std::set<ImageId>& ended);
+    // Of rows of one process with memory; the most that several held together is not the sum of what each did. map_fd:
+    // of the kernel side's held_bytes.
+    void add_peaks(int map_fd);
+    void add_nvml(NvmlMemory& nvml); // as it says now
 
     std::map<AllocationKey, AllocationGroup>& groups() { return groups_; }
 
 private:
     AllocationGroup& group_of(const call_key& key);
+    void add_released(const call_key& row, const Amount& amount);
     bool counts(uint8_t holding) const { return is_memory(holding) || settings_.holding; }
 
     const AllocationSettings& settings_;

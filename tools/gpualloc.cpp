@@ -5,6 +5,7 @@
 #include "clock.hpp"
 #include "gpualloc_columns.hpp"
 #include "gpualloc_lines.hpp"
+#include "gpualloc_options.hpp"
 #include "held_table.hpp"
 #include "nvml_memory.hpp"
 #include "skeleton.hpp"
@@ -64,7 +65,7 @@ public:
 
 private:
     bool shows_rows() const override { return settings_.rows() || settings_.histogram(); }
-    void settle() override;
+    void settle() override { settle_options(settings_, options_); }
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return gpualloc_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
@@ -76,8 +77,6 @@ private:
     void ended(Output& output, const std::set<ImageId>& images) override;
     void forget(const std::set<ImageId>& images) override { holdings_.forget(images); }
 
-    void add_held(AllocationGroups& groups);
-    void add_process_figures(AllocationGroups& groups);
     std::vector<std::string> stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
     Settings settings_;
@@ -93,55 +92,7 @@ void GpuAlloc::add_options(CLI::App& app)
     Settings& s = settings_;
     s.sort = "live_bytes";
     add_call_options(app, "kind, size, stack, ", "pid", "size, latency or lifetime");
-    app.add_flag("--leaks", s.leaks, "what has not been freed, by call stack: oldest allocations, bytes and count");
-    app.add_option_function<double>(
-           "-o,--older",
-           [&s](double seconds) {
-               if (!(seconds >= 0 && seconds <= 1e9)) // a NaN is neither
-                   throw CLI::ValidationError("", "an age (-o) is a number of seconds, at most 1e9");
-               s.older_than_ns = static_cast<uint64_t>(seconds * 1e9);
-           },
-           "with --leaks: only allocations that are so many seconds old")
-        ->type_name("AGE");
-    app.add_flag("--exited", s.exited, "a line for each process that ends, with what it still holds, by call stack");
-    app.add_option("--live-entries", s.live_entries, "allocations that are followed at once (1000000)")
-        ->check(CLI::Range(1024, 1 << 26))
-        ->type_name("N");
-    app.add_option("--nvml", s.nvml_library, "library to ask for NVML's figures (libnvidia-ml.so.1), or off")
-        ->type_name("FILE");
-}
-
-void GpuAlloc::settle()
-{
-    Settings& s = settings_;
-    constexpr std::pair<std::string_view, Measure> measures[] = {
-        {"", Measure::none}, {"size", Measure::size}, {"latency", Measure::latency}, {"lifetime", Measure::lifetime}};
-    auto measure = std::ranges::find(measures, s.measure, &std::pair<std::string_view, Measure>::first);
-    if (measure == std::end(measures))
-        throw UsageError(fmt::format("-H takes size, latency or lifetime, not '{}'", s.measure));
-    s.histogram_of = measure->second;
-    if (s.leaks + s.exited + s.events + s.histogram() > 1)
-        throw UsageError("choose one of --leaks, --exited, -e and -H");
-    if ((s.leaks || s.exited) && (s.by || options_.failed_only))
-        throw UsageError("--leaks and --exited are by process and call stack: leave out --by and -x");
-    if (s.older_than_ns && !s.leaks)
-        throw UsageError("an age (-o) is for --leaks");
-    if (s.histogram_of == Measure::lifetime && options_.failed_only)
-        throw UsageError("what failed has no lifetime: leave out -x or -H");
-    check_sort(s.sort);
-    s.latency |= s.events || s.histogram_of == Measure::latency;
-    s.view.layer = options_.failed_only; // an allocation at one layer may be freed at the other
-    s.operation = s.histogram_of == Measure::latency || options_.failed_only;
-    const Dimension own[] = {{"kind", &s.holding}, {"size", &s.size}, {"stack", &s.view.stack}};
-    if (s.by)
-        parse_by(*s.by, s.view, own);
-    else if (!s.histogram())
-        s.view.who.pid = true;
-    if (s.view.stream)
-        throw UsageError("memory belongs to no stream: leave it out of --by");
-    options_.user_stacks |= s.view.stack || s.leaks || s.exited;
-    s.view.stack |= s.leaks || s.exited;
-    s.view.who.pid |= s.view.stack;
+    add_own_options(app, s);
 }
 
 std::string GpuAlloc::traced() const
@@ -251,40 +202,6 @@ bool GpuAlloc::learn(uint32_t type, const void* data, size_t size)
     return true;
 }
 
-// What is held now; by those that have ended, no more.
-void GpuAlloc::add_held(AllocationGroups& groups)
-{
-    for (const auto& [row, amount] : holdings_.now())
-        if (gone().contains(row.image))
-            groups.add_released(row, amount);
-        else
-            groups.add_held(row, amount, holdings_.approximate(row.image));
-    for (const auto& [row, amount] : holdings_.take_released())
-        groups.add_released(row, amount);
-}
-
-// Of rows that stand for one process each; the most that several held together is not the sum of what each did.
-void GpuAlloc::add_process_figures(AllocationGroups& groups)
-{
-    const int fd = bpf_map__fd(skeleton_->maps.held_bytes);
-    for (auto& [key, group] : groups.groups()) {
-        held_bytes bytes{};
-        std::optional<uint64_t> only;
-        size_t with_memory = 0;
-        for (const ImageId& id : group.who.images) {
-            const image image = id;
-            if (bpf_map_lookup_elem(fd, &image, &bytes) || !bytes.peak)
-                continue;
-            with_memory++;
-            only = bytes.peak;
-        }
-        if (with_memory <= 1)
-            group.peak_bytes = only.value_or(0);
-        if (nvml_)
-            group.nvml_bytes = nvml_->of(group.who.images);
-    }
-}
-
 void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (settings_.exited) {
@@ -308,10 +225,10 @@ void GpuAlloc::print(Output& output, std::span<const CallDelta> calls, uint64_t 
     for (const CallDelta& delta : calls)
         groups.add(delta);
     if (settings_.rows() && !options_.failed_only) {
-        add_held(groups);
+        groups.add_held(holdings_, gone());
+        groups.add_peaks(bpf_map__fd(skeleton_->maps.held_bytes));
         if (nvml_)
-            nvml_->refresh();
-        add_process_figures(groups);
+            groups.add_nvml(*nvml_);
     }
     const Context context{{options_, settings_, processes(), seconds, probes()}, nvml_ && nvml_->available()};
     if (settings_.histogram())
