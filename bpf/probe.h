@@ -73,6 +73,9 @@ enum argument {
     ARG_CHANNELS,
     ARG_CHANNEL_BITS, /* pointer to the four widths of cudaChannelFormatDesc */
     ARG_LEVELS,       /* of a mipmapped array */
+    ARG_GRAPH,
+    ARG_CHILD,     /* a graph that is a node of another one */
+    ARG_NODE_TYPE, /* enum CUgraphNodeType */
     ARGUMENTS,
 };
 
@@ -110,6 +113,16 @@ enum probe_kind {
     KIND_CONTEXT_LET_GO, /* the primary context of ARG_DEVICE, which ends with the last of its holders */
     KIND_TRIM,           /* a pool gives back what it keeps beyond what is allocated from it */
     KIND_INIT,           /* the first call of a process */
+    KIND_GRAPH_NEW,      /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
+    KIND_GRAPH_NODE,     /* ARG_GRAPH gets a node: the row tells of which kind, or ARG_NODE_TYPE, or it is ARG_CHILD */
+    KIND_GRAPH_GONE,     /* ARG_GRAPH is destroyed */
+    KIND_GRAPH_INSTANTIATE, /* *ARG_OUT executes ARG_GRAPH */
+    KIND_GRAPH_UPLOAD,      /* ARG_FUNC, which executes, gets ready */
+    KIND_GRAPH_UPDATE,      /* ARG_FUNC executes ARG_GRAPH from now on, or not: *ARG_OUT tells why */
+    KIND_GRAPH_SET,         /* ARG_FUNC has a node with other parameters */
+    KIND_EXEC_GONE,         /* ARG_FUNC is destroyed */
+    KIND_EVENT_RECORD,      /* ARG_HANDLE, in ARG_STREAM */
+    KIND_EVENT_WAIT,        /* ARG_STREAM waits for ARG_HANDLE */
     KINDS,
 };
 
@@ -162,6 +175,17 @@ enum holding {
     HOLDINGS,
 };
 
+/* What the nodes of a graph are. */
+enum graph_node {
+    NODE_OTHER, /* empty, event, semaphore, memory, conditional */
+    NODE_KERNEL,
+    NODE_COPY,
+    NODE_SET,
+    NODE_HOST,
+    GRAPH_NODES,
+    NODE_UNTOLD = GRAPH_NODES, /* by the row */
+};
+
 enum wait {
     WAIT_NONE,
     WAIT_STREAM,
@@ -191,6 +215,8 @@ struct probe_row {
     __u8 holding;        /* what is allocated, or freed */
     __u8 out_offset;     /* from ARG_OUT to where the result is stored */
     __u8 pitch_offset;   /* ... and from ARG_PITCH */
+    __u8 node;           /* enum graph_node */
+    __u8 zero;
     struct operand args[ARGUMENTS];
 };
 

@@ -24,6 +24,7 @@ public:
     consteval LayoutParser()
     {
         row_.element_bytes = 1;
+        row_.node = NODE_UNTOLD;
         for (operand& op : row_.args)
             op = {WORD_ZERO, PART_WHOLE};
         for (int factor : {ARG_BYTES, ARG_HEIGHT, ARG_DEPTH})
@@ -90,6 +91,9 @@ private:
             {"channels", ARG_CHANNELS},
             {"channel_bits", ARG_CHANNEL_BITS},
             {"levels", ARG_LEVELS},
+            {"graph", ARG_GRAPH},
+            {"child", ARG_CHILD},
+            {"node_type", ARG_NODE_TYPE},
         };
         for (auto [text, value] : names)
             if (text == name)
@@ -139,6 +143,11 @@ private:
             {"addresses", &probe_row::holding, HOLDING_RESERVED},
             {"graph-node", &probe_row::holding, HOLDING_GRAPH},
             {"pool", &probe_row::holding, HOLDING_POOL_OBJECT},
+            {"kernel-node", &probe_row::node, NODE_KERNEL},
+            {"copy-node", &probe_row::node, NODE_COPY},
+            {"set-node", &probe_row::node, NODE_SET},
+            {"host-node", &probe_row::node, NODE_HOST},
+            {"other-node", &probe_row::node, NODE_OTHER},
             {"wait-stream", &probe_row::wait, WAIT_STREAM},
             {"wait-context", &probe_row::wait, WAIT_CONTEXT},
             {"wait-event", &probe_row::wait, WAIT_EVENT},

@@ -21,6 +21,12 @@ struct TableEntry {
     Layout layout;
 };
 
-std::span<const TableEntry> probe_table();
+inline constexpr auto driver = Library::driver;
+inline constexpr auto runtime = Library::runtime;
+
+// The table, in parts: launches, copies and waits, with what gives them names and places; memory; graphs.
+std::span<const TableEntry> call_entries();
+std::span<const TableEntry> memory_entries();
+std::span<const TableEntry> graph_entries();
 
 } // namespace gpusnoop

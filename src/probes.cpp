@@ -22,14 +22,16 @@ Probe make_probe(const TableEntry& entry, std::string_view suffix)
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds)
 {
     std::vector<Probe> selected;
-    for (const TableEntry& entry : probe_table()) {
-        if (entry.library != library || std::ranges::find(kinds, entry.kind) == kinds.end())
-            continue;
-        selected.push_back(make_probe(entry, ""));
-        if (entry.variants == ptsz)
-            selected.push_back(make_probe(entry, "_ptsz"));
-        if (entry.variants == ptds)
-            selected.push_back(make_probe(entry, "_ptds"));
+    for (std::span<const TableEntry> entries : {call_entries(), memory_entries(), graph_entries()}) {
+        for (const TableEntry& entry : entries) {
+            if (entry.library != library || std::ranges::find(kinds, entry.kind) == kinds.end())
+                continue;
+            selected.push_back(make_probe(entry, ""));
+            if (entry.variants == ptsz)
+                selected.push_back(make_probe(entry, "_ptsz"));
+            if (entry.variants == ptds)
+                selected.push_back(make_probe(entry, "_ptds"));
+        }
     }
     return selected;
 }
@@ -45,9 +47,9 @@ Runtime runtime_of(std::string_view soname)
     return major == "11" ? cudart11 : major == "12" ? cudart12 : major == "13" ? cudart13 : any_runtime;
 }
 
-bool applies(const Probe& probe, Runtime runtime)
+bool applies(const Probe& probe, Runtime version)
 {
-    return probe.runtimes == any_runtime || (probe.runtimes & runtime) != 0;
+    return probe.runtimes == any_runtime || (probe.runtimes & version) != 0;
 }
 
 } // namespace gpusnoop

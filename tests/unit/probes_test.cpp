@@ -57,7 +57,7 @@ bool is_copy(uint8_t kind)
 // read_argument() of bpf/probe.bpf.h is used for these.
 bool reads_blocks(uint8_t kind)
 {
-    return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW;
+    return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW || kind == KIND_GRAPH_NODE;
 }
 
 bool has(const Probe& probe, int which)
@@ -69,7 +69,9 @@ bool has(const Probe& probe, int which)
 
 TEST_CASE("the table fits into the BPF side's")
 {
-    CHECK(all_probes().size() <= PROBE_ROWS_MAX);
+    // No tool asks for more than one layer whole.
+    CHECK(probes(Library::driver, all_kinds()).size() <= PROBE_ROWS_MAX);
+    CHECK(probes(Library::runtime, all_kinds()).size() <= PROBE_ROWS_MAX);
     static_assert(WORD_BLOCK + LAUNCH_WORDS_MAX == WORDS);
 }
 
@@ -89,13 +91,14 @@ TEST_CASE("no symbol is probed twice")
 
 TEST_CASE("only the rows that were asked for are returned")
 {
-    const probe_kind kinds[] = {KIND_CAPTURE_END, KIND_CONTEXT_POP};
+    const probe_kind kinds[] = {KIND_HOST_FUNC, KIND_CONTEXT_POP};
     std::vector<std::string> symbols;
     for (const Probe& probe : probes(Library::driver, kinds))
         symbols.push_back(probe.symbol);
-    CHECK(symbols == std::vector<std::string>{"cuStreamEndCapture", "cuStreamEndCapture_ptsz", "cuCtxPopCurrent",
-                                              "cuCtxPopCurrent_v2"});
-    CHECK(probes(Library::runtime, kinds).empty());
+    CHECK(symbols == std::vector<std::string>{"cuLaunchHostFunc_v2", "cuLaunchHostFunc_v2_ptsz", "cuLaunchHostFunc",
+                                              "cuLaunchHostFunc_ptsz", "cuStreamAddCallback",
+                                              "cuStreamAddCallback_ptsz", "cuCtxPopCurrent", "cuCtxPopCurrent_v2"});
+    CHECK(probes(Library::runtime, kinds).size() == 4);
     CHECK(probes(Library::driver, {}).empty());
 }
 
@@ -161,7 +164,8 @@ TEST_CASE("variants for per-thread streams have the places of their base")
         probe_row row = base->second.row;
         row.per_thread_stream = 1;
         CHECK(memcmp(&row, &probe.row, sizeof(row)) == 0);
-        CHECK(has(probe, ARG_STREAM) == ptsz);
+        // One has it in a structure, and does nothing with it that would be told.
+        CHECK((has(probe, ARG_STREAM) || probe.row.kind == KIND_GRAPH_INSTANTIATE) == ptsz);
     }
     CHECK(variants > 10);
 }
@@ -368,5 +372,33 @@ TEST_CASE("no result is unreachable")
             CHECK(names.insert(name).second);
         }
         CHECK(known > 90);
+    }
+}
+
+TEST_CASE("nodes of graphs are told, and graphs known")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        const bool node = row.kind == KIND_GRAPH_NODE;
+        CHECK(node >= (row.node != NODE_UNTOLD));
+        CHECK(has(probe, ARG_NODE_TYPE) == named("GraphAddNode"));
+        CHECK(has(probe, ARG_CHILD) == (named("GraphAddNode") || named("AddChildGraph")));
+        if (node) {
+            CHECK((row.node != NODE_UNTOLD) != has(probe, ARG_CHILD));
+            CHECK((row.node == NODE_KERNEL) == named("AddKernel"));
+            CHECK((row.node == NODE_COPY) == named("AddMemcpy"));
+            CHECK((row.node == NODE_SET) == named("AddMemset"));
+            CHECK((row.node == NODE_HOST) == named("AddHost"));
+        }
+        const bool makes = row.kind == KIND_GRAPH_NEW || row.kind == KIND_GRAPH_INSTANTIATE;
+        CHECK(makes <= has(probe, ARG_OUT));
+        const bool of_graph = node || row.kind == KIND_GRAPH_GONE || row.kind == KIND_GRAPH_INSTANTIATE ||
+                              row.kind == KIND_GRAPH_UPDATE || row.holding == HOLDING_GRAPH;
+        CHECK((of_graph && !named("MemTrim")) <= has(probe, ARG_GRAPH));
+        const bool of_exec = row.kind == KIND_GRAPH_LAUNCH || row.kind == KIND_GRAPH_UPLOAD ||
+                             row.kind == KIND_GRAPH_UPDATE || row.kind == KIND_GRAPH_SET || row.kind == KIND_EXEC_GONE;
+        CHECK(of_exec <= has(probe, ARG_FUNC));
     }
 }

@@ -35,7 +35,7 @@ constexpr std::string_view argument_names[] = {
     "func",  "stream",    "grid_x",   "grid_y",   "grid_z",       "block_x",  "block_y",   "block_z",   "smem",
     "out",   "name",      "handle",   "count",    "device",       "dst",      "src",       "bytes",     "height",
     "depth", "direction", "dst_type", "src_type", "dst_host",     "src_host", "dst_array", "src_array", "address",
-    "pitch", "location",  "format",   "channels", "channel_bits", "levels",
+    "pitch", "location",  "format",   "channels", "channel_bits", "levels",   "graph",     "child",     "node_type",
 };
 static_assert(std::size(argument_names) == ARGUMENTS);
 
@@ -158,6 +158,8 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
     std::vector<std::string_view> names = parameter_names(signature.parameters);
     REQUIRE(names.size() == call.parameters.size());
     for (const Call::Field& field : call.fields[element]) {
+        if (names.at(field.parameter).starts_with("other"))
+            continue;
         const uint64_t base = abi::is_result(field.which) ? reinterpret_cast<uint64_t>(call.memory) : 0;
         passed[field.which] = base + field.value;
     }

@@ -64,10 +64,10 @@ T make(uint64_t value)
 
 // Structures are known by their fields, whatever version of CUDA they are from.
 template<class T>
-concept DriverLaunch = sizeof(T::gridDimX) > 0;
+concept DriverLaunch = sizeof(T::gridDimX) > 0 && sizeof(T::hStream) > 0;
 
 template<class T>
-concept RuntimeLaunch = sizeof(T::gridDim.x) > 0;
+concept RuntimeLaunch = sizeof(T::gridDim.x) > 0 && sizeof(T::stream) > 0;
 
 template<class T>
 concept DriverCopy = sizeof(T::WidthInBytes) > 0;
@@ -95,6 +95,9 @@ concept ExternalMemory = sizeof(T::handle.fd) > 0;
 
 template<class T>
 concept AllocationNode = sizeof(T::bytesize) > 0;
+
+template<class T>
+concept AnyNode = sizeof(T::graph.graph) > 0;
 
 template<class T>
 concept MappedBuffer = sizeof(T::offset) > 0 && sizeof(T::size) > 0;
@@ -201,6 +204,12 @@ void describe(const ExternalMemory auto& memory, auto found)
     found(memory.size, ARG_BYTES);
 }
 
+void describe(const AnyNode auto& node, auto found)
+{
+    found(node.type, ARG_NODE_TYPE);
+    found(node.graph.graph, ARG_CHILD);
+}
+
 void describe(const AllocationNode auto& node, auto found)
 {
     found(node.bytesize, ARG_BYTES);
@@ -222,7 +231,7 @@ void store_fields(const T& structure, size_t element, Call& call, bool by_pointe
             value = static_cast<uint64_t>(reinterpret_cast<const std::byte*>(&field) - call.memory);
         else
             memcpy(&value, &field, sizeof(field));
-        call.fields[element].push_back({which, value});
+        call.fields[element].push_back({which, value, call.parameters.size()});
     };
     if constexpr (PitchedMemory<T>)
         describe(structure, store, by_pointer);

@@ -54,6 +54,7 @@ struct Call {
     struct Field {
         argument which;
         uint64_t value;
+        size_t parameter;
         bool operator==(const Field&) const = default;
     };
     std::vector<Field> fields[elements];

@@ -24,6 +24,11 @@ typedef enum CUmemAllocationHandleType_enum { CU_MEM_HANDLE_TYPE_NONE } CUmemAll
 typedef enum CUarray_format_enum { CU_AD_FORMAT_UNSIGNED_INT8 = 1 } CUarray_format;
 enum cudaMemcpyKind { cudaMemcpyHostToHost };
 enum cudaMemAllocationHandleType { cudaMemHandleTypeNone };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
+enum cudaGraphExecUpdateResult { cudaGraphExecUpdateSuccess };
+typedef enum CUgraphExecUpdateResult_enum { CU_GRAPH_EXEC_UPDATE_SUCCESS } CUgraphExecUpdateResult;
+typedef enum CUgraphNodeType_enum { CU_GRAPH_NODE_TYPE_KERNEL } CUgraphNodeType;
+enum cudaGraphNodeType { cudaGraphNodeTypeKernel };
 
 /* Handles and callbacks: pointers. */
 typedef struct CUctx_st* CUcontext;
@@ -47,6 +52,15 @@ typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 typedef struct CUmemPoolPtrExportData_st CUmemPoolPtrExportData;
+typedef struct CUDA_KERNEL_NODE_PARAMS_st CUDA_KERNEL_NODE_PARAMS_v1;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS_v2;
+typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS;
+typedef struct CUDA_HOST_NODE_PARAMS_st CUDA_HOST_NODE_PARAMS;
+typedef struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
+typedef struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st CUDA_EXT_SEM_WAIT_NODE_PARAMS;
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_st CUDA_BATCH_MEM_OP_NODE_PARAMS;
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
+typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
 typedef struct CUmulticastObjectProp_st CUmulticastObjectProp;
 typedef struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
 
@@ -61,6 +75,14 @@ typedef struct CUgraph_st* cudaGraph_t;
 typedef struct CUgraphNode_st* cudaGraphNode_t;
 struct cudaChannelFormatDesc;
 struct cudaMemPoolPtrExportData;
+struct cudaKernelNodeParams;
+struct cudaMemsetParams;
+struct cudaHostNodeParams;
+struct cudaExternalSemaphoreSignalNodeParams;
+struct cudaExternalSemaphoreWaitNodeParams;
+typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
+typedef struct cudaGraphInstantiateParams_st cudaGraphInstantiateParams;
+typedef struct cudaGraphExecUpdateResultInfo_st cudaGraphExecUpdateResultInfo;
 struct cudaExternalMemoryMipmappedArrayDesc;
 typedef struct CUfunc_st* cudaFunction_t;
 typedef struct CUkern_st* cudaKernel_t;
@@ -233,6 +255,20 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_st {
     CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
+typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
+    CUgraph graph;
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+typedef struct CUgraphNodeParams_st {
+    CUgraphNodeType type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+    };
+    long long reserved2;
+} CUgraphNodeParams;
+
 typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
     int type;
     union {
@@ -312,6 +348,20 @@ struct cudaMemAllocNodeParams {
     const void* accessDescs;
     size_t accessDescCount, bytesize;
     void* dptr;
+};
+
+struct cudaChildGraphNodeParams {
+    cudaGraph_t graph;
+};
+
+struct cudaGraphNodeParams {
+    enum cudaGraphNodeType type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        struct cudaChildGraphNodeParams graph;
+    };
+    long long reserved2;
 };
 
 struct cudaExternalMemoryHandleDesc {
