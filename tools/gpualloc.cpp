@@ -105,7 +105,7 @@ void GpuAlloc::add_options(CLI::App& app)
         ->type_name("AGE");
     app.add_flag("--exited", s.exited, "a line for each process that ends, with what it still holds, by call stack");
     app.add_option("--live-entries", s.live_entries, "allocations that are followed at once (1000000)")
-        ->check(CLI::Range(1024, 1 << 26))
+        ->check(CLI::Range(1024, 1 << 26).description(""))
         ->type_name("N");
     app.add_option("--nvml", s.nvml_library, "library to ask for NVML's figures (libnvidia-ml.so.1), or off")
         ->type_name("FILE");

@@ -99,6 +99,9 @@ constexpr Field<K, G, C> held_field(const Column& column, Shown (*shown)(const C
 const Field<K, G, C> fields[] = {
     device_field<K, G, C>,
     function_field<K, G, C>,
+    {{"CALL", "operation", Unit::text, 5},
+     [](const C& c) { return c.settings.operation ? Shown::both : Shown::no; },
+     [](const K& k, const G&, const C&) { return Cell(std::string(operation_name(k.operation))); }},
     {{"KIND", "kind", Unit::text, 11},
      [](const C& c) { return c.settings.holding ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.holding))); }},
