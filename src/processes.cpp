@@ -5,6 +5,7 @@
 #include "process.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -24,12 +25,16 @@ void Processes::learn(const process_record& record)
     info.ns_pid = record.ns_pid;
     info.cgroup = record.cgroups;
     info.comm.assign(record.comm, strnlen(record.comm, sizeof(record.comm)));
+    for (auto item = known_.lower_bound(::image{record.image.pid, 0});
+         item != known_.end() && item->first.pid == record.image.pid; ++item)
+        if (item->first != ImageId(record.image) && replaced_.insert(item->first).second)
+            just_replaced_.push_back(item->first);
 }
 
 const ProcessInfo& Processes::info(const ImageId& image)
 {
     ProcessInfo& info = known_[image];
-    if (fresh_.insert(image).second && same_process(image))
+    if (fresh_.insert(image).second && !replaced_.contains(image) && same_process(image))
         if (auto comm = process_name(static_cast<pid_t>(image.pid)))
             info.comm = *comm;
     return info;
@@ -56,7 +61,7 @@ bool Processes::gone(const ImageId& image)
 
 std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
 {
-    std::vector<ImageId> all;
+    std::vector<ImageId> all = std::exchange(just_replaced_, {});
     std::erase_if(pids, [&](uint32_t pid) {
         bool alive = false; // its first thread has ended, others go on
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
@@ -78,6 +83,7 @@ void Processes::forget(const std::set<ImageId>& images)
     for (const ImageId& image : images) {
         known_.erase(image);
         fresh_.erase(image);
+        replaced_.erase(image);
     }
     if (attribution_.size() <= owners_max)
         return;

@@ -33,7 +33,8 @@ public:
 
     // Names change (prctl, exec): ask again on the next info().
     void refresh() { fresh_.clear(); }
-    // Images of these pids that are gone; pids whose images are all gone are taken out.
+    // Images of these pids that are gone; pids whose images are all gone are taken out. And, of any pid, those that
+    // another image has been seen in the place of since the last time: the process has called exec.
     std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
     void forget(const std::set<ImageId>& images);
 
@@ -46,6 +47,8 @@ private:
     Attribution attribution_;
     std::map<ImageId, ProcessInfo> known_;
     std::set<ImageId> fresh_;
+    std::set<ImageId> replaced_;
+    std::vector<ImageId> just_replaced_;
 };
 
 } // namespace gpusnoop
