@@ -252,6 +252,8 @@ void print_histograms(Output& output, AllocationGroups& groups, const Context& c
             label.add("kind", std::string(holding_name(key.holding)));
         if (settings.operation)
             label.add("operation", std::string(operation_name(key.operation)));
+        if (settings.view.result)
+            label.add("result", result_name(library_of(key.layer), key.result));
         output.histogram(label.title, sizes ? "bytes" : context.options.unit_name(), histogram, label.fields, wall_ns);
     }
 }
