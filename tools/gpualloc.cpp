@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
 
 namespace gpusnoop {
@@ -74,10 +75,12 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     void ended(Output& output, const std::set<ImageId>& images) override;
-    void forget(const std::set<ImageId>& images) override { holdings_.forget(images); }
+    void retired(const ImageId& image) override;
+    void forget(const std::set<ImageId>& images) override;
 
     void add_held(AllocationGroups& groups);
     void add_process_figures(AllocationGroups& groups);
+    std::optional<uint64_t> peak_of(const ImageId& id);
     std::vector<std::string> stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
     Settings settings_;
@@ -86,6 +89,7 @@ private:
     std::optional<HeldTable> held_;
     std::optional<NvmlMemory> nvml_;
     std::optional<CallEvents> lines_;
+    std::map<ImageId, uint64_t> last_peaks_; // of processes that have ended and are yet to be printed
 };
 
 void GpuAlloc::add_options(CLI::App& app)
@@ -259,20 +263,41 @@ void GpuAlloc::add_held(AllocationGroups& groups)
         groups.add_released(row, amount);
 }
 
+std::optional<uint64_t> GpuAlloc::peak_of(const ImageId& id)
+{
+    held_bytes bytes{};
+    const image image = id;
+    if (bpf_map_lookup_elem(bpf_map__fd(skeleton_->maps.held_bytes), &image, &bytes) == 0)
+        return bytes.peak;
+    auto last = last_peaks_.find(id);
+    return last == last_peaks_.end() ? std::nullopt : std::optional(last->second);
+}
+
+void GpuAlloc::retired(const ImageId& image)
+{
+    if (const auto peak = peak_of(image))
+        last_peaks_[image] = *peak;
+}
+
+void GpuAlloc::forget(const std::set<ImageId>& images)
+{
+    holdings_.forget(images);
+    for (const ImageId& image : images)
+        last_peaks_.erase(image);
+}
+
 // Of rows that stand for one process each; the most that several held together is not the sum of what each did.
 void GpuAlloc::add_process_figures(AllocationGroups& groups)
 {
-    const int fd = bpf_map__fd(skeleton_->maps.held_bytes);
     for (auto& [key, group] : groups.groups()) {
-        held_bytes bytes{};
         std::optional<uint64_t> only;
         size_t with_memory = 0;
         for (const ImageId& id : group.who.images) {
-            const image image = id;
-            if (bpf_map_lookup_elem(fd, &image, &bytes) || !bytes.peak)
+            const auto peak = peak_of(id);
+            if (!peak || !*peak)
                 continue;
             with_memory++;
-            only = bytes.peak;
+            only = peak;
         }
         if (with_memory <= 1)
             group.peak_bytes = only.value_or(0);
