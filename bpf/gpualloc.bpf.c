@@ -97,10 +97,10 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
     return opaque(rows);
 }
 
-/* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. */
+/* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory is a pool. */
 INLINE u32 physical_holding(u32 location, u32 holding)
 {
-    return location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
+    return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
 }
 
 /* The device that memory is on: its pool's or location's, or that of the thread's current context. */

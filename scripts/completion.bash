@@ -106,6 +106,9 @@ _gpusnoop() {
         mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
         _gpusnoop_reply "$cur" "" < <(cd "${mount:-/sys/fs/cgroup}" 2>/dev/null && find . -mindepth 1 -type d -printf '%P\n')
         ;;
+    *,--nvml,*)
+        _gpusnoop_reply "$cur" "" < <(echo off; compgen -f -- "$cur")
+        ;;
     *,--host-root,*)
         _gpusnoop_reply "$cur" "" < <(compgen -d -- "$cur")
         ;;

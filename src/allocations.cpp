@@ -73,6 +73,8 @@ void AllocationGroups::add(const CallDelta& delta)
             group.last_failed = delta.last;
             group.failed_bytes = delta.memory.last_bytes;
         }
+        if (key.kind == KIND_ALLOC && settings_.view.result && key.memory.size != BUCKET_NONE)
+            group.sizes.add(key.memory.size, delta.count);
         return;
     }
     if (key.flags & CALL_RECORDED)

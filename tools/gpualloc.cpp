@@ -75,7 +75,7 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     void ended(Output& output, const std::set<ImageId>& images) override;
-    void forget(const std::set<ImageId>& images) override { holdings_.forget(images); }
+    void forget(const std::set<ImageId>& images) override;
 
     std::vector<std::string> stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
@@ -169,7 +169,6 @@ void GpuAlloc::load()
 std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
 {
     std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.push_back("held_bytes");
     collect();
     // To walk through a million entries takes a while: not for those that hold nothing.
     if (settings_.events || std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
@@ -200,6 +199,16 @@ bool GpuAlloc::learn(uint32_t type, const void* data, size_t size)
     else
         holdings_.context_ended(record);
     return true;
+}
+
+// Their peaks have been shown.
+void GpuAlloc::forget(const std::set<ImageId>& images)
+{
+    holdings_.forget(images);
+    for (const ImageId& id : images) {
+        const image image = id;
+        bpf_map__delete_elem(skeleton_->maps.held_bytes, &image, sizeof(image), 0);
+    }
 }
 
 void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)

@@ -104,6 +104,9 @@ constexpr Field<K, G, C> held_field(const Column& column, Shown (*shown)(const C
 const Field<K, G, C> fields[] = {
     device_field<K, G, C>,
     function_field<K, G, C>,
+    {{"CALL", "operation", Unit::text, 5},
+     [](const C& c) { return c.settings.operation ? Shown::both : Shown::no; },
+     [](const K& k, const G&, const C&) { return Cell(std::string(operation_name(k.operation))); }},
     {{"KIND", "kind", Unit::text, 11},
      [](const C& c) { return c.settings.holding ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.holding))); }},
@@ -255,6 +258,8 @@ void print_histograms(Output& output, AllocationGroups& groups, const Context& c
             label.add("kind", std::string(holding_name(key.holding)));
         if (settings.operation)
             label.add("operation", std::string(operation_name(key.operation)));
+        if (settings.view.result)
+            label.add("result", result_name(library_of(key.layer), key.result));
         output.histogram(label.title, sizes ? "bytes" : context.options.unit_name(), histogram, label.fields, wall_ns);
     }
 }

@@ -22,7 +22,7 @@ void add_own_options(CLI::App& app, Settings& settings)
         ->type_name("AGE");
     app.add_flag("--exited", s.exited, "a line for each process that ends, with what it still holds, by call stack");
     app.add_option("--live-entries", s.live_entries, "allocations that are followed at once (1000000)")
-        ->check(CLI::Range(1024, 1 << 26))
+        ->check(CLI::Range(1024, 1 << 26).description(""))
         ->type_name("N");
     app.add_option("--nvml", s.nvml_library, "library to ask for NVML's figures (libnvidia-ml.so.1), or off")
         ->type_name("FILE");
@@ -45,7 +45,10 @@ void settle_options(Settings& settings, Options& options)
         throw UsageError("an age (-o) is for --leaks");
     if (s.histogram_of == Measure::lifetime && options.failed_only)
         throw UsageError("what failed has no lifetime: leave out -x or -H");
-    check_sort(s.sort);
+    if (!s.leaks && !s.exited)
+        check_sort(s.sort);
+    else if (s.sort != "live_bytes")
+        throw UsageError("--leaks and --exited are sorted by what is held: leave out -s");
     s.latency |= s.events || s.histogram_of == Measure::latency;
     s.view.layer = options.failed_only; // an allocation at one layer may be freed at the other
     s.operation = s.histogram_of == Measure::latency || options.failed_only;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a probe costs before it does anything: attaches an empty program and holds it until stdin ends.
 //
-//     floor entry|pair|session|perf PID PATH OFFSET
+//     floor entry|pair|session PID PATH OFFSET[,OFFSET]
+//     floor perf PID PATH OFFSET
 #include "fd.hpp"
 #include "tier.hpp"
 
@@ -14,6 +15,8 @@
 #include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -48,7 +51,7 @@ Fd load_empty(int attach_type)
 struct Where {
     int pid;
     const char* path;
-    uint64_t offset;
+    std::vector<uint64_t> offsets;
 };
 
 Fd multi(const Fd& program, int attach_type, const Where& where, bool on_return)
@@ -56,8 +59,8 @@ Fd multi(const Fd& program, int attach_type, const Where& where, bool on_return)
     return checked(create_link({.program = program.get(),
                                 .attach_type = attach_type,
                                 .path = where.path,
-                                .offsets = &where.offset,
-                                .count = 1,
+                                .offsets = where.offsets.data(),
+                                .count = static_cast<uint32_t>(where.offsets.size()),
                                 .on_return = on_return,
                                 .pid = where.pid}),
                    "attach");
@@ -69,7 +72,7 @@ Fd perf(const Fd& program, const Where& where)
     attributes.size = sizeof(attributes);
     std::ifstream("/sys/bus/event_source/devices/uprobe/type") >> attributes.type;
     attributes.config1 = reinterpret_cast<uint64_t>(where.path);
-    attributes.config2 = where.offset;
+    attributes.config2 = where.offsets.front();
     Fd event = checked(static_cast<int>(syscall(SYS_perf_event_open, &attributes, where.pid, -1, -1, 0)), "open");
     checked(ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) ? -1 : dup(event.get()), "attach");
     return event;
@@ -80,11 +83,14 @@ Fd perf(const Fd& program, const Where& where)
 int main(int argc, char** argv)
 {
     if (argc != 5) {
-        fprintf(stderr, "usage: floor entry|pair|session|perf PID PATH OFFSET\n");
+        fprintf(stderr, "usage: floor entry|pair|session|perf PID PATH OFFSET[,OFFSET]\n");
         return 2;
     }
     const std::string_view kind = argv[1];
-    const Where where{atoi(argv[2]), argv[3], strtoull(argv[4], nullptr, 0)};
+    Where where{atoi(argv[2]), argv[3], {}};
+    std::istringstream offsets(argv[4]);
+    for (std::string offset; std::getline(offsets, offset, ',');)
+        where.offsets.push_back(strtoull(offset.c_str(), nullptr, 0));
     const int attach_type = kind == "session" ? uprobe_session_attach_type
                             : kind == "perf"  ? 0
                                               : uprobe_multi_attach_type;

@@ -2,10 +2,12 @@
 // What the tracers trace: a process that opens a CUDA driver library and calls one function of it when told to.
 //
 //     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel
+//     target LIBRARY ALLOC+FREE                a pair: what one allocates the other frees
 //
-// It says "ready ADDRESS OFFSET CODE" (of the function, in memory and in the file, and its first bytes), then for each
-// line "run SECONDS [CALLS_PER_SECOND]" of stdin "CALLS NANOSECONDS_PER_CALL". It lives on one CPU for the whole
-// benchmark, so that rounds of many configurations can take turns.
+// It says "ready", and of each function "ADDRESS OFFSET CODE" (in memory and in the file, and its first bytes), then
+// for each line "run SECONDS [CALLS_PER_SECOND]" of stdin "CALLS NANOSECONDS_PER_CALL", of a pair nanoseconds for both
+// calls, and for "hold COUNT", after so many allocations that are not freed, the same. It lives on one CPU for the
+// whole benchmark, so that rounds of many configurations can take turns.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -30,6 +32,10 @@ using Nanoseconds = std::chrono::duration<double, std::nano>;
 using LaunchKernel = int (*)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                              unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
                              void** extra);
+using Allocate = int (*)(uint64_t* address, size_t bytes);
+using Free = int (*)(uint64_t address);
+
+constexpr size_t allocation_bytes = 4096;
 
 template<class F>
 F symbol(void* library, const char* name)
@@ -59,13 +65,17 @@ class Target {
 public:
     Target(const char* path, const char* function);
     void run(double seconds, double rate);
+    void hold(unsigned count);
 
 private:
     void* kernel();
+    void say_where(const void* function) const;
     Nanoseconds batch(void* function, unsigned calls) const;
 
     void* library_;
-    LaunchKernel call_;
+    LaunchKernel call_ = nullptr;
+    Allocate allocate_ = nullptr;
+    Free free_ = nullptr; // of a pair
     void* module_ = nullptr;
     bool is_launch_;
 };
@@ -73,11 +83,19 @@ private:
 Target::Target(const char* path, const char* function)
     : library_(dlopen(path, RTLD_NOW)), is_launch_(std::string_view(function) == "cuLaunchKernel")
 {
+    const std::string_view names = function;
+    const size_t plus = names.find('+');
     if (!library_) {
         fprintf(stderr, "target: %s\n", dlerror());
         exit(1);
     }
-    call_ = symbol<LaunchKernel>(library_, function);
+    const std::string first(names.substr(0, plus));
+    if (plus == std::string_view::npos) {
+        call_ = symbol<LaunchKernel>(library_, first.c_str());
+    } else {
+        allocate_ = symbol<Allocate>(library_, first.c_str());
+        free_ = symbol<Free>(library_, function + plus + 1);
+    }
     // Without a device the first of these fails and so does every call below, at once, behind the same probes.
     void* context = nullptr;
     if (symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
@@ -85,11 +103,22 @@ Target::Target(const char* path, const char* function)
         symbol<int (*)(void*)>(library_, "cuCtxSetCurrent")(context);
         symbol<int (*)(void**, const void*)>(library_, "cuModuleLoadData")(&module_, "bench");
     }
-    const auto* code = reinterpret_cast<const unsigned char*>(call_);
-    printf("ready %lu %lu ", reinterpret_cast<uint64_t>(code), file_offset(code));
+    printf("ready");
+    if (call_) {
+        say_where(reinterpret_cast<const void*>(call_));
+    } else {
+        say_where(reinterpret_cast<const void*>(allocate_));
+        say_where(reinterpret_cast<const void*>(free_));
+    }
+    printf("\n");
+}
+
+void Target::say_where(const void* function) const
+{
+    const auto* code = static_cast<const unsigned char*>(function);
+    printf(" %lu %lu ", reinterpret_cast<uint64_t>(code), file_offset(code));
     for (unsigned i = 0; i < 16; i++)
         printf("%02x", code[i]);
-    printf("\n");
 }
 
 // Asked for anew in each run, as a tracer that came in between learns the name that way.
@@ -106,7 +135,13 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
 {
     void* parameters[] = {nullptr};
     const auto begin = Clock::now();
-    for (unsigned i = 0; i < calls; i++)
+    for (unsigned i = 0; free_ && i < calls; i++) {
+        uint64_t address = 0;
+        if (allocate_(&address, allocation_bytes))
+            address = allocation_bytes; // fails to be freed, too
+        free_(address);
+    }
+    for (unsigned i = 0; call_ && i < calls; i++)
         call_(function, 1024, 1, 1, 256, 1, 1, 4096, nullptr, parameters, nullptr);
     return Clock::now() - begin;
 }
@@ -132,7 +167,17 @@ void Target::run(double seconds, double rate)
             ;
     }
     std::ranges::nth_element(samples, samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2));
-    printf("%lu %.2f\n", made, samples[samples.size() / 2]);
+    printf("%lu %.2f\n", free_ ? 2 * made : made, samples[samples.size() / 2]);
+}
+
+void Target::hold(unsigned count)
+{
+    uint64_t address = 0;
+    const auto begin = Clock::now();
+    for (unsigned i = 0; i < count; i++)
+        if (allocate_(&address, allocation_bytes))
+            exit(1);
+    printf("%u %.2f\n", count, Nanoseconds(Clock::now() - begin).count() / count);
 }
 
 } // namespace
@@ -153,7 +198,10 @@ int main(int argc, char** argv)
     for (std::string line, command; std::getline(std::cin, line);) {
         double seconds = 0, rate = 0;
         std::istringstream(line) >> command >> seconds >> rate;
-        target.run(seconds, rate);
+        if (command == "hold")
+            target.hold(static_cast<unsigned>(seconds));
+        else
+            target.run(seconds, rate);
     }
     return 0;
 }

@@ -42,8 +42,9 @@ commands_in() {
     grep -oE "(^|[^-./A-Za-z_])$1( [^|#\`]*|$)" "$2" | sed -E "s/^.*$1//"
 }
 
-options_in() {
-    { commands_in "$1" "$2"; grep -oE '`-[^`]*`' "$2" | tr -d '`'; } | sed -E "s/'[^']*'//g" | tr ' ' '\n' |
+# Options in command lines of which there is one per line.
+options_of_commands() {
+    sed -E "s/'[^']*'//g" | tr ' ' '\n' |
         sed -nE 's/^(--[a-z][a-z-]*).*/\1/p; s/^-([A-Za-z]+)[.,:;)]*$/\1/p' | while read -r option; do
             case $option in
             --*) echo "$option" ;;
@@ -52,7 +53,13 @@ options_in() {
         done | sorted_words
 }
 
-unknown_options() { LC_ALL=C comm -23 <(options_in "$1" "$2") <(options_of_help "$1"); }
+unknown_options() { LC_ALL=C comm -23 <(commands_in "$1" "$2" | options_of_commands) <(options_of_help "$1"); }
+
+# Those that stand alone are of some tool.
+unknown_bare_options() {
+    LC_ALL=C comm -23 <(grep -oE '`-[^`]*`' "$1" | tr -d '`' | options_of_commands) \
+        <(for tool in $tools; do options_of_help "$tool"; done | LC_ALL=C sort -u)
+}
 
 paths_in() {
     {
@@ -212,6 +219,7 @@ for tool in $tools; do
 done
 
 check "a letter of an option means the same in every tool" "$(letters_of_two_meanings)"
+check "README.md: options that no tool has" "$(unknown_bare_options README.md)"
 check "README.md: paths that do not exist" "$(missing_paths README.md)"
 check "README.md: links within it that lead nowhere" "$(missing_anchors README.md)"
 check "README.md: make targets that do not exist" "$(missing_targets README.md)"
