@@ -153,7 +153,7 @@ static __attribute__((noinline)) int hold(struct task_struct* task, struct call*
         .device = call_key->device,
         .function = call_key->function,
     };
-    if (context && ends_with_context(new.holding))
+    if (context && ends_with_context(new.holding) && place >> SPACE_SHIFT != SPACE_PHYSICAL)
         new.context = context->number;
     call_key->subject = new.context;
     call->memory.context = new.context;

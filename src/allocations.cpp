@@ -35,6 +35,11 @@ Amount AllocationGroup::all() const
     return sum(held, [](uint8_t) { return true; });
 }
 
+bool AllocationGroup::idle() const
+{
+    return !memory().count && !allocs && !frees && !released && !failures && !unknown_frees && !trims && !captured;
+}
+
 std::string_view operation_name(uint8_t kind)
 {
     return kind == KIND_ALLOC ? "alloc" : kind == KIND_TRIM ? "trim" : "free";

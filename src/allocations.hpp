@@ -61,6 +61,8 @@ struct AllocationGroup {
     Amount device() const;
     Amount memory() const;
     Amount all() const;
+    // Holds no memory, and nothing was asked for.
+    bool idle() const;
     uint64_t churn_bytes() const { return allocated_bytes + freed_bytes; }
 };
 

@@ -55,6 +55,8 @@ void Label::add_call(const CallView& view, const CallKey& key, const WhoSeen& se
         add("layer", layer_name(key.layer));
     if (view.function)
         add("function", function_name(probes, key.function));
+    if (view.result)
+        add("result", result_name(library_of(key.layer), key.result));
 }
 
 } // namespace gpusnoop

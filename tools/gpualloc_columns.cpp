@@ -229,6 +229,9 @@ void check_sort(const std::string& name)
 void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns,
                   const FramesOf<AllocationKey, AllocationGroup>& frames)
 {
+    // In the text a row for addresses alone would be one of zeros.
+    if (!context.options.json && !context.settings.holding)
+        std::erase_if(groups.groups(), [](const auto& item) { return item.second.idle(); });
     for (const auto& [key, group] : groups.groups()) {
         context.approximate |= group.approximate || group.untracked;
         context.unknown_frees |= group.unknown_frees != 0;
@@ -258,8 +261,6 @@ void print_histograms(Output& output, AllocationGroups& groups, const Context& c
             label.add("kind", std::string(holding_name(key.holding)));
         if (settings.operation)
             label.add("operation", std::string(operation_name(key.operation)));
-        if (settings.view.result)
-            label.add("result", result_name(library_of(key.layer), key.result));
         output.histogram(label.title, sizes ? "bytes" : context.options.unit_name(), histogram, label.fields, wall_ns);
     }
 }
