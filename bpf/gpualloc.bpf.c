@@ -77,7 +77,7 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Bytes that are asked for, as far as the arguments tell: what has a pitch is known when it has been made. */
+/* Bytes that are asked for, as far as the arguments tell: what has a pitch may get more. */
 INLINE void read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
     u64 bytes = 0;
@@ -87,6 +87,8 @@ INLINE void read_bytes(struct arguments* arguments, const volatile struct probe_
     } else if (has_argument(row, ARG_PITCH)) {
         bytes = read_argument(arguments, row, ARG_HEIGHT);
         sized = times(&bytes, read_argument(arguments, row, ARG_DEPTH));
+        memory->address = bytes; /* the rows, until it is known where they are and how long */
+        sized = sized && times(&bytes, read_argument(arguments, row, ARG_BYTES));
     } else {
         bytes = read_argument(arguments, row, ARG_BYTES);
         sized = has_argument(row, ARG_BYTES);
@@ -191,8 +193,10 @@ INLINE int alloc_return_body(struct pt_regs* ctx)
     struct call_key* key = &kept->call.key;
     struct memory_call* memory = &kept->call.memory;
     if (!key->result && key->kind == KIND_ALLOC) {
-        if (has_argument(row, ARG_PITCH))
+        if (has_argument(row, ARG_PITCH)) {
+            memory->bytes = memory->address;
             memory->sized = opaque(times(&memory->bytes, read_word(memory->since_ns)));
+        }
         memory->since_ns = 0;
         u64 place = follow ? place_made(row, kept) : 0;
         if (place)
@@ -200,6 +204,8 @@ INLINE int alloc_return_body(struct pt_regs* ctx)
         else
             key->flags |= CALL_UNTRACKED;
     }
+    if (key->result && has_argument(row, ARG_PITCH))
+        memory->address = 0;
     memory->since_ns = 0;
     if (!per_device)
         key->device = DEVICE_UNKNOWN;

@@ -240,7 +240,7 @@ constexpr TableEntry table[] = {
 
     // Memory. Freeing some of it may wait for the device.
     {"cuMemAlloc_v2", single, driver, any_runtime, KIND_ALLOC, "device-memory out:rdi bytes:rsi"},
-    {"cuMemAllocPitch_v2", single, driver, any_runtime, KIND_ALLOC, "device-memory out:rdi pitch:rsi height:rcx"},
+    {"cuMemAllocPitch_v2", single, driver, any_runtime, KIND_ALLOC, "device-memory out:rdi pitch:rsi bytes:rdx height:rcx"},
     {"cuMemAllocManaged", single, driver, any_runtime, KIND_ALLOC, "managed-memory out:rdi bytes:rsi"},
     {"cuMemAllocAsync", ptsz, driver, any_runtime, KIND_ALLOC, "async pool-memory out:rdi bytes:rsi stream:rdx"},
     {"cuMemAllocFromPoolAsync", ptsz, driver, any_runtime, KIND_ALLOC,
@@ -297,7 +297,7 @@ constexpr TableEntry table[] = {
 
     // Memory, runtime
     {"cudaMalloc", single, runtime, any_runtime, KIND_ALLOC, "device-memory out:rdi bytes:rsi"},
-    {"cudaMallocPitch", single, runtime, any_runtime, KIND_ALLOC, "device-memory out:rdi pitch:rsi height:rcx"},
+    {"cudaMallocPitch", single, runtime, any_runtime, KIND_ALLOC, "device-memory out:rdi pitch:rsi bytes:rdx height:rcx"},
     {"cudaMalloc3D", single, runtime, any_runtime, KIND_ALLOC,
      "device-memory out:rdi pitch:rdi+8 bytes:s0 height:s1 depth:s2"},
     {"cudaMallocManaged", single, runtime, any_runtime, KIND_ALLOC, "managed-memory out:rdi bytes:rsi"},
