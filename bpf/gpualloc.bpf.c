@@ -393,10 +393,10 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     if (mapping->since_ns < ended->entry_ns) {
         ended->kept.call.memory.address = walk->address;
         let_go(walk->task, ended, &place);
+        ended->kept.call.key.duration = BUCKET_NONE; /* there is one of the call */
         u64 number = drop_mapping(image, walk->address);
         if (number)
             free_physical(walk->task, ended, number);
-        ended->kept.call.key.duration = BUCKET_NONE; /* there is one of the call */
     }
     walk->address += bytes;
     return 0;
