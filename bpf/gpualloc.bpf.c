@@ -504,10 +504,11 @@ INLINE int gone_return_body(struct pt_regs* ctx)
     u32 number = context ? context->number : 0;
     if (context) {
         struct handle_key key = {.image = record.image, .handle = handle};
-        u64* bytes = bpf_map_lookup_elem(&context_bytes, &number);
+        struct context_number in = {.image = record.image, .number = number};
+        u64* bytes = bpf_map_lookup_elem(&context_bytes, &in);
         if (bytes)
             subtract_bytes(&record.image, *bytes);
-        bpf_map_delete_elem(&context_bytes, &number);
+        bpf_map_delete_elem(&context_bytes, &in);
         bpf_map_delete_elem(&contexts, &key);
     }
     if (has_argument(row, ARG_DEVICE)) {

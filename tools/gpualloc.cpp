@@ -218,7 +218,7 @@ void GpuAlloc::load()
 std::vector<const char*> GpuAlloc::tables_by_image() const
 {
     std::vector<const char*> tables = CallTool::tables_by_image();
-    tables.insert(tables.end(), {"held", "held_bytes", "physical_handles", "physicals", "mappings"});
+    tables.insert(tables.end(), {"held", "held_bytes", "context_bytes", "physical_handles", "physicals", "mappings"});
     return tables;
 }
 
