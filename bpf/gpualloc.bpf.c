@@ -408,10 +408,10 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     if (mapping->since_ns < ended->entry_ns) {
         ended->kept.call.memory.address = walk->address;
         let_go(walk->task, ended, &place);
+        ended->kept.call.key.duration = BUCKET_NONE; /* there is one of the call */
         u64 number = drop_mapping(image, walk->address);
         if (number)
             free_physical(walk->task, ended, number);
-        ended->kept.call.key.duration = BUCKET_NONE; /* there is one of the call */
     }
     walk->address += bytes;
     return 0;
@@ -519,10 +519,11 @@ INLINE int gone_return_body(struct pt_regs* ctx)
     u32 number = context ? context->number : 0;
     if (context) {
         struct handle_key key = {.image = record.image, .handle = handle};
-        u64* bytes = bpf_map_lookup_elem(&context_bytes, &number);
+        struct context_number in = {.image = record.image, .number = number};
+        u64* bytes = bpf_map_lookup_elem(&context_bytes, &in);
         if (bytes)
             subtract_bytes(&record.image, *bytes);
-        bpf_map_delete_elem(&context_bytes, &number);
+        bpf_map_delete_elem(&context_bytes, &in);
         bpf_map_delete_elem(&contexts, &key);
     }
     if (has_argument(row, ARG_DEVICE)) {

@@ -25,12 +25,17 @@ struct {
     __type(value, struct held_bytes);
 } held_bytes SEC(".maps");
 
-/* By the number of a context: memory of the device that ends with it. Those that have ended are not in here. */
+struct context_number {
+    struct image image;
+    u32 number;
+};
+
+/* Memory of the device that ends with a context. Those that have ended are not in here. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, u32);
+    __type(key, struct context_number);
     __type(value, u64);
 } context_bytes SEC(".maps");
 
@@ -75,19 +80,20 @@ INLINE void subtract_bytes(const struct image* image, u64 less)
         __sync_fetch_and_add(&bytes->now, -less);
 }
 
-INLINE u64* bytes_of_context(u32 number)
+INLINE u64* bytes_of_context(const struct image* image, u32 number, bool create)
 {
-    u64* bytes = bpf_map_lookup_elem(&context_bytes, &number);
-    if (bytes)
+    struct context_number key = {.image = *image, .number = number};
+    u64* bytes = bpf_map_lookup_elem(&context_bytes, &key);
+    if (bytes || !create)
         return bytes;
     u64 zero = 0;
-    bpf_map_update_elem(&context_bytes, &number, &zero, BPF_NOEXIST);
-    return bpf_map_lookup_elem(&context_bytes, &number);
+    bpf_map_update_elem(&context_bytes, &key, &zero, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&context_bytes, &key);
 }
 
 INLINE void count_bytes(const struct image* image, const struct held* what)
 {
-    u64* in_context = what->context ? bytes_of_context(what->context) : 0;
+    u64* in_context = what->context ? bytes_of_context(image, what->context, true) : 0;
     if (!is_device_memory(what->holding))
         return;
     add_bytes(image, what->bytes);
@@ -97,7 +103,7 @@ INLINE void count_bytes(const struct image* image, const struct held* what)
 
 INLINE void uncount_bytes(const struct image* image, const struct held* what)
 {
-    u64* in_context = what->context ? bpf_map_lookup_elem(&context_bytes, &what->context) : 0;
+    u64* in_context = what->context ? bytes_of_context(image, what->context, false) : 0;
     if (!is_device_memory(what->holding) || (what->context && !in_context))
         return; /* it went with its context */
     subtract_bytes(image, what->bytes);

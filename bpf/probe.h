@@ -101,7 +101,8 @@ enum probe_kind {
     KIND_COPY_BATCH,    /* ARG_COUNT of them, from lists of addresses and sizes */
     KIND_COPY_BATCH_3D, /* ARG_COUNT structures of the block's size; without it: one */
     KIND_WAIT,          /* the host waits for the device, or asks whether it must */
-    KIND_ALLOC,         /* *ARG_OUT is the address of ARG_BYTES new bytes; with ARG_PITCH, of *ARG_PITCH x ARG_HEIGHT */
+    KIND_ALLOC,         /* *ARG_OUT is the address of ARG_BYTES new bytes; with ARG_PITCH, of *ARG_PITCH x ARG_HEIGHT,
+                         * which was to be no less than ARG_BYTES x ARG_HEIGHT */
     KIND_REGISTER_HOST, /* ARG_BYTES of host memory at ARG_ADDRESS are pinned from now on */
     KIND_FREE,          /* ARG_ADDRESS is free again, or no longer pinned */
     KIND_PHYSICAL_NEW,  /* *ARG_OUT is a handle of physical memory at ARG_LOCATION */

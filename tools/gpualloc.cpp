@@ -169,6 +169,7 @@ void GpuAlloc::load()
 std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
 {
     std::vector<const char*> tables = CallTool::tables_of(gone);
+    tables.push_back("context_bytes");
     collect();
     // To walk through a million entries takes a while: not for those that hold nothing.
     if (settings_.events || std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpualloc --leaks and --exited: what is held and for how long, by whose call, and what ended processes had held."""
+import json
+import os
+import subprocess
+from collections import Counter
+
+import harness
+import leftovers
+import memory
+import system
+from harness import check, equal, wait_until
+from memory import case
+from programs import Tool, Workload
+
+holding = "alloc a 1000; alloc b 2000 fn=cudaMallocHost; repeat 5; alloc c 300; end; alloc h 8192 fn=cuMemCreate\n"
+
+
+def newest(tool):
+    """Rows of the last interval that is there as a whole: the one before the newest."""
+    times = sorted({row["time"] for row in tool.rows})
+    return [row for row in tool.rows if times[1:] and row["time"] == times[-2]]
+
+
+def by_kind(rows, *names):
+    out = Counter()
+    for row in rows:
+        for name in names:
+            out[row["kind"], name] += row[name]
+    return dict(out)
+
+
+def leaks(**kinds):
+    """As by_kind() tells them: kind=(bytes, count)."""
+    return {(kind, name): n for kind, both in kinds.items() for name, n in zip(("bytes", "allocations"), both)}
+
+
+def leaked(tool):
+    return by_kind(newest(tool), "bytes", "allocations")
+
+
+@case(asan=True)
+def what_is_not_freed():
+    """All of it, exactly, by kind and call stack; what is freed, or goes with a context, disappears."""
+    workload = Workload(holding + "reserve R 4194304; touch {dir}/held; wait {dir}/go; free a; repeat 2; free c; end; alloc d 70\n"
+                        "wait {dir}/context; newcontext; alloc e 50000; touch {dir}/there; wait {dir}/end; destroycontext\n"
+                        "wait {dir}/last; free b; free h; free d; repeat 1; free c; end; wait {dir}/over")
+    tool = Tool("-p", workload.pid, "--leaks", "-i", "0.2")
+    workload.go()
+    for file, want in (("go", leaks(device=(2500, 6), pinned=(2000, 1), vmm=(8192, 1))),
+                       ("context", leaks(device=(970, 4), pinned=(2000, 1), vmm=(8192, 1))),
+                       ("end", leaks(device=(50970, 5), pinned=(2000, 1), vmm=(8192, 1))),
+                       ("last", leaks(device=(970, 4), pinned=(2000, 1), vmm=(8192, 1))),
+                       ("over", leaks(device=(600, 2)))):
+        try:
+            wait_until(lambda: leaked(tool) == want, f"before {file}", 10)
+        except harness.Failure:
+            equal(leaked(tool), want, f"held before {file}")
+        (harness.here / file).touch()
+    workload.wait()
+    for row in tool.finish().rows:
+        check(any("workload::" in frame for frame in row["frames"]), f"frames name the workload's functions: {row}")
+        check(row["pid"] == workload.pid and row["oldest_ns"] > 0, f"whose, and how old: {row}")
+    stacks = {tuple(row["frames"]) for row in tool.rows}
+    equal(len({frame[0].partition("+")[0] for frame in stacks}), 3, f"who allocated: {stacks}")
+
+
+@case
+def only_what_is_old():
+    """-o: what is younger is in no figure, and comes in when it is old enough."""
+    workload = Workload("repeat 3; alloc a 100; end; wait {dir}/go; repeat 2; alloc b 1000; end; alloc c 70 fn=cudaMallocHost\n"
+                        "wait {dir}/end")
+    old = Tool("-p", workload.pid, "--leaks", "-o", "1.5", "-i", "0.2")
+    every = Tool("-p", workload.pid, "--leaks", "-i", "0.2")
+    workload.go()
+    wait_until(lambda: leaked(old) == leaks(device=(300, 3)), "the first are old")
+    (harness.here / "go").touch()
+    wait_until(lambda: leaked(old) == leaks(device=(2300, 5), pinned=(70, 1)), "all are old")
+    (harness.here / "end").touch()
+    workload.wait()
+    for row in old.finish().rows:
+        check(row["oldest_ns"] >= 1.5e9, f"it is older than it was asked for: {row}")
+        check((row["kind"], row["bytes"], row["allocations"]) in (("device", 300, 3), ("device", 1300, 4), ("device", 2300, 5),
+                                                                  ("pinned", 70, 1)), f"{row}")
+    young = [row for row in every.finish().rows if row["kind"] == "pinned" and row["oldest_ns"] < 1.5e9]
+    check(young, "without -o it is there while it is young")
+
+
+# --- who ends --------------------------------------------------------------------------------------------------------
+
+def exits(tool, pid):
+    """(bytes, count) of each end of this process, and the sums of the stacks that follow."""
+    mine = [e for e in tool.events if e["pid"] == pid]
+    ends = [(e["held_bytes"], e["held_allocations"]) for e in mine if e["event"] == "exit"]
+    stacks = by_kind([e for e in mine if e["event"] == "held"], "held_bytes", "held_allocations")
+    equal(sum(n for (_, name), n in stacks.items() if name == "held_bytes"), sum(size for size, _ in ends), "bytes by stack")
+    equal({e["kind"] for e in mine if e["event"] == "exit"}, {"all"} if ends else set(), "kinds of ends")
+    if mine:
+        equal(mine[0]["event"], "exit", "first comes the end")
+    return ends, stacks
+
+
+def held(workload):
+    """By its own word, as its memory lines have it."""
+    rows = [row for row in memory.told(workload, "memory") if row["holding"] in memory.memory]
+    return sum(row["bytes"] for row in rows), sum(row["count"] for row in rows)
+
+
+@case(asan=True)
+def what_the_ended_held():
+    """Each end once, with all that was held; those that held nothing, several at once, and one that is killed."""
+    texts = [holding, "alloc a 5000; free a", "threads 2; churn 500 keep held=50 fail=3; end", "alloc x 7 fn=cudaMallocManaged",
+             "newcontext; alloc a 10; destroycontext; reserve R 4194304"]
+    ending = [Workload(text + "; touch {dir}/%d; wait {dir}/end" % i) for i, text in enumerate(texts)]
+    victim = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 1000; touch {dir}/victim; wait {dir}/never")
+    staying = Workload("alloc a 44; wait {dir}/later")
+    tool = Tool("--exited")
+    for workload in [*ending, victim, staying]:
+        workload.go()
+    for name in [*map(str, range(len(texts))), "victim"]:
+        wait_until((harness.here / name).exists, "all have allocated")
+    equal([e for e in tool.events if e["pid"] in {w.pid for w in [*ending, victim, staying]}], [], "ends of those that live")
+    (harness.here / "end").touch()
+    victim.process.kill()
+    victim.process.wait()
+    for workload in ending:
+        workload.wait()
+        wait_until(lambda: exits(tool, workload.pid)[0], "its end is told")
+        want = held(workload)
+        ends, stacks = exits(tool, workload.pid)
+        equal(ends, [want], f"held by {workload.pid}")
+        equal(sum(n for (_, name), n in stacks.items() if name == "held_allocations"), want[1], "allocations by stack")
+    equal(held(ending[1]), (0, 0), "one that held nothing")
+    equal(exits(tool, ending[0].pid)[1], {("device", "held_bytes"): 2500, ("device", "held_allocations"): 6,
+                                          ("pinned", "held_bytes"): 2000, ("pinned", "held_allocations"): 1,
+                                          ("vmm", "held_bytes"): 8192, ("vmm", "held_allocations"): 1}, "by kind")
+    wait_until(lambda: exits(tool, victim.pid)[0], "the victim's end")
+    equal(exits(tool, victim.pid)[0], [(5600, 2)], "held by the victim")
+    (harness.here / "later").touch()
+    staying.wait()
+    wait_until(lambda: exits(tool, staying.pid)[0] == [(44, 1)], "the last one's end")
+    tool.stop()
+    equal(len([e for e in tool.events if e["event"] == "exit" and e["pid"] in {w.pid for w in ending}]), len(ending), "ends")
+    for e in tool.events:
+        if e["pid"] == victim.pid and e["event"] == "held":
+            check(any("workload::" in frame for frame in e["frames"]), f"frames name the workload's functions: {e}")
+
+
+@case
+def the_one_that_is_traced():
+    """-p: the tool ends with its process, and says what that held; also of a program that another one replaces."""
+    workload = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 300; exec; alloc c 70; sleep 1500; end")
+    tool = Tool("-p", workload.pid, "--exited")
+    workload.go().wait()
+    ends, stacks = exits(tool.finish(), workload.pid)
+    equal(ends, [(5600, 2), (70, 1)], "what both held")
+    equal(stacks["device", "held_bytes"], 5070, "by kind")
+
+
+@case
+def still_there_when_tracing_ends():
+    """Who lives has not ended."""
+    workload = Workload("alloc a 5000; touch {dir}/there; wait {dir}/end")
+    tool = Tool("-p", workload.pid, "--exited")
+    workload.go()
+    wait_until((harness.here / "there").exists, "it has allocated")
+    tool.stop()
+    (harness.here / "end").touch()
+    workload.wait()
+    equal(tool.events, [], "ends")
+
+
+# --- and nothing is kept of them -------------------------------------------------------------------------------------
+
+tables = ("held", "held_bytes", "context_bytes", "physicals", "physical_handles", "mappings", "contexts", "captures")
+
+
+def owners(tool, name):
+    """Processes that have entries in a table, once for each; its keys begin with the process id."""
+    number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
+               and m.get("name", "") == name[:15])
+    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
+    return [int.from_bytes(bytes(int(byte, 16) for byte in entry["key"][:4]), "little") for entry in json.loads(dump.stdout)]
+
+
+def of_the_dead(tool, name):
+    return [pid for pid in owners(tool, name) if not os.path.exists(f"/proc/{pid}")]
+
+
+@case(timeout=180)
+def a_thousand_that_end():
+    """Each holds memory of all kinds when it ends; the tables are as empty as before, and nobody dead holds anything."""
+    child = """newcontext; alloc a 1009; alloc b 500 fn=cuMemHostAlloc; alloc c 4096 fn=cuMemAllocAsync; alloc p 2097152 fn=cuMemCreate
+    reserve R 4194304; map m handle=p at=R; capture begin stream=1"""
+    some = Workload(f"fork; {child}; touch {{dir}}/one; wait {{dir}}/on; end; repeat 999; fork; {child}; end; end; alloc z 77\n"
+                    "touch {dir}/all; wait {dir}/end", "workload-driver")
+    tool = Tool("-i", "0.5", "--by", "pid,kind", "-r", 0)
+    some.go()
+    wait_until((harness.here / "one").exists, "the first has allocated")
+    first, = system.descendants(some.pid)
+    for name in tables:
+        check(first in owners(tool, name), f"{name} has something of who lives")
+    (harness.here / "on").touch()
+    wait_until((harness.here / "all").exists, "all have ended", 120)
+    wait_until(lambda: not of_the_dead(tool, "held"), "nothing is held by the dead")
+    for name in tables:
+        wait_until(lambda: not of_the_dead(tool, name), f"{name} has nothing of the dead", 10)
+    wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's")
+    wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows of the living")
+    (harness.here / "end").touch()
+    some.wait()
+    tool.stop()
+    pids = {row["pid"] for row in memory.told(some, "process")}
+    equal(len(pids), 1001, "processes")
+    mine = [row for row in tool.rows if row["pid"] in pids - {some.pid}]
+    equal({kind: sum(row["released_bytes"] for row in mine if row["kind"] == kind) for kind in ("device", "pinned", "vmm")},
+          {"device": 1009000, "pinned": 500000, "vmm": 2097152000}, "what went with them")

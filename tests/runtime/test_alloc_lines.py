@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpualloc -e: a line per allocation and free, with its exact values, as the calling thread made it."""
+from collections import Counter
+
+import harness
+import memory
+from harness import check, equal, wait_until
+from memory import case, kind_of
+from programs import Tool, Workload
+from test_allocs import driver_frees, driver_kinds, runtime_frees, runtime_kinds
+from truth import layer_wanted
+
+# Of these the size is not told, or not of each line: one unmapping is a line for each mapping.
+no_size = {"imported", "multicast", "pool-object"}
+
+failing = """
+alloc x 1009; alloc z 77 result=2; alloc z 5000 fn=cudaMallocHost result=2; alloc z 333 fn=cuMemAllocManaged result=999
+alloc z 65536 height=16 fn=cuMemAllocPitch_v2 result=2; alloc z 99 runtime_result=2; alloc z 8192 fn=cudaMallocPitch height=2 result=2
+alloc z 0 width=10 height=4 format=2 channels=2 fn=cuArrayCreate_v2 result=2; alloc z 4096 fn=cuMemCreate result=2
+free x result=1; free x result=400; free x; free x again; badfree 0x1234; badfree 0x77 fn=cudaFree; freenull
+alloc y 2003 fn=cudaMallocAsync stream=1; free y result=1 fn=cudaFreeAsync stream=1; free y stream=1
+alloc w 3001 fn=cuMemCreate; free w result=1; free w; reserve R 4194304 result=2
+"""
+
+threads = """
+alloc s 4096; alloc t 5000 fn=cuMemHostAlloc; threads 1; name other; free s; free t; alloc u 600; end; free u
+threads 3; repeat 20; alloc v 512; alloc w 4000 fn=cudaMallocAsync stream=1; free v; free w stream=2; end; end
+"""
+
+
+def lines_of(truth, api="driver", failed_only=False):
+    out = Counter()
+    for call in truth:
+        kind = kind_of(call["holding"])
+        nothing = call["kind"] == "free" and kind == "unknown" and not call["result"]  # of null
+        if not memory.is_memory(call) or not layer_wanted(call, api) or nothing or failed_only and not call["result"]:
+            continue
+        size = None if kind in no_size or kind == "unknown" else call["bytes"]
+        out[call["pid"], call["tid"], call["comm"], call["layer"], call["stream"], call["function"], call["kind"], kind, size,
+            call["result"], int(call["recorded"] or kind == "graph")] += call["count"]
+    return dict(out)
+
+
+def lines_in(tool):
+    out = Counter()
+    for e in tool.events:
+        kind = kind_of(e["kind"])
+        size = None if kind in no_size or kind == "unknown" else e.get("bytes")
+        out[e["pid"], e["tid"], e["comm"], e["layer"] if "layer" in e else None, e["stream"], e["function"], e["operation"], kind,
+            size, e["result_code"], e["captured"]] += 1
+    return dict(out)
+
+
+def sensible(tool):
+    """What is in no truth: where it is, since when it was held, in which order lines come."""
+    last = {}
+    for e in tool.events:
+        check(e["result_code"] or int(e["address"], 0), f"what is there has an address: {e}")
+        check(e["operation"] == "free" or "lifetime_ns" not in e, f"only what is freed was held: {e}")
+        lasting = e["function"] == "cuMemUnmap" and e["result_code"]  # what it would have taken away is not looked at
+        known = e["operation"] == "free" and kind_of(e["kind"]) != "unknown" and not lasting
+        check(not known or 0 < e["lifetime_ns"] < 100e9, f"what is freed was held: {e}")
+        check(e["time_ns"] >= last.get(e["tid"], 0), f"{e} comes after {last.get(e['tid'])}")
+        equal(e["result"] == "ok", e["result_code"] == 0, f"result of {e}")
+        last[e["tid"]] = e["time_ns"]
+
+
+def same_lines(tool, truth, api="driver", failed_only=False):
+    equal(lines_in(tool), lines_of(truth, api, failed_only), f"{tool}")
+    sensible(tool)
+
+
+@case(each={"driver": (driver_kinds + driver_frees, "workload-driver"), "runtime": (runtime_kinds + runtime_frees, "workload"),
+            "runtime13": (runtime_kinds + runtime_frees, "workload13"), "failing": (failing, "workload"),
+            "threads": (threads, "workload")}, asan=True)
+def every_value(chosen):
+    """At each layer, and at both, where no call has two lines."""
+    script, form = chosen
+    workload = Workload(script, form)
+    apis = ("driver", "runtime", "both") if form != "workload-driver" else ("driver", "both")
+    tools = {api: Tool("-p", workload.pid, "-e", "--api", api) for api in apis}
+    failed = {api: Tool("-p", workload.pid, "-e", "-x", "--api", api) for api in apis}
+    workload.go()
+    truth = workload.truth()
+    for api in apis:
+        same_lines(tools[api].finish(), truth, api)
+        failed[api].finish()
+        equal(without_what_was_held(lines_in(failed[api])), without_what_was_held(lines_of(truth, api, failed_only=True)),
+              f"{failed[api]}")
+    equal(any(tool.events for tool in failed.values()), script == failing, "lines of what failed")
+
+
+def without_what_was_held(lines):
+    """With -x nothing is followed: what a call that fails did not free is not known."""
+    out = Counter()
+    for key, n in lines.items():
+        out[key[:7] + ((None, None) if key[6] == "free" else key[7:9]) + key[9:]] += n
+    return dict(out)
+
+
+@case
+def a_free_names_its_allocation():
+    """The same address, kind and bytes; and how long it was held is the time between the two lines."""
+    script = "alloc a 1009; alloc b 5000 fn=cudaMallocHost; sleep 300; free b; alloc c 700 fn=cuMemAllocAsync stream=1; free a; free c"
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, "-e")
+    workload.go().wait()
+    made = {}
+    for e in tool.finish().events:
+        if e["operation"] == "alloc":
+            made[e["address"]] = e
+            continue
+        its = made.pop(e["address"])
+        equal((e["kind"], e["bytes"]), (its["kind"], its["bytes"]), "what is freed")
+        between = e["time_ns"] - its["time_ns"]
+        check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"], f"held for {between}: {its} {e}")
+        check(its["bytes"] == 700 or e["lifetime_ns"] > 300e6, f"it slept meanwhile: {e}")
+    equal(made, {}, "what was not freed")
+
+
+@case(asan=True)
+def unmapping():
+    """One call that takes away several mappings, and the last of some memory, is a line for each."""
+    two = 2097152
+    script = f"""reserve R 33554432; alloc h {two} fn=cuMemCreate; alloc g {2 * two} fn=cuMemCreate
+    map m handle=h at=R; map n handle=g at=R+{two}; map o handle=h at=R+{3 * two}; free h; free g
+    unmap at=R bytes={3 * two} result=1; unmap at=R bytes={3 * two}; unmap o; unreserve R"""
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, "-e")
+    workload.go().wait()
+    events = tool.finish().events
+    base = next(int(e["address"], 0) for e in events if e["kind"] == "reserved")
+    got = [(e["kind"], e.get("bytes"), int(e["address"], 0) - base, e["result_code"]) for e in events
+           if e["function"] == "cuMemUnmap" and e["kind"] == "mapped"]
+    equal(got, [("mapped", None, 0, 1), ("mapped", two, 0, 0), ("mapped", 2 * two, two, 0), ("mapped", two, 3 * two, 0)],
+          "mappings")
+    equal([(e["function"], e["bytes"]) for e in events if e["kind"] == "vmm" and e["operation"] == "free"],
+          [("cuMemUnmap", 2 * two), ("cuMemUnmap", two)], "memory that went with its last mapping")
+    sensible(tool)
+
+
+@case(asan=True)
+def captured():
+    """What a capture records is a line that says so, with the stream as it was passed."""
+    workload = Workload("""capture begin stream=1; alloc g 4096 fn=cuMemAllocAsync stream=1; alloc h 9000 fn=cuMemAllocAsync_ptsz stream=1
+    free h stream=1; capture end stream=1; alloc b 800 fn=cuMemAllocAsync stream=1; free b stream=2""", "workload-driver")
+    tool = Tool("-p", workload.pid, "-e")
+    workload.go()
+    truth = workload.truth()
+    same_lines(tool.finish(), truth)
+    equal(sum(e["captured"] for e in tool.events), 3, "captured")
+
+
+@case
+def lines_add_up_to_the_table():
+    """16 threads that free each other's memory: the sums of the lines are those of rows and of the truth."""
+    workload = Workload(driver_kinds + """threads 8; churn 1000 held=100 fail=5
+    fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemHostAlloc,cuArrayCreate_v2,cuMemCreate; end; free a; unmap M; free n; free k"""
+                        .replace("\n", " "), "workload-driver")
+    lines = Tool("-p", workload.pid, "-e", "--ring-mb", 64)
+    table = Tool("-p", workload.pid, "--by", "pid,kind", "-r", 0)
+    workload.go()
+    truth = workload.truth()
+    same_lines(lines.finish(), truth)
+    memory.same_calls(table.finish(), truth)
+    sums = Counter()
+    for e in lines.events:
+        what = "failures" if e["result_code"] else e["operation"] + "s"
+        sums[e["kind"], what] += 1
+        if what != "failures":
+            sums[e["kind"], "bytes"] += e.get("bytes", 0) * (1 if what == "allocs" else -1)
+    rows = Counter()
+    for row in table.rows:
+        for what in "allocs", "frees", "failures":
+            rows[row["kind"], what] += row[what]
+        rows[row["kind"], "bytes"] += row["live_bytes"] + row["released_bytes"]
+    for counts in sums, rows:
+        for key in [key for key, n in counts.items() if not n]:
+            del counts[key]
+    equal(dict(sums), dict(rows), "sums of lines and of rows")
+
+
+@case
+def stacks_of_lines():
+    """Of the call itself, also where the memory is another call's. A process that is gone has no names."""
+    workload = Workload("alloc a 100; free a; alloc b 5 result=2; wait {dir}/end", "workload-driver")
+    tool = Tool("-p", workload.pid, "-e", "-U")
+    workload.go()
+    wait_until(lambda: len(tool.events) == 3, "three lines")
+    (harness.here / "end").touch()
+    workload.wait()
+    equal(len({tuple(e["frames"]) for e in tool.finish().events}), 2, "an allocation's and a free's")
+    for e in tool.events:
+        check(any("workload" in frame for frame in e["frames"]), f"frames of the program: {e}")
+
+
+@case
+def a_line_of_text_each():
+    workload = Workload("alloc a 65536; alloc b 500 fn=cudaMallocHost; free a; alloc c 77 result=2; free b")
+    tool = Tool("-p", workload.pid, "-e", json=False)
+    workload.go().wait()
+    head, *lines = tool.finish().text.splitlines()
+    equal(head.split()[:4], ["TIME(s)", "PID", "TID", "COMM"], "header")
+    names = ["CALL", "KIND", "BYTES", "ADDRESS", "HELD(s)", "LAT(us)", "RESULT", "FUNCTION"]
+    equal(head.split()[-len(names):], names, "header")
+    equal([("alloc" in line, "free" in line, "device" in line, "pinned" in line, "64.0K" in line, "MEMORY" in line)
+           for line in lines], [(True, False, True, False, True, False), (True, False, False, True, False, False),
+                                (False, True, True, False, True, False), (True, False, True, False, False, True),
+                                (False, True, False, True, False, False)], tool.text)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpualloc --by: however rows are cut, they add up to the same, and each holds what it has allocated and not freed."""
+from collections import Counter
+
+import harness
+import memory
+from containers import Cgroup, Name, kubepods
+from harness import check, equal
+from memory import case, kind_of
+from programs import Tool, Workload, trace
+from test_alloc_lines import failing
+from truth import bucket
+
+# Threads that free each other's memory, two devices, failures, a context that ends, and what stays.
+script = """
+alloc a 10001; alloc b 65536 fn=cudaMallocHost; alloc c 4097 fn=cudaMallocManaged; alloc k 0 width=100 height=30 fn=cudaMallocArray
+threads 4; churn 300 keep held=60 fail=5 fn=cudaMalloc,cudaMallocHost,cudaMallocAsync; end
+device 1; alloc g 5000; alloc g2 333 result=2; device 0; free a; alloc h 2097152 fn=cuMemCreate; alloc o 8192 fn=cuMemCreate location=host
+reserve R 4194304; map M handle=h at=R; free h; threads 2; repeat 50; alloc x 512; free x; end; alloc y 600; end; threads 1; free b
+end; newcontext; alloc i 7777; destroycontext; badfree 0x4711; sleep 300; free y; sleep 300; unmap M; free g
+"""
+
+identity = ("pid", "process_start_ns", "tid", "comm", "kind", "size_bytes", "device", "function", "container_id", "pod_uid",
+            "namespace", "cgroup", "result_code", "layer")
+sums = ("allocs", "frees", "allocated_bytes", "freed_bytes", "released", "released_bytes", "failures", "out_of_memory",
+        "unknown_frees", "captured", "untracked", "unsized")
+
+
+def live(row):
+    """Count and bytes of memory of all kinds."""
+    if "kind" in row:
+        return row["live_allocations"], row["live_bytes"]
+    return row["live_allocations"], sum(row[kind + "_bytes"] for kind in memory.memory)
+
+
+def counts_as_memory(row):
+    return row.get("kind", "device") in memory.memory
+
+
+def totals(tool):
+    """Of the whole run; what is no memory counts only where rows are by kind, and is left out there."""
+    out = Counter()
+    for row in tool.rows:
+        for name in sums:
+            if counts_as_memory(row) or name in ("failures", "out_of_memory", "unknown_frees", "captured"):
+                out[name] += row[name]
+    return dict(out)
+
+
+def holds_what_it_allocated(tool):
+    """At the end of each interval, in every row."""
+    count, size, intervals = Counter(), Counter(), {}
+    for row in tool.rows:
+        intervals.setdefault(row["time"], []).append(row)
+    for time in sorted(intervals):
+        now, now_bytes = Counter(), Counter()
+        for row in intervals[time]:
+            key = tuple(row.get(name) for name in identity) + tuple(row.get("frames", ()))
+            count[key] += row["allocs"] - row["frees"] - row["released"]
+            size[key] += row["allocated_bytes"] - row["freed_bytes"] - row["released_bytes"]
+            now[key] += live(row)[0]
+            now_bytes[key] += live(row)[1]
+            if row.get("kind") == "graph":
+                size[key] = now_bytes[key]
+        equal(+now, +count, f"{tool}: allocations held at {time}")
+        equal(+now_bytes, +size, f"{tool}: bytes held at {time}")
+        check(min([0, *count.values()]) == 0 == min([0, *size.values()]), f"less than nothing is held: {count} {size}")
+    return len(intervals)
+
+
+views = ("kind", "size", "stack", "device", "thread", "api", "comm", "container", "pod", "namespace", "cgroup", "kind,size",
+         "pid,kind,device", "comm,api,size", "thread,kind,stack", "container,kind",
+         "kind,size,stack,device,api,pid,comm,thread,container,pod,namespace,cgroup")
+
+
+@case(each={view: view for view in views}, asan=True)
+def rows_add_up(view):
+    name = Name()
+    group = Cgroup("v2", kubepods(name))
+    workload = Workload(script, preexec=group.join)
+    tools = [Tool("-p", workload.pid, "-i", "0.2", "-r", 0, *options) for options in ([], ["--by", view])]
+    kinds = Tool("-p", workload.pid, "--by", "pid,kind")
+    workload.go()
+    truth = workload.truth()
+    memory.same_calls(kinds.finish(), truth)
+    memory.same_left(kinds, workload)
+    for tool in tools:
+        equal(totals(tool.finish()), totals(kinds), f"{tool} and {kinds}")
+        check(holds_what_it_allocated(tool) >= 3, "intervals")
+    keys = {"api": "function", "size": "size_bytes", "thread": "tid", "container": "container_id", "pod": "pod_uid", "stack": "frames"}
+    for what in view.split(","):
+        key = keys.get(what, what)
+        check(what == "namespace" or any(key in row for row in tools[1].rows), f"no row of {tools[1]} has {key}")
+    if "container" in view:
+        equal({row.get("container_id") for row in tools[1].rows}, {name.id}, "containers")
+
+
+@case(each={api: api for api in ("runtime", "both")})
+def rows_add_up_at(api):
+    """With --api both, memory by what allocated it: what the runtime allocates and the driver frees is one row's."""
+    workload = Workload("alloc a 1000; alloc b 2000 fn=cuMemAlloc_v2; free a fn=cuMemFree_v2; free b fn=cudaFree\n" * 20 + script)
+    tools = [Tool("-p", workload.pid, "--api", api, "-i", "0.2", "-r", 0, "--by", by) for by in ("pid,kind", "api,thread")]
+    workload.go()
+    truth = workload.truth()
+    for tool in tools:
+        tool.finish()
+        holds_what_it_allocated(tool) if api == "both" else None
+    memory.same_calls(tools[0], truth, api=api) if api == "both" else None
+    equal(totals(tools[1]), totals(tools[0]), f"{tools[1]} and {tools[0]}")
+
+
+@case
+def a_free_counts_where_it_was_allocated():
+    """By thread, call and stack: the rows are of the allocations, whoever frees them."""
+    workload = Workload("""alloc a 1000; alloc b 2000 fn=cudaMallocHost; alloc c 4000 fn=cuMemAllocAsync
+                        threads 1; free a; free b; free c; alloc d 700; alloc e 70; end; free d""")
+    tool = Tool("-p", workload.pid, "--by", "thread,api")
+    workload.go()
+    truth = workload.truth()
+    mine, other = workload.pid, next(call["tid"] for call in truth if call["tid"] != workload.pid)
+    rows = {(row["tid"], row["function"]): (row["allocs"], row["frees"], sum(live(row)), row["allocated_bytes"], row["freed_bytes"])
+            for row in tool.finish().rows}
+    equal(rows, {(mine, "cuMemAlloc_v2"): (1, 1, 0, 1000, 1000), (mine, "cuMemHostAlloc"): (1, 1, 0, 2000, 2000),
+                 (mine, "cuMemAllocAsync"): (1, 1, 0, 4000, 4000), (other, "cuMemAlloc_v2"): (2, 1, 71, 770, 700)}, "rows")
+
+
+@case
+def devices():
+    """Memory is on the device of its thread's context, physical memory where it was asked for."""
+    tool, _ = trace("device 0; alloc a 1000; device 1; alloc b 2000; alloc c 3000 fn=cudaMallocHost; device 0; free b; alloc d 50",
+                    "--by", "device")
+    got = {row.get("device"): (row["allocs"], row["frees"], row["live_bytes"], row["pinned_bytes"]) for row in tool.rows}
+    equal(got, {0: (2, 0, 1050, 0), 1: (2, 1, 0, 3000)}, "rows by device")
+
+
+@case
+def sizes():
+    """By powers of two, of what was asked for; a size that is not told has no size."""
+    tool, _ = trace("alloc a 1; alloc b 1023; alloc c 1024; alloc d 2047; alloc e 2048; free d; alloc f 1048576; alloc z 1500 result=2",
+                    "--by", "size")
+    got = {row.get("size_bytes"): (row["allocs"], row["frees"], row["live_bytes"], row["failures"]) for row in tool.rows}
+    equal(got, {1: (1, 0, 1, 0), 512: (1, 0, 1023, 0), 1024: (2, 1, 1024, 1), 2048: (1, 0, 2048, 0), 1048576: (1, 0, 1048576, 0)},
+          "rows by size")
+
+
+# --- histograms ------------------------------------------------------------------------------------------------------
+
+def histogram(tool, *fields):
+    out = Counter()
+    for record in tool.of_type("hist"):
+        equal(record["total"], sum(b["count"] for b in record["buckets"]), "total")
+        for b in record["buckets"]:
+            out[tuple(record[field] for field in fields) + ((b["low"], b["high"]),)] += b["count"]
+    return dict(out)
+
+
+physical = "reserve Q 33554432; repeat 3; alloc p 2097152 fn=cuMemCreate; map m handle=p at=Q; free p; unmap m; end\n"
+
+
+@case(each={"plain": script, "failing": failing, "physical": physical}, asan=True)
+def histograms(text):
+    """Sizes of what was allocated, durations of all calls, and lifetimes of what was freed: each once."""
+    workload = Workload(text)
+    tools = {(what, *by): Tool("-p", workload.pid, "-H", what, "-r", 0, *(["--by", ",".join(by)] if by else []))
+             for what in ("size", "latency", "lifetime") for by in ((), ("kind",))}
+    workload.go()
+    truth = [call for call in workload.truth() if memory.is_memory(call) and call["layer"] == "driver"]
+    done = [call for call in truth if not call["result"] and call["holding"]]
+    for tool in tools.values():
+        tool.finish()
+    sized, freed, calls = Counter(), Counter(), Counter()
+    for call in done:
+        kind = kind_of(call["holding"])
+        if call["kind"] == "alloc":
+            sized[kind, bucket(call["bytes"])] += call["count"]
+        elif kind != "mapped" or "Unmap" in call["function"]:  # here no unmapping takes away several
+            freed[kind] += call["count"]
+    for call in truth:
+        of_null = call["kind"] == "free" and not call["holding"] and not call["result"]
+        calls[call["kind"]] += call["count"] * (not call["implied"] and not of_null)
+    equal(histogram(tools["size", "kind"], "kind"), dict(sized), "sizes by kind")
+    in_all = Counter()
+    for (kind, each), n in sized.items():
+        in_all[each,] += n if kind in memory.memory else 0
+    equal(histogram(tools["size",]), dict(+in_all), "sizes")
+    got = Counter()
+    for key, n in histogram(tools["latency",], "operation").items():
+        got[key[0]] += n
+    equal(dict(got), dict(+calls), "calls with a duration")
+    got = Counter()
+    for key, n in histogram(tools["lifetime", "kind"], "kind").items():
+        got[key[0]] += n
+    equal(dict(got), dict(freed), "lifetimes by kind")
+    equal({tool.of_type("hist")[0]["unit"] for tool in tools.values()}, {"bytes", "usecs"}, "units")
+
+
+@case
+def lifetimes():
+    """From the allocation's return to the free, whoever frees it; what stays and what fails has none."""
+    tool, _ = trace("alloc a 100; alloc b 200 fn=cudaMallocHost; alloc c 300; sleep 400; free a; sleep 400; free b result=1; threads 1\n"
+                    "free b; end; repeat 5; alloc d 10 fn=cudaMallocManaged; free d; end", "-H", "lifetime", "--by", "kind", "-m")
+    got = histogram(tool, "kind")
+    equal({record["kind"]: record["total"] for record in tool.of_type("hist")}, {"device": 1, "pinned": 1, "managed": 5}, "lifetimes")
+    for kind, slept in ("device", 400), ("pinned", 800):
+        (_, (low, high)), = (key for key in got if key[0] == kind)
+        check(high >= slept, f"{kind} was held for {low} to {high} ms, {slept} at least by its script")
