@@ -6,11 +6,6 @@
 
 #include "holding.bpf.h"
 
-struct handle_number {
-    struct image image;
-    u64 number;
-};
-
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1 << 18);

@@ -19,6 +19,12 @@ struct {
     __type(value, u8);
 } target_pids SEC(".maps");
 
+/* A handle or an address of a process, or a number given to one here. */
+struct handle_number {
+    struct image image;
+    u64 number;
+};
+
 struct placed_image {
     struct image image;
     struct cgroups cgroups;

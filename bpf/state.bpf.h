@@ -76,13 +76,14 @@ INLINE int state_return_body(struct pt_regs* ctx)
     u32 kind = row->kind;
     struct image image = image_of(task);
     /* A capture that was invalidated ends with an error, and is over all the same. */
+    struct capture ended;
     if (kind == KIND_CAPTURE_END)
-        capture_end(&image, call->word[STATE_STREAM]);
+        capture_end(&image, call->word[STATE_STREAM], &ended);
     if ((s32)ctx->ax != 0)
         return 0;
     switch (kind) {
     case KIND_CAPTURE_BEGIN:
-        capture_begin(&image, call->word[STATE_STREAM]);
+        capture_begin(&image, call->word[STATE_STREAM], 0);
         break;
     case KIND_GET_FUNCTION: {
         struct name_record record = {

@@ -4,6 +4,7 @@
 #define GPUSNOOP_STREAM_BPF_H
 
 #include "common.bpf.h"
+#include "graph.h"
 #include "probe.bpf.h"
 #include "process.bpf.h"
 
@@ -15,12 +16,36 @@ struct stream_key {
     u64 tid; /* of the thread whose own stream it is, else 0 */
 };
 
+/* One capture, on whichever streams it has spread to. */
+struct capture {
+    u64 begun_ns;
+    u64 graph; /* handle of the graph that it adds to; 0: a new one */
+    struct graph_nodes nodes;
+};
+
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct capture);
+} captures SEC(".maps");
+
+/* Which capture a stream is part of. It may have ended: then the stream is part of none. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
     __type(key, struct stream_key);
     __type(value, u64);
-} captures SEC(".maps");
+} capturing_streams SEC(".maps");
+
+/* ... and which one an event was recorded in. A stream that waits for it joins. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct handle_number);
+    __type(value, u64);
+} captured_events SEC(".maps");
 
 __u64 captures_begun = 0; /* while 0, no launch needs to look */
 
@@ -38,27 +63,80 @@ INLINE struct stream_key stream_key(const struct image* image, u64 stream)
     return key;
 }
 
-INLINE void capture_begin(const struct image* image, u64 stream)
+INLINE struct capture* capture_numbered(const struct image* image, u64 number)
 {
-    struct stream_key key = stream_key(image, stream);
-    u64 one = 1;
-    if (bpf_map_update_elem(&captures, &key, &one, BPF_ANY))
-        lose(LOSS_STATE, 1);
-    __sync_fetch_and_add(&captures_begun, 1);
+    struct handle_number key = {.image = *image, .number = number};
+    return number ? bpf_map_lookup_elem(&captures, &key) : 0;
 }
 
-INLINE void capture_end(const struct image* image, u64 stream)
+INLINE u64 capture_number(const struct image* image, u64 stream)
 {
+    if (!captures_begun)
+        return 0;
     struct stream_key key = stream_key(image, stream);
-    bpf_map_delete_elem(&captures, &key);
+    u64* number = bpf_map_lookup_elem(&capturing_streams, &key);
+    return number ? *number : 0;
+}
+
+INLINE struct capture* capture_of(const struct image* image, u64 stream)
+{
+    return capture_numbered(image, capture_number(image, stream));
 }
 
 INLINE bool under_capture(const struct image* image, u64 stream)
 {
-    if (!captures_begun)
-        return false;
+    return capture_of(image, stream) != 0;
+}
+
+INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
+{
     struct stream_key key = stream_key(image, stream);
-    return bpf_map_lookup_elem(&captures, &key) != 0;
+    u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
+    struct handle_number capture_key = {.image = *image, .number = number};
+    struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph};
+    if (bpf_map_update_elem(&captures, &capture_key, &new, BPF_ANY) ||
+        bpf_map_update_elem(&capturing_streams, &key, &number, BPF_ANY))
+        lose(LOSS_STATE, 1);
+}
+
+/* True where there was one: it is in *ended, and over on all of its streams. */
+INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
+{
+    u64 number = capture_number(image, stream);
+    struct capture* capture = capture_numbered(image, number);
+    if (!capture)
+        return false;
+    *ended = *capture;
+    struct handle_number key = {.image = *image, .number = number};
+    bpf_map_delete_elem(&captures, &key);
+    return true;
+}
+
+INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
+{
+    u64 number = capture_number(image, stream);
+    struct handle_number key = {.image = *image, .number = event};
+    if (capture_numbered(image, number))
+        bpf_map_update_elem(&captured_events, &key, &number, BPF_ANY);
+    else if (captures_begun)
+        bpf_map_delete_elem(&captured_events, &key);
+}
+
+INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
+{
+    struct handle_number key = {.image = *image, .number = event};
+    u64* number = captures_begun ? bpf_map_lookup_elem(&captured_events, &key) : 0;
+    if (!number || !capture_numbered(image, *number))
+        return;
+    u64 joined = *number;
+    struct stream_key stream_of = stream_key(image, stream);
+    bpf_map_update_elem(&capturing_streams, &stream_of, &joined, BPF_ANY);
+}
+
+INLINE void add_node(struct capture* capture, u32 node, u32 n)
+{
+    if (node < GRAPH_NODES)
+        __sync_fetch_and_add(&capture->nodes.of[node], n);
 }
 
 #endif

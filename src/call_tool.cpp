@@ -172,7 +172,7 @@ void CallTool::retire_processes()
 
 std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
 {
-    return {"captures", "contexts", "primaries"};
+    return {"captures", "capturing_streams", "captured_events", "contexts", "primaries"};
 }
 
 void CallTool::erase_state(std::span<const ImageId> gone)
