@@ -45,6 +45,7 @@ struct call {
         struct launch_shape shape;
         struct copy copy;
         struct memory_call memory;
+        struct graph_call graph;
     };
 };
 

@@ -38,6 +38,11 @@ struct memory_form {
     __u8 zero;
 };
 
+struct graph_form {
+    __u8 reason; /* of an update: enum CUgraphExecUpdateResult; UPDATE_UNTOLD */
+    __u8 zero[3];
+};
+
 /* What a row of the table stands for. A field that the chosen view does not tell apart is 0. Shape, size and duration
  * are part of the key as histogram buckets: a kernel has few of each, so this is a sparse histogram in a single lookup.
  * Hashing it is a good part of what a call costs, so what few views ask for comes last and the map's key may end
@@ -53,8 +58,10 @@ struct call_key {
         struct copy_form copy;
         struct wait_form wait;
         struct memory_form memory;
+        struct graph_form graph;
     };
-    __u64 subject; /* CUfunction, CUkernel or host stub; graph; host function; event; number of a context */
+    __u64 subject; /* CUfunction, CUkernel or host stub; graph, or its number; host function; event; number of a context
+                    */
     /* of calls with a result or a duration, and of the function by name */
     __s32 result;
     __u16 duration; /* bucket of what is measured, in the unit asked for */
@@ -103,6 +110,22 @@ struct memory_call {
     __u8 zero[3];
 };
 
+/* One call of a graph's life. */
+struct graph_call {
+    __u64 graph; /* handle; 0 none */
+    __u64 exec;
+    __u32 kernels; /* nodes, once they are known: of a launch, what it starts */
+    __u32 copies;  /* and sets */
+    __u32 others;
+    __u32 unknown; /* there are more */
+};
+
+struct graph_sums {
+    __u64 kernels;    /* that launches started */
+    __u64 capture_ns; /* from begin to end */
+    __u64 zero[2];
+};
+
 struct memory_sums {
     __u64 bytes;
     __u64 unsized;    /* calls whose bytes are not known */
@@ -119,6 +142,7 @@ struct call_stats {
         struct launch_shape shape;
         struct copy_sums copy;
         struct memory_sums memory;
+        struct graph_sums graph;
     };
 };
 
@@ -132,6 +156,7 @@ struct call_event {
         struct launch_shape shape;
         struct copy copy;
         struct memory_call memory;
+        struct graph_call graph;
     };
     char comm[16]; /* of the thread */
 };

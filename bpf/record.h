@@ -9,6 +9,7 @@ enum record_type {
     RECORD_CALL,          /* one line of -e */
     RECORD_SPILL,         /* a call whose row found no room in the table: same body as RECORD_CALL */
     RECORD_REPLACED,      /* what was held at an address that has been given out again */
+    RECORD_EXEC_ENDED,    /* what executed a graph is destroyed */
     RECORD_CONTEXT_ENDED, /* what it held has gone with it */
 };
 

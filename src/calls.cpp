@@ -26,6 +26,18 @@ bool is_memory(const call_key& key)
     return key.kind == KIND_ALLOC || key.kind == KIND_FREE || key.kind == KIND_TRIM;
 }
 
+// By cudagraph: elsewhere the launch of a graph is a launch like others, with no sums.
+bool is_graph(const call_key& key)
+{
+    return key.kind == KIND_GRAPH_LAUNCH || key.kind == KIND_CAPTURE_END;
+}
+
+void accumulate(graph_sums& to, const graph_sums& sums, uint64_t sign = 1)
+{
+    to.kernels += sign * sums.kernels;
+    to.capture_ns += sign * sums.capture_ns;
+}
+
 // to += sign * sums
 void accumulate(memory_sums& to, const memory_sums& sums, uint64_t sign = 1)
 {
@@ -61,6 +73,8 @@ void add_cpu(CallDelta& delta, const call_stats& stats)
         accumulate(delta.memory, stats.memory);
         if (latest)
             delta.memory.last_bytes = stats.memory.last_bytes;
+    } else if (is_graph(delta.key)) {
+        accumulate(delta.graph, stats.graph);
     } else if (latest) {
         delta.shape = stats.shape;
     }
@@ -83,6 +97,8 @@ void CallTable::add(const call_event& event)
     if (is_memory(event.key)) {
         accumulate(delta.memory, {event.memory.bytes, event.memory.sized ? 0U : 1U, 0, 0});
         delta.memory.last_bytes = event.memory.bytes;
+    } else if (is_graph(event.key)) {
+        accumulate(delta.graph, {event.key.result ? 0 : event.graph.kernels, 0, {}});
     } else {
         delta.shape = event.shape;
     }
@@ -105,6 +121,7 @@ std::vector<CallDelta> CallTable::take()
         delta.total_ns -= seen.total_ns;
         accumulate(delta.copy, seen.copy, static_cast<uint64_t>(-1));
         accumulate(delta.memory, seen.memory, static_cast<uint64_t>(-1));
+        accumulate(delta.graph, seen.graph, static_cast<uint64_t>(-1));
         seen = now;
         if (retired_.contains(key.image))
             gone.push_back(key);

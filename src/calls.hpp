@@ -24,6 +24,7 @@ struct CallDelta {
     launch_shape shape{}; // of launches
     copy_sums copy{};     // of copies
     memory_sums memory{}; // of allocations and frees
+    graph_sums graph{};   // of calls of graphs
 };
 
 class CallTable {

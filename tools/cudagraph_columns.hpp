@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of cudagraph was asked for, and the columns that show it.
+#pragma once
+
+#include "call_view.hpp"
+#include "graphs.hpp"
+#include "report.hpp"
+
+#include <string>
+
+namespace gpusnoop {
+
+enum class Measure : uint8_t { none, launch, instantiate, nodes };
+
+struct Settings : GraphSettings {
+    Measure histogram_of = Measure::none;
+    std::optional<unsigned> storms; // captures and instantiations in a minute that are none yet
+    bool count_only = false;        // launches are not timed
+};
+
+struct Context : CallContext<Settings> {
+    uint64_t now_ns = 0; // CLOCK_MONOTONIC
+    const Execs& execs;
+    bool updates = false; // some row has such
+    bool captured = false;
+};
+
+// Prints the groups as one table, in the order asked for.
+void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns,
+                  const FramesOf<GraphKey, GraphGroup>& frames);
+
+void print_histograms(Output& output, const GraphGroups& groups, const Context& context, uint64_t wall_ns);
+
+// Throws UsageError where no column has this name (header or JSON key).
+void check_sort(const std::string& name);
+
+} // namespace gpusnoop
