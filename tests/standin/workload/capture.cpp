@@ -6,7 +6,6 @@
 
 #include <map>
 #include <mutex>
-#include <utility>
 
 namespace workload {
 namespace {
@@ -36,6 +35,8 @@ void begin(const Step& step)
     void* graph_to = to ? graph(step, step.option("to", "")) : nullptr;
     GraphCall call{.function = function, .kind = "begin", .graph = graph_now(graph_to)};
     call.stream = reinterpret_cast<uintptr_t>(s);
+    if (without_suffix(function) != "cuStreamBeginCapture") // which has none
+        call.mode = mode;
     uint64_t now = now_ns();
     auto results = graph_calls(step, call, 1, [&](void* f) {
         return to ? call_symbol(f, s, graph_to, nullptr, nullptr, static_cast<size_t>(0), mode)
@@ -60,10 +61,11 @@ void end(const Step& step)
         call.graph = graph_now(result ? nullptr : made);
         return result;
     });
-    uint64_t start = 0;
-    {
+    uint64_t start = now_ns();
+    if (!driver_is_capturing(s)) { // else it was refused, and goes on
         std::lock_guard hold(lock);
-        start = std::exchange(started[s], 0);
+        if (auto since = started.extract(s))
+            start = since.mapped();
     }
     if (int result = result_of(results)) {
         if (!named && !stopping())

@@ -58,6 +58,7 @@ std::string line(const GraphCall& c, const Tally& tally)
            named("of", c.of) + ",\"stream\":" + only(c.stream.has_value(), hex(c.stream.value_or(0))) +
            ",\"device\":" + std::to_string(c.device) + ",\"result\":" + std::to_string(c.result) +
            ",\"update_result\":" + only(c.update_result.has_value(), std::to_string(c.update_result.value_or(0))) +
+           ",\"mode\":" + only(c.mode.has_value(), std::to_string(c.mode.value_or(0))) +
            ",\"recorded\":" + boolean(c.recorded) + ",\"nested\":" + boolean(c.nested) + field("kernels", c.kernels) +
            field("count", tally.count) + field("duration_ns", tally.duration_ns) + field("slept_ns", tally.slept_ns) +
            "}\n";

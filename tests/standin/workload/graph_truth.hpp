@@ -25,8 +25,9 @@ struct GraphCall {
     Named of{}; // cloned, added as a child
     std::optional<uint64_t> stream{};
     std::optional<unsigned> update_result{};
-    bool recorded = false; // a launch that became a node
-    uint64_t kernels = 0;  // that one launch starts
+    std::optional<unsigned> mode{}; // of a capture that begins
+    bool recorded = false;          // a launch that became a node
+    uint64_t kernels = 0;           // that one launch starts
     // Filled in later.
     bool nested = false;
     int device = -1, result = 0, tid = 0;

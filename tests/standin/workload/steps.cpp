@@ -42,6 +42,8 @@ const Row rows[] = {
     {"copy", {false, "fn bytes width height depth dst src kind types sizes location params stream " PACE}, copy},
     {"sync", {false, "fn stream event flags " PACE}, synchronize},
     {"threads", {true, ""}, threads},
+    {"background", {true, ""}, background},
+    {"join", {false, ""}, join},
     {"repeat", {true, ""}, repeat},
     {"loop", {true, ""}, loop},
     {"forever", {true, ""}, forever},

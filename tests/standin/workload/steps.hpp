@@ -47,6 +47,8 @@ void synchronize(const Step&);
 
 // control.cpp
 void threads(const Step&);
+void background(const Step&);
+void join(const Step&);
 void repeat(const Step&);
 void loop(const Step&);
 void forever(const Step&);
