@@ -21,9 +21,17 @@ enum : int {
     invalid_handle = 400,
     illegal_state = 401,
     not_found = 500,
-    capture_unsupported = 900,
     already_registered = 712,
     not_registered = 713,
+    capture_unsupported = 900,
+    capture_invalidated = 901,
+    capture_merge = 902,
+    capture_unmatched = 903,
+    capture_unjoined = 904,
+    capture_isolation = 905,
+    capture_implicit = 906,
+    captured_event = 907,
+    capture_wrong_thread = 908,
     graph_update_failure = 910,
 };
 
@@ -96,7 +104,7 @@ using HostFunction = void (*)(void* argument);
 using StreamCallback = void (*)(void* stream, int status, void* argument);
 
 // Indexes of standin_counts(): calls that reached the implementation, successful or not. A recorded launch counts
-// twice, as a launch and as recorded.
-enum class Class { launch, recorded, graph_launch, host, alloc, free, copy, sync, count_ };
+// twice, as a launch and as recorded. A graph call is one that makes, changes or ends a graph or a capture.
+enum class Class { launch, recorded, graph_launch, host, alloc, free, copy, sync, graph_call, count_ };
 
 } // namespace standin

@@ -14,6 +14,7 @@ import memory  # noqa: E402,F401
 import allocations  # noqa: E402,F401
 import mapping  # noqa: E402,F401
 import forwarding  # noqa: E402,F401
+import graphs  # noqa: E402,F401
 import probes  # noqa: E402,F401
 
 sys.exit(harness.run_all())

@@ -19,17 +19,34 @@ class Truth:
         rows = [json.loads(line) for line in open(path)]
         self.processes = [r for r in rows if r["type"] == "process"]
         self.calls = [r for r in rows if r["type"] == "call"]
+        self.graph_calls, self.execs, self.graphs, self.graph_sums = (
+            [r for r in rows if r["type"] == kind] for kind in ("graph-call", "exec", "graph", "graphs"))
         for field, *kinds in (("launch", "kernel"), ("graph", "graph"), ("host", "host"), ("alloc", "alloc"),
                               ("free", "free"), ("copy", "copy", "set", "prefetch"), ("sync", "sync", "poll")):
             told = sum(self.count(layer="driver", kind=kind, implied=False) for kind in kinds)
             counted = sum((p["driver_counts"] or {field: 0})[field] for p in self.processes)
             equal(told, counted, f"truth against the driver's own count of {field}")
+        self.check_graphs()
         self.memory, self.released = ({(r["pid"], r["holding"]): (r["bytes"], r["count"]) for r in rows
                                        if r["type"] == kind} for kind in ("memory", "released"))
         self.peaks = {r["pid"]: r["bytes"] for r in rows if r["type"] == "peak"}
         equal(self.held(), self.memory, "what is left of the calls against what the driver holds")
         recorded = sum(r["count"] for r in self.find(layer="driver", kind="kernel", recorded=True))
         equal(recorded, sum((p["driver_counts"] or {"recorded": 0})["recorded"] for p in self.processes), "recorded")
+
+    def check_graphs(self):
+        """The calls against the driver's own counts: of all, and of each executable graph."""
+        lower = [r for r in self.graph_calls if r["layer"] == "driver"]
+        told = sum(r["count"] for r in lower if r["kind"] != "launch" and r["node"] not in ("memalloc", "memfree"))
+        equal(told, sum((p["driver_counts"] or {"graph_call": 0})["graph_call"] for p in self.processes), "graph calls")
+        for x in self.execs:
+            mine = [r for r in lower if (r["pid"], r["exec"], r["exec_generation"]) ==
+                    (x["pid"], x["handle"], x["generation"])]
+            for field, kind, failed in (("launches", "launch", False), ("failed_launches", "launch", True),
+                                        ("updates", "update", False), ("failed_updates", "update", True),
+                                        ("set_params", "setparams", False), ("uploads", "upload", False)):
+                told = sum(r["count"] for r in mine if r["kind"] == kind and bool(r["result"]) == failed)
+                equal(told, x[field], f"{field} of {x}")
 
     def held(self):
         """Allocated and not freed, as the calls say, by process and holding. An unmapping is one call, however many
@@ -175,7 +192,8 @@ def captures_are_recorded_and_graphs_launched():
                                     f"capture end instantiate={make}\n"
                                     "graph 3 fn=cuGraphLaunch_ptsz; graph 4 fn=cudaGraphLaunch_ptsz")
             equal(truth.count(function="cuGraphLaunch_ptsz"), 7)
-            equal(truth.one(function=make, kind="setup")["count"], 1)
+            made, = (r for r in truth.graph_calls if r["function"] == make)
+            equal((made["kind"], made["count"], made["nested"]), ("instantiate", 1, False))
 
 
 @check

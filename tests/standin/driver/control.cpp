@@ -70,8 +70,8 @@ void arm()
 
 } // namespace
 
-// The next launch, graph launch, host function, copy, allocation, free or synchronisation of this thread returns
-// `code`.
+// The next launch, graph launch, host function, copy, allocation, free, synchronisation or graph call of this thread
+// returns `code`.
 CONTROL(void, standin_next_result)(int code)
 {
     thread.next_result = code;
@@ -89,6 +89,12 @@ CONTROL(void, standin_next_block_ns)(uint64_t ns)
 {
     thread.next_block_ns = ns;
     arm();
+}
+
+// The next update of an executable graph by this thread fails, and says this of why.
+CONTROL(void, standin_next_update_result)(unsigned why)
+{
+    thread.next_update_result = why;
 }
 
 // Fills up to `n` counters in the order of Class; returns how many there are.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies, fills and prefetches do nothing but count, or become nodes where their stream is capturing. No structure and
 // no array is read, so that they may be anything. A new function is a row.
-#include "graph.hpp"
+#include "capture.hpp"
 
 using namespace standin;
 
 namespace {
 
-int transfer(NodeType type, const void* stream)
+int transfer(NodeType type, void* handle)
 {
     if (int result = begin(Class::copy))
         return result;
-    Graph* graph = capturing(static_cast<const Stream*>(stream));
-    return graph ? record(graph, {.type = type}) : success;
+    auto stream = static_cast<Stream*>(handle);
+    return capturing(stream) ? record(stream, {.type = type}) : success;
 }
 
 } // namespace

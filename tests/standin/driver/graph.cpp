@@ -1,209 +1,289 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: building, instantiating, launching, updating. Launching runs the host nodes; kernels do nothing, as anywhere.
+// The graphs and executable graphs there are, and the ledger of all that there ever were.
 #include "graph.hpp"
 
-#include <mutex>
+#include "memory.hpp"
 
-using namespace standin;
+#include <array>
+#include <unordered_map>
+
+namespace standin {
+
+constinit std::mutex graph_lock;
 
 namespace {
 
-std::mutex lock; // over the nodes of all graphs
+// Never destroyed: programs destroy graphs in their own destructors. Both types share their handles, as on a heap.
+template<class T>
+using Live = std::unordered_map<Handle, std::shared_ptr<T>>;
+auto& graphs = *new Live<Graph>;
+auto& execs = *new Live<GraphExec>;
+auto& handles = *new Arena(0x560000000000, 256);
+auto& generations = *new std::array<std::unordered_map<Handle, uint64_t>, 2>; // of graphs, of executable ones
+auto& ledger = *new std::vector<std::shared_ptr<GraphRecord>>;
 
-int add(Node** out, Graph* graph, const Node& node)
+template<class T>
+std::shared_ptr<T> make(Live<T>& live, bool is_exec)
 {
-    if (!graph)
-        return invalid_value;
-    std::lock_guard hold(lock);
-    graph->nodes.push_back(node);
-    if (out)
-        *out = &graph->nodes.back();
-    return success;
+    auto object = std::make_shared<T>();
+    Handle handle = handles.take(1).address;
+    object->record = std::make_shared<GraphRecord>(GraphRecord{.is_exec = is_exec, .handle = handle});
+    return live[handle] = object;
 }
 
-int add_kernel(Node** out, Graph* graph, const KernelNodeParams* params, void* function)
+template<class T>
+std::shared_ptr<T> find(const Live<T>& live, Handle handle)
 {
-    if (!params || !function)
-        return params ? invalid_handle : invalid_value;
-    return add(out, graph, {NodeType::kernel, function, params->grid, params->block, params->shared, nullptr, nullptr});
+    auto found = live.find(handle);
+    return found == live.end() ? nullptr : found->second;
 }
 
-int instantiate(GraphExec** out, const Graph* graph)
+template<class T>
+void remove(Live<T>& live, Handle handle)
 {
-    if (!out || !graph)
-        return invalid_value;
-    std::lock_guard hold(lock);
-    *out = new GraphExec{graph->nodes};
-    return success;
+    live.erase(handle);
+    handles.give_back({handle, 256});
 }
 
-// 0 if the graph has the shape that was instantiated, else CUgraphExecUpdateResult.
-unsigned update(GraphExec* exec, const Graph* graph)
+void enter(const std::shared_ptr<GraphRecord>& record)
 {
-    std::lock_guard hold(lock);
-    if (exec->nodes.size() != graph->nodes.size())
-        return 2;
-    for (size_t i = 0; i < exec->nodes.size(); i++)
-        if (exec->nodes[i].type != graph->nodes[i].type)
-            return 3;
-    exec->nodes = graph->nodes;
-    return 0;
+    record->generation = ++generations[record->is_exec][record->handle];
+    ledger.push_back(record);
+}
+
+template<class T>
+void settle(const T& object)
+{
+    GraphRecord& r = *object.record;
+    r.counts = counts_of(object.nodes);
+    r.disabled = 0;
+    for (const Node& node : object.nodes)
+        r.disabled += node.type == NodeType::kernel && !node.enabled && !node.gone;
+}
+
+NodeCounts counts_of(const Node& node)
+{
+    if (node.gone)
+        return {};
+    switch (node.type) {
+    case NodeType::kernel:
+        return {.kernels = 1};
+    case NodeType::memcpy:
+        return {.copies = 1};
+    case NodeType::memset:
+        return {.memsets = 1};
+    case NodeType::host:
+        return {.host = 1};
+    case NodeType::graph: {
+        NodeCounts counts = node.child ? node.child->counts : NodeCounts{};
+        counts.children++;
+        return counts;
+    }
+    default:
+        return {.others = 1};
+    }
 }
 
 } // namespace
 
-int standin::record(Graph* graph, const Node& node)
+NodeCounts counts_of(const Nodes& nodes)
 {
-    return add(nullptr, graph, node);
+    NodeCounts counts = {};
+    for (const Node& node : nodes)
+        counts += counts_of(node);
+    return counts;
 }
 
-int standin::add_node(Node** out, Graph* graph, const Node& node)
+std::shared_ptr<Graph> make_graph()
 {
-    return add(out, graph, node);
+    return make(graphs, false);
+}
+std::shared_ptr<GraphExec> make_exec()
+{
+    return make(execs, true);
+}
+void publish(Graph& graph)
+{
+    enter(graph.record);
+}
+void publish(GraphExec& exec)
+{
+    enter(exec.record);
+}
+void drop(Graph& graph)
+{
+    remove(graphs, graph.record->handle);
+}
+std::shared_ptr<Graph> find_graph(Handle handle)
+{
+    return find(graphs, handle);
+}
+std::shared_ptr<GraphExec> find_exec(Handle handle)
+{
+    return find(execs, handle);
 }
 
-DRIVER(cuGraphCreate)(Graph** out, unsigned)
+bool destroy_graph(Handle handle)
 {
-    if (!out)
-        return invalid_value;
-    *out = new Graph;
-    return success;
+    auto graph = find_graph(handle);
+    if (!graph)
+        return false;
+    settle(*graph);
+    graph->record->destroyed = true;
+    for (const Node& node : graph->nodes)
+        for (Handle body : node.bodies)
+            destroy_graph(body);
+    remove(graphs, handle);
+    return true;
 }
 
-DRIVER(cuGraphClone)(Graph** out, const Graph* graph)
+bool destroy_exec(Handle handle)
 {
-    if (!out || !graph)
-        return invalid_value;
-    std::lock_guard hold(lock);
-    *out = new Graph{*graph};
-    return success;
+    auto exec = find_exec(handle);
+    if (!exec)
+        return false;
+    settle(*exec);
+    exec->record->destroyed = true;
+    remove(execs, handle);
+    return true;
 }
 
-DRIVER(cuGraphDestroy)(Graph* graph)
+Nodes copy_of(const Nodes& nodes)
 {
+    Nodes copy;
+    for (const Node& node : nodes)
+        if (!node.gone) {
+            copy.push_back(node);
+            copy.back().graph = nullptr;
+            copy.back().bodies.clear();
+            copy.back().origin = &node;
+        }
+    return copy;
+}
+
+void append(Graph& graph, Node node, Node** out)
+{
+    node.graph = &graph;
+    graph.nodes.push_back(std::move(node));
+    if (out)
+        *out = &graph.nodes.back();
+}
+
+int add_node(Node** out, Handle handle, Node node)
+{
+    std::lock_guard hold(graph_lock);
+    auto graph = find_graph(handle);
     if (!graph)
         return invalid_value;
-    delete graph;
+    append(*graph, std::move(node), out);
     return success;
 }
 
-DRIVER(cuGraphAddKernelNode)
-(Node** out, Graph* graph, const void*, size_t, const KernelNodeParams* params)
+} // namespace standin
+
+using namespace standin;
+
+// How often the handle has stood for a graph, or for an executable one, so far.
+CONTROL(uint64_t, standin_graph_generation)(Handle handle, bool is_exec)
 {
-    return add_kernel(out, graph, params, params ? params->function : nullptr);
+    std::lock_guard hold(graph_lock);
+    auto& of_type = generations[is_exec];
+    auto found = of_type.find(handle);
+    return found == of_type.end() ? 0 : found->second;
 }
 
-DRIVER(cuGraphAddKernelNode_v2)
-(Node** out, Graph* graph, const void*, size_t, const KernelNodeParams* params)
+// Kernels that a launch of this executable graph starts.
+CONTROL(uint64_t, standin_graph_kernels)(Handle handle)
 {
-    return add_kernel(out, graph, params, !params ? nullptr : params->function ? params->function : params->kernel);
+    std::lock_guard hold(graph_lock);
+    auto exec = find_exec(handle);
+    if (!exec)
+        return 0;
+    settle(*exec);
+    return exec->record->counts.kernels - exec->record->disabled;
 }
 
-DRIVER(cuGraphAddHostNode)(Node** out, Graph* graph, const void*, size_t, const HostNodeParams* params)
+// All graphs and executable graphs there ever were, in the order in which they were made.
+CONTROL(void, standin_graphs)(void (*each)(const GraphRecord*, void*), void* argument)
 {
-    if (!params || !params->function)
+    std::lock_guard hold(graph_lock);
+    for (const auto& [handle, graph] : graphs)
+        settle(*graph);
+    for (const auto& [handle, exec] : execs)
+        settle(*exec);
+    for (const auto& record : ledger)
+        each(record.get(), argument);
+}
+
+// In a forked child: what there is works on, but is the parent's.
+CONTROL(void, standin_forget_graphs)()
+{
+    std::lock_guard hold(graph_lock);
+    ledger.clear();
+}
+
+DRIVER(cuGraphCreate)(Handle* out, unsigned)
+{
+    if (int result = begin(Class::graph_call))
+        return result;
+    if (!out)
         return invalid_value;
-    return add(out, graph, {NodeType::host, nullptr, {}, {}, 0, params->function, params->argument});
+    std::lock_guard hold(graph_lock);
+    auto graph = make_graph();
+    publish(*graph);
+    *out = graph->record->handle;
+    return success;
 }
 
-DRIVER(cuGraphAddMemcpyNode)(Node** out, Graph* graph, const void*, size_t, const void*, Context*)
+DRIVER(cuGraphClone)(Handle* out, Handle from)
 {
-    return add(out, graph, {.type = NodeType::memcpy});
+    if (int result = begin(Class::graph_call))
+        return result;
+    std::lock_guard hold(graph_lock);
+    auto original = find_graph(from);
+    if (!out || !original)
+        return invalid_value;
+    auto graph = make_graph();
+    for (Node& node : copy_of(original->nodes)) {
+        node.origin = nullptr;
+        append(*graph, std::move(node));
+    }
+    graph->record->graph = from;
+    graph->record->graph_generation = original->record->generation;
+    publish(*graph);
+    *out = graph->record->handle;
+    return success;
 }
 
-DRIVER(cuGraphAddMemsetNode)(Node** out, Graph* graph, const void*, size_t, const void*, Context*)
+DRIVER(cuGraphDestroy)(Handle graph)
 {
-    return add(out, graph, {.type = NodeType::memset});
+    if (int result = begin(Class::graph_call))
+        return result;
+    std::lock_guard hold(graph_lock);
+    return destroy_graph(graph) ? success : invalid_value;
 }
 
-DRIVER(cuGraphAddEmptyNode)(Node** out, Graph* graph, const void*, size_t)
+DRIVER(cuGraphGetNodes)(Handle handle, Node** nodes, size_t* count)
 {
-    return add(out, graph, {.type = NodeType::empty});
-}
-
-DRIVER(cuGraphAddChildGraphNode)(Node** out, Graph* graph, const void*, size_t, Graph*)
-{
-    return add(out, graph, {.type = NodeType::graph});
-}
-
-DRIVER(cuGraphGetNodes)(Graph* graph, Node** nodes, size_t* count)
-{
+    std::lock_guard hold(graph_lock);
+    auto graph = find_graph(handle);
     if (!graph || !count)
         return invalid_value;
-    std::lock_guard hold(lock);
     size_t room = nodes ? *count : 0;
-    *count = graph->nodes.size();
-    for (size_t i = 0; i < room && i < *count; i++)
-        nodes[i] = &graph->nodes[i];
+    *count = 0;
+    for (Node& node : graph->nodes)
+        if (!node.gone) {
+            if (*count < room)
+                nodes[*count] = &node;
+            ++*count;
+        }
     return success;
 }
 
-DRIVER(cuGraphNodeGetType)(const Node* node, int* type)
+DRIVER(cuGraphNodeGetType)(const Node* node, NodeType* type)
 {
     if (!node || !type)
         return invalid_value;
-    *type = static_cast<int>(node->type);
-    return success;
-}
-
-DRIVER(cuGraphInstantiate)(GraphExec** out, Graph* graph, void*, char*, size_t)
-{
-    return instantiate(out, graph);
-}
-DRIVER(cuGraphInstantiate_v2)(GraphExec** out, Graph* graph, void*, char*, size_t)
-{
-    return instantiate(out, graph);
-}
-DRIVER(cuGraphInstantiateWithFlags)(GraphExec** out, Graph* graph, uint64_t)
-{
-    return instantiate(out, graph);
-}
-
-DRIVER(cuGraphInstantiateWithParams)(GraphExec** out, Graph* graph, InstantiateParams* params)
-{
-    if (!params)
-        return invalid_value;
-    int result = instantiate(out, graph);
-    params->result = result ? 1 : 0;
-    return result;
-}
-
-DRIVER(cuGraphExecDestroy)(GraphExec* exec)
-{
-    if (!exec)
-        return invalid_value;
-    delete exec;
-    return success;
-}
-
-DRIVER(cuGraphExecUpdate)(GraphExec* exec, Graph* graph, Node** error_node, unsigned* result)
-{
-    if (!exec || !graph || !result)
-        return invalid_value;
-    *result = update(exec, graph);
-    if (error_node)
-        *error_node = nullptr;
-    return *result ? graph_update_failure : success;
-}
-
-DRIVER(cuGraphExecUpdate_v2)(GraphExec* exec, Graph* graph, UpdateResult* info)
-{
-    if (!exec || !graph || !info)
-        return invalid_value;
-    *info = {update(exec, graph), nullptr, nullptr};
-    return info->result ? graph_update_failure : success;
-}
-
-DRIVER(cuGraphLaunch)(GraphExec* exec, Stream* stream)
-{
-    if (int result = begin(Class::graph_launch)) [[unlikely]]
-        return result;
-    if (!exec)
-        return invalid_value;
-    if (Graph* graph = capturing(stream))
-        return add(nullptr, graph, {.type = NodeType::graph});
-    for (const Node& node : exec->nodes)
-        if (node.host)
-            node.host(node.argument);
+    *type = node->type;
     return success;
 }

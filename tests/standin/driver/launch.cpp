@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches of kernels and host functions. A kernel does nothing; a host function runs at once on the calling thread.
-#include "graph.hpp"
+#include "capture.hpp"
 
 using namespace standin;
 
@@ -19,9 +19,11 @@ int launch(void* function, const Dim3& grid, const Dim3& block, unsigned shared,
         return invalid_handle;
     if (empty(grid) || empty(block)) [[unlikely]]
         return invalid_value;
-    if (Graph* graph = capturing(stream)) [[unlikely]] {
-        count(Class::recorded);
-        return record(graph, {NodeType::kernel, function, grid, block, shared, nullptr, nullptr});
+    if (capturing(stream)) [[unlikely]] {
+        int result = record(stream, kernel_node(function, grid, block, shared));
+        if (!result)
+            count(Class::recorded);
+        return result;
     }
     return success;
 }
@@ -81,8 +83,8 @@ DRIVER(cuLaunchHostFunc)(Stream* stream, HostFunction function, void* argument)
         return result;
     if (!function)
         return invalid_value;
-    if (Graph* graph = capturing(stream))
-        return record(graph, {NodeType::host, nullptr, {}, {}, 0, function, argument});
+    if (capturing(stream))
+        return record(stream, host_node(function, argument));
     function(argument);
     return success;
 }
@@ -94,7 +96,7 @@ DRIVER(cuStreamAddCallback)(Stream* stream, StreamCallback callback, void* argum
     if (!callback)
         return invalid_value;
     if (capturing(stream))
-        return capture_unsupported;
+        return refuse_under_capture(stream);
     callback(stream, success, argument);
     return success;
 }

@@ -4,7 +4,7 @@
 #include "memory.hpp"
 
 #include "../abi_allocation.hpp"
-#include "graph.hpp"
+#include "capture.hpp"
 
 using namespace standin;
 
@@ -18,12 +18,21 @@ int free_address(uintptr_t address)
     return address ? release(address, freed_by_address) : begin(Class::free);
 }
 
-// Under capture no memory moves, but there is an address to build the graph with.
-int allocate_ordered(uintptr_t* out, size_t bytes, const Stream* stream)
+// What an invalidated capture refuses still counts as the call that it is.
+int capture_refusal(Class what)
 {
-    Graph* graph = capturing(stream);
-    int result = allocate(graph ? Type::recorded : Type::ordered, out, bytes);
-    return graph && !result ? record(graph, {.type = NodeType::other}) : result;
+    int result = begin(what);
+    return result ? result : capture_invalidated;
+}
+
+// Under capture no memory moves, but there is an address to build the graph with.
+int allocate_ordered(uintptr_t* out, size_t bytes, Stream* stream)
+{
+    bool recorded = capturing(stream);
+    if (recorded && invalidated(stream))
+        return capture_refusal(Class::alloc);
+    int result = allocate(recorded ? Type::recorded : Type::ordered, out, bytes);
+    return recorded && !result ? record(stream, {.type = NodeType::alloc}) : result;
 }
 
 int allocate_host(uintptr_t* out, size_t bytes)
@@ -52,11 +61,12 @@ DRIVER(cuMemFree_v2)(uintptr_t address)
 
 DRIVER(cuMemFreeAsync)(uintptr_t address, Stream* stream)
 {
-    Graph* graph = capturing(stream);
-    if (!graph)
+    if (!capturing(stream))
         return free_address(address);
+    if (invalidated(stream))
+        return capture_refusal(Class::free);
     int result = release(address, types(Type::recorded));
-    return result ? result : record(graph, {.type = NodeType::other});
+    return result ? result : record(stream, {.type = NodeType::free});
 }
 
 DRIVER(cuMemAllocPitch_v2)(uintptr_t* out, size_t* pitch, size_t width, size_t height, unsigned)
@@ -95,16 +105,16 @@ DRIVER(cuMemHostUnregister)(uintptr_t address)
     return release(address, types(Type::registered), not_registered);
 }
 
-DRIVER(cuGraphAddMemAllocNode)(Node** out, Graph* graph, const void*, size_t, AllocationNode* node)
+DRIVER(cuGraphAddMemAllocNode)(Node** out, Handle graph, const void*, size_t, AllocationNode* node)
 {
     int result = allocate(Type::recorded, graph && node ? &node->address : nullptr, node ? node->bytes : 0);
-    return result ? result : add_node(out, graph, {.type = NodeType::other});
+    return result ? result : add_node(out, graph, {.type = NodeType::alloc});
 }
 
-DRIVER(cuGraphAddMemFreeNode)(Node** out, Graph* graph, const void*, size_t, uintptr_t address)
+DRIVER(cuGraphAddMemFreeNode)(Node** out, Handle graph, const void*, size_t, uintptr_t address)
 {
     int result = release(graph ? address : 0, types(Type::recorded));
-    return result ? result : add_node(out, graph, {.type = NodeType::other});
+    return result ? result : add_node(out, graph, {.type = NodeType::free});
 }
 
 DRIVER(cuDeviceGraphMemTrim)(int device)

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 // An implementation: the thunk of the same name, and of its per-thread variants, jumps to it. See thunks.py.
 #define DRIVER(name) extern "C" int impl_##name
@@ -24,11 +25,12 @@ struct Context {
     int device;
 };
 
-struct Graph;
+struct Capture;
 
 struct Stream {
-    std::atomic<Graph*> capture{nullptr};
     unsigned flags = 0;
+    std::atomic<bool> capturing{false};
+    std::shared_ptr<Capture> capture{}; // under graph_lock
 };
 
 struct ThreadState {
@@ -38,6 +40,7 @@ struct ThreadState {
     int next_result;
     uint64_t next_delay_ns;
     uint64_t next_block_ns;
+    unsigned next_update_result;
     unsigned shard; // which counters this thread uses, 0 until its first call
 };
 // Constant, and compiled with -ftls-model=initial-exec: an access is one instruction.
@@ -75,9 +78,9 @@ inline bool is_object(const void* handle)
     return reinterpret_cast<uintptr_t>(handle) > 4096;
 }
 
-inline Graph* capturing(const Stream* stream)
+inline bool capturing(const Stream* stream)
 {
-    return is_object(stream) ? stream->capture.load(std::memory_order_relaxed) : nullptr;
+    return is_object(stream) && stream->capturing.load(std::memory_order_relaxed);
 }
 
 } // namespace standin

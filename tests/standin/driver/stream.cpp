@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events, waiting and capture. Nothing is ever pending, so every wait returns at once.
-#include "graph.hpp"
+// Streams, events and waiting. Nothing is ever pending, so every wait returns at once. What capture changes of it is in
+// capture.cpp.
+#include "capture.hpp"
 
 using namespace standin;
 
 namespace {
-
-struct Event {
-    unsigned flags;
-};
 
 int create(Stream** out, unsigned flags)
 {
@@ -23,28 +20,13 @@ int wait_for(Stream* stream)
 {
     if (int result = begin(Class::sync))
         return result;
-    return capturing(stream) ? capture_unsupported : success;
+    return capturing(stream) ? refuse_under_capture(stream) : success;
 }
 
-int begin_capture(Stream* stream, Graph* graph)
+// Waiting for a value, writing one: a node where the stream is capturing.
+int memory_operation(int result, Stream* stream)
 {
-    if (!is_object(stream))
-        return capture_unsupported;
-    if (capturing(stream))
-        return illegal_state;
-    stream->capture = graph ? graph : new Graph;
-    return success;
-}
-
-int capture_info(Stream* stream, int* status, uint64_t* id, Graph** graph)
-{
-    Graph* current = capturing(stream);
-    *status = current ? 1 : 0;
-    if (current && id)
-        *id = reinterpret_cast<uintptr_t>(current);
-    if (graph)
-        *graph = current;
-    return success;
+    return !result && capturing(stream) ? record(stream, {.type = NodeType::memop}) : result;
 }
 
 } // namespace
@@ -62,6 +44,7 @@ DRIVER(cuStreamDestroy_v2)(Stream* stream)
 {
     if (!is_object(stream))
         return invalid_handle;
+    leave_captures(stream);
     delete stream;
     return success;
 }
@@ -86,25 +69,31 @@ DRIVER(cuStreamQuery)(Stream* stream)
 {
     return wait_for(stream);
 }
-DRIVER(cuStreamWaitEvent)(Stream*, Event* event, unsigned)
+#define WAIT_VALUE(name, type)                                                                                         \
+    DRIVER(name)(Stream * stream, uintptr_t, type, unsigned)                                                           \
+    {                                                                                                                  \
+        return memory_operation(begin(Class::sync), stream);                                                           \
+    }
+#define WRITE_VALUE(name, type)                                                                                        \
+    DRIVER(name)(Stream * stream, uintptr_t, type, unsigned)                                                           \
+    {                                                                                                                  \
+        return memory_operation(success, stream);                                                                      \
+    }
+WAIT_VALUE(cuStreamWaitValue32, uint32_t)
+WAIT_VALUE(cuStreamWaitValue32_v2, uint32_t)
+WAIT_VALUE(cuStreamWaitValue64, uint64_t)
+WAIT_VALUE(cuStreamWaitValue64_v2, uint64_t)
+WRITE_VALUE(cuStreamWriteValue32, uint32_t)
+WRITE_VALUE(cuStreamWriteValue32_v2, uint32_t)
+WRITE_VALUE(cuStreamWriteValue64, uint64_t)
+WRITE_VALUE(cuStreamWriteValue64_v2, uint64_t)
+DRIVER(cuStreamBatchMemOp)(Stream* stream, unsigned, const void*, unsigned)
 {
-    return event ? begin(Class::sync) : invalid_handle;
+    return memory_operation(success, stream);
 }
-DRIVER(cuStreamWaitValue32)(Stream*, uintptr_t, uint32_t, unsigned)
+DRIVER(cuStreamBatchMemOp_v2)(Stream* stream, unsigned, const void*, unsigned)
 {
-    return begin(Class::sync);
-}
-DRIVER(cuStreamWaitValue32_v2)(Stream*, uintptr_t, uint32_t, unsigned)
-{
-    return begin(Class::sync);
-}
-DRIVER(cuStreamWaitValue64)(Stream*, uintptr_t, uint64_t, unsigned)
-{
-    return begin(Class::sync);
-}
-DRIVER(cuStreamWaitValue64_v2)(Stream*, uintptr_t, uint64_t, unsigned)
-{
-    return begin(Class::sync);
+    return memory_operation(success, stream);
 }
 DRIVER(cuCtxSynchronize)()
 {
@@ -131,23 +120,6 @@ DRIVER(cuEventDestroy_v2)(Event* event)
     return success;
 }
 
-DRIVER(cuEventRecord)(Event* event, Stream*)
-{
-    return event ? begin(Class::sync) : invalid_handle;
-}
-DRIVER(cuEventRecordWithFlags)(Event* event, Stream*, unsigned)
-{
-    return event ? begin(Class::sync) : invalid_handle;
-}
-DRIVER(cuEventSynchronize)(Event* event)
-{
-    return event ? begin(Class::sync) : invalid_handle;
-}
-DRIVER(cuEventQuery)(Event* event)
-{
-    return event ? begin(Class::sync) : invalid_handle;
-}
-
 DRIVER(cuEventElapsedTime)(float* ms, Event*, Event*)
 {
     *ms = 0;
@@ -157,52 +129,4 @@ DRIVER(cuEventElapsedTime)(float* ms, Event*, Event*)
 DRIVER(cuEventElapsedTime_v2)(float* ms, Event* start, Event* end)
 {
     return impl_cuEventElapsedTime(ms, start, end);
-}
-
-DRIVER(cuStreamBeginCapture)(Stream* stream)
-{
-    return begin_capture(stream, nullptr);
-}
-DRIVER(cuStreamBeginCapture_v2)(Stream* stream, int)
-{
-    return begin_capture(stream, nullptr);
-}
-
-DRIVER(cuStreamBeginCaptureToGraph)(Stream* stream, Graph* graph, const void*, const void*, size_t, int)
-{
-    return graph ? begin_capture(stream, graph) : invalid_value;
-}
-
-DRIVER(cuStreamEndCapture)(Stream* stream, Graph** out)
-{
-    if (!out)
-        return invalid_value;
-    *out = is_object(stream) ? stream->capture.exchange(nullptr) : nullptr;
-    return *out ? success : illegal_state;
-}
-
-DRIVER(cuStreamIsCapturing)(Stream* stream, int* status)
-{
-    return capture_info(stream, status, nullptr, nullptr);
-}
-
-DRIVER(cuStreamGetCaptureInfo)(Stream* stream, int* status, uint64_t* id)
-{
-    return capture_info(stream, status, id, nullptr);
-}
-
-DRIVER(cuStreamGetCaptureInfo_v2)
-(Stream* stream, int* status, uint64_t* id, Graph** graph, const void**, size_t* dependencies)
-{
-    if (dependencies)
-        *dependencies = 0;
-    return capture_info(stream, status, id, graph);
-}
-
-DRIVER(cuStreamGetCaptureInfo_v3)
-(Stream* stream, int* status, uint64_t* id, Graph** graph, const void**, const void**, size_t* dependencies)
-{
-    if (dependencies)
-        *dependencies = 0;
-    return capture_info(stream, status, id, graph);
 }

@@ -65,9 +65,4 @@ STANDIN_ONE(cudaExternalMemoryGetMappedBuffer, (void** out, void* memory, const 
             at(ExternalBuffer{part->offset, part->bytes, part->flags, {}}))
 STANDIN_ONE(cudaDestroyExternalMemory, (void* memory), cuDestroyExternalMemory, memory)
 
-STANDIN_ONE(cudaGraphAddMemAllocNode,
-            (void** out, void* graph, const void* dependencies, size_t count, AllocationNode* node),
-            cuGraphAddMemAllocNode, out, graph, dependencies, count, node)
-STANDIN_ONE(cudaGraphAddMemFreeNode, (void** out, void* graph, const void* dependencies, size_t count, void* address),
-            cuGraphAddMemFreeNode, out, graph, dependencies, count, address)
 STANDIN_ONE(cudaDeviceGraphMemTrim, (int device), cuDeviceGraphMemTrim, device)

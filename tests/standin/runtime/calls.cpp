@@ -18,9 +18,6 @@ STANDIN_ONE(cudaStreamDestroy, (void* stream), cuStreamDestroy, stream)
 STANDIN_PTSZ(cudaStreamSynchronize, (void* stream), cuStreamSynchronize, stream)
 STANDIN_PTSZ(cudaStreamQuery, (void* stream), cuStreamQuery, stream)
 STANDIN_PTSZ(cudaStreamWaitEvent, (void* stream, void* event, unsigned flags), cuStreamWaitEvent, stream, event, flags)
-STANDIN_PTSZ(cudaStreamBeginCapture, (void* stream, int mode), cuStreamBeginCapture, stream, mode)
-STANDIN_PTSZ(cudaStreamEndCapture, (void* stream, void** graph), cuStreamEndCapture, stream, graph)
-STANDIN_PTSZ(cudaStreamIsCapturing, (void* stream, int* status), cuStreamIsCapturing, stream, status)
 
 STANDIN_ONE(cudaEventCreate, (void** event), cuEventCreate, event, 0)
 STANDIN_ONE(cudaEventCreateWithFlags, (void** event, unsigned flags), cuEventCreate, event, flags)
@@ -28,16 +25,8 @@ STANDIN_ONE(cudaEventDestroy, (void* event), cuEventDestroy, event)
 STANDIN_ONE(cudaEventSynchronize, (void* event), cuEventSynchronize, event)
 STANDIN_ONE(cudaEventQuery, (void* event), cuEventQuery, event)
 STANDIN_PTSZ(cudaEventRecord, (void* event, void* stream), cuEventRecord, event, stream)
-
-// The form of 12 and 13: flags where 11 had three more arguments.
-STANDIN_ONE(cudaGraphInstantiate, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph,
-            flags)
-STANDIN_ONE(cudaGraphInstantiateWithFlags, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags,
-            exec, graph, flags)
-STANDIN_ONE(cudaGraphCreate, (void** graph, unsigned flags), cuGraphCreate, graph, flags)
-STANDIN_ONE(cudaGraphDestroy, (void* graph), cuGraphDestroy, graph)
-STANDIN_ONE(cudaGraphExecDestroy, (void* exec), cuGraphExecDestroy, exec)
-STANDIN_ONE(cudaGraphExecUpdate, (void* exec, void* graph, void* info), cuGraphExecUpdate, exec, graph, info)
+STANDIN_PTSZ(cudaEventRecordWithFlags, (void* event, void* stream, unsigned flags), cuEventRecordWithFlags, event,
+             stream, flags)
 
 RUNTIME(cudaDriverGetVersion)(int* version)
 {

@@ -48,6 +48,10 @@ int open_driver()
         return insufficient_driver;
     STANDIN_DRIVER_FUNCTIONS(STANDIN_RESOLVE)
 #undef STANDIN_RESOLVE
+    if (table.get_proc_address("cuGraphAddNode", reinterpret_cast<void**>(&table.add_node), 12020, 0, nullptr) ||
+        table.get_proc_address("cuGraphAddNode", reinterpret_cast<void**>(&table.add_node_with_edges), 12030, 0,
+                               nullptr))
+        return insufficient_driver;
     int version = 0;
     table.cuDriverGetVersion[legacy](&version);
     if (version < CUDART * 1000)

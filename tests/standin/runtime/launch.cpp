@@ -57,12 +57,6 @@ inline int before_launch(const void* kernel, void** function)
     return finish(result ? result : driver().cuStreamAddCallback[kind](stream, callback, argument, flags));
 }
 
-[[gnu::always_inline]] inline int launch_graph(StreamKind kind, void* exec, void* stream)
-{
-    int result = before_call();
-    return finish(result ? result : driver().cuGraphLaunch[kind](exec, stream));
-}
-
 } // namespace
 
 RUNTIME(cudaLaunchKernel)(const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream)
@@ -133,14 +127,4 @@ RUNTIME(cudaStreamAddCallback)(void* stream, StreamCallback callback, void* argu
 RUNTIME(cudaStreamAddCallback_ptsz)(void* stream, StreamCallback callback, void* argument, unsigned flags)
 {
     return add_callback(per_thread, stream, callback, argument, flags);
-}
-
-RUNTIME(cudaGraphLaunch)(void* exec, void* stream)
-{
-    return launch_graph(legacy, exec, stream);
-}
-
-RUNTIME(cudaGraphLaunch_ptsz)(void* exec, void* stream)
-{
-    return launch_graph(per_thread, exec, stream);
 }

@@ -90,11 +90,15 @@ Copy3DSide side(const RuntimeCopy3DSide& s, MemoryType type)
         host ? nullptr : p.pointer, s.array,           nullptr,          p.pitch, p.height};
 }
 
-Copy3D volume(const RuntimeCopy3D& c)
+} // namespace
+
+Copy3D standin::volume(const RuntimeCopy3D& c)
 {
     return {side(c.source, source_type(c.kind)), side(c.destination, target_type(c.kind)), c.extent.width,
             c.extent.height, c.extent.depth};
 }
+
+namespace {
 
 Copy3D volume(const RuntimePeerCopy3D& c)
 {

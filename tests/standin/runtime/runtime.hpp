@@ -5,6 +5,7 @@
 
 #include "../abi.hpp"
 #include "../abi_allocation.hpp"
+#include "../abi_graph.hpp"
 
 #include <cstdint>
 
@@ -27,6 +28,49 @@ namespace standin {
     X(cuMemPrefetchAsync, 12020, (const void*, size_t, Location, unsigned, void*))                                     \
     X(cuMemPrefetchBatchAsync, 13000, (void**, size_t*, size_t, Location*, size_t*, size_t, uint64_t, void*))
 #endif
+
+// Of graphs: the same rows, as below.
+#define STANDIN_GRAPH_FUNCTIONS(X)                                                                                     \
+    X(cuStreamBeginCapture, 10010, (void*, int))                                                                       \
+    X(cuStreamBeginCaptureToGraph, 12030, (void*, void*, const void*, const void*, size_t, int))                       \
+    X(cuStreamEndCapture, 10000, (void*, void**))                                                                      \
+    X(cuStreamIsCapturing, 10000, (void*, int*))                                                                       \
+    X(cuThreadExchangeStreamCaptureMode, 10010, (int*))                                                                \
+    X(cuGraphCreate, 10000, (void**, unsigned))                                                                        \
+    X(cuGraphClone, 10000, (void**, void*))                                                                            \
+    X(cuGraphDestroy, 10000, (void*))                                                                                  \
+    X(cuGraphDestroyNode, 10000, (void*))                                                                              \
+    X(cuGraphGetNodes, 10000, (void*, void**, size_t*))                                                                \
+    X(cuGraphConditionalHandleCreate, 12030, (uint64_t*, void*, void*, unsigned, unsigned))                            \
+    X(cuGraphAddKernelNode, 12000, (void**, void*, const void*, size_t, const KernelNodeParams*))                      \
+    X(cuGraphAddMemcpyNode, 10000, (void**, void*, const void*, size_t, const Copy3D*, void*))                         \
+    X(cuGraphAddMemsetNode, 10000, (void**, void*, const void*, size_t, const MemsetNode*, void*))                     \
+    X(cuGraphAddHostNode, 10000, (void**, void*, const void*, size_t, const HostNodeParams*))                          \
+    X(cuGraphAddChildGraphNode, 10000, (void**, void*, const void*, size_t, void*))                                    \
+    X(cuGraphAddEmptyNode, 10000, (void**, void*, const void*, size_t))                                                \
+    X(cuGraphAddEventRecordNode, 11010, (void**, void*, const void*, size_t, void*))                                   \
+    X(cuGraphAddEventWaitNode, 11010, (void**, void*, const void*, size_t, void*))                                     \
+    X(cuGraphAddExternalSemaphoresSignalNode, 11020, (void**, void*, const void*, size_t, const void*))                \
+    X(cuGraphAddExternalSemaphoresWaitNode, 11020, (void**, void*, const void*, size_t, const void*))                  \
+    X(cuGraphAddMemAllocNode, 11040, (void**, void*, const void*, size_t, AllocationNode*))                            \
+    X(cuGraphAddMemFreeNode, 11040, (void**, void*, const void*, size_t, void*))                                       \
+    X(cuGraphInstantiateWithFlags, 11040, (void**, void*, uint64_t))                                                   \
+    X(cuGraphInstantiateWithParams, 12000, (void**, void*, InstantiateParams*))                                        \
+    X(cuGraphUpload, 11010, (void*, void*))                                                                            \
+    X(cuGraphLaunch, 10000, (void*, void*))                                                                            \
+    X(cuGraphExecUpdate, 12000, (void*, void*, void*))                                                                 \
+    X(cuGraphExecDestroy, 10000, (void*))                                                                              \
+    X(cuGraphNodeSetEnabled, 11060, (void*, void*, unsigned))                                                          \
+    X(cuGraphExecNodeSetParams, 12020, (void*, void*, const GenericNode*))                                             \
+    X(cuGraphExecKernelNodeSetParams, 12000, (void*, void*, const KernelNodeParams*))                                  \
+    X(cuGraphExecMemcpyNodeSetParams, 10020, (void*, void*, const Copy3D*, void*))                                     \
+    X(cuGraphExecMemsetNodeSetParams, 10020, (void*, void*, const MemsetNode*, void*))                                 \
+    X(cuGraphExecHostNodeSetParams, 10020, (void*, void*, const HostNodeParams*))                                      \
+    X(cuGraphExecChildGraphNodeSetParams, 11010, (void*, void*, void*))                                                \
+    X(cuGraphExecEventRecordNodeSetEvent, 11010, (void*, void*, void*))                                                \
+    X(cuGraphExecEventWaitNodeSetEvent, 11010, (void*, void*, void*))                                                  \
+    X(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, (void*, void*, const void*))                            \
+    X(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, (void*, void*, const void*))
 
 // Driver functions the runtime uses: base name, CUDA version of the wanted form, parameters. Each is resolved for the
 // legacy and for the per-thread default stream; where the driver has one form only, both are the same.
@@ -54,20 +98,12 @@ namespace standin {
     X(cuStreamSynchronize, 2000, (void*))                                                                              \
     X(cuStreamQuery, 2000, (void*))                                                                                    \
     X(cuStreamWaitEvent, 3020, (void*, void*, unsigned))                                                               \
-    X(cuStreamBeginCapture, 10010, (void*, int))                                                                       \
-    X(cuStreamEndCapture, 10000, (void*, void**))                                                                      \
-    X(cuStreamIsCapturing, 10000, (void*, int*))                                                                       \
     X(cuEventCreate, 2000, (void**, unsigned))                                                                         \
     X(cuEventDestroy, 4000, (void*))                                                                                   \
     X(cuEventRecord, 2000, (void*, void*))                                                                             \
+    X(cuEventRecordWithFlags, 11010, (void*, void*, unsigned))                                                         \
     X(cuEventSynchronize, 2000, (void*))                                                                               \
     X(cuEventQuery, 2000, (void*))                                                                                     \
-    X(cuGraphCreate, 10000, (void**, unsigned))                                                                        \
-    X(cuGraphDestroy, 10000, (void*))                                                                                  \
-    X(cuGraphInstantiateWithFlags, 11040, (void**, void*, uint64_t))                                                   \
-    X(cuGraphExecUpdate, 12000, (void*, void*, void*))                                                                 \
-    X(cuGraphExecDestroy, 10000, (void*))                                                                              \
-    X(cuGraphLaunch, 10000, (void*, void*))                                                                            \
     X(cuDevicePrimaryCtxReset, 11000, (int))                                                                           \
     X(cuMemAlloc, 3020, (void**, size_t))                                                                              \
     X(cuMemAllocPitch, 3020, (void**, size_t*, size_t, size_t, unsigned))                                              \
@@ -96,8 +132,6 @@ namespace standin {
     X(cuImportExternalMemory, 10000, (void**, const ExternalMemory*))                                                  \
     X(cuExternalMemoryGetMappedBuffer, 10000, (void**, void*, const ExternalBuffer*))                                  \
     X(cuDestroyExternalMemory, 10000, (void*))                                                                         \
-    X(cuGraphAddMemAllocNode, 11040, (void**, void*, const void*, size_t, AllocationNode*))                            \
-    X(cuGraphAddMemFreeNode, 11040, (void**, void*, const void*, size_t, void*))                                       \
     X(cuDeviceGraphMemTrim, 11040, (int))                                                                              \
     X(cuMemGetInfo, 3020, (size_t*, size_t*))                                                                          \
     X(cuMemcpy, 4000, (void*, const void*, size_t))                                                                    \
@@ -120,6 +154,7 @@ namespace standin {
     X(cuMemsetD8Async, 3020, (void*, unsigned char, size_t, void*))                                                    \
     X(cuMemsetD2D8, 3020, (void*, size_t, unsigned char, size_t, size_t))                                              \
     X(cuMemsetD2D8Async, 3020, (void*, size_t, unsigned char, size_t, size_t, void*))                                  \
+    STANDIN_GRAPH_FUNCTIONS(X)                                                                                         \
     STANDIN_DRIVER_VERSIONED(X)
 
 struct Driver {
@@ -127,6 +162,9 @@ struct Driver {
     STANDIN_DRIVER_FUNCTIONS(STANDIN_POINTER)
 #undef STANDIN_POINTER
     int (*get_proc_address)(const char*, void**, int, uint64_t, int*);
+    // Two forms of cuGraphAddNode: the runtime of 12 has use for both.
+    int (*add_node)(void**, void*, const void*, size_t, GenericNode*);
+    int (*add_node_with_edges)(void**, void*, const void*, const void*, size_t, GenericNode*);
 };
 
 enum StreamKind { legacy = 0, per_thread = 1 };
@@ -171,6 +209,8 @@ inline int before_call()
         int result = standin::before_call();                                                                           \
         return standin::finish(result ? result : standin::driver().name[kind](__VA_ARGS__));                           \
     } while (0)
+
+Copy3D volume(const RuntimeCopy3D&); // as the driver wants it
 
 // The driver's function of a kernel, given as the stub's address or as a handle of __cudaGetKernel. Loads on first use.
 int find_function(const void* stub_or_handle, void** function);

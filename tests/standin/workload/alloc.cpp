@@ -100,7 +100,7 @@ std::optional<Memory> allocate(const AllocRow& row, const std::string& function,
     Call call = call_of(function, "alloc");
     call.synchronous = !is_async(function);
     call.stream = is_async(function) ? reinterpret_cast<uintptr_t>(wanted.stream) : 0;
-    bool recorded = is_async(function) && is_capturing(wanted.stream);
+    bool recorded = is_async(function) && driver_is_capturing(wanted.stream);
     void* target = symbol(function);
     auto results = make_calls<Timed::yes>(pace, 1, [&] { return row.call(target, wanted); });
     call.data = data_of(holding_of(row, wanted, recorded), wanted.bytes);

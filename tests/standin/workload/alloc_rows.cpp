@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A new function is a row.
 #include "alloc.hpp"
+
+#include "graph.hpp"
 #include "kernels.hpp"
 #include "symbols.hpp"
 
@@ -291,8 +293,7 @@ void* graph_for_memory()
     static void* made = [] {
         ready_driver();
         void* graph = nullptr;
-        if (setup("cuGraphCreate", &graph, 0u))
-            fail("cuGraphCreate failed");
+        create_graph("cuGraphCreate", &graph);
         return graph;
     }();
     return made;

@@ -62,13 +62,11 @@ uint64_t now_ns()
 
 void add_results(const Call& call, const Results& results, const Pace& pace)
 {
-    bool capturing = call.kind != "setup" && is_capturing(reinterpret_cast<void*>(call.stream));
+    bool capturing = call.kind != "setup" && driver_is_capturing(reinterpret_cast<void*>(call.stream));
     for (auto [result, tally] : results) {
         Call made = call;
         made.result = result;
         made.recorded = capturing && !result;
-        if (made.recorded && !made.nested)
-            add_recorded(reinterpret_cast<void*>(call.stream), tally.count * call.kernels);
         if (call.layer == "driver" || !pace.from_runtime(result))
             tally.slept_ns = tally.count * pace.slept_ns();
         add(made, tally);

@@ -32,10 +32,19 @@ double now()
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
+std::vector<std::thread> in_background; // of the first thread
+
 void only_in_the_first_thread(const Step& step)
 {
     if (gettid() != getpid())
         wrong(step, "not inside threads");
+}
+
+void only_alone(const Step& step)
+{
+    only_in_the_first_thread(step);
+    if (!in_background.empty())
+        wrong(step, "not while threads run in the background: join them first");
 }
 
 } // namespace
@@ -55,6 +64,24 @@ void threads(const Step& step)
         });
     for (auto& thread : list)
         thread.join();
+}
+
+// One more thread runs the block, while this one goes on.
+void background(const Step& step)
+{
+    only_in_the_first_thread(step);
+    in_background.emplace_back([inherited = device(), &step] {
+        inherit_device(inherited);
+        run(step.body);
+    });
+}
+
+void join(const Step& step)
+{
+    only_in_the_first_thread(step);
+    for (auto& thread : in_background)
+        thread.join();
+    in_background.clear();
 }
 
 void repeat(const Step& step)
@@ -77,7 +104,7 @@ void forever(const Step& step)
 
 void fork_child(const Step& step)
 {
-    only_in_the_first_thread(step);
+    only_alone(step);
     pid_t child = fork();
     if (child < 0)
         fail("cannot fork");
@@ -98,7 +125,7 @@ void fork_child(const Step& step)
 // runs the block. Nothing after it runs.
 void exec_image(const Step& step)
 {
-    only_in_the_first_thread(step);
+    only_alone(step);
     write_truth();
     char self[4096] = {};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)

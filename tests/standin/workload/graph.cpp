@@ -1,55 +1,273 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: recorded by capture or built node by node, then launched.
-#include "calls.hpp"
+// The life of graphs: made, cloned, instantiated, uploaded, launched, updated, destroyed.
+#include "graph.hpp"
+
 #include "kernels.hpp"
-#include "session.hpp"
 #include "steps.hpp"
-#include "symbols.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace workload {
 namespace {
 
+std::mutex lock; // over all of these
+std::map<std::string, void*> graphs, execs;
+std::map<void*, void*> sources; // executable -> graph
+
+void* look_up(const Step& step, const std::map<std::string, void*>& names, const std::string& name)
+{
+    if (name == "null")
+        return nullptr;
+    std::lock_guard hold(lock);
+    auto found = names.find(of_thread(name));
+    if (found == names.end())
+        wrong(step, "nothing is called " + name);
+    return found->second;
+}
+
 void must(int result, const std::string& function)
 {
-    if (result)
+    if (result && !stopping())
         fail(function + " returned " + std::to_string(result));
 }
 
-void instantiate(const Step& step, void* graph, uint64_t kernels)
+struct Made {
+    int result = -1;
+    void* handle = nullptr;
+};
+
+// Whatever the handle was before the call, nothing is made of it when that fails.
+Made instantiate(const Step& step, const std::string& function, void* graph)
 {
-    auto function = step.option("instantiate", runtime_major ? "cudaGraphInstantiate" : "cuGraphInstantiateWithFlags");
-    GraphExec exec{nullptr, kernels};
+    Made made;
+    GraphCall call{.function = function, .kind = "instantiate", .graph = graph_now(graph)};
+    Pace pace(step);
+    if (!is_runtime(function))
+        ready_driver();
     standin::InstantiateParams params = {};
-    // The other forms differ in arguments that are zero here, so that one call fits them all.
-    must(without_suffix(function).ends_with("WithParams")
-             ? setup(function, &exec.exec, graph, &params)
-             : setup(function, &exec.exec, graph, 0ull, nullptr, static_cast<size_t>(0)),
-         function);
-    set_last_graph(exec);
+    bool with_params = without_suffix(function).ends_with("WithParams");
+    uint64_t flags = step.number("flags", 0);
+    params.flags = flags;
+    void* f = symbol(function);
+    auto results = make_calls<Timed::yes>(pace, 1, [&] {
+        // The other forms differ in arguments that are zero here, so that one call fits them all.
+        return with_params ? call_symbol(f, &made.handle, graph, &params)
+                           : call_symbol(f, &made.handle, graph, flags, nullptr, static_cast<size_t>(0));
+    });
+    made.result = result_of(results);
+    if (!made.result) {
+        call.exec = exec_now(made.handle);
+        add_instantiation(call.exec, results[0].duration_ns);
+    }
+    add_graph_results(call, results, pace);
+    return made;
 }
+
+void create(const Step& step)
+{
+    void* made = nullptr;
+    GraphCall call{.function = function_of(step, "GraphCreate"), .kind = "create"};
+    auto results = graph_calls(step, call, 1, [&](void* f) {
+        int result = call_symbol(f, &made, 0u);
+        call.graph = graph_now(result ? nullptr : made);
+        return result;
+    });
+    if (!result_of(results))
+        remember_graph(step.word(1), made);
+}
+
+void clone(const Step& step)
+{
+    void *from = graph(step, step.word(1)), *made = nullptr;
+    GraphCall call{.function = function_of(step, "GraphClone"), .kind = "clone", .of = graph_now(from)};
+    auto results = graph_calls(step, call, 1, [&](void* f) {
+        int result = call_symbol(f, &made, from);
+        call.graph = graph_now(result ? nullptr : made);
+        return result;
+    });
+    if (!result_of(results))
+        remember_graph(step.word(2), made);
+}
+
+std::string instantiating_function(const Step& step, const std::string& key)
+{
+    return step.option(key, runtime_major ? "cudaGraphInstantiate" : "cuGraphInstantiateWithFlags");
+}
+
+void instantiate_named(const Step& step)
+{
+    void* from = graph(step, step.word(1));
+    auto made = instantiate(step, instantiating_function(step, "fn"), from);
+    if (made.result)
+        return;
+    remember_exec(step.word(2), made.handle, from);
+    set_last_graph(made.handle);
+}
+
+void upload(const Step& step)
+{
+    void* x = exec(step, step.word(1));
+    void* s = stream(step);
+    GraphCall call{.function = function_of(step, "GraphUpload"), .kind = "upload", .exec = exec_now(x)};
+    call.stream = reinterpret_cast<uintptr_t>(s);
+    graph_calls(step, call, to_number(step, step.word(2, "1")), [&](void* f) { return call_symbol(f, x, s); });
+}
+
+void launch(const Step& step, void* x, uint64_t count)
+{
+    auto function = function_of(step, "GraphLaunch");
+    if (!without_suffix(function).ends_with("GraphLaunch"))
+        wrong(step, "nothing launches graphs by " + function);
+    void* s = stream(step);
+    GraphCall told{.function = function, .kind = "launch", .exec = exec_now(x)};
+    told.kernels = driver_kernels(x);
+    told.recorded = driver_is_capturing(s);
+    told.stream = reinterpret_cast<uintptr_t>(s);
+    auto results = graph_calls(step, told, count, [&](void* f) { return call_symbol(f, x, s); });
+
+    Call call = call_of(function, "graph");
+    call.handle = reinterpret_cast<uintptr_t>(x);
+    call.kernels = told.kernels;
+    call.stream = *told.stream;
+    add_results(call, results, Pace(step), is_runtime(function) ? "cu" + without_suffix(function).substr(4) : "");
+}
+
+void launch_named(const Step& step)
+{
+    launch(step, exec(step, step.word(1)), to_number(step, step.word(2, "1")));
+}
+
+// The forms differ in where the result goes: a structure, or a number behind the node.
+int update(void* f, bool one_structure, void* x, void* from, unsigned& why)
+{
+    standin::UpdateResult info = {};
+    void* node = nullptr;
+    int result = one_structure ? call_symbol(f, x, from, &info) : call_symbol(f, x, from, &node, &info.result);
+    why = info.result;
+    return result;
+}
+
+void update_named(const Step& step)
+{
+    void *x = exec(step, step.word(1)), *from = graph(step, step.word(2));
+    auto function = function_of(step, "GraphExecUpdate", "_v2");
+    bool one_structure = function != "cuGraphExecUpdate";
+    auto result = static_cast<unsigned>(step.number("update_result", 0));
+    GraphCall call{.function = function, .kind = "update", .graph = graph_now(from), .exec = exec_now(x)};
+    unsigned why = 0;
+    graph_calls(step, call, to_number(step, step.word(3, "1")), [&](void* f) {
+        if (result)
+            call_symbol(symbol("standin_next_update_result"), result);
+        int code = update(f, one_structure, x, from, why);
+        if (!step.has("runtime_result"))
+            call.update_result = why;
+        return code;
+    });
+}
+
+void destroy(const Step& step)
+{
+    void* from = graph(step, step.word(1));
+    GraphCall call{.function = function_of(step, "GraphDestroy"), .kind = "destroy", .graph = graph_now(from)};
+    graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, from); });
+}
+
+void destroy_exec(const Step& step)
+{
+    void* x = exec(step, step.word(1));
+    GraphCall call{.function = function_of(step, "GraphExecDestroy"), .kind = "execdestroy", .exec = exec_now(x)};
+    graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, x); });
+}
+
+void conditional_handle(const Step& step)
+{
+    void* to = graph(step, step.word(1));
+    uint64_t made = 0;
+    GraphCall call{
+        .function = function_of(step, "GraphConditionalHandleCreate"), .kind = "conditional", .graph = graph_now(to)};
+    bool runtime = is_runtime(call.function); // which has no context
+    graph_calls(step, call, 1, [&](void* f) {
+        return runtime ? call_symbol(f, &made, to, 0u, 0u) : call_symbol(f, &made, to, nullptr, 0u, 0u);
+    });
+}
+
+struct Row {
+    std::string_view name;
+    void (*run)(const Step&);
+};
+const Row rows[] = {
+    {"create", create},
+    {"clone", clone},
+    {"add", add_nodes},
+    {"handle", conditional_handle},
+    {"remove", destroy_node},
+    {"instantiate", instantiate_named},
+    {"upload", upload},
+    {"launch", launch_named},
+    {"update", update_named},
+    {"setparams", set_params},
+    {"enable", enable_node},
+    {"destroy", destroy},
+    {"execdestroy", destroy_exec},
+};
 
 } // namespace
 
-// capture begin [stream=N] [fn=...]; capture end [stream=N] [fn=...] [instantiate=...]
-void capture(const Step& step)
+void* graph(const Step& step, const std::string& name)
 {
-    bool begin = step.word(0) == "begin";
-    if (!begin && step.word(0) != "end")
-        wrong(step, "begin or end?");
-    auto prefix = std::string(runtime_major ? "cudaStream" : "cuStream");
-    auto fallback = prefix + (!begin ? "EndCapture" : runtime_major ? "BeginCapture" : "BeginCapture_v2");
-    auto function = step.option("fn", fallback);
-    ready_driver();
-    void* s = stream(step, "1");
-    if (begin) {
-        must(setup(function, s, 0), function);
-        return start_capture(s);
-    }
-    void* graph = nullptr;
-    must(setup(function, s, &graph), function);
-    instantiate(step, graph, stop_capture(s));
+    return look_up(step, graphs, name);
+}
+
+void* exec(const Step& step, const std::string& name)
+{
+    return look_up(step, execs, name);
+}
+
+void remember_graph(const std::string& name, void* graph)
+{
+    std::lock_guard hold(lock);
+    graphs[of_thread(name)] = graph;
+}
+
+void remember_exec(const std::string& name, void* exec, void* graph)
+{
+    std::lock_guard hold(lock);
+    execs[of_thread(name)] = exec;
+    sources[exec] = graph;
+}
+
+void* source_of(void* exec)
+{
+    std::lock_guard hold(lock);
+    return sources[exec];
+}
+
+std::string function_of(const Step& step, const std::string& name, const std::string& driver_suffix)
+{
+    return step.option("fn", runtime_major ? "cuda" + name : "cu" + name + driver_suffix);
+}
+
+void create_graph(const std::string& function, void** graph)
+{
+    static const Step nothing;
+    GraphCall call{.function = function, .kind = "create"};
+    auto results = graph_calls(nothing, call, 1, [&](void* f) {
+        int result = call_symbol(f, graph, 0u);
+        call.graph = graph_now(*graph);
+        return result;
+    });
+    must(result_of(results), function);
+}
+
+void instantiate_last(const Step& step, void* graph)
+{
+    static const Step nothing;
+    auto function = instantiating_function(step, "instantiate");
+    auto made = instantiate(nothing, function, graph);
+    must(made.result, function);
+    set_last_graph(made.handle);
 }
 
 // build KERNEL NODES [grid=] [block=] [smem=] [instantiate=...]
@@ -57,50 +275,24 @@ void build_graph(const Step& step)
 {
     auto all = kernels();
     auto kernel = std::ranges::find_if(all, [&](const Kernel& k) { return step.word(0) == k.name; });
-    standin::KernelNodeParams params = {};
-    params.function = handle(kernel == all.end() ? unescaped(step.word(0)) : kernel->device_name, HandleKind::function);
-    params.grid = step.triple("grid");
-    params.block = step.triple("block");
-    params.shared = static_cast<unsigned>(step.number("smem", 0));
-    void *graph = nullptr, *node = nullptr;
-    must(setup("cuGraphCreate", &graph, 0u), "cuGraphCreate");
-    for (uint64_t i = 0; i < step.number(1); i++)
-        must(setup("cuGraphAddKernelNode_v2", &node, graph, nullptr, static_cast<size_t>(0), &params),
-             "cuGraphAddKernelNode_v2");
-    instantiate(step, graph, step.number(1));
+    auto name = kernel == all.end() ? unescaped(step.word(0)) : kernel->device_name;
+    void* made = nullptr;
+    create_graph("cuGraphCreate", &made);
+    add_kernel_nodes(step, made, handle(name, HandleKind::function), step.number(1));
+    instantiate_last(step, made);
 }
 
-// graph COUNT [fn=...] [stream=N]: launches the graph made last.
-void launch_graph(const Step& step)
+// graph COUNT [fn=...] [stream=N]: launches the graph made last. graph WORD ...: a row.
+void graph_step(const Step& step)
 {
-    auto function = step.option("fn", runtime_major ? "cudaGraphLaunch" : "cuGraphLaunch");
-    if (!without_suffix(function).ends_with("GraphLaunch"))
-        wrong(step, "nothing launches graphs by " + function);
-    bool by_runtime = function.starts_with("cuda");
-    auto graph = last_graph();
-    if (!graph.exec)
+    auto word = step.word(0);
+    if (auto row = std::ranges::find(rows, word, &Row::name); row != std::end(rows))
+        return row->run(step);
+    void* last = last_graph();
+    uint64_t count = step.number(0);
+    if (!last)
         wrong(step, "no graph yet: use capture or build");
-    Pace pace(step);
-    ready_driver();
-
-    Call call;
-    call.kind = "graph";
-    call.layer = by_runtime ? "runtime" : "driver";
-    call.function = function;
-    call.handle = reinterpret_cast<uintptr_t>(graph.exec);
-    call.kernels = graph.kernels;
-    call.device = device();
-    void* s = stream(step);
-    call.stream = reinterpret_cast<uintptr_t>(s);
-    void* target = symbol(function);
-    auto results = make_calls(pace, step.number(0), [&] { return call_symbol(target, graph.exec, s); });
-    if (!by_runtime)
-        return add_results(call, results, pace);
-    Call nested = call;
-    nested.layer = "driver";
-    nested.nested = true;
-    nested.function = "cu" + function.substr(4);
-    add_results(call, results, pace, nested);
+    launch(step, last, count);
 }
 
 } // namespace workload

@@ -56,5 +56,6 @@ int main(int argc, char** argv)
     workload::stop_on_signals();
     workload::open_truth(truth, append);
     workload::run(steps);
+    workload::join({});
     workload::write_truth();
 }

@@ -23,6 +23,8 @@
     X(cudaDeviceSynchronize)                                                                                           \
     X(cudaEventCreate)                                                                                                 \
     X(cudaEventQuery)                                                                                                  \
+    PTSZ(X, cudaEventRecord)                                                                                           \
+    PTSZ(X, cudaEventRecordWithFlags)                                                                                  \
     X(cudaEventSynchronize)                                                                                            \
     X(cudaExternalMemoryGetMappedBuffer)                                                                               \
     X(cudaFree)                                                                                                        \
@@ -31,11 +33,49 @@
     X(cudaFreeHost)                                                                                                    \
     X(cudaFreeMipmappedArray)                                                                                          \
     X(cudaGetLastError)                                                                                                \
+    X(cudaGraphAddChildGraphNode)                                                                                      \
+    X(cudaGraphAddEmptyNode)                                                                                           \
+    X(cudaGraphAddEventRecordNode)                                                                                     \
+    X(cudaGraphAddEventWaitNode)                                                                                       \
+    X(cudaGraphAddExternalSemaphoresSignalNode)                                                                        \
+    X(cudaGraphAddExternalSemaphoresWaitNode)                                                                          \
+    X(cudaGraphAddHostNode)                                                                                            \
+    X(cudaGraphAddKernelNode)                                                                                          \
     X(cudaGraphAddMemAllocNode)                                                                                        \
     X(cudaGraphAddMemFreeNode)                                                                                         \
+    X(cudaGraphAddMemcpyNode)                                                                                          \
+    X(cudaGraphAddMemcpyNode1D)                                                                                        \
+    X(cudaGraphAddMemcpyNodeFromSymbol)                                                                                \
+    X(cudaGraphAddMemcpyNodeToSymbol)                                                                                  \
+    X(cudaGraphAddMemsetNode)                                                                                          \
+    X(cudaGraphAddNode)                                                                                                \
+    X(cudaGraphClone)                                                                                                  \
+    X(cudaGraphConditionalHandleCreate)                                                                                \
     X(cudaGraphCreate)                                                                                                 \
+    X(cudaGraphDestroy)                                                                                                \
+    X(cudaGraphDestroyNode)                                                                                            \
+    X(cudaGraphExecChildGraphNodeSetParams)                                                                            \
+    X(cudaGraphExecDestroy)                                                                                            \
+    X(cudaGraphExecEventRecordNodeSetEvent)                                                                            \
+    X(cudaGraphExecEventWaitNodeSetEvent)                                                                              \
+    X(cudaGraphExecExternalSemaphoresSignalNodeSetParams)                                                              \
+    X(cudaGraphExecExternalSemaphoresWaitNodeSetParams)                                                                \
+    X(cudaGraphExecHostNodeSetParams)                                                                                  \
+    X(cudaGraphExecKernelNodeSetParams)                                                                                \
+    X(cudaGraphExecMemcpyNodeSetParams)                                                                                \
+    X(cudaGraphExecMemcpyNodeSetParams1D)                                                                              \
+    X(cudaGraphExecMemcpyNodeSetParamsFromSymbol)                                                                      \
+    X(cudaGraphExecMemcpyNodeSetParamsToSymbol)                                                                        \
+    X(cudaGraphExecMemsetNodeSetParams)                                                                                \
+    X(cudaGraphExecNodeSetParams)                                                                                      \
+    X(cudaGraphExecUpdate)                                                                                             \
+    X(cudaGraphGetNodes)                                                                                               \
     X(cudaGraphInstantiate)                                                                                            \
+    X(cudaGraphInstantiateWithFlags)                                                                                   \
+    PTSZ(X, cudaGraphInstantiateWithParams)                                                                            \
     PTSZ(X, cudaGraphLaunch)                                                                                           \
+    X(cudaGraphNodeSetEnabled)                                                                                         \
+    PTSZ(X, cudaGraphUpload)                                                                                           \
     X(cudaHostAlloc)                                                                                                   \
     X(cudaHostRegister)                                                                                                \
     X(cudaHostUnregister)                                                                                              \
@@ -84,15 +124,18 @@
     X(cudaSetDevice)                                                                                                   \
     PTSZ(X, cudaStreamAddCallback)                                                                                     \
     PTSZ(X, cudaStreamBeginCapture)                                                                                    \
+    PTSZ(X, cudaStreamBeginCaptureToGraph)                                                                             \
     X(cudaStreamCreate)                                                                                                \
     PTSZ(X, cudaStreamEndCapture)                                                                                      \
     PTSZ(X, cudaStreamQuery)                                                                                           \
     PTSZ(X, cudaStreamSynchronize)                                                                                     \
-    PTSZ(X, cudaStreamWaitEvent)
+    PTSZ(X, cudaStreamWaitEvent)                                                                                       \
+    X(cudaThreadExchangeStreamCaptureMode)
 
 #if RUNTIME_MAJOR == 12
 #define RUNTIME_FUNCTIONS(X)                                                                                           \
     ALL_RUNTIMES(X)                                                                                                    \
+    X(cudaGraphAddNode_v2)                                                                                             \
     X(cudaLaunchCooperativeKernelMultiDevice)                                                                          \
     X(cudaThreadSynchronize)
 #elif RUNTIME_MAJOR

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <unistd.h>
 
 namespace workload {
 namespace {
@@ -25,10 +26,12 @@ bool initialized;
 std::map<std::pair<Place, uint64_t>, void*> streams;
 std::map<std::tuple<Place, std::string, HandleKind>, void*> handles;
 std::map<Place, void*> modules, libraries, events;
-std::map<void*, uint64_t> captures; // stream -> kernels recorded
-GraphExec graph;
+std::map<std::pair<Place, std::string>, void*> named_events;
+void* graph; // executable, made last
 
 volatile sig_atomic_t stop_signal;
+
+constexpr uint64_t own_stream = 1ull << 32; // and the thread's id: its number among the created ones
 
 constexpr char image[] = "stand-in image";
 
@@ -62,6 +65,14 @@ void* get_kernel(const std::string& name)
     if (setup("cuLibraryGetKernel", &kernel, library(), name.c_str()))
         fail("cuLibraryGetKernel failed for " + name);
     return kernel;
+}
+
+void* create_event()
+{
+    void* e = nullptr;
+    if (runtime_major ? setup("cudaEventCreate", &e) : setup("cuEventCreate", &e, 0u))
+        fail("cannot create an event");
+    return e;
 }
 
 void make_current()
@@ -123,6 +134,7 @@ void forget(const Place& dead)
     modules.erase(dead);
     libraries.erase(dead);
     events.erase(dead);
+    std::erase_if(named_events, [&](auto& entry) { return entry.first.first == dead; });
     std::erase_if(streams, [&](auto& entry) { return entry.first.first == dead; });
     std::erase_if(handles, [&](auto& entry) { return std::get<0>(entry.first) == dead; });
 }
@@ -148,7 +160,7 @@ void* stream(const Step& step, const std::string& fallback)
     auto text = step.option("stream", fallback);
     if (text == "legacy" || text == "per-thread")
         return reinterpret_cast<void*>(text == "legacy" ? 1ul : 2ul);
-    uint64_t number = step.has("stream") ? step.number("stream", 0) : std::stoull(fallback);
+    uint64_t number = text == "own" ? own_stream + gettid() : to_number(step, text);
     if (!number)
         return nullptr;
     if (!runtime_major)
@@ -166,8 +178,8 @@ void* event()
         ready_driver();
     std::lock_guard hold(lock);
     void*& e = events[place()];
-    if (!e && (runtime_major ? setup("cudaEventCreate", &e) : setup("cuEventCreate", &e, 0u)))
-        fail("cannot create an event");
+    if (!e)
+        e = create_event();
     return e;
 }
 
@@ -199,38 +211,30 @@ void reload()
     std::erase_if(handles, [](auto& entry) { return std::get<0>(entry.first) == place(); });
 }
 
-void start_capture(void* s)
+void* named_event(const std::string& name)
 {
+    if (!runtime_major)
+        ready_driver();
+    std::string key = of_thread(name);
     std::lock_guard hold(lock);
-    captures[s] = 0;
+    void*& e = named_events[{place(), key}];
+    if (!e)
+        e = create_event();
+    return e;
 }
 
-uint64_t stop_capture(void* s)
+std::string of_thread(const std::string& name)
 {
-    std::lock_guard hold(lock);
-    auto capture = captures.extract(s);
-    return capture ? capture.mapped() : 0;
+    return name.starts_with('.') ? std::to_string(gettid()) + name : name;
 }
 
-bool is_capturing(void* s)
-{
-    std::lock_guard hold(lock);
-    return captures.contains(s);
-}
-
-void add_recorded(void* s, uint64_t kernels)
-{
-    std::lock_guard hold(lock);
-    captures[s] += kernels;
-}
-
-GraphExec last_graph()
+void* last_graph()
 {
     std::lock_guard hold(lock);
     return graph;
 }
 
-void set_last_graph(GraphExec exec)
+void set_last_graph(void* exec)
 {
     std::lock_guard hold(lock);
     graph = exec;

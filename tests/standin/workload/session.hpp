@@ -25,11 +25,16 @@ void forget(const Place&); // its objects died
 // The driver can be called from this thread: it is initialised, and a context of this thread's device is current.
 void ready_driver();
 
-// stream=N: 0 is the default stream, N the Nth created one of this place; also "legacy" and "per-thread".
+// stream=N: 0 is the default stream, N the Nth created one of this place; also "legacy" and "per-thread"; "own" is a
+// created one of this thread.
 void* stream(const Step&, const std::string& fallback = "0");
 
 // An event of this place, never recorded: to wait for it takes no time.
 void* event();
+void* named_event(const std::string& name); // one that is made when it is first named
+
+// What a script's name stands for: names with a dot first are each thread's own.
+std::string of_thread(const std::string& name);
 
 // A kernel's handle in the driver by device name: a CUfunction, or a CUkernel of a library.
 enum class HandleKind { function, kernel };
@@ -37,18 +42,9 @@ void* handle(const std::string& device_name, HandleKind);
 void* look_up(const std::string& device_name); // asks again, as a program does that keeps no handle
 void reload();                                 // unloads this place's module and library: their handles die
 
-// Capture, as far as the truth must know: how many kernels a stream has recorded so far.
-void start_capture(void* stream);
-uint64_t stop_capture(void* stream);
-bool is_capturing(void* stream);
-void add_recorded(void* stream, uint64_t kernels);
-
-struct GraphExec {
-    void* exec = nullptr;
-    uint64_t kernels = 0;
-};
-GraphExec last_graph();
-void set_last_graph(GraphExec);
+// The executable graph that was made last.
+void* last_graph();
+void set_last_graph(void* exec);
 
 // SIGTERM or SIGINT came: loops end, and the truth is written.
 bool stopping();

@@ -15,10 +15,11 @@ void host_function(const Step&);
 void look_up_again(const Step&);
 void reload_modules(const Step&);
 
-// graph.cpp
+// graph.cpp, capture.cpp
 void capture(const Step&);
+void event_step(const Step&);
 void build_graph(const Step&);
-void launch_graph(const Step&);
+void graph_step(const Step&);
 
 // alloc.cpp, free.cpp
 void alloc(const Step&);
@@ -46,6 +47,8 @@ void synchronize(const Step&);
 
 // control.cpp
 void threads(const Step&);
+void background(const Step&);
+void join(const Step&);
 void repeat(const Step&);
 void loop(const Step&);
 void forever(const Step&);

@@ -70,6 +70,42 @@ void forget_driver_holdings()
         call_symbol(function);
 }
 
+bool driver_is_capturing(void* stream)
+{
+    void* function = control("standin_is_capturing");
+    return function && call_symbol(function, stream);
+}
+
+uint64_t driver_generation(void* handle, bool is_exec)
+{
+    auto function = reinterpret_cast<uint64_t (*)(void*, bool)>(control("standin_graph_generation"));
+    return function ? function(handle, is_exec) : 0;
+}
+
+uint64_t driver_kernels(void* exec)
+{
+    auto function = reinterpret_cast<uint64_t (*)(void*)>(control("standin_graph_kernels"));
+    return function ? function(exec) : 0;
+}
+
+std::vector<standin::GraphRecord> driver_graphs()
+{
+    using Each = void (*)(const standin::GraphRecord*, void*);
+    std::vector<standin::GraphRecord> out;
+    auto add_to = [](const standin::GraphRecord* record, void* to) {
+        static_cast<decltype(out)*>(to)->push_back(*record);
+    };
+    if (auto function = reinterpret_cast<void (*)(Each, void*)>(control("standin_graphs")))
+        function(add_to, &out);
+    return out;
+}
+
+void forget_driver_graphs()
+{
+    if (void* function = control("standin_forget_graphs"))
+        call_symbol(function);
+}
+
 int add_setup(const std::string& name, int result)
 {
     Call call;

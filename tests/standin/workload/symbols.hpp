@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../abi_allocation.hpp"
+#include "../abi_graph.hpp"
 #include "truth.hpp"
 
 #include <string>
@@ -23,6 +24,13 @@ bool driver_counters(uint64_t* counts, int n);
 // The same of what this process holds, by standin::Holding; and for a child, that none of it is its own.
 bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak);
 void forget_driver_holdings();
+
+// What the stand-in driver says of streams and graphs without an API call; nothing where it is not open.
+bool driver_is_capturing(void* stream);
+uint64_t driver_generation(void* graph_or_exec, bool is_exec);
+uint64_t driver_kernels(void* exec); // that a launch starts
+std::vector<standin::GraphRecord> driver_graphs();
+void forget_driver_graphs();
 
 template<class... Arguments>
 int call_symbol(void* function, Arguments... arguments)

@@ -14,6 +14,7 @@ namespace {
 struct Target {
     void* stream = nullptr;
     void* event = nullptr;
+    unsigned flags = 0;
 };
 
 enum class What { waits, asks, enqueues };
@@ -41,7 +42,7 @@ int on_event(void* f, const Target& t)
 }
 int wait_event(void* f, const Target& t)
 {
-    return call_symbol(f, t.stream, t.event, 0u);
+    return call_symbol(f, t.stream, t.event, t.flags);
 }
 int wait_value(void* f, const Target& t) // 32 bits wide or 64, in the same register
 {
@@ -73,7 +74,7 @@ const Row rows[] = {
 
 } // namespace
 
-// sync COUNT [fn=FUNCTION] [stream=N]
+// sync COUNT [fn=FUNCTION] [stream=N] [event=NAME] [flags=]
 void synchronize(const Step& step)
 {
     auto function = step.option("fn", runtime_major ? "cudaDeviceSynchronize" : "cuCtxSynchronize");
@@ -84,7 +85,10 @@ void synchronize(const Step& step)
     if (!is_runtime(function))
         ready_driver();
 
-    Target t = {row->uses & a_stream ? stream(step) : nullptr, row->uses & an_event ? event() : nullptr};
+    Target t = {.stream = row->uses & a_stream ? stream(step) : nullptr};
+    if (row->uses & an_event)
+        t.event = step.has("event") ? named_event(step.option("event", "")) : event();
+    t.flags = static_cast<unsigned>(step.number("flags", 0));
     Call call = call_of(function, row->what == asks ? "poll" : "sync");
     call.synchronous = row->what == waits;
     call.stream = reinterpret_cast<uintptr_t>(t.stream);

@@ -2,10 +2,11 @@
 #include "truth.hpp"
 
 #include "../abi_allocation.hpp"
+#include "graph_truth.hpp"
+#include "json.hpp"
 #include "script.hpp"
 #include "symbols.hpp"
 
-#include <cstdio>
 #include <cxxabi.h>
 #include <fcntl.h>
 #include <map>
@@ -14,6 +15,9 @@
 #include <unistd.h>
 
 namespace workload {
+
+using namespace json;
+
 namespace {
 
 std::string path;
@@ -24,40 +28,6 @@ std::map<Call, Tally> calls;
 constexpr int classes = static_cast<int>(standin::Class::count_);
 uint64_t counted_before[classes]; // by the driver's counters, before this process was forked
 
-std::string thread_name()
-{
-    char name[17] = {};
-    prctl(PR_GET_NAME, name);
-    return name;
-}
-
-std::string quoted(const std::string& s)
-{
-    std::string out = "\"";
-    for (unsigned char c : s)
-        if (c == '"' || c == '\\')
-            (out += '\\') += static_cast<char>(c);
-        else if (c < 0x20 || c > 0x7e) { // a byte stands for the code point of the same number
-            char escape[8];
-            snprintf(escape, sizeof escape, "\\u%04x", c);
-            out += escape;
-        } else
-            out += static_cast<char>(c);
-    return out + '"';
-}
-
-std::string hex(uint64_t value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(value));
-    return text;
-}
-
-std::string triple(const standin::Dim3& d)
-{
-    return "[" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + "]";
-}
-
 std::string demangled(const std::string& name)
 {
     int status = 0;
@@ -65,24 +35,6 @@ std::string demangled(const std::string& name)
     std::string out = text ? text : name;
     free(text);
     return out;
-}
-
-const char* boolean(bool b)
-{
-    return b ? "true" : "false";
-}
-
-std::string only(bool known, const std::string& value)
-{
-    return known ? value : "null";
-}
-
-std::string list(const std::vector<uint64_t>& values)
-{
-    std::string out;
-    for (uint64_t value : values)
-        out += (out.empty() ? "[" : ",") + std::to_string(value);
-    return out + "]";
 }
 
 std::string data(const Data& d)
@@ -132,7 +84,7 @@ std::string driver_counts()
     using enum standin::Class;
     return "{\"launch\":" + since(launch) + ",\"recorded\":" + since(recorded) + ",\"graph\":" + since(graph_launch) +
            ",\"host\":" + since(host) + ",\"copy\":" + since(copy) + ",\"alloc\":" + since(alloc) +
-           ",\"free\":" + since(free) + ",\"sync\":" + since(sync) + "}";
+           ",\"free\":" + since(free) + ",\"sync\":" + since(sync) + ",\"graph_call\":" + since(graph_call) + "}";
 }
 
 std::string program()
@@ -148,12 +100,6 @@ std::string process_line()
     return "{\"type\":\"process\",\"pid\":" + std::to_string(getpid()) + ",\"parent\":" + std::to_string(getppid()) +
            ",\"comm\":" + quoted(thread_name()) + ",\"program\":" + quoted(program()) +
            ",\"exec\":" + boolean(appended) + ",\"driver_counts\":" + driver_counts() + "}\n";
-}
-
-std::string summary(const char* type, const std::string& fields)
-{
-    return "{\"type\":\"" + std::string(type) + "\",\"pid\":" + std::to_string(getpid()) +
-           ",\"exec\":" + boolean(appended) + fields + "}\n";
 }
 
 std::string bytes(uint64_t n)
@@ -179,6 +125,19 @@ std::string holdings()
 }
 
 } // namespace
+
+std::string thread_name()
+{
+    char name[17] = {};
+    prctl(PR_GET_NAME, name);
+    return name;
+}
+
+std::string summary(const char* type, const std::string& fields)
+{
+    return "{\"type\":\"" + std::string(type) + "\",\"pid\":" + std::to_string(getpid()) +
+           ",\"exec\":" + boolean(appended) + fields + "}\n";
+}
 
 void open_truth(const std::string& file, bool append)
 {
@@ -210,6 +169,7 @@ void add(Call call, const Tally& tally)
 void forget()
 {
     calls.clear();
+    forget_graphs();
     appended = false;
     driver_counters(counted_before, classes);
     forget_driver_holdings();
@@ -222,7 +182,7 @@ void write_truth()
     std::string text = process_line();
     for (const auto& [call, tally] : calls)
         text += line(call, tally);
-    text += holdings();
+    text += holdings() + graph_lines();
     // One write with O_APPEND, so that processes do not tear each other's lines.
     int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))

@@ -63,6 +63,9 @@ struct Tally {
 void open_truth(const std::string& path, bool append);
 const std::string& truth_path();
 
+std::string thread_name();
+std::string summary(const char* type, const std::string& fields); // a line about this process
+
 void add(Call call, const Tally&);
 void forget(); // in a forked child: what came before is the parent's
 void write_truth();

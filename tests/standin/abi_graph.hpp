@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The structures of graphs, and what the driver says of those that it made.
+#pragma once
+
+#include "abi.hpp"
+
+namespace standin {
+
+enum class NodeType : unsigned { // CUgraphNodeType
+    kernel,
+    memcpy,
+    memset,
+    host,
+    graph,
+    empty,
+    event_wait,
+    event_record,
+    semaphore_signal,
+    semaphore_wait,
+    alloc,
+    free,
+    memop,
+    conditional,
+    other // no such type: what the stand-in records besides
+};
+
+struct MemsetNode { // CUDA_MEMSET_NODE_PARAMS
+    void* destination;
+    size_t pitch;
+    unsigned value, element;
+    size_t width, height;
+};
+static_assert(sizeof(MemsetNode) == 40 && offsetof(MemsetNode, width) == 24);
+
+struct ConditionalNode { // CUDA_CONDITIONAL_NODE_PARAMS
+    uint64_t handle;
+    unsigned type, size;
+    uintptr_t* bodies; // out: `size` graphs that belong to the node
+    void* context;
+};
+static_assert(sizeof(ConditionalNode) == 32 && offsetof(ConditionalNode, bodies) == 16);
+
+struct GenericNode { // CUgraphNodeParams
+    NodeType type;
+    unsigned reserved[3];
+    alignas(8) unsigned char of_type[240];
+
+    template<class T>
+    T& as()
+    {
+        return *reinterpret_cast<T*>(of_type);
+    }
+    template<class T>
+    const T& as() const
+    {
+        return *reinterpret_cast<const T*>(of_type);
+    }
+};
+static_assert(sizeof(GenericNode) == 256 && offsetof(GenericNode, of_type) == 16);
+
+// Nodes of a graph with those of its child graphs, of the nodes that hold these only how many.
+struct NodeCounts {
+    uint64_t kernels = 0, copies = 0, memsets = 0, host = 0, others = 0, children = 0;
+
+    uint64_t nodes() const { return kernels + copies + memsets + host + others; }
+    NodeCounts& operator+=(const NodeCounts& more)
+    {
+        kernels += more.kernels;
+        copies += more.copies;
+        memsets += more.memsets;
+        host += more.host;
+        others += more.others;
+        children += more.children;
+        return *this;
+    }
+};
+
+// One graph or executable graph that this process got from the driver. Handles are used again: the pair of a handle and
+// its generation, 1 for the first of its type that had it, names one.
+struct GraphRecord {
+    bool is_exec = false, captured = false, body = false, destroyed = false;
+    uintptr_t handle = 0;
+    uint64_t generation = 0;
+    uintptr_t graph = 0; // instantiated from, or cloned from
+    uint64_t graph_generation = 0;
+    NodeCounts counts{};
+    uint64_t disabled = 0; // kernels of `counts` that a launch does not start
+    uint64_t launches = 0, failed_launches = 0, uploads = 0, set_params = 0, updates = 0, failed_updates = 0;
+    unsigned update_result = 0; // of the last update
+};
+
+} // namespace standin

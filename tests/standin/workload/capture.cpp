@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capture, and the events that carry it from stream to stream.
+#include "graph.hpp"
+#include "kernels.hpp"
+#include "steps.hpp"
+
+#include <map>
+#include <mutex>
+
+namespace workload {
+namespace {
+
+std::mutex lock;
+std::map<void*, uint64_t> started; // by stream: when, before the call
+
+unsigned mode_of(const Step& step)
+{
+    auto mode = step.option("mode", "global");
+    for (unsigned i = 0; auto name : {"global", "thread", "relaxed"}) {
+        if (mode == name)
+            return i;
+        i++;
+    }
+    wrong(step, "mode is global, thread or relaxed");
+}
+
+void begin(const Step& step)
+{
+    bool to = step.has("to");
+    auto function =
+        to ? function_of(step, "StreamBeginCaptureToGraph") : function_of(step, "StreamBeginCapture", "_v2");
+    unsigned mode = mode_of(step);
+    ready_driver();
+    void* s = stream(step, "1");
+    void* graph_to = to ? graph(step, step.option("to", "")) : nullptr;
+    GraphCall call{.function = function, .kind = "begin", .graph = graph_now(graph_to)};
+    call.stream = reinterpret_cast<uintptr_t>(s);
+    if (without_suffix(function) != "cuStreamBeginCapture") // which has none
+        call.mode = mode;
+    uint64_t now = now_ns();
+    auto results = graph_calls(step, call, 1, [&](void* f) {
+        return to ? call_symbol(f, s, graph_to, nullptr, nullptr, static_cast<size_t>(0), mode)
+                  : call_symbol(f, s, mode);
+    });
+    std::lock_guard hold(lock);
+    if (!result_of(results))
+        started[s] = now;
+}
+
+// With a name it may fail; without one the graph is instantiated.
+void end(const Step& step)
+{
+    bool named = step.words.size() > 1;
+    ready_driver();
+    void* s = stream(step, "1");
+    void* made = nullptr;
+    GraphCall call{.function = function_of(step, "StreamEndCapture"), .kind = "end"};
+    call.stream = reinterpret_cast<uintptr_t>(s);
+    auto results = graph_calls(step, call, 1, [&](void* f) {
+        int result = call_symbol(f, s, &made);
+        call.graph = graph_now(result ? nullptr : made);
+        return result;
+    });
+    uint64_t start = now_ns();
+    if (!driver_is_capturing(s)) { // else it was refused, and goes on
+        std::lock_guard hold(lock);
+        if (auto since = started.extract(s))
+            start = since.mapped();
+    }
+    if (int result = result_of(results)) {
+        if (!named && !stopping())
+            fail(call.function + " returned " + std::to_string(result));
+        return;
+    }
+    add_capture(call.graph, now_ns() - start);
+    if (named)
+        remember_graph(step.word(1), made);
+    else
+        instantiate_last(step, made);
+}
+
+} // namespace
+
+// capture begin [stream=N] [mode=] [to=GRAPH] [fn=]; capture end [GRAPH] [stream=N] [fn=] [instantiate=]
+void capture(const Step& step)
+{
+    if (step.word(0) == "begin")
+        begin(step);
+    else if (step.word(0) == "end")
+        end(step);
+    else
+        wrong(step, "begin or end?");
+}
+
+// event record EVENT [stream=] [fn=] [external]; event wait EVENT, the same
+void event_step(const Step& step)
+{
+    bool record = step.word(0) == "record";
+    if (!record && step.word(0) != "wait")
+        wrong(step, "record or wait?");
+    unsigned flags = step.word(2, "") == "external";
+    if (!record) {
+        Step sync = step;
+        sync.words = {"1"};
+        sync.options["event"] = step.word(1);
+        sync.options.insert({"fn", runtime_major ? "cudaStreamWaitEvent" : "cuStreamWaitEvent"});
+        sync.options["flags"] = std::to_string(flags);
+        return synchronize(sync);
+    }
+    auto function = function_of(step, flags ? "EventRecordWithFlags" : "EventRecord");
+    if (!is_runtime(function))
+        ready_driver();
+    void *e = named_event(step.word(1)), *s = stream(step);
+    Pace pace(step);
+    void* target = symbol(function);
+    auto results = make_calls(pace, 1, [&] { return call_symbol(target, e, s, flags); });
+    Call call = call_of(function, "setup");
+    call.handle = reinterpret_cast<uintptr_t>(e);
+    add_results(call, results, pace);
+}
+
+} // namespace workload

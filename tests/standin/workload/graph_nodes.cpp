@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes: added to graphs, changed in executable ones, taken away. A new kind is a row.
+#include "graph.hpp"
+#include "kernels.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace workload {
+namespace {
+
+using standin::GenericNode;
+using standin::NodeType;
+
+struct NodeRow {
+    std::string_view name;
+    NodeType type;
+    const char* added_by;   // GraphAdd...
+    const char* changed_by; // GraphExec..., if it can be
+    const char* driver_suffix = "";
+};
+const NodeRow rows[] = {
+    {"kernel", NodeType::kernel, "KernelNode", "KernelNodeSetParams", "_v2"},
+    {"memcpy", NodeType::memcpy, "MemcpyNode", "MemcpyNodeSetParams"},
+    {"memset", NodeType::memset, "MemsetNode", "MemsetNodeSetParams"},
+    {"host", NodeType::host, "HostNode", "HostNodeSetParams"},
+    {"child", NodeType::graph, "ChildGraphNode", "ChildGraphNodeSetParams"},
+    {"empty", NodeType::empty, "EmptyNode", nullptr},
+    {"wait", NodeType::event_wait, "EventWaitNode", "EventWaitNodeSetEvent"},
+    {"record", NodeType::event_record, "EventRecordNode", "EventRecordNodeSetEvent"},
+    {"semsignal", NodeType::semaphore_signal, "ExternalSemaphoresSignalNode", "ExternalSemaphoresSignalNodeSetParams"},
+    {"semwait", NodeType::semaphore_wait, "ExternalSemaphoresWaitNode", "ExternalSemaphoresWaitNodeSetParams"},
+    {"memalloc", NodeType::alloc, "MemAllocNode", nullptr},
+    {"memfree", NodeType::free, "MemFreeNode", nullptr},
+    {"memop", NodeType::memop, "BatchMemOpNode", "BatchMemOpNodeSetParams"}, // of the driver only
+    {"conditional", NodeType::conditional, "Node", nullptr},                 // by the generic function only
+};
+
+const NodeRow& row_of(const Step& step, const std::string& name)
+{
+    auto row = std::ranges::find(rows, name, &NodeRow::name);
+    if (row == std::end(rows))
+        wrong(step, "no such node: " + name);
+    return *row;
+}
+
+// What a node is made of, in the form that either layer wants.
+struct Params {
+    standin::KernelNodeParams kernel = {};
+    standin::Copy3D copy = {};
+    standin::RuntimeCopy3D runtime_copy = {};
+    standin::MemsetNode set = {};
+    standin::HostNodeParams host = {};
+    standin::AllocationNode allocation = {};
+    uint64_t zeros[16] = {}; // of kinds that nobody looks into
+    void* handle = nullptr;  // a child graph, an event, an address
+
+    void* of(NodeType type, bool runtime)
+    {
+        switch (type) {
+        case NodeType::kernel:
+            return &kernel;
+        case NodeType::memcpy:
+            return runtime ? static_cast<void*>(&runtime_copy) : &copy;
+        case NodeType::memset:
+            return &set;
+        case NodeType::host:
+            return &host;
+        case NodeType::alloc:
+            return &allocation;
+        case NodeType::graph:
+        case NodeType::event_wait:
+        case NodeType::event_record:
+        case NodeType::free:
+            return handle;
+        default:
+            return zeros;
+        }
+    }
+
+    GenericNode generic(NodeType type) const
+    {
+        GenericNode node = {.type = type, .reserved = {}, .of_type = {}};
+        auto put = [&](const auto& what) { std::memcpy(node.of_type, &what, sizeof what); };
+        if (type == NodeType::kernel)
+            put(kernel);
+        else if (type == NodeType::memset)
+            put(set);
+        else if (type == NodeType::host)
+            put(host);
+        else if (type == NodeType::alloc)
+            put(allocation);
+        else if (type == NodeType::conditional)
+            put(standin::ConditionalNode{.handle = 1, .type = 0, .size = 1, .bodies = nullptr, .context = nullptr});
+        else if (handle)
+            put(handle);
+        return node;
+    }
+};
+
+void nothing_to_do(void*) {}
+
+char host_memory[2][4096];
+
+void* kernel_of(const Step& step, bool runtime)
+{
+    auto name = step.option("kernel", "vecadd");
+    auto all = kernels();
+    auto kernel = std::ranges::find_if(all, [&](const Kernel& k) { return name == k.name; });
+    if (runtime && (kernel == all.end() || !kernel->stub))
+        wrong(step, "this form has no stub for " + name);
+    if (runtime)
+        return const_cast<void*>(kernel->stub);
+    return handle(kernel == all.end() ? unescaped(name) : kernel->device_name, HandleKind::function);
+}
+
+Params params_of(const Step& step, NodeType type, bool runtime)
+{
+    static void* arguments[8] = {};
+    Params p;
+    if (!runtime)
+        ready_driver();
+    if (type == NodeType::kernel) {
+        p.kernel.function = kernel_of(step, runtime);
+        p.kernel.grid = step.triple("grid");
+        p.kernel.block = step.triple("block");
+        p.kernel.shared = static_cast<unsigned>(step.number("smem", 0));
+        p.kernel.arguments = arguments;
+    }
+    size_t bytes = step.number("bytes", type == NodeType::alloc ? 4096 : 1024);
+    p.copy.source.type = p.copy.destination.type = standin::MemoryType::host;
+    p.copy.source.host = host_memory[0], p.copy.destination.host = host_memory[1];
+    p.copy.width = bytes, p.copy.height = p.copy.depth = 1;
+    p.runtime_copy.source.pointer.pointer = host_memory[0];
+    p.runtime_copy.destination.pointer.pointer = host_memory[1];
+    p.runtime_copy.extent = {bytes, 1, 1};
+    p.set = {host_memory[1], 0, 0, 1, bytes, 1};
+    p.host = {nothing_to_do, nullptr};
+    p.allocation.pool.location = {standin::Location::device, device()};
+    p.allocation.bytes = bytes;
+    if (type == NodeType::graph)
+        p.handle = graph(step, step.option("of", ""));
+    if (type == NodeType::event_wait || type == NodeType::event_record)
+        p.handle = step.has("event") ? named_event(step.option("event", "")) : event();
+    return p;
+}
+
+// Functions for one kind only that take a copy without a structure.
+bool is_simple_copy(const std::string& base)
+{
+    return base.ends_with("1D") || base.ends_with("Symbol");
+}
+
+bool is_generic(const std::string& function, const char* name)
+{
+    auto base = without_suffix(function);
+    base = base.substr(0, base.find("_v2"));
+    return base == std::string("cu") + name || base == std::string("cuda") + name;
+}
+
+// What the generic function is called as, unless fn= says.
+std::string function_for(const Step& step, const std::string& specific, const char* generic, const NodeRow& row,
+                         bool driver_only)
+{
+    bool wanted = step.words.back() == "generic" || row.type == NodeType::conditional;
+    auto function = driver_only && !wanted
+                        ? step.option("fn", "cu" + specific)
+                        : function_of(step, wanted ? generic : specific, wanted ? "" : row.driver_suffix);
+    if (!is_generic(function, generic) && function.find(specific) == std::string::npos)
+        wrong(step, "that is not done by " + function);
+    return function;
+}
+
+uint64_t count_of(const Step& step, size_t index)
+{
+    auto word = step.word(index, "1");
+    return word == "generic" ? 1 : to_number(step, word);
+}
+
+std::mutex lock; // over what nodes allocated
+struct Allocation {
+    void* address;
+    uint64_t bytes;
+};
+std::map<void*, std::vector<Allocation>> allocations; // by graph
+
+Allocation take_allocation(const Step& step, void* graph)
+{
+    std::lock_guard hold(lock);
+    auto& list = allocations[graph];
+    if (list.empty())
+        wrong(step, "this graph allocates nothing that could be freed");
+    auto last = list.back();
+    list.pop_back();
+    return last;
+}
+
+struct Adding {
+    void* graph;
+    const NodeRow& row;
+    Params params;
+    bool runtime, generic, edges;
+    std::string base;
+    void *node = nullptr, *body = nullptr;
+
+    int call(void* f)
+    {
+        size_t none = 0;
+        if (generic)
+            return call_generic(f);
+        if (base.ends_with("1D"))
+            return call_symbol(f, &node, graph, nullptr, none, host_memory[1], host_memory[0], params.copy.width, 0);
+        if (is_simple_copy(base))
+            return call_symbol(f, &node, graph, nullptr, none, host_memory[1], host_memory[0], params.copy.width, none,
+                               base.find("To") != std::string::npos ? 1 : 2);
+        return call_symbol(f, &node, graph, nullptr, none, params.of(row.type, runtime), nullptr);
+    }
+
+    int call_generic(void* f)
+    {
+        size_t none = 0;
+        auto params_of_all = params.generic(row.type);
+        int result = edges ? call_symbol(f, &node, graph, nullptr, nullptr, none, &params_of_all)
+                           : call_symbol(f, &node, graph, nullptr, none, &params_of_all);
+        params.allocation.address = params_of_all.as<standin::AllocationNode>().address;
+        if (row.type == NodeType::conditional && !result)
+            body = reinterpret_cast<void*>(params_of_all.as<standin::ConditionalNode>().bodies[0]);
+        return result;
+    }
+};
+
+// The same calls as any that allocate or free.
+void tell_memory(const Step& step, const std::string& function, bool allocates, uint64_t bytes, const Results& results)
+{
+    Call call = call_of(function, allocates ? "alloc" : "free");
+    call.synchronous = false;
+    call.data = Data{.bytes = bytes, .holding = standin::holding_names[static_cast<int>(standin::Holding::graph)]};
+    add_results(call, results, Pace(step), is_runtime(function) ? without_suffix(nested_function(function)) : "");
+}
+
+void add(const Step& step, Adding& adding, const std::string& function, uint64_t count)
+{
+    bool allocates = adding.row.type == NodeType::alloc, frees = adding.row.type == NodeType::free;
+    GraphCall call{.function = function, .kind = "add", .node = std::string(adding.row.name)};
+    call.graph = graph_now(adding.graph);
+    if (adding.row.type == NodeType::graph)
+        call.of = graph_now(adding.params.handle);
+    if (!allocates && !frees) {
+        graph_calls(step, call, count, [&](void* f) { return adding.call(f); });
+        return;
+    }
+    for (uint64_t i = 0; i < count && !stopping(); i++) {
+        Allocation memory =
+            frees ? take_allocation(step, adding.graph) : Allocation{nullptr, adding.params.allocation.bytes};
+        adding.params.handle = memory.address;
+        auto results = graph_calls(step, call, 1, [&](void* f) { return adding.call(f); });
+        tell_memory(step, function, allocates, memory.bytes, results);
+        std::lock_guard hold(lock);
+        if (allocates && result_of(results) == 0)
+            allocations[adding.graph].push_back(
+                {reinterpret_cast<void*>(adding.params.allocation.address), memory.bytes});
+    }
+}
+
+// The node of this kind, by number, of a graph; asked of the driver, as nodes of captured graphs have no other names.
+void* find_node(const Step& step, void* graph, NodeType type)
+{
+    ready_driver();
+    size_t count = 0;
+    setup("cuGraphGetNodes", graph, nullptr, &count);
+    std::vector<void*> nodes(count);
+    setup("cuGraphGetNodes", graph, nodes.data(), &count);
+    uint64_t wanted = step.number("node", 0);
+    for (void* node : nodes) {
+        auto found = NodeType::other;
+        call_symbol(symbol("cuGraphNodeGetType"), node, &found);
+        if (found == type && !wanted--)
+            return node;
+    }
+    wrong(step, "its graph has no such node");
+}
+
+} // namespace
+
+// graph add GRAPH KIND [COUNT] [generic] [fn=] [of=] [kernel=] [grid=] [block=] [smem=] [bytes=] [event=] [body=]
+void add_nodes(const Step& step)
+{
+    const NodeRow& row = row_of(step, step.word(2));
+    auto function =
+        function_for(step, std::string("GraphAdd") + row.added_by, "GraphAddNode", row, row.type == NodeType::memop);
+    bool runtime = is_runtime(function);
+    auto base = without_suffix(function);
+    Adding adding{.graph = graph(step, step.word(1)),
+                  .row = row,
+                  .params = params_of(step, row.type, runtime),
+                  .runtime = runtime,
+                  .generic = is_generic(function, "GraphAddNode"),
+                  .edges = base.ends_with("_v2") || (runtime && runtime_major >= 13),
+                  .base = base};
+    add(step, adding, function, count_of(step, 3));
+    if (step.has("body") && adding.body)
+        remember_graph(step.option("body", ""), adding.body);
+}
+
+void add_kernel_nodes(const Step& step, void* graph, void* kernel, uint64_t count)
+{
+    static const Step nothing;
+    Adding adding{.graph = graph,
+                  .row = rows[0],
+                  .params = {},
+                  .runtime = false,
+                  .generic = false,
+                  .edges = false,
+                  .base = "cuGraphAddKernelNode_v2"};
+    adding.params.kernel.function = kernel;
+    adding.params.kernel.grid = step.triple("grid");
+    adding.params.kernel.block = step.triple("block");
+    adding.params.kernel.shared = static_cast<unsigned>(step.number("smem", 0));
+    add(nothing, adding, adding.base, count);
+}
+
+// graph setparams EXEC [KIND] [COUNT] [generic] [node=N] and as of add
+void set_params(const Step& step)
+{
+    void* x = exec(step, step.word(1));
+    const NodeRow& row = row_of(step, step.word(2, "kernel"));
+    if (!row.changed_by)
+        wrong(step, "such nodes cannot be changed");
+    auto function = function_for(step, std::string("GraphExec") + row.changed_by, "GraphExecNodeSetParams", row,
+                                 row.type == NodeType::memop);
+    bool runtime = is_runtime(function);
+    auto params = params_of(step, row.type, runtime);
+    void* node = find_node(step, source_of(x), row.type);
+    auto all = params.generic(row.type);
+    bool generic = is_generic(function, "GraphExecNodeSetParams");
+    auto base = without_suffix(function);
+    GraphCall call{.function = function, .kind = "setparams", .node = std::string(row.name)};
+    call.exec = exec_now(x);
+    if (row.type == NodeType::graph)
+        call.of = graph_now(params.handle);
+    graph_calls(step, call, count_of(step, 3), [&](void* f) {
+        if (generic)
+            return call_symbol(f, x, node, &all);
+        if (base.ends_with("1D"))
+            return call_symbol(f, x, node, host_memory[1], host_memory[0], params.copy.width, 0);
+        if (is_simple_copy(base))
+            return call_symbol(f, x, node, host_memory[1], host_memory[0], params.copy.width, static_cast<size_t>(0),
+                               base.find("To") != std::string::npos ? 1 : 2);
+        return call_symbol(f, x, node, params.of(row.type, runtime), nullptr);
+    });
+}
+
+// graph enable EXEC 0|1 [KIND] [node=N]
+void enable_node(const Step& step)
+{
+    void* x = exec(step, step.word(1));
+    const NodeRow& row = row_of(step, step.word(3, "kernel"));
+    void* node = find_node(step, source_of(x), row.type);
+    auto on = static_cast<unsigned>(step.number(2));
+    GraphCall call{
+        .function = function_of(step, "GraphNodeSetEnabled"), .kind = "enable", .node = std::string(row.name)};
+    call.exec = exec_now(x);
+    graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, x, node, on); });
+}
+
+// graph remove GRAPH [KIND] [node=N]
+void destroy_node(const Step& step)
+{
+    void* from = graph(step, step.word(1));
+    const NodeRow& row = row_of(step, step.word(2, "kernel"));
+    void* node = find_node(step, from, row.type);
+    GraphCall call{.function = function_of(step, "GraphDestroyNode"), .kind = "remove", .node = std::string(row.name)};
+    call.graph = graph_now(from);
+    graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, node); });
+}
+
+} // namespace workload

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of the truth's lines.
+#pragma once
+
+#include "../abi.hpp"
+
+#include <string>
+#include <vector>
+
+namespace workload::json {
+
+std::string quoted(const std::string&);
+std::string hex(uint64_t);
+std::string triple(const standin::Dim3&);
+std::string list(const std::vector<uint64_t>&);
+const char* boolean(bool);
+std::string only(bool known, const std::string& value); // else null
+std::string field(const char* name, uint64_t);          // with a comma before it
+
+} // namespace workload::json
