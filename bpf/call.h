@@ -121,8 +121,8 @@ struct graph_call {
 };
 
 struct graph_sums {
-    __u64 kernels;    /* that launches started */
-    __u64 capture_ns; /* from begin to end */
+    __u64 kernels;  /* that launches started */
+    __u64 setup_ns; /* of captures, from begin to end; of instantiations */
     __u64 zero[2];
 };
 

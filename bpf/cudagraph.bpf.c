@@ -8,6 +8,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool count_launches = false; /* of kernels, without a graph */
+const volatile bool measure_nodes = false;  /* of the graphs that are launched, in place of the duration */
 
 INLINE void tell_nodes(struct call* call, const struct graph_nodes* nodes)
 {
@@ -18,7 +19,7 @@ INLINE void tell_nodes(struct call* call, const struct graph_nodes* nodes)
 }
 
 static __attribute__((noinline)) int count_graph(struct task_struct* task, const struct call* call, u64 entry_ns,
-                                                 u64 duration_ns, u64 capture_ns)
+                                                 u64 duration_ns, u64 setup_ns)
 {
     if (!task || !call)
         return 0;
@@ -27,8 +28,7 @@ static __attribute__((noinline)) int count_graph(struct task_struct* task, const
         return 0;
     if (call->key.kind == KIND_GRAPH_LAUNCH && !call->key.result && !(call->key.flags & CALL_RECORDED))
         add(&stats->graph.kernels, call->graph.kernels);
-    if (capture_ns)
-        add(&stats->graph.capture_ns, capture_ns);
+    add(&stats->graph.setup_ns, setup_ns);
     return 0;
 }
 
@@ -49,6 +49,9 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
         key->subject = exec->number;
         kept.call.graph.graph = exec->graph;
         tell_nodes(&kept.call, &exec->nodes);
+        if (measure_nodes && !exec->nodes.unknown)
+            key->duration =
+                histogram_bucket((u64)kept.call.graph.kernels + kept.call.graph.copies + kept.call.graph.others);
     }
     if (per_stream || captures_begun) {
         u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
@@ -79,29 +82,48 @@ INLINE int launch_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(launch, launch_entry_body, launch_return_body)
 
-/* All other calls of a graph. */
+/* All other calls of a graph. Until they return, what they are about is kept where what is told of them will be. */
+INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)
+{
+    u64* room = (u64*)&kept->call.graph;
+    room[0] = words->graph;
+    room[1] = words->exec;
+    room[2] = words->out;
+    room[3] = words->child;
+    kept->list = words->stream;
+    kept->count = words->node_type;
+}
+
+INLINE void kept_words(struct kept_call* kept, struct graph_words* words)
+{
+    u64* room = (u64*)&kept->call.graph;
+    words->graph = room[0];
+    words->exec = room[1];
+    words->out = room[2];
+    words->child = room[3];
+    words->stream = kept->list;
+    words->node_type = kept->count;
+    __builtin_memset(room, 0, sizeof(kept->call.graph));
+}
+
 INLINE int graph_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
+    struct graph_words words;
     struct kept_call kept = {};
     const volatile struct probe_row* row = begin_call(ctx, task, &kept);
     if (!row)
         return 1;
     struct call_key* key = &kept.call.key;
-    u64* word = (u64*)&kept.call.graph;
     begin_arguments(ctx, row, &arguments);
+    read_graph_words(&arguments, row, &words);
     key->kind = row->kind == KIND_ALLOC || row->kind == KIND_FREE ? KIND_GRAPH_NODE : row->kind;
-    word[0] = read_argument(&arguments, row, ARG_GRAPH);
-    word[1] = read_argument(&arguments, row, ARG_FUNC);
-    word[2] = read_argument(&arguments, row, ARG_OUT);
-    word[3] = read_argument(&arguments, row, ARG_CHILD);
-    kept.count = has_argument(row, ARG_NODE_TYPE) ? read_argument(&arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
-    kept.list = stream_argument(row, read_argument(&arguments, row, ARG_STREAM));
     if (per_stream)
-        key->stream = kept.list;
+        key->stream = words.stream;
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
+    keep_words(&kept, &words);
     return keep_call(ctx, task, &kept, bpf_ktime_get_ns()) ? 0 : 1;
 }
 
@@ -120,107 +142,57 @@ INLINE void send_exec_ended(const struct image* image, u64 handle, const struct 
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* What a capture has recorded becomes a graph, or part of one. */
-INLINE u64 captured(struct call* call, u64 stream, u64 out, u64 now)
+/* Names what the call was about, and tells its nodes. */
+INLINE struct graph_exec* describe(struct call* call, const struct graph_words* words)
 {
     const struct image* image = &call->key.image;
-    struct capture ended = {.nodes = {.unknown = 1}};
-    bool known = capture_end(image, stream, &ended);
-    if (call->key.result)
-        return known ? now - ended.begun_ns : 0;
-    u64 handle = ended.graph ?: read_word(out);
-    struct graph* graph = ended.graph ? graph_of(image, handle) : 0;
-    if (graph)
-        add_nodes(&graph->nodes, &ended.nodes);
-    else
-        graph_made(image, handle, &ended.nodes, now);
-    call->graph.graph = handle;
-    return known ? now - ended.begun_ns : 0;
-}
-
-INLINE u32 node_kind(const volatile struct probe_row* row, u32 type)
-{
-    if (row->holding == HOLDING_GRAPH)
-        return NODE_OTHER;
-    return row->node != NODE_UNTOLD ? row->node : node_of_type[type & 15];
-}
-
-/* The call has succeeded: what there is now, and what there is no more. */
-INLINE void follow_call(struct call* call, const volatile struct probe_row* row, const u64* word, u32 type, u64 now,
-                        u64 took_ns)
-{
-    const struct image* image = &call->key.image;
-    struct graph_exec* exec;
-    switch (call->key.kind) {
-    case KIND_GRAPH_NEW: {
-        struct graph_nodes nodes = {};
-        if (word[0])
-            nodes = nodes_of_graph(image, word[0]);
-        call->graph.graph = read_word(word[2]);
-        graph_made(image, call->graph.graph, &nodes, now);
-        break;
-    }
-    case KIND_GRAPH_NODE:
-        graph_node_added(image, word[0], node_kind(row, type), type == NODE_TYPE_GRAPH ? word[3] : 0);
-        break;
-    case KIND_GRAPH_INSTANTIATE:
-        call->graph.exec = read_word(word[2]);
-        exec = exec_made(image, call->graph.exec, word[0], now, took_ns);
-        call->key.subject = exec ? exec->number : 0;
-        break;
-    case KIND_GRAPH_UPDATE:
-        exec = exec_of(image, word[1]);
-        if (exec)
-            exec->nodes = nodes_of_graph(image, word[0]);
-        break;
-    }
-}
-
-INLINE int graph_return_body(struct pt_regs* ctx)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    struct ended_call ended;
-    if (!end_call(ctx, task, &ended))
-        return 0;
-    struct call* call = &ended.kept.call;
-    struct call_key* key = &call->key;
-    const volatile struct probe_row* row = probe_row(ended.kept.row);
-    u64 word[4];
-    __builtin_memcpy(word, &call->graph, sizeof(word));
-    call->graph = (struct graph_call){.graph = word[0], .exec = word[1]};
-    u64 now = bpf_ktime_get_ns(), capture_ns = 0;
-    u64 took_ns = now > ended.entry_ns ? now - ended.entry_ns : 0;
-    u32 kind = key->kind;
-    if (kind == KIND_CAPTURE_BEGIN && !key->result)
-        capture_begin(&key->image, ended.kept.list, word[0]);
-    else if (kind == KIND_CAPTURE_END)
-        capture_ns = captured(call, ended.kept.list, word[2], now);
-    else if (!key->result)
-        follow_call(call, row, word, ended.kept.count, now, took_ns);
-    if (kind == KIND_GRAPH_UPDATE) {
-        u32 reason = UPDATE_UNTOLD;
-        bpf_probe_read_user(&reason, sizeof(reason), (void*)word[2]);
-        key->graph.reason = reason;
-    }
-    struct graph_exec* exec = call->graph.exec ? exec_of(&key->image, call->graph.exec) : 0;
-    struct graph* graph = exec ? 0 : graph_of(&key->image, call->graph.graph);
+    struct graph_exec* exec = words->exec ? exec_of(image, words->exec) : 0;
+    struct graph* graph = exec ? 0 : graph_of(image, words->graph);
+    call->graph.exec = words->exec;
+    call->graph.graph = words->graph;
     if (exec) {
-        key->subject = exec->number;
-        call->graph.graph = call->graph.graph ?: exec->graph;
+        call->key.subject = exec->number;
+        call->graph.graph = words->graph ?: exec->graph;
         tell_nodes(call, &exec->nodes);
     } else if (graph) {
         tell_nodes(call, &graph->nodes);
     } else {
         call->graph.unknown = 1;
     }
-    if (!key->result && kind == KIND_EXEC_GONE) {
-        if (exec)
-            send_exec_ended(&key->image, word[1], exec);
-        exec_gone(&key->image, word[1]);
-    } else if (!key->result && kind == KIND_GRAPH_GONE) {
-        graph_gone(&key->image, word[0]);
+    return exec;
+}
+
+INLINE int graph_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    struct graph_words words;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    struct call* call = &ended.kept.call;
+    struct call_key* key = &call->key;
+    kept_words(&ended.kept, &words);
+    u64 now = bpf_ktime_get_ns(), setup_ns = 0;
+    u64 took_ns = now > ended.entry_ns ? now - ended.entry_ns : 0;
+    u32 kind = key->kind;
+    if (kind == KIND_CAPTURE_END)
+        setup_ns = follow_capture_end(&key->image, &words, key->result, now);
+    else if (!key->result)
+        follow_graph_call(&key->image, probe_row(ended.kept.row), &words, now, took_ns);
+    if (kind == KIND_GRAPH_INSTANTIATE)
+        setup_ns = took_ns;
+    if (kind == KIND_GRAPH_UPDATE) {
+        u32 reason = UPDATE_UNTOLD;
+        bpf_probe_read_user(&reason, sizeof(reason), (void*)words.out);
+        key->graph.reason = reason;
     }
-    count_graph(task, call, ended.entry_ns, ended.duration_ns, capture_ns);
+    struct graph_exec* exec = describe(call, &words);
+    if (!key->result) {
+        if (kind == KIND_EXEC_GONE && exec)
+            send_exec_ended(&key->image, words.exec, exec);
+        forget_graph_call(&key->image, kind, &words);
+    }
+    count_graph(task, call, ended.entry_ns, ended.duration_ns, setup_ns);
     return 0;
 }
 

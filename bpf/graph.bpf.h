@@ -117,4 +117,92 @@ INLINE void exec_gone(const struct image* image, u64 handle)
     bpf_map_delete_elem(&execs, &key);
 }
 
+/* What a call is about, from its arguments. */
+struct graph_words {
+    u64 graph;
+    u64 exec;
+    u64 out;
+    u64 child;
+    u64 stream;
+    u64 node_type;
+};
+
+INLINE void read_graph_words(struct arguments* arguments, const volatile struct probe_row* row,
+                             struct graph_words* words)
+{
+    words->graph = read_argument(arguments, row, ARG_GRAPH);
+    words->exec = read_argument(arguments, row, ARG_FUNC);
+    words->out = read_argument(arguments, row, ARG_OUT);
+    words->child = read_argument(arguments, row, ARG_CHILD);
+    words->stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
+    words->node_type =
+        has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
+}
+
+/* What a capture has recorded becomes a graph, or part of one: its handle is in words->graph then. Returns how long it
+ * took, 0 where its begin was not seen. */
+INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
+{
+    struct capture ended = {.nodes = {.unknown = 1}};
+    bool known = capture_end(image, words->stream, &ended);
+    if (!result) {
+        words->graph = ended.graph ?: read_word(words->out);
+        struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
+        if (graph)
+            add_nodes(&graph->nodes, &ended.nodes);
+        else
+            graph_made(image, words->graph, &ended.nodes, now);
+    }
+    return known ? now - ended.begun_ns : 0;
+}
+
+INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
+{
+    if (row->holding == HOLDING_GRAPH)
+        return NODE_OTHER;
+    return row->node != NODE_UNTOLD ? row->node : node_of_type[type & 15];
+}
+
+/* The call has succeeded: what there is now. What there is no more is forgotten by forget_graph_call(). */
+INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
+                              struct graph_words* words, u64 now, u64 took_ns)
+{
+    struct graph_exec* exec;
+    struct graph_nodes nodes = {};
+    switch (row->kind) {
+    case KIND_CAPTURE_BEGIN:
+        capture_begin(image, words->stream, words->graph);
+        break;
+    case KIND_GRAPH_NEW:
+        if (words->graph)
+            nodes = nodes_of_graph(image, words->graph);
+        words->graph = read_word(words->out);
+        graph_made(image, words->graph, &nodes, now);
+        break;
+    case KIND_ALLOC:
+    case KIND_FREE:
+    case KIND_GRAPH_NODE:
+        graph_node_added(image, words->graph, node_kind(row, words->node_type),
+                         words->node_type == NODE_TYPE_GRAPH ? words->child : 0);
+        break;
+    case KIND_GRAPH_INSTANTIATE:
+        words->exec = read_word(words->out);
+        exec_made(image, words->exec, words->graph, now, took_ns);
+        break;
+    case KIND_GRAPH_UPDATE:
+        exec = exec_of(image, words->exec);
+        if (exec)
+            exec->nodes = nodes_of_graph(image, words->graph);
+        break;
+    }
+}
+
+INLINE void forget_graph_call(const struct image* image, u32 kind, const struct graph_words* words)
+{
+    if (kind == KIND_EXEC_GONE)
+        exec_gone(image, words->exec);
+    else if (kind == KIND_GRAPH_GONE)
+        graph_gone(image, words->graph);
+}
+
 #endif

@@ -29,13 +29,13 @@ bool is_memory(const call_key& key)
 // By cudagraph: elsewhere the launch of a graph is a launch like others, with no sums.
 bool is_graph(const call_key& key)
 {
-    return key.kind == KIND_GRAPH_LAUNCH || key.kind == KIND_CAPTURE_END;
+    return key.kind == KIND_GRAPH_LAUNCH || key.kind == KIND_CAPTURE_END || key.kind == KIND_GRAPH_INSTANTIATE;
 }
 
 void accumulate(graph_sums& to, const graph_sums& sums, uint64_t sign = 1)
 {
     to.kernels += sign * sums.kernels;
-    to.capture_ns += sign * sums.capture_ns;
+    to.setup_ns += sign * sums.setup_ns;
 }
 
 // to += sign * sums

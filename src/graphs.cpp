@@ -123,11 +123,11 @@ void GraphGroup::add(const CallDelta& delta)
         break;
     case KIND_CAPTURE_END:
         (ok ? captures : failed_captures) += n;
-        capture_ns += delta.graph.capture_ns;
+        capture_ns += delta.graph.setup_ns;
         break;
     case KIND_GRAPH_INSTANTIATE:
         instantiates += ok ? n : 0;
-        instantiate_ns += delta.total_ns;
+        instantiate_ns += delta.graph.setup_ns;
         break;
     case KIND_GRAPH_UPDATE:
         (ok ? updates : failed_updates) += n;

@@ -107,7 +107,7 @@ const Field<K, G, C> fields[] = {
      in_summary,
      [](const K&, const G& g, const C& c) { return per_second(g.captures, c); }},
     {{"", "failed_captures", Unit::count},
-     where_many,
+     [](const C&) { return Shown::json; },
      [](const K&, const G& g, const C&) { return Cell(g.failed_captures); }},
     {{"INSTANT", "instantiates", Unit::count, 7},
      where_many,
@@ -145,7 +145,9 @@ const Field<K, G, C> fields[] = {
      [](const K&, const G& g, const C& c) {
          return share(g.capture_ns + g.instantiate_ns, static_cast<uint64_t>(c.seconds * 1e9));
      }},
-    {{"", "capture_ns", Unit::count}, where_many, [](const K&, const G& g, const C&) { return Cell(g.capture_ns); }},
+    {{"", "capture_ns", Unit::count},
+     [](const C&) { return Shown::json; },
+     [](const K&, const G& g, const C&) { return Cell(g.capture_ns); }},
     {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
      with_latency<C>,
      [](const K&, const G& g, const C&) { return duration_cell(g, 0.50); }},
