@@ -216,6 +216,13 @@ def threads_have_names_and_streams_of_their_own():
 
 
 @check
+def a_long_run_can_be_brief():
+    truth = run("workload", "graph brief; repeat 2000; build vecadd 3; graph 2; graph create G; graph destroy G; end")
+    equal(len(truth.graph_calls), 10)
+    equal((len(truth.graphs), len(truth.execs), truth.graph_sums[0]["instantiates"]), (2000, 2000, 2000))
+
+
+@check
 def children_tell_of_their_own_graphs():
     truth = run("workload", "build vecadd 2; graph 1; fork; graph 5; build saxpy 3; graph 4; end; graph 2")
     equal(sorted((x["kernels"], x["launches"]) for x in truth.execs), [(2, 3), (3, 4)])

@@ -211,6 +211,7 @@ const Row rows[] = {
     {"enable", enable_node},
     {"destroy", destroy},
     {"execdestroy", destroy_exec},
+    {"brief", [](const Step&) { be_brief(); }},
 };
 
 } // namespace

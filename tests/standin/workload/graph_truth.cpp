@@ -18,6 +18,7 @@ namespace {
 
 std::mutex lock;
 std::map<GraphCall, Tally> calls;
+bool brief;
 
 struct Times {
     std::map<Named, uint64_t> of;
@@ -25,7 +26,8 @@ struct Times {
 
     void add(const Named& what, uint64_t duration)
     {
-        of[what] += duration;
+        if (!brief)
+            of[what] += duration;
         count++;
         ns += duration;
     }
@@ -95,6 +97,8 @@ void add(GraphCall call, const Tally& tally)
     call.tid = gettid();
     call.comm = thread_name();
     std::lock_guard hold(lock);
+    if (brief)
+        call.graph = call.exec = call.of = {};
     calls[std::move(call)] += tally;
 }
 
@@ -163,6 +167,12 @@ void add_instantiation(const Named& exec, uint64_t ns)
     instantiations.add(exec, ns);
 }
 
+void be_brief()
+{
+    std::lock_guard hold(lock);
+    brief = true;
+}
+
 std::string graph_lines()
 {
     std::string out;
@@ -170,13 +180,14 @@ std::string graph_lines()
         out += line(call, tally);
     uint64_t live[2] = {};
     for (const auto& record : driver_graphs()) {
-        out += line(record);
+        if (!brief || !record.destroyed)
+            out += line(record);
         live[record.is_exec] += !record.destroyed;
     }
     return out + summary("graphs", field("captures", captures.count) + field("capture_ns", captures.ns) +
                                        field("instantiates", instantiations.count) +
                                        field("instantiate_ns", instantiations.ns) + field("execs_live", live[true]) +
-                                       field("graphs_live", live[false]));
+                                       field("graphs_live", live[false]) + ",\"brief\":" + boolean(brief));
 }
 
 void forget_graphs()

@@ -44,6 +44,9 @@ std::string nested_function(const std::string& runtime_function);
 void add_capture(const Named& graph, uint64_t ns);
 void add_instantiation(const Named& exec, uint64_t ns);
 
+// From now on calls are told without handles, and of what was destroyed there are no lines: for a long run.
+void be_brief();
+
 std::string graph_lines();
 void forget_graphs();
 
