@@ -99,14 +99,16 @@ uint64_t node_count(const graph_nodes& nodes)
     return std::accumulate(std::begin(nodes.of), std::end(nodes.of), uint64_t{0});
 }
 
-void GraphGroup::add(const CallDelta& delta)
+void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
 {
     const call_key& key = delta.key;
     const uint64_t n = delta.count;
     if (key.result)
         errors += n;
     const bool ok = !key.result;
-    auto durations = [&] {
+    auto durations = [&](bool measured) {
+        if (!measured)
+            return;
         total_ns += delta.total_ns;
         max_ns = std::max(max_ns, delta.max_ns);
         if (key.duration != BUCKET_NONE)
@@ -117,7 +119,7 @@ void GraphGroup::add(const CallDelta& delta)
         direct += n;
         break;
     case KIND_GRAPH_LAUNCH:
-        durations();
+        durations(!of_instantiations);
         (key.flags & CALL_RECORDED ? captured : launches) += ok ? n : 0;
         kernels += delta.graph.kernels;
         break;
@@ -126,6 +128,7 @@ void GraphGroup::add(const CallDelta& delta)
         capture_ns += delta.graph.setup_ns;
         break;
     case KIND_GRAPH_INSTANTIATE:
+        durations(of_instantiations);
         instantiates += ok ? n : 0;
         instantiate_ns += delta.graph.setup_ns;
         break;
@@ -159,7 +162,7 @@ void GraphGroups::add(const CallDelta& delta)
     found.who.add(key.image, processes_.owner(key.image, key.cgroups));
     if (settings_.exec)
         found.exec = execs_.find(key.subject);
-    found.add(delta);
+    found.add(delta, settings_.time_instantiations);
 }
 
 } // namespace gpusnoop

@@ -20,6 +20,7 @@ namespace gpusnoop {
 struct GraphSettings : CallSettings {
     bool exec = false; // told apart
     bool summary = false;
+    bool time_instantiations = false; // in place of launches
 };
 
 // What executes a graph, as long as its calls are still to be shown.
@@ -87,7 +88,7 @@ struct GraphGroup {
     uint64_t sets = 0;
     uint64_t destroyed = 0;
 
-    void add(const CallDelta& delta);
+    void add(const CallDelta& delta, bool of_instantiations);
 };
 
 std::string_view graph_call_name(uint8_t kind); // "launch", "instantiate", ...

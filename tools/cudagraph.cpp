@@ -48,6 +48,8 @@ public:
                "  cudagraph --by pod 5        # which pod launches graphs\n"
                "  cudagraph -e -p 1234        # the life of each graph, in order\n"
                "  cudagraph -H launch         # how long launches take on the host; also instantiate\n"
+               "  cudagraph --storms          # who captures or instantiates more than 6 times a minute, and from "
+               "where\n"
                "  cudagraph -x                # only calls that fail\n"
                "  cudagraph --json 1          # one JSON object per row and second\n";
     }
@@ -55,6 +57,7 @@ public:
     void add_options(CLI::App& app) override;
     std::string traced() const override { return options_.failed_only ? "graph calls that fail" : "graphs"; }
     bool needs_returns() const override { return true; }
+    bool tick(Output& output) override;
     std::vector<Hook> hooks(std::span<const Probe> probes) const override;
     bpf_object* open() override;
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
@@ -70,11 +73,14 @@ private:
     bool learn(uint32_t type, const void* data, size_t size) override;
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
-    void forget(const std::set<ImageId>& images) override { execs_->forget(images); }
+    bool shows_rows() const override { return !settings_.events && !settings_.storms; }
+    void look_at(const CallDelta& delta) override;
+    void forget(const std::set<ImageId>& images) override;
 
     Settings settings_;
     Skeleton<cudagraph_bpf> skeleton_;
     std::optional<Execs> execs_;
+    std::optional<Storms> storms_;
     std::optional<CallEvents> lines_;
 };
 
@@ -82,22 +88,38 @@ void CudaGraph::add_options(CLI::App& app)
 {
     settings_.sort = "launches";
     settings_.latency = true;
-    add_call_options(app, "graph, ", "pid,graph", "launch or instantiate");
+    add_call_options(app, "graph, ", "pid,graph", "launch, instantiate or nodes");
     app.add_flag("--summary", settings_.summary, "one row per process: captures, instantiations, share of kernels");
+    app.add_option("--storms", settings_.storms,
+                   "a line for each process that captures or instantiates more than N times in a minute (6)")
+        ->expected(0, 1)
+        ->default_str("6")
+        ->check(CLI::Range(1, 1 << 20).description(""))
+        ->type_name("N");
+    app.add_option("--warm-up", settings_.warm_up_s, "with --storms: not in the first so many seconds (60)")
+        ->check(CLI::Range(0.0, 1e6).description(""))
+        ->type_name("SEC");
 }
 
 void CudaGraph::settle()
 {
     Settings& s = settings_;
-    constexpr std::pair<std::string_view, Measure> measures[] = {
-        {"", Measure::none}, {"launch", Measure::launch}, {"instantiate", Measure::instantiate}};
+    constexpr std::pair<std::string_view, Measure> measures[] = {{"", Measure::none},
+                                                                 {"launch", Measure::launch},
+                                                                 {"instantiate", Measure::instantiate},
+                                                                 {"nodes", Measure::nodes}};
     auto measure = std::ranges::find(measures, s.measure, &std::pair<std::string_view, Measure>::first);
     if (measure == std::end(measures))
-        throw UsageError(fmt::format("-H takes launch or instantiate, not '{}'", s.measure));
+        throw UsageError(fmt::format("-H takes launch, instantiate or nodes, not '{}'", s.measure));
     s.histogram_of = measure->second;
     if (s.summary && (s.by || s.events || s.histogram()))
         throw UsageError("--summary is by process: leave out --by, -e and -H");
+    if (s.storms && (s.summary || s.by || s.events || s.histogram() || options_.failed_only))
+        throw UsageError("--storms has lines of its own: leave out --summary, --by, -e, -H and -x");
     check_sort(s.sort);
+    // What is only counted needs no return of launches.
+    s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
+    s.time_instantiations = s.histogram_of == Measure::instantiate;
     const Dimension graph[] = {{"graph", &s.exec}};
     if (s.by) {
         parse_by(*s.by, s.view, graph);
@@ -107,6 +129,10 @@ void CudaGraph::settle()
         s.view.function |= options_.failed_only;
     }
     s.view.who.pid |= s.exec; // a graph belongs to a process
+    if (s.storms) {
+        s.exec = false;
+        s.view.stack = options_.user_stacks = true;
+    }
 }
 
 std::vector<Probe> CudaGraph::choose_probes() const
@@ -138,6 +164,8 @@ std::vector<Hook> CudaGraph::hooks(std::span<const Probe> probes) const
     Hook node{"node", true, {}, true};
     for (unsigned i : probes_of(probes, node_kinds))
         (is_node_call(probes[i].row) ? graph : node).probes.push_back(i);
+    if (settings_.storms)
+        return {graph};
     return {{"launch", settings_.latency || options_.failed_only, probes_of(probes, launch_kinds), true},
             graph,
             node,
@@ -157,12 +185,17 @@ void CudaGraph::configure(const Options& options, std::span<const Probe> probes,
     configure_shared(data, options, probes, filters);
     configure_calls(data, settings_, options);
     data.count_launches = settings_.summary;
+    data.measure_nodes = settings_.histogram_of == Measure::nodes;
+    if (data.measure_nodes)
+        data.duration_unit_ns = 1;
     size_tables(skeleton_->obj);
 }
 
 void CudaGraph::load()
 {
     CallTool::load();
+    if (settings_.storms)
+        storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s * 1e9));
     execs_.emplace(bpf_map__fd(skeleton_->maps.execs), bpf_map__fd(skeleton_->maps.graphs));
     lines_.emplace(options_, settings_, processes(), probes(),
                    std::initializer_list<Column>{
@@ -175,6 +208,32 @@ void CudaGraph::load()
                        {"", "update_reason", Unit::text, 0, false},
                    },
                    std::initializer_list<Column>{{"FUNCTION", "", Unit::text, 8, true, false}});
+}
+
+void CudaGraph::look_at(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    const bool capture = key.kind == KIND_CAPTURE_END, instantiate = key.kind == KIND_GRAPH_INSTANTIATE;
+    if (storms_ && (capture || instantiate))
+        storms_->add(key.image, {key.stack, key.caller}, capture ? delta.count : 0, instantiate ? delta.count : 0,
+                     clock_ns(CLOCK_MONOTONIC));
+}
+
+void CudaGraph::forget(const std::set<ImageId>& images)
+{
+    execs_->forget(images);
+    if (storms_)
+        storms_->forget(images);
+}
+
+bool CudaGraph::tick(Output& output)
+{
+    CallTool::tick(output);
+    if (storms_)
+        for (const Storm& storm : storms_->take(clock_ns(CLOCK_MONOTONIC)))
+            print_storm(output, storm, processes(), clock_ns(CLOCK_REALTIME),
+                        frames(storm.image, storm.source.stack, storm.source.caller));
+    return false;
 }
 
 std::vector<const char*> CudaGraph::tables_of(std::span<const ImageId> gone)

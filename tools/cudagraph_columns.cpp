@@ -203,7 +203,37 @@ Label label_of(const K& key, const G& group, const C& context)
     return label;
 }
 
+const std::vector<Column>& storm_columns()
+{
+    static const std::vector<Column> columns = [] {
+        std::vector<Column> all = {
+            {"TIME", "time", Unit::time, 8},
+            {"PID", "pid", Unit::count, 7},
+            {"COMM", "comm", Unit::text, 15},
+            {"OWNER", "", Unit::text, 40, true, false},
+        };
+        for (const OwnerKey& each : owner_keys)
+            all.push_back({"", each.key, each.unit, 0, false});
+        all.push_back({"", "event", Unit::text, 0, false});
+        all.push_back({"CAPTURES/min", "captures_per_minute", Unit::count, 12});
+        all.push_back({"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18});
+        return all;
+    }();
+    return columns;
+}
+
 } // namespace
+
+void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns,
+                 std::span<const std::string> frames)
+{
+    const Owner& owner = processes.owner(storm.image, {});
+    Row row{wall_ns, uint64_t{storm.image.pid}, processes.info(storm.image).comm, owner_cell(owner, OwnerPart::text)};
+    for (const OwnerKey& each : owner_keys)
+        row.push_back(owner_cell(owner, each.part));
+    row.insert(row.end(), {std::string("storm"), storm.captures, storm.instantiates});
+    output.event(storm_columns(), row, frames);
+}
 
 void check_sort(const std::string& name)
 {

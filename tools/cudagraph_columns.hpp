@@ -5,6 +5,7 @@
 #include "call_view.hpp"
 #include "graphs.hpp"
 #include "report.hpp"
+#include "storms.hpp"
 
 #include <string>
 
@@ -14,8 +15,8 @@ enum class Measure : uint8_t { none, launch, instantiate, nodes };
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms; // captures and instantiations in a minute that are none yet
-    bool count_only = false;        // launches are not timed
+    std::optional<unsigned> storms; // captures, or instantiations, in a minute that are none yet
+    double warm_up_s = 60;
 };
 
 struct Context : CallContext<Settings> {
@@ -24,6 +25,10 @@ struct Context : CallContext<Settings> {
     bool updates = false; // some row has such
     bool captured = false;
 };
+
+// Prints a line for a storm.
+void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns,
+                 std::span<const std::string> frames);
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns,
