@@ -89,8 +89,8 @@ constexpr TableEntry table[] = {
     {"cuCtxCreate_v4", single, driver, any_runtime, KIND_CONTEXT_CREATE, "out:rdi device:rcx.l"},
     {"cuDevicePrimaryCtxRetain", single, driver, any_runtime, KIND_CONTEXT_NEW, "out:rdi device:rsi.l"},
     {"cuCtxSetCurrent", single, driver, any_runtime, KIND_CONTEXT_SET, "handle:rdi"},
-    {"cuCtxPushCurrent", single, driver, any_runtime, KIND_CONTEXT_SET, "handle:rdi"},
-    {"cuCtxPushCurrent_v2", single, driver, any_runtime, KIND_CONTEXT_SET, "handle:rdi"},
+    {"cuCtxPushCurrent", single, driver, any_runtime, KIND_CONTEXT_PUSH, "handle:rdi"},
+    {"cuCtxPushCurrent_v2", single, driver, any_runtime, KIND_CONTEXT_PUSH, "handle:rdi"},
     {"cuCtxPopCurrent", single, driver, any_runtime, KIND_CONTEXT_POP, "out:rdi"},
     {"cuCtxPopCurrent_v2", single, driver, any_runtime, KIND_CONTEXT_POP, "out:rdi"},
     {"cudaSetDevice", single, runtime, any_runtime, KIND_DEVICE_SET, "device:rdi.l"},
@@ -240,7 +240,8 @@ constexpr TableEntry table[] = {
 
     // Memory. Freeing some of it may wait for the device.
     {"cuMemAlloc_v2", single, driver, any_runtime, KIND_ALLOC, "device-memory out:rdi bytes:rsi"},
-    {"cuMemAllocPitch_v2", single, driver, any_runtime, KIND_ALLOC, "device-memory out:rdi pitch:rsi bytes:rdx height:rcx"},
+    {"cuMemAllocPitch_v2", single, driver, any_runtime, KIND_ALLOC,
+     "device-memory out:rdi pitch:rsi bytes:rdx height:rcx"},
     {"cuMemAllocManaged", single, driver, any_runtime, KIND_ALLOC, "managed-memory out:rdi bytes:rsi"},
     {"cuMemAllocAsync", ptsz, driver, any_runtime, KIND_ALLOC, "async pool-memory out:rdi bytes:rsi stream:rdx"},
     {"cuMemAllocFromPoolAsync", ptsz, driver, any_runtime, KIND_ALLOC,
@@ -297,7 +298,8 @@ constexpr TableEntry table[] = {
 
     // Memory, runtime
     {"cudaMalloc", single, runtime, any_runtime, KIND_ALLOC, "device-memory out:rdi bytes:rsi"},
-    {"cudaMallocPitch", single, runtime, any_runtime, KIND_ALLOC, "device-memory out:rdi pitch:rsi bytes:rdx height:rcx"},
+    {"cudaMallocPitch", single, runtime, any_runtime, KIND_ALLOC,
+     "device-memory out:rdi pitch:rsi bytes:rdx height:rcx"},
     {"cudaMalloc3D", single, runtime, any_runtime, KIND_ALLOC,
      "device-memory out:rdi pitch:rdi+8 bytes:s0 height:s1 depth:s2"},
     {"cudaMallocManaged", single, runtime, any_runtime, KIND_ALLOC, "managed-memory out:rdi bytes:rsi"},
