@@ -46,18 +46,24 @@ def unreadable(row):
     return re.search(r"r(?!di)\w+\[|channel_bits|array_3d", row.arguments) is not None
 
 
-@case(each=each_driver)
-def every_row_that_is_exported(version):
+libraries = {**{version: ("driver", version) for version in drivers}, **{version: ("runtime", version) for version in runtimes}}
+
+
+@case(each=libraries, asan=True)
+def every_row_that_is_exported(chosen):
     """What is not there is what the library does not have."""
-    caller = Caller(driver(version))
-    tool = Tool("-v", "-p", caller.pid)
-    line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
+    layer, version = chosen
+    library = (driver if layer == "driver" else runtime)(version)
+    caller = Caller(library)
+    tool = Tool("-v", "-p", caller.pid, "--api", layer)
+    name = "libcuda" if layer == "driver" else "libcudart"
+    line = next((text for text in tool.error.splitlines() if re.search(name + r"\.so\S*: \d+ of", text)), "")
     found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
     check(found, f"-v says {line!r}")
     there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
-    functions = {row.name for row in table() if row.layer == "driver"}
-    equal((placed, delta), (there, drivers[version]), "functions at their place, and where")
-    equal((wanted, set((found[6] or "").split())), (len(functions), functions - exports(driver(version))),
+    functions = {row.name for row in table() if row.layer == layer}
+    equal((placed, delta), (there, drivers[version] if layer == "driver" else 0), "functions at their place, and where")
+    equal((wanted, set((found[6] or "").split())), (len(functions), functions - exports(library)),
           "functions in the table, and missing")
     caller.end()
     tool.finish()
