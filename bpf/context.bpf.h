@@ -42,6 +42,22 @@ INLINE void context_current(const struct image* image, struct thread_state* thre
     thread->context = handle;
 }
 
+INLINE void context_push(const struct image* image, struct thread_state* thread, u64 handle)
+{
+    if (thread->depth < CONTEXTS_BELOW)
+        thread->below[thread->depth & (CONTEXTS_BELOW - 1)] = thread->context;
+    thread->depth++;
+    context_current(image, thread, handle);
+}
+
+INLINE void context_pop(const struct image* image, struct thread_state* thread)
+{
+    u64 handle = 0;
+    if (thread->depth && --thread->depth < CONTEXTS_BELOW)
+        handle = thread->below[thread->depth & (CONTEXTS_BELOW - 1)];
+    context_current(image, thread, handle);
+}
+
 /* The context of a device that all of a process shares, and how often it was asked for. */
 struct primary {
     u64 context;

@@ -526,6 +526,8 @@ INLINE int gone_return_body(struct pt_regs* ctx)
         bpf_map_delete_elem(&context_bytes, &in);
         bpf_map_delete_elem(&contexts, &key);
     }
+    if (has_argument(row, ARG_HANDLE) && thread->context == handle)
+        context_pop(&record.image, thread);
     if (has_argument(row, ARG_DEVICE)) {
         struct handle_key key = {.image = record.image, .handle = call->word[GONE_ARGUMENT]};
         bpf_map_delete_elem(&primaries, &key);

@@ -94,7 +94,8 @@ enum probe_kind {
     KIND_REGISTER,     /* ARG_HANDLE (a host stub) stands for the kernel called ARG_NAME */
     KIND_CONTEXT_NEW,  /* *ARG_OUT is a context on ARG_DEVICE; KIND_CONTEXT_CREATE also makes it current */
     KIND_CONTEXT_CREATE,
-    KIND_CONTEXT_SET, /* ARG_HANDLE becomes current (set or pushed); 0 for none */
+    KIND_CONTEXT_SET,  /* ARG_HANDLE becomes current in place of the one that is; 0: as popped */
+    KIND_CONTEXT_PUSH, /* ... and the one that is, again when it is popped or destroyed */
     KIND_CONTEXT_POP,
     KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime) */
     KIND_COPY,          /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */

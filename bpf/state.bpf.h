@@ -102,13 +102,19 @@ INLINE int state_return_body(struct pt_regs* ctx)
         break;
     case KIND_CONTEXT_CREATE:
         context_made(&image, out_value(call), call->word[STATE_DEVICE]);
-        context_current(&image, thread, out_value(call));
+        context_push(&image, thread, out_value(call));
         break;
     case KIND_CONTEXT_SET:
-        context_current(&image, thread, call->word[STATE_HANDLE]);
+        if (call->word[STATE_HANDLE])
+            context_current(&image, thread, call->word[STATE_HANDLE]);
+        else
+            context_pop(&image, thread);
+        break;
+    case KIND_CONTEXT_PUSH:
+        context_push(&image, thread, call->word[STATE_HANDLE]);
         break;
     case KIND_CONTEXT_POP:
-        context_current(&image, thread, 0);
+        context_pop(&image, thread);
         break;
     case KIND_DEVICE_SET:
         thread->device = (u32)call->word[STATE_DEVICE] + 1;

@@ -32,10 +32,14 @@ struct open_call {
 
 #define OPEN_CALLS 4 /* a runtime call, the driver call inside it, a host function called from there, ... */
 
+#define CONTEXTS_BELOW 8 /* a power of two; what lies deeper is not known again */
+
 struct thread_state {
     struct runtime_call runtime;
     u64 last_launch_ns;
-    u64 context;             /* the current one's handle; 0 unknown */
+    u64 context;               /* the current one's handle; 0 unknown */
+    u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
+    u64 depth;
     u32 device;              /* ordinal + 1; 0 unknown */
     u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
     struct image introduced; /* as what the thread has made itself known */

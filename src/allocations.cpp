@@ -71,6 +71,8 @@ void AllocationGroups::add(const CallDelta& delta)
         group.duration.add(key.duration, delta.count);
     if (key.result) {
         group.failures += delta.count;
+        if (settings_.view.result && key.kind == KIND_ALLOC && key.memory.size != BUCKET_NONE)
+            group.sizes.add(key.memory.size, delta.count); // only failures are asked for
         const bool no_room = key.kind == KIND_ALLOC && key.result == out_of_memory;
         if (no_room)
             group.out_of_memory += delta.count;

@@ -91,8 +91,8 @@ private:
 };
 
 // Calls that tell which device a thread works on (bpf/context.bpf.h).
-inline constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_POP,
-                                              KIND_DEVICE_SET};
+inline constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW,  KIND_CONTEXT_CREATE, KIND_CONTEXT_SET,
+                                              KIND_CONTEXT_PUSH, KIND_CONTEXT_POP,    KIND_DEVICE_SET};
 
 // Appends the rows of these kinds.
 void append_probes(std::vector<Probe>& to, Library library, std::span<const probe_kind> kinds);

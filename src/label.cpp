@@ -55,8 +55,10 @@ void Label::add_call(const CallView& view, const CallKey& key, const WhoSeen& se
         add("layer", layer_name(key.layer));
     if (view.function)
         add("function", function_name(probes, key.function));
-    if (view.result)
+    if (view.result) {
         add("result", result_name(library_of(key.layer), key.result));
+        fields.emplace_back("result_code", int64_t{key.result});
+    }
 }
 
 } // namespace gpusnoop

@@ -204,3 +204,19 @@ def lifetimes():
     for kind, slept in ("device", 400), ("pinned", 800):
         (_, (low, high)), = (key for key in got if key[0] == kind)
         check(high >= slept, f"{kind} was held for {low} to {high} ms, {slept} at least by its script")
+
+
+@case(asan=True)
+def histograms_of_failures():
+    """-x: of each result one, that says which."""
+    script = "alloc a 100; alloc b 500 result=2; alloc c 1000 result=2; alloc d 2000 result=999; free a result=1; free a"
+    workload = Workload(script)
+    sizes, latencies = (Tool("-p", workload.pid, "-x", "-H", what) for what in ("size", "latency"))
+    table = Tool("-p", workload.pid, "-x", "-H", "size", json=False)
+    workload.go().wait()
+    got = {key: n for key, n in histogram(sizes.finish(), "operation", "result", "result_code").items()}
+    equal(got, {("alloc", "CUDA_ERROR_OUT_OF_MEMORY", 2, bucket(500)): 1, ("alloc", "CUDA_ERROR_OUT_OF_MEMORY", 2, bucket(1000)): 1,
+                ("alloc", "CUDA_ERROR_UNKNOWN", 999, bucket(2000)): 1}, "sizes")
+    got = {(r["operation"], r["result_code"]): r["total"] for r in latencies.finish().of_type("hist")}
+    equal(got, {("alloc", 2): 2, ("alloc", 999): 1, ("free", 1): 1}, "durations")
+    check("result = CUDA_ERROR_OUT_OF_MEMORY" in table.finish().text, table.text)

@@ -64,16 +64,18 @@ void make_calls(void* library, unsigned count)
 
 void make_raw_calls(void* library, unsigned count, const std::vector<std::string>& names)
 {
-    using Function = int (*)(const void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
-    static const std::array<uint64_t, 4096> zeros{}; // some look at what they are given first
+    using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
+    static std::array<uint64_t, 4096> zeros; // some look at what they are given first, or write there
     for (const std::string& name : names) {
         auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
         if (!function)
             fail("there is no " + name);
         std::map<int, unsigned> results;
-        for (unsigned i = 0; i < count; i++)
+        for (unsigned i = 0; i < count; i++) {
+            zeros.fill(0);
             results[function(zeros.data(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
                              nullptr)]++;
+        }
         for (const auto& [result, times] : results)
             printf(R"({"type":"call","function":"%s","count":%u,"result":%d})"
                    "\n",

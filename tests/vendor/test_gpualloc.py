@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpualloc on NVIDIA's libraries, which refuse every call where there is no device: each is a failure, nothing is held."""
+import functools
+import re
+from collections import Counter, namedtuple
+
+import harness
+from harness import check, equal
+from programs import Tool
+from vendor import Caller, driver, drivers, exports, runtime, runtimes
+
+case = functools.partial(harness.case, tool="gpualloc")
+each_driver = {version: version for version in drivers}
+
+Row = namedtuple("Row", "name layer kind arguments")
+kinds = {"ALLOC", "REGISTER_HOST", "PHYSICAL_NEW", "MAP", "TRIM", "FREE", "PHYSICAL_FREE", "PHYSICAL_HOLD", "UNMAP"}
+others = {"MEMORY_GONE", "CONTEXT_LET_GO", "CAPTURE_BEGIN", "CAPTURE_END", "CONTEXT_CREATE", "CONTEXT_NEW", "CONTEXT_SET", "CONTEXT_PUSH",
+          "CONTEXT_POP", "DEVICE_SET"}
+table_line = re.compile(r'\{"(cu\w+)", (single|ptsz|ptds), (driver|runtime), ([^,]+), KIND_(\w+),\s*(\{?[^}]*)\}')
+
+
+@functools.cache
+def table():
+    """The rows of the probe table that the tool attaches to, each variant by its name."""
+    rows = []
+    for name, variants, layer, _, kind, rest in table_line.findall((harness.root / "src/probe_table.cpp").read_text()):
+        for suffix in ("",) if variants == "single" else ("", f"_{variants}"):
+            if kind in kinds | others:
+                rows.append(Row(name + suffix, layer, kind, rest))
+    return rows
+
+
+def rows_of(layer, library, of=kinds):
+    there = exports(library)
+    return {row.name: row for row in table() if row.layer == layer and row.kind in of and row.name in there}
+
+
+def counted(row):
+    """What the tool counts of a call with zeros to point to and 0 for all other arguments: neither a free of nothing, nor
+    one more reference that is not given."""
+    return row.kind != "PHYSICAL_HOLD" and not (row.kind == "FREE" and "address:rdi" not in row.arguments)
+
+
+def unreadable(row):
+    """Its arguments are in a structure that is not there."""
+    return re.search(r"r(?!di)\w+\[|channel_bits|array_3d", row.arguments) is not None
+
+
+libraries = {**{version: ("driver", version) for version in drivers}, **{version: ("runtime", version) for version in runtimes}}
+
+
+@case(each=libraries, asan=True)
+def every_row_that_is_exported(chosen):
+    """What is not there is what the library does not have."""
+    layer, version = chosen
+    library = (driver if layer == "driver" else runtime)(version)
+    caller = Caller(library)
+    tool = Tool("-v", "-p", caller.pid, "--api", layer)
+    name = "libcuda" if layer == "driver" else "libcudart"
+    line = next((text for text in tool.error.splitlines() if re.search(name + r"\.so\S*: \d+ of", text)), "")
+    found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
+    check(found, f"-v says {line!r}")
+    there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
+    functions = {row.name for row in table() if row.layer == layer}
+    equal((placed, delta), (there, drivers[version] if layer == "driver" else 0), "functions at their place, and where")
+    equal((wanted, set((found[6] or "").split())), (len(functions), functions - exports(library)),
+          "functions in the table, and missing")
+    caller.end()
+    tool.finish()
+
+
+def refused_calls(library, layer, arguments=()):
+    """Three tools at once: rows, failures and lines, of all functions that this library has."""
+    functions = rows_of(layer, library)
+    caller = Caller(library)
+    rows, failed = (Tool("-p", caller.pid, "--by", "api", "-r", 0, *arguments, *more, losses=True) for more in ([], ["-x"]))
+    lines = Tool("-p", caller.pid, "-e", *arguments, losses=True)
+    truth = caller.ask(f"raw 5 {' '.join(sorted(functions))}")
+    caller.end()
+    equal({call["function"] for call in truth}, set(functions), "functions called")
+    failures, results = Counter(), Counter()
+    for call in truth:
+        if call["result"] and counted(functions[call["function"]]):
+            failures[call["function"]] += call["count"]
+            results[call["function"], call["result"]] += call["count"]
+    for tool in rows, failed, lines:
+        tool.finish()
+        lost = sum(call["count"] for call in truth if unreadable(functions[call["function"]]))
+        equal(tool.lost, {"arguments_unreadable": lost} if lost else {}, f"losses of {tool}")
+    equal({row["function"]: row["failures"] for row in rows.rows if row["failures"]}, dict(failures), "failures by function")
+    equal({(row["function"], row["result_code"]): row["failures"] for row in failed.rows}, dict(results), "results")
+    equal(Counter((e["function"], e["result_code"]) for e in lines.events if e["result_code"]), results, "lines")
+    for row in rows.rows:
+        equal([row[name] for name in ("live_allocations", "live_bytes", "allocs", "frees", "out_of_memory", "released")], [0] * 6,
+              f"nothing is held: {row}")
+    return truth
+
+
+@case(each=each_driver)
+def driver_calls(version):
+    truth = refused_calls(driver(version), "driver")
+    not_initialized = sum(call["result"] == 3 for call in truth)
+    check(not_initialized > 0.8 * len(truth), f"results: {truth}")
+
+
+@case(each={version: version for version in runtimes})
+def runtime_calls(version):
+    truth = refused_calls(runtime(version), "runtime", ("--api", "runtime"))
+    check(sum(call["result"] == 35 for call in truth) > 0.8 * len(truth), f"results: {truth}")
