@@ -196,7 +196,7 @@ void CallTool::forget_processes()
 
 void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    if (settings_.events)
+    if (!shows_rows())
         return;
     collect();
     processes_->refresh();

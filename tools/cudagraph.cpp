@@ -183,7 +183,7 @@ void CudaGraph::configure(const Options& options, std::span<const Probe> probes,
 {
     auto& data = *skeleton_->rodata;
     configure_shared(data, options, probes, filters);
-    configure_calls(data, settings_, options);
+    configure_calls(data, settings_, options_);
     data.count_launches = settings_.summary;
     data.measure_nodes = settings_.histogram_of == Measure::nodes;
     if (data.measure_nodes)
