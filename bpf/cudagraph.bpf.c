@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
 #include "call.bpf.h"
-#include "graph.bpf.h"
 #include "graph_record.h"
+#include "graph_state.bpf.h"
 #include "state.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool count_launches = false; /* of kernels, without a graph */
 const volatile bool measure_nodes = false;  /* of the graphs that are launched, in place of the duration */
-
-INLINE void tell_nodes(struct call* call, const struct graph_nodes* nodes)
-{
-    call->graph.kernels = nodes->of[NODE_KERNEL];
-    call->graph.copies = nodes->of[NODE_COPY] + nodes->of[NODE_SET];
-    call->graph.others = nodes->of[NODE_HOST] + nodes->of[NODE_OTHER];
-    call->graph.unknown = nodes->unknown;
-}
 
 static __attribute__((noinline)) int count_graph(struct task_struct* task, const struct call* call, u64 entry_ns,
                                                  u64 duration_ns, u64 setup_ns)
@@ -27,7 +19,7 @@ static __attribute__((noinline)) int count_graph(struct task_struct* task, const
     if (!stats)
         return 0;
     if (call->key.kind == KIND_GRAPH_LAUNCH && !call->key.result && !(call->key.flags & CALL_RECORDED))
-        add(&stats->graph.kernels, call->graph.kernels);
+        add_launch(stats, call);
     add(&stats->graph.setup_ns, setup_ns);
     return 0;
 }
@@ -275,23 +267,3 @@ INLINE int node_return_body(struct pt_regs* ctx)
 }
 
 CALL_PROGRAMS(node, node_entry_body, node_return_body)
-
-/* Streams join captures by events. */
-INLINE int event_body(struct pt_regs* ctx)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = row_number(ctx);
-    if (!number || !captures_begun || !wanted_process(task))
-        return 1;
-    const volatile struct probe_row* row = probe_row(number);
-    struct image image = image_of(task);
-    u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
-    u64 event = register_argument(ctx, row, ARG_HANDLE);
-    if (row->kind == KIND_EVENT_RECORD)
-        event_recorded(&image, event, stream);
-    else
-        event_waited_for(&image, event, stream);
-    return 1;
-}
-
-GUARDED_PROGRAM(event_entry, event_body)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Kernel launches, counted in the kernel by row; one record per launch only for -e. */
-#include "call.bpf.h"
+#include "graph_state.bpf.h"
 #include "state.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -8,6 +8,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
 const volatile bool measure_gap = false;
+const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
 
 bool naming = false; /* runtime launches are marked now, so that handles get their names */
 
@@ -16,6 +17,11 @@ INLINE void record(struct task_struct* task, const struct call* launch, u64 entr
     struct call_stats* stats = count_call(task, launch, 1, entry_ns, duration_ns);
     if (!stats)
         return;
+    if (launch->key.kind == KIND_GRAPH_LAUNCH) {
+        if (!launch->key.result && !(launch->key.flags & CALL_RECORDED))
+            add_launch(stats, launch);
+        return;
+    }
     stats->last = bpf_jiffies64();
     stats->shape = launch->shape;
 }
@@ -53,6 +59,29 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
 
+/* Kernels under capture are counted where they go; those of a graph, where it is launched. */
+INLINE void follow_launch(struct pt_regs* ctx, const volatile struct probe_row* row, u64 stream, struct call* launch)
+{
+    const struct image* image = &launch->key.image;
+    struct capture* capture = capture_of(image, stream);
+    u32 kind = launch->key.kind;
+    if (capture)
+        launch->key.flags = CALL_RECORDED;
+    if (!follow_graphs)
+        return;
+    if (kind == KIND_GRAPH_LAUNCH) {
+        struct graph_exec* exec = exec_of(image, register_argument(ctx, row, ARG_FUNC));
+        if (exec)
+            tell_nodes(launch, &exec->nodes);
+        else
+            launch->graph.unknown = 1;
+        if (capture && exec)
+            add_nodes(&capture->nodes, &exec->nodes);
+    } else if (capture && kind == KIND_LAUNCH) {
+        add_node(capture, NODE_KERNEL, 1);
+    }
+}
+
 INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call* launch)
 {
     struct call_words words;
@@ -70,7 +99,8 @@ INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
         launch->key.subject = argument(row, &words, ARG_FUNC);
     if (per_stream)
         launch->key.stream = stream;
-    launch->key.flags = under_capture(&launch->key.image, stream) ? CALL_RECORDED : 0;
+    launch->key.flags = 0;
+    follow_launch(ctx, row, stream, launch);
     if (!readable)
         lose(LOSS_ARGUMENTS, 1);
     else if (need_block && launch->key.kind == KIND_LAUNCH)

@@ -9,6 +9,8 @@ namespace gpusnoop {
 void LaunchGroup::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
+    graph_kernels += delta.graph.kernels;
+    graphs_unknown += delta.graph.unknown;
     if (key.flags & CALL_RECORDED)
         captured += delta.count;
     else if (key.kind == KIND_GRAPH_LAUNCH)

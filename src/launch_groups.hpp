@@ -31,6 +31,8 @@ struct LaunchGroup {
     WhoSeen who;
     uint64_t kernels = 0; // executed; captured ones are apart
     uint64_t graphs = 0;
+    uint64_t graph_kernels = 0;  // that those have started
+    uint64_t graphs_unknown = 0; // launches of graphs whose kernels are not known
     uint64_t host_functions = 0;
     uint64_t captured = 0;
     uint64_t errors = 0;

@@ -21,7 +21,11 @@ namespace {
 
 constexpr probe_kind launch_kinds[] = {KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_GRAPH_LAUNCH,
                                        KIND_HOST_FUNC};
-constexpr probe_kind state_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END, KIND_GET_FUNCTION, KIND_GET_ALIAS};
+constexpr probe_kind state_kinds[] = {KIND_GET_FUNCTION, KIND_GET_ALIAS};
+constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
+constexpr probe_kind graph_kinds[] = {KIND_GRAPH_NEW,         KIND_GRAPH_NODE,   KIND_GRAPH_GONE,
+                                      KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_GONE};
+constexpr probe_kind event_kinds[] = {KIND_EVENT_RECORD, KIND_EVENT_WAIT};
 constexpr probe_kind note_kinds[] = {KIND_SHAPE, KIND_REGISTER};
 
 class CudaLaunch : public CallTool {
@@ -64,6 +68,7 @@ private:
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return cudalaunch_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     bool learn(uint32_t type, const void* data, size_t size) override;
     void look_at(const CallDelta& delta) override;
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
@@ -87,6 +92,10 @@ void CudaLaunch::add_options(CLI::App& app)
     settings_.sort = "launches";
     add_call_options(app, "kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     app.add_flag("-l,--latency", settings_.latency, "measure the host side of the launch call, and count errors");
+    app.add_option(
+           "--graphs", settings_.graphs,
+           "kernels behind graph launches: both (beside the launches), expand (among them) or count (not at all)")
+        ->type_name("HOW");
     app.add_flag("--full-names", settings_.full_names, "do not shorten kernel names");
 }
 
@@ -104,6 +113,8 @@ void CudaLaunch::settle()
     s.histogram_of = measure->second;
     if (options_.failed_only && s.histogram_of == Measure::gap)
         throw UsageError("a gap has no result: leave out -x");
+    if (s.graphs != "both" && s.graphs != "expand" && s.graphs != "count")
+        throw UsageError(fmt::format("--graphs takes both, expand or count, not '{}'", s.graphs));
     check_sort(s.sort);
     s.latency |= s.histogram_of == Measure::latency;
     const Dimension kernel[] = {{"kernel", &s.kernel}};
@@ -132,6 +143,11 @@ std::vector<Probe> CudaLaunch::choose_probes() const
         if (settings_.view.device)
             append_probes(all, library, device_kinds);
     }
+    append_probes(all, Library::driver, capture_kinds);
+    if (settings_.follows_graphs()) {
+        append_probes(all, Library::driver, graph_kinds);
+        append_probes(all, Library::driver, event_kinds);
+    }
     return all;
 }
 
@@ -144,7 +160,11 @@ std::vector<Hook> CudaLaunch::hooks(std::span<const Probe> probes) const
     std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
     for (unsigned i : probes_of(probes, launch_kinds))
         (probes[i].library == Library::driver || settings_.runtime ? launch : mark).probes.push_back(i);
-    return {launch, mark, state, note};
+    // Captures and graphs are the driver's, whatever layer is counted.
+    Hook follow{"follow", true, probes_of(probes, capture_kinds), true};
+    std::ranges::copy(probes_of(probes, graph_kinds), std::back_inserter(follow.probes));
+    Hook event{"event", false, probes_of(probes, event_kinds), true};
+    return {launch, mark, state, note, follow, event};
 }
 
 bpf_object* CudaLaunch::open()
@@ -163,6 +183,7 @@ void CudaLaunch::configure(const Options& options, std::span<const Probe> probes
     data.per_kernel = settings_.kernel || settings_.events;
     data.per_shape = shapes || (settings_.kernel && of == Measure::none && !settings_.view.stack) || settings_.events;
     data.measure_gap = of == Measure::gap;
+    data.follow_graphs = settings_.follows_graphs();
     size_tables(skeleton_->obj);
 }
 
@@ -189,6 +210,13 @@ bool CudaLaunch::learn(uint32_t type, const void* data, size_t size)
         return false;
     names_.learn(*static_cast<const name_record*>(data), size);
     return true;
+}
+
+std::vector<const char*> CudaLaunch::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallTool::tables_of(gone);
+    tables.insert(tables.end(), {"graphs", "execs"});
+    return tables;
 }
 
 void CudaLaunch::print_event(Output& output, const call_event& event)

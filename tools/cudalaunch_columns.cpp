@@ -34,6 +34,17 @@ Cell p95(const Histogram& histogram, uint64_t last)
     return histogram_bucket(last) == bucket ? last : Histogram::bucket_low(bucket);
 }
 
+// Launches, or with --graphs expand what they start.
+uint64_t calls(const LaunchGroup& g, const Context& c)
+{
+    return c.settings.expands_graphs() ? g.calls() - g.graphs + g.graphs_unknown + g.graph_kernels : g.calls();
+}
+
+uint64_t kernels(const LaunchGroup& g, const Context& c)
+{
+    return g.kernels + (c.settings.expands_graphs() ? g.graph_kernels : 0);
+}
+
 using LaunchField = Field<LaunchKey, LaunchGroup, Context>;
 
 const LaunchField fields[] = {
@@ -43,7 +54,7 @@ const LaunchField fields[] = {
     function_field<LaunchKey, LaunchGroup, Context>,
     {{"LAUNCHES", "", Unit::count, 9},
      [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.calls()); }},
+     [](const LaunchKey&, const LaunchGroup& g, const Context& c) { return Cell(calls(g, c)); }},
     {{"", "launches", Unit::count},
      [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
      [](const LaunchKey& k, const LaunchGroup& g, const Context&) {
@@ -51,11 +62,11 @@ const LaunchField fields[] = {
      }},
     {{"LAUNCHES", "launches", Unit::count, 9},
      not_by_kernel,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.kernels); }},
+     [](const LaunchKey&, const LaunchGroup& g, const Context& c) { return Cell(kernels(g, c)); }},
     {{"LAUNCH/s", "", Unit::rate, 9},
      [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
      [](const LaunchKey&, const LaunchGroup& g, const Context& c) {
-         return Cell(static_cast<double>(g.calls()) / c.seconds);
+         return Cell(static_cast<double>(calls(g, c)) / c.seconds);
      }},
     {{"", "launches_per_second", Unit::rate},
      [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
@@ -65,7 +76,7 @@ const LaunchField fields[] = {
     {{"LAUNCH/s", "launches_per_second", Unit::rate, 9},
      not_by_kernel,
      [](const LaunchKey&, const LaunchGroup& g, const Context& c) {
-         return Cell(static_cast<double>(g.kernels) / c.seconds);
+         return Cell(static_cast<double>(kernels(g, c)) / c.seconds);
      }},
     {{"CAPTURED", "captured", Unit::count, 8},
      [](const Context& c) { return c.captured ? Shown::both : Shown::json; },
@@ -73,6 +84,17 @@ const LaunchField fields[] = {
     {{"GRAPHS", "graph_launches", Unit::count, 8},
      not_by_kernel,
      [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.graphs); }},
+    {{"GRAPHKERN", "", Unit::count, 9},
+     [](const Context& c) { return c.graphs && c.settings.graphs == "both" ? Shown::text : Shown::no; },
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
+         return g.graphs && g.graphs == g.graphs_unknown ? Cell() : Cell(g.graph_kernels);
+     }},
+    {{"", "graph_kernels", Unit::count},
+     [](const Context& c) { return c.settings.follows_graphs() ? Shown::json : Shown::no; },
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return g.graphs ? Cell(g.graph_kernels) : Cell(); }},
+    {{"", "graph_launches_unknown", Unit::count},
+     [](const Context& c) { return c.settings.follows_graphs() ? Shown::json : Shown::no; },
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return g.graphs ? Cell(g.graphs_unknown) : Cell(); }},
     {{"HOSTFN", "host_functions", Unit::count, 8},
      not_by_kernel,
      [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.host_functions); }},
@@ -148,6 +170,7 @@ void check_sort(const std::string& name)
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames)
 {
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
+    context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
     // By kernel, rows of graphs have no "launches", but calls.
     const std::string& sort = context.settings.sort;
     print_table<LaunchKey, LaunchGroup, Context>(

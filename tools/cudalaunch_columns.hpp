@@ -15,10 +15,15 @@ enum class Measure : uint8_t { none, latency, grid, block, gap };
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
     bool full_names = false;
+    std::string graphs = "both";
+
+    bool follows_graphs() const { return graphs != "count"; }
+    bool expands_graphs() const { return graphs == "expand"; }
 };
 
 struct Context : CallContext<Settings> {
     bool captured = false; // there were launches under stream capture
+    bool graphs = false;   // ... and of graphs
 };
 
 using Frames = FramesOf<LaunchKey, LaunchGroup>;

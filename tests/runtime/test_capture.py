@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Under stream capture launches are recorded, not run: counted apart. Graphs are launched as a whole."""
-from harness import case, equal
-from programs import trace
+import harness
+from harness import case, equal, wait_until
+from programs import Tool, Workload, trace
 from truth import Rows, same_counts
 
 begins = ("cuStreamBeginCapture", "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz", "cudaStreamBeginCapture",
@@ -52,3 +53,38 @@ def an_ended_capture_is_over():
                         "graph 1; end")
     same_counts(tool, truth)
     equal(Rows(truth).count(tool.rows, ()), {("captured",): 60, ("launches",): 40, ("graph_launches",): 20}, "sums")
+
+
+graphs = """
+capture begin stream=1; launch vecadd 5 stream=1; event record E stream=1; event wait E stream=2; launch reduce 3 stream=2
+event record F stream=2; event wait F stream=1; capture end G stream=1; graph instantiate G X; graph launch X 100
+graph create H; graph add H kernel 4; graph add H memset 3; graph add H child of=G; graph instantiate H Y; graph launch Y 7
+graph launch X 9 result=700; launch apply 11; graph execdestroy X; graph instantiate H X; graph launch X 2
+"""
+
+
+@case(each={"entry": [], "latency": ["-l"]}, asan=True)
+def kernels_behind_graphs(mode):
+    """What a launch of a graph starts, on whichever streams it was captured, and whatever graphs are in it."""
+    tool, truth = trace(graphs, "--by", "pid", *mode, form="workload-driver")
+    expanded, _ = trace(graphs, "--by", "pid", "--graphs", "expand", "-l", form="workload-driver")
+    counted, _ = trace(graphs, "--by", "pid", "--graphs", "count", form="workload-driver")
+    behind = sum(call["count"] * call["kernels"] for call in truth if call["kind"] == "graph" and not call["result"])
+    failed = sum(call["count"] * call["kernels"] for call in truth if call["kind"] == "graph" and call["result"])
+    row, = tool.rows
+    equal((row["graph_kernels"], row["graph_launches_unknown"], row["launches"], row["captured"]),
+          (behind + (0 if mode else failed), 0, 11, 8), f"{row}")
+    equal(expanded.rows[0]["launches"], behind + 11, "among the launches")
+    equal("graph_kernels" in counted.rows[0], False, "nobody looked")
+
+
+@case
+def graphs_from_before():
+    """Of a graph that was made before tracing began, the kernels are not known, and that is said."""
+    workload = Workload("capture begin stream=1; launch vecadd 5 stream=1; capture end G stream=1; graph instantiate G X\n"
+                        "touch {dir}/made; wait {go}; graph launch X 13", "workload-driver", warm=False)
+    wait_until(lambda: (harness.here / "made").exists(), "it is made")
+    tool = Tool("-p", workload.pid, "--by", "pid")
+    workload.go().wait()
+    row, = tool.finish().rows
+    equal((row["graph_launches"], row["graph_launches_unknown"], row["graph_kernels"]), (13, 13, 0), f"{row}")
