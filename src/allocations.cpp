@@ -71,8 +71,6 @@ void AllocationGroups::add(const CallDelta& delta)
         group.duration.add(key.duration, delta.count);
     if (key.result) {
         group.failures += delta.count;
-        if (settings_.view.result && key.kind == KIND_ALLOC && key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta.count); // only failures are asked for
         const bool no_room = key.kind == KIND_ALLOC && key.result == out_of_memory;
         if (no_room)
             group.out_of_memory += delta.count;
@@ -81,7 +79,7 @@ void AllocationGroups::add(const CallDelta& delta)
             group.failed_bytes = delta.memory.last_bytes;
         }
         if (key.kind == KIND_ALLOC && settings_.view.result && key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta.count);
+            group.sizes.add(key.memory.size, delta.count); // only failures are asked for
         return;
     }
     if (key.flags & CALL_RECORDED)
