@@ -60,7 +60,7 @@ def keys_of(mode):
                 "held_bytes": integer, "held_allocations": integer}, may | {"frames": list}
     if "--leaks" in mode:
         return a_row | who | {"kind": text, "bytes": integer, "allocations": integer, "oldest_ns": integer, "frames": list}, may
-    must = a_row | who | failed | ({"result": text, "result_code": integer} if "-x" in mode else counted)
+    must = a_row | who | failed | ({"operation": text, "result": text, "result_code": integer} if "-x" in mode else counted)
     whole = not {"kind", "size", "stack", "device", "api", "thread"} & set(by) and not {"-x", "-U", "both"} & set(mode)
     must |= {"kind": text} if "kind" in by else {} if "-x" in mode else of_kinds
     must |= {"tid": integer} if "thread" in by else {}
@@ -151,7 +151,7 @@ def every_direction_of_sorting():
 columns = {"default": ([], "PID COMM LIVE COUNT PEAK DEVICE POOL VMM MANAGED PINNED ALLOC/s FREE/s CHURN/s FAILED OOM ASKED NVML "
                            "BEFORE+CTX"),
            "kind": (["--by", "kind"], "KIND LIVE COUNT ALLOC/s FREE/s CHURN/s FAILED OOM ASKED"),
-           "failed": (["-x"], "PID COMM FAILED OOM ASKED RESULT"), "leaks": (["--leaks"], "PID COMM KIND BYTES COUNT OLDEST(s)")}
+           "failed": (["-x"], "PID COMM CALL FAILED OOM ASKED RESULT"), "leaks": (["--leaks"], "PID COMM KIND BYTES COUNT OLDEST(s)")}
 
 
 @case(each=columns, asan=True)
