@@ -138,6 +138,12 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
     if (bpf_probe_read_user(&key->caller, sizeof(key->caller), (void*)ctx->sp))
         key->caller = 0;
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
+    if (key->stack == -17 /* EEXIST */) {
+        /* Another stack has its place, which its hash decides: without its innermost address it has another one. */
+        key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | 1);
+        if (key->stack >= 0)
+            key->stack |= STACK_WITHOUT_FIRST;
+    }
     if (key->stack < 0)
         lose(LOSS_STACK, 1);
 }

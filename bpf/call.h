@@ -10,6 +10,8 @@
 #define DEVICE_UNKNOWN 0xff
 #define BUCKET_NONE 0xffff /* not measured, or not readable */
 
+#define STACK_WITHOUT_FIRST 0x100000 /* in a stack's id: its innermost address is not in the map */
+
 #define CALL_RECORDED 1     /* under stream capture: not executed */
 #define CALL_ASYNCHRONOUS 2 /* returns before the work is done, by its form */
 #define CALL_NOT_READY 4    /* asked, and the work is not done yet */

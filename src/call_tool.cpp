@@ -210,8 +210,10 @@ std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, u
     // The caller, then what frame pointers lead to: the first entry is the probed function itself.
     std::vector<uint64_t> addresses{caller};
     uint64_t walked[127]{};
-    if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &stack, walked) == 0)
-        for (size_t i = 1; i < std::size(walked) && walked[i]; i++)
+    const bool without_first = stack & STACK_WITHOUT_FIRST;
+    const int32_t id = stack & ~STACK_WITHOUT_FIRST;
+    if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
+        for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++)
             addresses.push_back(walked[i]);
     return symbols_.frames(image, addresses);
 }

@@ -178,7 +178,9 @@ void Run::attach()
             },
         .exited =
             [this](pid_t pid) {
-                tool_.exited(pid);
+                // The end of the last one asked for ends the run: what it held is shown as it was.
+                if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
+                    tool_.exited(pid);
                 if (scope_.pids().empty() && attacher_->attached_to(pid))
                     leaving_.insert(pid);
             },
