@@ -53,7 +53,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
             key->duration =
                 histogram_bucket((u64)kept.call.graph.kernels + kept.call.graph.copies + kept.call.graph.others);
     }
-    if (per_stream || captures_begun) {
+    if (per_stream || captures_open) {
         u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
         if (per_stream)
             key->stream = stream;
@@ -237,14 +237,14 @@ INLINE int node_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     u32 number = row_number(ctx);
-    if (!number || (!captures_begun && !count_launches) || !wanted_process(task))
+    if (!number || (!captures_open && !count_launches) || !wanted_process(task))
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     u32 node = captured_node(row);
     struct image image = image_of(task);
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);
-    u64 stream = captures_begun ? stream_argument(row, read_argument(&arguments, row, ARG_STREAM)) : 0;
+    u64 stream = captures_open ? stream_argument(row, read_argument(&arguments, row, ARG_STREAM)) : 0;
     u64 capture = capture_number(&image, stream);
     if (!capture_numbered(&image, capture)) {
         if (count_launches && node == NODE_KERNEL)
@@ -281,7 +281,7 @@ INLINE int event_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     u32 number = row_number(ctx);
-    if (!number || !captures_begun || !wanted_process(task))
+    if (!number || !captures_open || !wanted_process(task))
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     struct image image = image_of(task);
