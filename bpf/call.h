@@ -123,7 +123,8 @@ struct graph_call {
 struct graph_sums {
     __u64 kernels;  /* that launches started */
     __u64 setup_ns; /* of captures, from begin to end; of instantiations */
-    __u64 zero[2];
+    __u64 unknown;  /* launches that started kernels that are not known */
+    __u64 zero;
 };
 
 struct memory_sums {

@@ -26,8 +26,11 @@ static __attribute__((noinline)) int count_graph(struct task_struct* task, const
     struct call_stats* stats = count_call(task, call, 1, entry_ns, duration_ns);
     if (!stats)
         return 0;
-    if (call->key.kind == KIND_GRAPH_LAUNCH && !call->key.result && !(call->key.flags & CALL_RECORDED))
+    if (call->key.kind == KIND_GRAPH_LAUNCH && !call->key.result && !(call->key.flags & CALL_RECORDED)) {
         add(&stats->graph.kernels, call->graph.kernels);
+        if (call->graph.unknown)
+            add(&stats->graph.unknown, 1);
+    }
     add(&stats->graph.setup_ns, setup_ns);
     return 0;
 }
