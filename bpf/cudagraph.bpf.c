@@ -35,6 +35,15 @@ static __attribute__((noinline)) int count_graph(struct task_struct* task, const
     return 0;
 }
 
+/* A graph that is launched under capture becomes a child graph. */
+INLINE void add_child(const struct kept_call* kept)
+{
+    struct capture* capture = capture_numbered(&kept->call.key.image, kept->list);
+    struct graph_exec* exec = exec_of(&kept->call.key.image, kept->call.graph.exec);
+    if (capture && exec)
+        add_nodes(&capture->nodes, &exec->nodes);
+}
+
 /* Launches of graphs. */
 INLINE int launch_entry_body(struct pt_regs* ctx)
 {
@@ -60,11 +69,12 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
         u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
         if (per_stream)
             key->stream = stream;
-        struct capture* capture = capture_of(&key->image, stream);
-        if (capture) {
+        u64 number = capture_number(&key->image, stream);
+        if (capture_numbered(&key->image, number)) {
             key->flags |= CALL_RECORDED;
-            if (exec)
-                add_nodes(&capture->nodes, &exec->nodes); /* it becomes a child graph */
+            kept.list = number;
+            if (!need_return)
+                add_child(&kept); /* even if it will fail */
         }
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
@@ -78,8 +88,12 @@ INLINE int launch_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
-    if (end_call(ctx, task, &ended))
-        count_graph(task, &ended.kept.call, ended.entry_ns, ended.duration_ns, 0);
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    const struct call_key* key = &ended.kept.call.key;
+    if (key->flags & CALL_RECORDED && !key->result)
+        add_child(&ended.kept);
+    count_graph(task, &ended.kept.call, ended.entry_ns, ended.duration_ns, 0);
     return 0;
 }
 
