@@ -24,6 +24,15 @@ static __attribute__((noinline)) int count_graph(struct task_struct* task, const
     return 0;
 }
 
+/* A graph that is launched under capture becomes a child graph. */
+INLINE void add_child(const struct kept_call* kept)
+{
+    struct capture* capture = capture_numbered(&kept->call.key.image, kept->list);
+    struct graph_exec* exec = exec_of(&kept->call.key.image, kept->call.graph.exec);
+    if (capture && exec)
+        add_nodes(&capture->nodes, &exec->nodes);
+}
+
 /* Launches of graphs. */
 INLINE int launch_entry_body(struct pt_regs* ctx)
 {
@@ -45,15 +54,16 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
             key->duration =
                 histogram_bucket((u64)kept.call.graph.kernels + kept.call.graph.copies + kept.call.graph.others);
     }
-    if (per_stream || captures_begun) {
+    if (per_stream || captures_open) {
         u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
         if (per_stream)
             key->stream = stream;
-        struct capture* capture = capture_of(&key->image, stream);
-        if (capture) {
+        u64 number = capture_number(&key->image, stream);
+        if (capture_numbered(&key->image, number)) {
             key->flags |= CALL_RECORDED;
-            if (exec)
-                add_nodes(&capture->nodes, &exec->nodes); /* it becomes a child graph */
+            kept.list = number;
+            if (!need_return)
+                add_child(&kept); /* even if it will fail */
         }
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
@@ -67,8 +77,12 @@ INLINE int launch_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
-    if (end_call(ctx, task, &ended))
-        count_graph(task, &ended.kept.call, ended.entry_ns, ended.duration_ns, 0);
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    const struct call_key* key = &ended.kept.call.key;
+    if (key->flags & CALL_RECORDED && !key->result)
+        add_child(&ended.kept);
+    count_graph(task, &ended.kept.call, ended.entry_ns, ended.duration_ns, 0);
     return 0;
 }
 
@@ -229,14 +243,14 @@ INLINE int node_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     u32 number = row_number(ctx);
-    if (!number || (!captures_begun && !count_launches) || !wanted_process(task))
+    if (!number || (!captures_open && !count_launches) || !wanted_process(task))
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     u32 node = captured_node(row);
     struct image image = image_of(task);
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);
-    u64 stream = captures_begun ? stream_argument(row, read_argument(&arguments, row, ARG_STREAM)) : 0;
+    u64 stream = captures_open ? stream_argument(row, read_argument(&arguments, row, ARG_STREAM)) : 0;
     u64 capture = capture_number(&image, stream);
     if (!capture_numbered(&image, capture)) {
         if (count_launches && node == NODE_KERNEL)

@@ -86,7 +86,7 @@ INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
 {
     struct call_words words;
     /* Without shapes and streams, all that counts is in registers, but for the functions of a list. */
-    bool need_block = per_shape || per_stream || emit_events || captures_begun || row->kind == KIND_LAUNCH_LIST;
+    bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind == KIND_LAUNCH_LIST;
     bool readable = true;
     if (need_block)
         readable = read_words(ctx, row, block, &words);

@@ -176,7 +176,7 @@ INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct t
     if (emit_events || measure_latency)
         call->entry_ns = bpf_ktime_get_ns();
     begin_arguments(ctx, row, arguments);
-    if (per_stream || emit_events || captures_begun) {
+    if (per_stream || emit_events || captures_open) {
         u64 stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
         if (per_stream)
             key->stream = stream;

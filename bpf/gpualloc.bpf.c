@@ -116,7 +116,7 @@ INLINE u8 device_of_thread(const struct image* image, struct task_struct* task)
 /* Reads the stream where somebody asks for it: true where the call is recorded there, not executed. */
 INLINE bool is_captured(struct arguments* arguments, const volatile struct probe_row* row, struct call_key* key)
 {
-    if (!row->asynchronous || !(captures_begun || per_stream))
+    if (!row->asynchronous || !(captures_open || per_stream))
         return false;
     u64 stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
     if (per_stream)

@@ -77,7 +77,7 @@ INLINE int event_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     u32 number = row_number(ctx);
-    if (!number || !captures_begun || !wanted_process(task))
+    if (!number || !captures_open || !wanted_process(task))
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     struct image image = image_of(task);

@@ -47,7 +47,8 @@ struct {
     __type(value, u64);
 } captured_events SEC(".maps");
 
-__u64 captures_begun = 0; /* while 0, no launch needs to look */
+__u64 captures_begun = 0; /* numbers them */
+__u64 captures_open = 0;  /* while 0, no launch needs to look; too many once a process has ended within one */
 
 /* The stream argument with the default stream of _ptsz calls made explicit. */
 INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
@@ -71,7 +72,7 @@ INLINE struct capture* capture_numbered(const struct image* image, u64 number)
 
 INLINE u64 capture_number(const struct image* image, u64 stream)
 {
-    if (!captures_begun)
+    if (!captures_open)
         return 0;
     struct stream_key key = stream_key(image, stream);
     u64* number = bpf_map_lookup_elem(&capturing_streams, &key);
@@ -94,6 +95,7 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
     u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
     struct handle_number capture_key = {.image = *image, .number = number};
     struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph};
+    __sync_fetch_and_add(&captures_open, 1);
     if (bpf_map_update_elem(&captures, &capture_key, &new, BPF_ANY) ||
         bpf_map_update_elem(&capturing_streams, &key, &number, BPF_ANY))
         lose(LOSS_STATE, 1);
@@ -108,7 +110,8 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
         return false;
     *ended = *capture;
     struct handle_number key = {.image = *image, .number = number};
-    bpf_map_delete_elem(&captures, &key);
+    if (bpf_map_delete_elem(&captures, &key) == 0)
+        __sync_fetch_and_add(&captures_open, -1);
     return true;
 }
 
@@ -118,14 +121,14 @@ INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
     struct handle_number key = {.image = *image, .number = event};
     if (capture_numbered(image, number))
         bpf_map_update_elem(&captured_events, &key, &number, BPF_ANY);
-    else if (captures_begun)
+    else if (captures_open)
         bpf_map_delete_elem(&captured_events, &key);
 }
 
 INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
 {
     struct handle_number key = {.image = *image, .number = event};
-    u64* number = captures_begun ? bpf_map_lookup_elem(&captured_events, &key) : 0;
+    u64* number = captures_open ? bpf_map_lookup_elem(&captured_events, &key) : 0;
     if (!number || !capture_numbered(image, *number))
         return;
     u64 joined = *number;

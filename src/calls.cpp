@@ -99,7 +99,8 @@ void CallTable::add(const call_event& event)
         accumulate(delta.memory, {event.memory.bytes, event.memory.sized ? 0U : 1U, 0, 0});
         delta.memory.last_bytes = event.memory.bytes;
     } else if (is_graph(event.key)) {
-        accumulate(delta.graph, {event.key.result ? 0 : event.graph.kernels, 0, event.graph.unknown, 0});
+        if (!event.key.result && !(event.key.flags & CALL_RECORDED))
+            accumulate(delta.graph, {event.graph.kernels, 0, event.graph.unknown, 0});
     } else {
         delta.shape = event.shape;
     }

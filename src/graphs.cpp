@@ -122,6 +122,7 @@ void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
         durations(!of_instantiations);
         (key.flags & CALL_RECORDED ? captured : launches) += ok ? n : 0;
         kernels += delta.graph.kernels;
+        unknown += delta.graph.unknown;
         break;
     case KIND_CAPTURE_END:
         (ok ? captures : failed_captures) += n;

@@ -71,6 +71,7 @@ struct GraphGroup {
     uint64_t launches = 0;          // that succeeded, or were made where results are not known
     uint64_t captured = 0;          // launches that became nodes of another graph
     uint64_t kernels = 0;           // that launches started
+    uint64_t unknown = 0;           // launches of graphs with unknown nodes: kernels lack theirs
     uint64_t direct = 0;            // kernels launched without a graph
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tracers trace: a process that opens a CUDA driver library and calls one function of it when told to.
 //
-//     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel
+//     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel; cuGraphLaunch launches a graph of 8 kernels
 //     target LIBRARY ALLOC+FREE                a pair: what one allocates the other frees
 //
 // It says "ready", and of each function "ADDRESS OFFSET CODE" (in memory and in the file, and its first bytes), then
@@ -32,10 +32,12 @@ using Nanoseconds = std::chrono::duration<double, std::nano>;
 using LaunchKernel = int (*)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                              unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** parameters,
                              void** extra);
+using LaunchGraph = int (*)(void* exec, void* stream);
 using Allocate = int (*)(uint64_t* address, size_t bytes);
 using Free = int (*)(uint64_t address);
 
 constexpr size_t allocation_bytes = 4096;
+constexpr unsigned graph_kernels = 8;
 
 template<class F>
 F symbol(void* library, const char* name)
@@ -69,6 +71,7 @@ public:
 
 private:
     void* kernel();
+    void* graph();
     void say_where(const void* function) const;
     Nanoseconds batch(void* function, unsigned calls) const;
 
@@ -76,7 +79,10 @@ private:
     LaunchKernel call_ = nullptr;
     Allocate allocate_ = nullptr;
     Free free_ = nullptr; // of a pair
+    LaunchGraph launch_graph_ = nullptr;
     void* module_ = nullptr;
+    void* stream_ = nullptr;
+    void* exec_ = nullptr; // of the graph that is launched
     bool is_launch_;
 };
 
@@ -90,7 +96,9 @@ Target::Target(const char* path, const char* function)
         exit(1);
     }
     const std::string first(names.substr(0, plus));
-    if (plus == std::string_view::npos) {
+    if (names == "cuGraphLaunch") {
+        launch_graph_ = symbol<LaunchGraph>(library_, first.c_str());
+    } else if (plus == std::string_view::npos) {
         call_ = symbol<LaunchKernel>(library_, first.c_str());
     } else {
         allocate_ = symbol<Allocate>(library_, first.c_str());
@@ -102,10 +110,13 @@ Target::Target(const char* path, const char* function)
         symbol<int (*)(void**, int)>(library_, "cuDevicePrimaryCtxRetain")(&context, 0);
         symbol<int (*)(void*)>(library_, "cuCtxSetCurrent")(context);
         symbol<int (*)(void**, const void*)>(library_, "cuModuleLoadData")(&module_, "bench");
+        symbol<int (*)(void**, unsigned)>(library_, "cuStreamCreate")(&stream_, 0);
     }
     printf("ready");
     if (call_) {
         say_where(reinterpret_cast<const void*>(call_));
+    } else if (launch_graph_) {
+        say_where(reinterpret_cast<const void*>(launch_graph_));
     } else {
         say_where(reinterpret_cast<const void*>(allocate_));
         say_where(reinterpret_cast<const void*>(free_));
@@ -125,9 +136,29 @@ void Target::say_where(const void* function) const
 void* Target::kernel()
 {
     void* function = nullptr;
-    if (module_ && is_launch_)
+    if (module_ && (is_launch_ || launch_graph_))
         symbol<int (*)(void**, void*, const char*)>(library_, "cuModuleGetFunction")(&function, module_, "bench");
     return function;
+}
+
+// Captured and instantiated anew in each run, for the same reason.
+void* Target::graph()
+{
+    if (!stream_)
+        return nullptr;
+    if (exec_)
+        symbol<int (*)(void*)>(library_, "cuGraphExecDestroy")(exec_);
+    void* function = kernel();
+    void* parameters[] = {nullptr};
+    void* captured = nullptr;
+    symbol<int (*)(void*, int)>(library_, "cuStreamBeginCapture_v2")(stream_, 0);
+    for (unsigned i = 0; i < graph_kernels; i++)
+        symbol<LaunchKernel>(library_, "cuLaunchKernel")(function, 1024, 1, 1, 256, 1, 1, 4096, stream_, parameters,
+                                                         nullptr);
+    symbol<int (*)(void*, void**)>(library_, "cuStreamEndCapture")(stream_, &captured);
+    symbol<int (*)(void**, void*, unsigned long)>(library_, "cuGraphInstantiateWithFlags")(&exec_, captured, 0);
+    symbol<int (*)(void*)>(library_, "cuGraphDestroy")(captured);
+    return exec_;
 }
 
 // Functions with fewer arguments do not notice the rest.
@@ -141,6 +172,8 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
             address = allocation_bytes; // fails to be freed, too
         free_(address);
     }
+    for (unsigned i = 0; launch_graph_ && i < calls; i++)
+        launch_graph_(function, stream_);
     for (unsigned i = 0; call_ && i < calls; i++)
         call_(function, 1024, 1, 1, 256, 1, 1, 4096, nullptr, parameters, nullptr);
     return Clock::now() - begin;
@@ -149,7 +182,7 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
 // A batch is long beside a look at the clock and short beside a time slice, so the median over batches is free of both.
 void Target::run(double seconds, double rate)
 {
-    void* function = kernel();
+    void* function = launch_graph_ ? graph() : kernel();
     uint64_t made = 0;
     unsigned calls = 8;
     do {
