@@ -26,7 +26,6 @@ struct GraphSettings : CallSettings {
 // What executes a graph, as long as its calls are still to be shown.
 struct ExecInfo {
     ImageId image;
-    uint64_t handle;
     graph_exec exec;
 };
 
