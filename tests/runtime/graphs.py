@@ -2,7 +2,6 @@
 """What cudagraph says of graphs against what was done with them, graph by graph; handles are used again at once, so a
 graph is its handle and how many before it had that."""
 import functools
-import json
 from collections import Counter, defaultdict
 
 import harness
@@ -42,6 +41,12 @@ def count_of(call):
                           "execdestroy": "destroyed"}.get(kind)):
         out[what] += n
     return out
+
+
+def failed_launches(some):
+    """What launches that fail add where they count as any other."""
+    failed = [call for call in some if call["kind"] == "launch" and call["result"]]
+    return Counter(launches=sum(call["count"] for call in failed), kernels_launched=sum(call["count"] * call["kernels"] for call in failed))
 
 
 def wanted(workload, api="driver"):
@@ -116,13 +121,3 @@ def trace_graphs(script, *arguments, form="workload-driver", api="driver", **opt
     tool.finish()
     same_graphs(tool, workload, api=api)
     return tool, workload
-
-
-def read_truth(workload):
-    """All lines of it, by type."""
-    workload.wait()
-    out = defaultdict(list)
-    for line in workload.truth_file.read_text().splitlines():
-        row = json.loads(line)
-        out[row["type"]].append(row)
-    return out
