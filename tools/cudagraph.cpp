@@ -11,6 +11,7 @@
 #include "cudagraph.skel.h" // after the types that it mentions
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <optional>
 
@@ -116,6 +117,12 @@ void CudaGraph::settle()
         throw UsageError("--summary is by process: leave out --by, -e and -H");
     if (s.storms && (s.summary || s.by || s.events || s.histogram() || options_.failed_only))
         throw UsageError("--storms has lines of its own: leave out --summary, --by, -e, -H and -x");
+    if (s.warm_up_s && !s.storms)
+        throw UsageError("--warm-up is of storms: give --storms, too");
+    if (s.warm_up_s && std::isnan(*s.warm_up_s)) // in no range, and outside of none
+        throw UsageError("--warm-up must be a number from 0 to 1000000");
+    if (options_.failed_only && s.histogram_of == Measure::nodes)
+        throw UsageError("with -x graphs are not followed, and their nodes not known: leave out -x or -H nodes");
     check_sort(s.sort);
     // What is only counted needs no return of launches.
     s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
@@ -195,7 +202,7 @@ void CudaGraph::load()
 {
     CallTool::load();
     if (settings_.storms)
-        storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s * 1e9));
+        storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton_->maps.execs), bpf_map__fd(skeleton_->maps.graphs));
     lines_.emplace(options_, settings_, processes(), probes(),
                    std::initializer_list<Column>{
