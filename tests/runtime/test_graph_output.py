@@ -166,3 +166,101 @@ def what_failed():
     names = {row["result_code"]: row["result"] for row in tool.rows}
     equal((names[700], names[910], names[2]), ("CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
                                                "CUDA_ERROR_OUT_OF_MEMORY"), "names of results")
+
+
+@case
+def derived_values():
+    workload = Workload(script, "workload-driver")
+    tools = [Tool("-p", workload.pid, "-i", "0.3", "-r", 0, *more) for more in ([], ["--summary"])]
+    workload.go().wait()
+    for tool in tools:
+        for row in tool.finish().rows:
+            for rate, what in ("launches", "launches"), ("kernels", "kernels_launched"), ("captures", "captures"):
+                if rate + "_per_second" in row:
+                    want = row[what] / (row["interval_ns"] / 1e9)
+                    check(math.isclose(row[rate + "_per_second"], want, rel_tol=1e-3, abs_tol=1e-3), f"{rate}: {row}")
+    for row in tools[0].rows:
+        equal(row["nodes"], sum(row[name] for name in graphs.kinds.values() if name != "nodes"), f"nodes: {row}")
+        check(0 < row["instantiate_ns"] and 0 < row["age_ns"] and row["latency_max_ns"] >= row.get("latency_p99_ns", 0), f"{row}")
+
+
+@case
+def every_direction_of_sorting():
+    for column in "launches", "errors", "kernels", "age_ns", "instantiate_ns":
+        tool, _ = trace(script, "-s", column, form="workload-driver")
+        values = [row[column] for row in tool.rows]
+        equal(values, sorted(values, reverse=True), f"{tool}")
+
+
+latency = "LAT_p50(us) p99(us)"
+columns = {
+    "default": ([], f"PID COMM EXEC NODES KERNELS COPIES SETS HOST LAUNCHES LAUNCH/s KERN/s {latency} INST(us) UPDATES REFUSED REASON ERRORS AGE(s)"),
+    "summary": (["--summary"], "PID COMM CAPTURES CAPT/s INSTANT INST/s GRAPHS EXECS LAUNCHES LAUNCH/s KERN/s DIRECT GRAPH% SETUP% "
+                               "UPDATES REFUSED REASON ERRORS"),
+    "pid": (["--by", "pid"], f"PID COMM CAPTURES INSTANT LAUNCHES LAUNCH/s KERN/s {latency} UPDATES REFUSED REASON ERRORS"),
+    "failed": (["-x"], f"PID COMM FUNCTION CAPTURES INSTANT LAUNCHES LAUNCH/s KERN/s {latency} UPDATES REFUSED REASON ERRORS RESULT"),
+}
+
+
+@case(each=columns, asan=True)
+def tables_of_text(chosen):
+    mode, want = chosen
+    steps = """graph create G; graph add G kernel 3; graph add G memcpy 2; graph add G memset; graph add G host; graph instantiate G X
+    graph launch X 12; graph update X G update_result=8; graph update X G; launch scale 36; sleep 300"""
+    tool, workload = trace(steps, *mode, form="workload-driver", json=False)
+    head, row, *_ = (line.split("  ") for line in tool.text.splitlines() if line.strip())
+    head, row = " ".join(head).split(), [cell for cell in row if cell]
+    equal(" ".join(head), want, "header")
+    values = dict(zip(head, " ".join(row).split()))
+    wanted = {"NODES": "7", "KERNELS": "3", "COPIES": "2", "SETS": "1", "HOST": "1", "LAUNCHES": "0" if "-x" in mode else "12",
+              "DIRECT": "36", "GRAPH%": "50.0", "REFUSED": "1", "UPDATES": "0" if "-x" in mode else "1", "REASON": "attributes",
+              "ERRORS": "1", "GRAPHS": "1", "EXECS": "1", "INSTANT": "0" if "-x" in mode else "1", "CAPTURES": "0"}
+    if "-x" in mode:  # cells without values are empty there
+        values = {name: n for name, n in values.items() if name not in ("UPDATES", "REFUSED", "REASON", "ERRORS")}
+    equal({name: values[name] for name in values if name in wanted}, {n: v for n, v in wanted.items() if n in values}, tool.text)
+
+
+@case
+def columns_of_updates_are_there_with_updates():
+    tool, _ = trace("graph create G; graph add G kernel; graph instantiate G X; graph launch X", form="workload-driver", json=False)
+    check("LAUNCHES" in tool.text and "UPDATES" not in tool.text and "REASON" not in tool.text, tool.text)
+
+
+@case(each={"table": ["--by", "thread,graph"], "comm": ["--by", "comm"], "events": ["-e"], "summary": ["--summary"], "failed": ["-x"],
+            "storms": ["--storms", "1", "--warm-up", "0"], "histogram": ["-H", "launch", "--by", "thread,graph"]}, asan=True)
+def hostile_names(mode):
+    """Names that are escape sequences, line ends or no UTF-8 stay text."""
+    one = "graph instantiate G X; graph launch X 2; graph launch X result=700; graph execdestroy X"
+    steps = "graph create G; graph add G kernel\n" + "\n".join(f"name {comm}\n{one}" for comm in comms)
+    for comm in comms[0], comms[3]:
+        workload = Workload(f"{steps}; name {comm}; sleep 1200", "workload-driver")
+        tools = [Tool("-p", workload.pid, *mode, json=json) for json in (False, True)]
+        workload.go().wait()
+        no_control_bytes(tools[0].finish())
+        no_control_bytes_in_json(tools[1].finish())
+        check(tools[0].text.strip() and len(tools[1].records) > 3, f"{tools[1]} says nothing")
+
+
+usage = {
+    "measure": (["-H", "colour"], "-H", "launch", "instantiate", "nodes", "colour"), "measure_empty": (["-H", ""], "-H"),
+    "measure_of_another_tool": (["-H", "size"], "size", "nodes"), "by": (["--by", "colour"], "colour", "graph"),
+    "by_hole": (["--by", "graph,,pid"], "--by"), "by_empty": (["--by", ""], "--by"), "by_kind": (["--by", "kind"], "kind"),
+    "summary_by": (["--summary", "--by", "pid"], "--summary", "--by"), "summary_events": (["--summary", "-e"], "--summary", "-e"),
+    "summary_histogram": (["--summary", "-H", "launch"], "--summary", "-H"), "storms_summary": (["--storms", "--summary"], "--storms", "--summary"),
+    "storms_by": (["--storms", "--by", "pid"], "--storms", "--by"), "storms_events": (["--storms", "-e"], "--storms", "-e"),
+    "storms_histogram": (["--storms", "-H", "nodes"], "--storms", "-H"), "storms_failed": (["--storms", "-x"], "--storms", "-x"),
+    "storms_none": (["--storms", "0"], "--storms"), "storms_negative": (["--storms=-1"], "--storms"),
+    "storms_text": (["--storms=many"], "--storms"), "storms_huge": (["--storms", "1e12"], "--storms"),
+    "warm_up_text": (["--storms", "--warm-up", "long"], "--warm-up"), "warm_up_nan": (["--storms", "--warm-up", "nan"], "--warm-up"),
+    "warm_up_negative": (["--storms", "--warm-up=-1"], "--warm-up"), "warm_up_missing": (["--storms", "--warm-up"], "--warm-up"),
+    "warm_up_alone": (["--warm-up", "5"], "--warm-up", "--storms"), "events_and_histogram": (["-e", "-H", "launch"], "-e", "-H"),
+    "sort": (["-s", "bytes"], "bytes"), "api": (["--api", "vulkan"], "vulkan", "driver"), "unknown_option": (["--storm"], "--storm"),
+    "per_process": (["-P"], "-P", "-H"), "pid_text": (["-p", "python"], "-p"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
+    "stacks_of_histograms": (["-U", "-H", "launch"], "-U", "-H"), "failed_nodes": (["-x", "-H", "nodes"], "-x", "-H"),
+}
+
+
+@case(each=usage, asan=True)
+def usage_errors(row):
+    arguments, *words = row
+    refused(arguments, 2, *words)
