@@ -207,13 +207,13 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};
-    bool known = capture_end(image, words->stream, &ended);
+    bool known = !capture_goes_on(result) && capture_end(image, words->stream, &ended);
     if (!result) {
         words->graph = ended.graph ?: read_word(words->out);
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else
+        else if (!ended.graph) /* else the graph was there before tracing began: this is not all of it */
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
