@@ -52,3 +52,12 @@ def an_ended_capture_is_over():
                         "graph 1; end")
     same_counts(tool, truth)
     equal(Rows(truth).count(tool.rows, ()), {("captured",): 60, ("launches",): 40, ("graph_launches",): 20}, "sums")
+
+
+@case
+def only_its_thread_ends_a_capture():
+    """Where another tries, it goes on."""
+    tool, truth = trace("capture begin; launch vecadd 3 stream=1; threads 1; capture end G; end; launch vecadd 5 stream=1\n"
+                        "capture end; launch vecadd 2 stream=1")
+    same_counts(tool, truth)
+    equal(Rows(truth).count(tool.rows, ()), {("captured",): 8, ("launches",): 2}, "sums")

@@ -78,6 +78,18 @@ def made_before():
 
 
 @case
+def more_for_a_graph_made_before():
+    """What is captured into it later is not all of it, nor is what a copy of it has."""
+    workload = Workload("""graph create G; graph add G kernel 3; touch {dir}/made; wait {go}; capture begin stream=1 to=G
+    launch scale 2 stream=1; capture end G2 stream=1; graph instantiate G X; graph launch X 5; graph add G memset; graph clone G H
+    graph add H kernel; graph instantiate H Y; graph launch Y 7""", "workload-driver", warm=False)
+    wait_until(lambda: (harness.here / "made").exists(), "its graph")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    equal(sorted((row["launches"], row.get("nodes")) for row in tool.finish().rows), [(5, None), (7, None)], "rows")
+
+
+@case
 def updated_to_a_known_graph():
     """From before, and updated since: then what it consists of is known."""
     workload = Workload("graph create G; graph add G kernel 3; graph instantiate G X; touch {dir}/made; wait {go}; graph launch X 2\n"

@@ -127,7 +127,7 @@ failures = {
     905: "event wait O stream=1; launch scale 2 stream=1; capture end G stream=1",
     906: "event record E stream=1; event wait E stream=legacy; launch scale 2 stream=1; capture end G stream=1",
     907: "event record E stream=1; sync 1 fn=cuEventQuery event=E; launch scale 2 stream=1; capture end G stream=1",
-    908: "threads 1; capture end G stream=1; end; launch scale 2 stream=1; capture end G stream=1",
+    908: "threads 1; capture end G stream=1; end; launch scale 2 stream=1; capture end G stream=1; graph instantiate G Z; graph launch Z 5",
 }
 
 
