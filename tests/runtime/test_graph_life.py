@@ -101,6 +101,14 @@ def updated_to_a_known_graph():
     equal((row["launches"], row.get("nodes"), row["updates"], row["kernels_launched"]), (7, 3, 1, 15), f"{row}")
 
 
+@case
+def destroyed_in_vain():
+    """What could not be destroyed is there as before, and so is its handle."""
+    script = """repeat 50; graph create .G; graph add .G kernel 2; graph instantiate .G .X; graph execdestroy .X result=1; graph launch .X 2
+    graph destroy .G result=1; graph execdestroy .X; graph instantiate .G .Y; graph launch .Y; graph execdestroy .Y; graph destroy .G; end"""
+    trace_graphs(script)
+
+
 @case(each={"exit": False, "killed": True})
 def its_process_ends(killed):
     """What it had is gone with it; its last launches are shown."""
