@@ -25,14 +25,17 @@ void Execs::refresh()
 void Execs::ended(const exec_record& record)
 {
     known_.insert_or_assign(record.exec.number, ExecInfo{record.image, record.exec});
-    ended_.insert(record.exec.number);
+    ended_.push_back(record.exec.number);
 }
 
 void Execs::forget_ended()
 {
-    for (uint64_t number : ended_)
-        known_.erase(number);
-    ended_.clear();
+    constexpr size_t kept = 4096; // of some a call may be inside the driver still
+    for (; shown_ && ended_.size() > kept; shown_--) {
+        known_.erase(ended_.front());
+        ended_.pop_front();
+    }
+    shown_ = ended_.size();
 }
 
 void Execs::forget(const std::set<ImageId>& images)
