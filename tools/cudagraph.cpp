@@ -83,6 +83,7 @@ private:
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
     std::optional<CallEvents> lines_;
+    std::vector<CallDelta> waiting_; // of graphs that came and went while tables were read
 };
 
 void CudaGraph::add_options(CLI::App& app)
@@ -263,8 +264,15 @@ void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t
 {
     execs_->refresh();
     GraphGroups groups(settings_, processes(), *execs_);
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : waiting_)
         groups.add(delta);
+    waiting_.clear();
+    // What made it and what tells of its end are not read at the same instant: the next report knows it.
+    for (const CallDelta& delta : calls)
+        if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
+            waiting_.push_back(delta);
+        else
+            groups.add(delta);
     const Context context{{options_, settings_, processes(), seconds, probes()}, clock_ns(CLOCK_MONOTONIC), *execs_};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
