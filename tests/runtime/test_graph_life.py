@@ -21,14 +21,15 @@ def refused_updates():
     equal({row["update_reason"] for row in tool.rows if "update_reason" in row} >= {*graphs.reasons[2:]}, True, "reasons")
 
 
-@case(each={"one": 1, "threads": 8}, asan=True, timeout=180)
-def handles_are_used_again(threads):
+@case(each={"one": (1, []), "threads": (8, []), "intervals": (2, ["-i", "0.05"])}, asan=True, timeout=180)
+def handles_are_used_again(how):
     """Thousands of graphs under a few handles: none is taken for the one before it, whichever thread makes it."""
+    threads, mode = how
     script = f"""
     threads {threads}; repeat 500; graph create .G; graph add .G kernel 2; graph instantiate .G .X; graph launch .X 3
     graph add .G memset 1; graph execdestroy .X; graph instantiate .G .X; graph launch .X; graph execdestroy .X; graph destroy .G; end; end
     """
-    tool, workload = trace_graphs(script)
+    tool, workload = trace_graphs(script, *mode)
     equal(len(graphs.graph_rows(tool)), 1000 * threads, "graphs")
 
 
@@ -44,14 +45,18 @@ def a_hundred_thousand_launches(mode):
     equal(sum(row["launches"] for row in tool.rows), 100_000, "launches")
 
 
-@case(each={"launch": "graph launch X 1 block_us=700000", "upload": "graph upload X 1 block_us=700000"})
-def destroyed_while_in_use(inside):
+uses = {"launch": "graph launch X 1 block_us=700000", "upload": "graph upload X 1 block_us=700000"}
+
+
+@case(each={name + more: (use, mode) for name, use in uses.items() for more, mode in (("", []), ("_intervals", ["-i", "0.1"]))})
+def destroyed_while_in_use(how):
     """What is inside the driver with it counts for it, not for the one that has its handle by then."""
+    inside, mode = how
     script = f"""
     graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 2; graph create H; graph add H kernel 5
     background; {inside}; end; sleep 200; graph execdestroy X; graph instantiate H Y; graph launch Y 7; join
     """
-    tool, _ = trace_graphs(script)
+    tool, _ = trace_graphs(script, *mode)
     equal(len({row["exec"] for row in tool.rows}), 1, "the handle is used again")
 
 
