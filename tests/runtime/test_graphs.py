@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudagraph: each graph that can be launched has a row of its own, and it is what was done with that graph."""
 import graphs
-import harness
-import system
 from graphs import case, same_graphs, trace_graphs
-from harness import check, equal, wait_until
+from harness import check, equal
 from programs import Tool, Workload
 
 specific = ("kernel", "memcpy", "memset", "host", "empty", "wait", "record", "semsignal", "semwait", "memalloc")
