@@ -129,11 +129,20 @@ INLINE int graph_entry_body(struct pt_regs* ctx)
         key->stream = words.stream;
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
+    struct graph_exec* exec = words.exec ? exec_of(&key->image, words.exec) : 0;
+    if (exec)
+        key->subject = exec->number;
+    if (!only_failed) /* else no return is followed */
+        graph_call_destroys(&key->image, key->kind, &words);
     keep_words(&kept, &words);
-    return keep_call(ctx, task, &kept, bpf_ktime_get_ns()) ? 0 : 1;
+    if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
+        return 0;
+    if (!only_failed)
+        graph_call_destroyed(&key->image, key->kind, &words, key->subject, false);
+    return 1;
 }
 
-INLINE void send_exec_ended(const struct image* image, u64 handle, const struct graph_exec* exec)
+INLINE void send_exec_ended(const struct image* image, const struct graph_exec* exec)
 {
     struct exec_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
@@ -143,7 +152,6 @@ INLINE void send_exec_ended(const struct image* image, u64 handle, const struct 
     record->type = RECORD_EXEC_ENDED;
     record->zero = 0;
     record->image = *image;
-    record->handle = handle;
     record->exec = *exec;
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
@@ -152,12 +160,13 @@ INLINE void send_exec_ended(const struct image* image, u64 handle, const struct 
 INLINE struct graph_exec* describe(struct call* call, const struct graph_words* words)
 {
     const struct image* image = &call->key.image;
-    struct graph_exec* exec = words->exec ? exec_of(image, words->exec) : 0;
-    struct graph* graph = exec ? 0 : graph_of(image, words->graph);
+    struct graph_exec* exec = words->exec ? exec_numbered(image, words->exec, call->key.subject) : 0;
+    struct graph* graph = exec                                ? 0
+                          : call->key.kind == KIND_GRAPH_GONE ? graph_going(image, words->child)
+                                                              : graph_of(image, words->graph);
     call->graph.exec = words->exec;
     call->graph.graph = words->graph;
     if (exec) {
-        call->key.subject = exec->number;
         call->graph.graph = words->graph ?: exec->graph;
         tell_nodes(call, &exec->nodes);
     } else if (graph) {
@@ -184,20 +193,22 @@ INLINE int graph_return_body(struct pt_regs* ctx)
     if (kind == KIND_CAPTURE_END)
         setup_ns = follow_capture_end(&key->image, &words, key->result, now);
     else if (!key->result)
-        follow_graph_call(&key->image, probe_row(ended.kept.row), &words, now, took_ns);
-    if (kind == KIND_GRAPH_INSTANTIATE)
+        follow_graph_call(&key->image, probe_row(ended.kept.row), &words, key->subject, now, took_ns);
+    if (kind == KIND_GRAPH_INSTANTIATE) {
         setup_ns = took_ns;
+        struct graph_exec* made = key->result ? 0 : exec_of(&key->image, words.exec);
+        if (made)
+            key->subject = made->number;
+    }
     if (kind == KIND_GRAPH_UPDATE) {
         u32 reason = UPDATE_UNTOLD;
         bpf_probe_read_user(&reason, sizeof(reason), (void*)words.out);
         key->graph.reason = reason;
     }
     struct graph_exec* exec = describe(call, &words);
-    if (!key->result) {
-        if (kind == KIND_EXEC_GONE && exec)
-            send_exec_ended(&key->image, words.exec, exec);
-        forget_graph_call(&key->image, kind, &words);
-    }
+    if (!key->result && kind == KIND_EXEC_GONE && exec)
+        send_exec_ended(&key->image, exec);
+    graph_call_destroyed(&key->image, kind, &words, key->subject, !key->result);
     count_graph(task, call, ended.entry_ns, ended.duration_ns, setup_ns);
     return 0;
 }

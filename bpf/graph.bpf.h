@@ -37,10 +37,45 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
         lose(LOSS_STATE, 1);
 }
 
-INLINE void graph_gone(const struct image* image, u64 handle)
+/* What is being destroyed loses its handle before the call, which may be another's before the call returns: meanwhile
+ * it is found by its number, which no handle looks like. */
+INLINE struct handle_number going_key(const struct image* image, u64 number)
+{
+    return (struct handle_number){.image = *image, .number = number | 1ull << 63};
+}
+
+/* Its number, 0 unknown. */
+INLINE u64 graph_goes(const struct image* image, u64 handle)
 {
     struct handle_number key = {.image = *image, .number = handle};
+    struct graph* graph = graph_of(image, handle);
+    if (!graph)
+        return 0;
+    u64 number = graph->number;
+    struct handle_number going = going_key(image, number);
+    struct graph kept = *graph;
+    bpf_map_update_elem(&graphs, &going, &kept, BPF_ANY);
     bpf_map_delete_elem(&graphs, &key);
+    return number;
+}
+
+INLINE struct graph* graph_going(const struct image* image, u64 number)
+{
+    struct handle_number going = going_key(image, number);
+    return number ? bpf_map_lookup_elem(&graphs, &going) : 0;
+}
+
+/* The call has returned. */
+INLINE void graph_went(const struct image* image, u64 handle, u64 number, bool gone)
+{
+    struct handle_number key = {.image = *image, .number = handle}, going = going_key(image, number);
+    struct graph* graph = graph_going(image, number);
+    if (!graph)
+        return;
+    struct graph kept = *graph;
+    if (!gone)
+        bpf_map_update_elem(&graphs, &key, &kept, BPF_NOEXIST);
+    bpf_map_delete_elem(&graphs, &going);
 }
 
 INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
@@ -88,6 +123,7 @@ static __attribute__((noinline)) struct graph_exec* new_exec(const struct image*
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct graph_exec new = *like;
+    new.handle = handle;
     new.number = __sync_fetch_and_add(&graphs_made, 1) + 1;
     if (bpf_map_update_elem(&execs, &key, &new, BPF_ANY))
         lose(LOSS_STATE, 1);
@@ -111,10 +147,37 @@ INLINE struct graph_exec* exec_met(const struct image* image, u64 handle)
     return new_exec(image, handle, &new);
 }
 
-INLINE void exec_gone(const struct image* image, u64 handle)
+/* The one with this number, whatever has its handle by now; 0 where it is gone. */
+INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u64 number)
 {
-    struct handle_number key = {.image = *image, .number = handle};
+    struct graph_exec* exec = exec_of(image, handle);
+    if (exec && exec->number == number)
+        return exec;
+    struct handle_number going = going_key(image, number);
+    return bpf_map_lookup_elem(&execs, &going);
+}
+
+/* As of graphs. */
+INLINE void exec_goes(const struct image* image, const struct graph_exec* exec)
+{
+    struct handle_number key = {.image = *image, .number = exec->handle};
+    struct handle_number going = going_key(image, exec->number);
+    struct graph_exec kept = *exec;
+    bpf_map_update_elem(&execs, &going, &kept, BPF_ANY);
     bpf_map_delete_elem(&execs, &key);
+}
+
+INLINE void exec_went(const struct image* image, u64 number, bool gone)
+{
+    struct handle_number going = going_key(image, number);
+    struct graph_exec* exec = bpf_map_lookup_elem(&execs, &going);
+    if (!exec)
+        return;
+    struct graph_exec kept = *exec;
+    struct handle_number key = {.image = *image, .number = kept.handle};
+    if (!gone)
+        bpf_map_update_elem(&execs, &key, &kept, BPF_NOEXIST);
+    bpf_map_delete_elem(&execs, &going);
 }
 
 /* What a call is about, from its arguments. */
@@ -144,13 +207,13 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};
-    bool known = capture_end(image, words->stream, &ended);
+    bool known = !capture_goes_on(result) && capture_end(image, words->stream, &ended);
     if (!result) {
         words->graph = ended.graph ?: read_word(words->out);
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else
+        else if (!ended.graph) /* else the graph was there before tracing began: this is not all of it */
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
@@ -163,9 +226,19 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
     return row->node != NODE_UNTOLD ? row->node : node_of_type[type & 15];
 }
 
-/* The call has succeeded: what there is now. What there is no more is forgotten by forget_graph_call(). */
+/* A call that destroys has begun; words->child is free then. */
+INLINE void graph_call_destroys(const struct image* image, u32 kind, struct graph_words* words)
+{
+    struct graph_exec* exec = kind == KIND_EXEC_GONE ? exec_of(image, words->exec) : 0;
+    if (exec)
+        exec_goes(image, exec);
+    else if (kind == KIND_GRAPH_GONE)
+        words->child = graph_goes(image, words->graph);
+}
+
+/* The call has succeeded: what there is now. `number` is of the executable graph that it is about. */
 INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
-                              struct graph_words* words, u64 now, u64 took_ns)
+                              struct graph_words* words, u64 number, u64 now, u64 took_ns)
 {
     struct graph_exec* exec;
     struct graph_nodes nodes = {};
@@ -190,19 +263,21 @@ INLINE void follow_graph_call(const struct image* image, const volatile struct p
         exec_made(image, words->exec, words->graph, now, took_ns);
         break;
     case KIND_GRAPH_UPDATE:
-        exec = exec_of(image, words->exec);
+        exec = exec_numbered(image, words->exec, number);
         if (exec)
             exec->nodes = nodes_of_graph(image, words->graph);
         break;
     }
 }
 
-INLINE void forget_graph_call(const struct image* image, u32 kind, const struct graph_words* words)
+/* What was destroyed is forgotten; where that failed it has its handle back. */
+INLINE void graph_call_destroyed(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
+                                 bool gone)
 {
     if (kind == KIND_EXEC_GONE)
-        exec_gone(image, words->exec);
+        exec_went(image, number, gone);
     else if (kind == KIND_GRAPH_GONE)
-        graph_gone(image, words->graph);
+        graph_went(image, words->graph, words->child, gone);
 }
 
 #endif

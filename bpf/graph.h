@@ -22,6 +22,7 @@ struct graph {
 
 struct graph_exec {
     __u64 number; /* as of graphs */
+    __u64 handle;
     __u64 born_ns;
     __u64 instantiate_ns; /* how long that took */
     __u64 graph;          /* handle of what it was made of; 0 unknown */

@@ -9,7 +9,6 @@ struct exec_record {
     __u32 type; /* RECORD_EXEC_ENDED */
     __u32 zero;
     struct image image;
-    __u64 handle;
     struct graph_exec exec;
 };
 

@@ -77,7 +77,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     struct image image = image_of(task);
     /* A capture that was invalidated ends with an error, and is over all the same. */
     struct capture ended;
-    if (kind == KIND_CAPTURE_END)
+    if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)ctx->ax))
         capture_end(&image, call->word[STATE_STREAM], &ended);
     if ((s32)ctx->ax != 0)
         return 0;

@@ -101,6 +101,13 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
         lose(LOSS_STATE, 1);
 }
 
+/* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
+ * CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
+INLINE bool capture_goes_on(s32 result)
+{
+    return result == 903 || result == 908;
+}
+
 /* True where there was one: it is in *ended, and over on all of its streams. */
 INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
 {

@@ -7,7 +7,7 @@
 
 namespace gpusnoop {
 
-static_assert(sizeof(graph_nodes) == 24 && sizeof(graph) == 40 && sizeof(graph_exec) == 56);
+static_assert(sizeof(graph_nodes) == 24 && sizeof(graph) == 40 && sizeof(graph_exec) == 64);
 static_assert(sizeof(exec_record) == 80);
 
 void Execs::refresh()
@@ -16,7 +16,7 @@ void Execs::refresh()
     graphs_of_.clear();
     execs_map_.for_each([&](const Key& key, std::span<const graph_exec> values) {
         const graph_exec& exec = values.front();
-        known_.insert_or_assign(exec.number, ExecInfo{key.of, key.handle, exec});
+        known_.insert_or_assign(exec.number, ExecInfo{key.of, exec});
         execs_of_[key.of]++;
     });
     graphs_map_.for_each([&](const Key& key, std::span<const graph>) { graphs_of_[key.of]++; });
@@ -24,15 +24,18 @@ void Execs::refresh()
 
 void Execs::ended(const exec_record& record)
 {
-    known_.insert_or_assign(record.exec.number, ExecInfo{record.image, record.handle, record.exec});
-    ended_.insert(record.exec.number);
+    known_.insert_or_assign(record.exec.number, ExecInfo{record.image, record.exec});
+    ended_.push_back(record.exec.number);
 }
 
 void Execs::forget_ended()
 {
-    for (uint64_t number : ended_)
-        known_.erase(number);
-    ended_.clear();
+    constexpr size_t kept = 4096; // of some a call may be inside the driver still
+    for (; shown_ && ended_.size() > kept; shown_--) {
+        known_.erase(ended_.front());
+        ended_.pop_front();
+    }
+    shown_ = ended_.size();
 }
 
 void Execs::forget(const std::set<ImageId>& images)

@@ -10,6 +10,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,7 +27,6 @@ struct GraphSettings : CallSettings {
 // What executes a graph, as long as its calls are still to be shown.
 struct ExecInfo {
     ImageId image;
-    uint64_t handle;
     graph_exec exec;
 };
 
@@ -36,7 +36,7 @@ public:
     Execs(int execs_fd, int graphs_fd) : execs_map_(execs_fd), graphs_map_(graphs_fd) {}
 
     void refresh();                        // reads the kernel side's tables
-    void ended(const exec_record& record); // it is destroyed; forgotten after the next report
+    void ended(const exec_record& record); // it is destroyed; forgotten two reports later, or more
     void forget_ended();
     void forget(const std::set<ImageId>& images);
 
@@ -55,7 +55,8 @@ private:
     HashTable<Key, graph_exec> execs_map_;
     HashTable<Key, graph> graphs_map_;
     std::map<uint64_t, ExecInfo> known_;
-    std::set<uint64_t> ended_;
+    std::deque<uint64_t> ended_;
+    size_t shown_ = 0; // of them, the first: a report was made since they ended
     std::map<ImageId, uint64_t> execs_of_;
     std::map<ImageId, uint64_t> graphs_of_;
 };

@@ -11,6 +11,7 @@
 #include "cudagraph.skel.h" // after the types that it mentions
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <optional>
 
@@ -82,6 +83,7 @@ private:
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
     std::optional<CallEvents> lines_;
+    std::vector<CallDelta> waiting_; // of graphs that came and went while tables were read
 };
 
 void CudaGraph::add_options(CLI::App& app)
@@ -116,6 +118,12 @@ void CudaGraph::settle()
         throw UsageError("--summary is by process: leave out --by, -e and -H");
     if (s.storms && (s.summary || s.by || s.events || s.histogram() || options_.failed_only))
         throw UsageError("--storms has lines of its own: leave out --summary, --by, -e, -H and -x");
+    if (s.warm_up_s && !s.storms)
+        throw UsageError("--warm-up is of storms: give --storms, too");
+    if (s.warm_up_s && std::isnan(*s.warm_up_s)) // in no range, and outside of none
+        throw UsageError("--warm-up must be a number from 0 to 1000000");
+    if (options_.failed_only && s.histogram_of == Measure::nodes)
+        throw UsageError("with -x graphs are not followed, and their nodes not known: leave out -x or -H nodes");
     check_sort(s.sort);
     // What is only counted needs no return of launches.
     s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
@@ -195,7 +203,7 @@ void CudaGraph::load()
 {
     CallTool::load();
     if (settings_.storms)
-        storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s * 1e9));
+        storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton_->maps.execs), bpf_map__fd(skeleton_->maps.graphs));
     lines_.emplace(options_, settings_, processes(), probes(),
                    std::initializer_list<Column>{
@@ -256,8 +264,15 @@ void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t
 {
     execs_->refresh();
     GraphGroups groups(settings_, processes(), *execs_);
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : waiting_)
         groups.add(delta);
+    waiting_.clear();
+    // What made it and what tells of its end are not read at the same instant: the next report knows it.
+    for (const CallDelta& delta : calls)
+        if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
+            waiting_.push_back(delta);
+        else
+            groups.add(delta);
     const Context context{{options_, settings_, processes(), seconds, probes()}, clock_ns(CLOCK_MONOTONIC), *execs_};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);

@@ -78,7 +78,7 @@ const Field<K, G, C> fields[] = {
     function_field<K, G, C>,
     {{"EXEC", "exec", Unit::hex, 14},
      of_execs,
-     [](const K&, const G& g, const C&) { return g.exec ? Cell(g.exec->handle) : Cell(); }},
+     [](const K&, const G& g, const C&) { return g.exec ? Cell(uint64_t{g.exec->exec.handle}) : Cell(); }},
     {{"", "exec_number", Unit::count}, of_execs_in_json, [](const K& k, const G&, const C&) { return Cell(k.exec); }},
     {{"", "graph", Unit::hex},
      of_execs_in_json,
@@ -202,7 +202,7 @@ Label label_of(const K& key, const G& group, const C& context)
     label.fields.emplace_back("measure", context.settings.measure);
     label.add_call(context.settings.view, key, group.who, context.processes, context.probes);
     if (group.exec)
-        label.add("exec", fmt::format("0x{:x}", group.exec->handle));
+        label.add("exec", fmt::format("0x{:x}", uint64_t{group.exec->exec.handle}));
     return label;
 }
 

@@ -16,7 +16,7 @@ enum class Measure : uint8_t { none, launch, instantiate, nodes };
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
     std::optional<unsigned> storms; // captures, or instantiations, in a minute that are none yet
-    double warm_up_s = 60;
+    std::optional<double> warm_up_s; // 60
 };
 
 struct Context : CallContext<Settings> {

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 
-our_programs = re.compile(r"(launch|copy|memory|leave|wait|mark|state|note|alloc|free|handle|gone)_(entry|return|session)|mapped_inodes|gpusnoop_\w*")
+our_programs = re.compile(r"(launch|copy|memory|leave|wait|mark|state|note|alloc|free|handle|gone|graph|node|event)_(entry|return|session)|mapped_inodes|gpusnoop_\w*")
 tracefs = "/sys/kernel/tracing/uprobe_events"
 
 

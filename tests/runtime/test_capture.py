@@ -55,6 +55,15 @@ def an_ended_capture_is_over():
     equal(Rows(truth).count(tool.rows, ()), {("captured",): 60, ("launches",): 40, ("graph_launches",): 20}, "sums")
 
 
+@case
+def only_its_thread_ends_a_capture():
+    """Where another tries, it goes on."""
+    tool, truth = trace("capture begin; launch vecadd 3 stream=1; threads 1; capture end G; end; launch vecadd 5 stream=1\n"
+                        "capture end; launch vecadd 2 stream=1")
+    same_counts(tool, truth)
+    equal(Rows(truth).count(tool.rows, ()), {("captured",): 8, ("launches",): 2}, "sums")
+
+
 graphs = """
 capture begin stream=1; launch vecadd 5 stream=1; event record E stream=1; event wait E stream=2; launch reduce 3 stream=2
 event record F stream=2; event wait F stream=1; capture end G stream=1; graph instantiate G X; graph launch X 100

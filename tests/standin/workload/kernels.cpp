@@ -163,6 +163,7 @@ std::span<const Kernel> kernels()
 #if RUNTIME_MAJOR
 int launch_configured(const Kernel& kernel, Dim3 grid, Dim3 block, size_t shared, void* stream)
 {
+    cudaGetLastError(); // of a call before it
     if (__cudaPushCallConfiguration(grid, block, shared, stream) == 0)
         kernel.start();
     return cudaGetLastError(); // the stub drops the launch's result

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cudagraph says of graphs against what was done with them, graph by graph; handles are used again at once, so a
+graph is its handle and how many before it had that."""
+import functools
+from collections import Counter, defaultdict
+
+import harness
+from harness import check, equal
+from memory import told
+from programs import Tool, Workload
+from truth import layer_wanted
+
+case = functools.partial(harness.case, tool="cudagraph")
+
+kinds = {"kernels": "kernels", "copies": "copies", "memsets": "memsets", "host": "host_functions", "others": "other_nodes",
+         "nodes": "nodes"}
+sums = ("launches", "captured", "kernels_launched", "errors", "updates", "failed_updates", "uploads", "parameter_sets",
+        "destroyed")
+reasons = ("none", "error", "topology", "node type", "function", "parameters", "not supported", "unsupported function",
+           "attributes")
+
+# A CUDA process that makes no graph; what it does must be in no row.
+no_graphs = "launch scale 3; copy 5; sync 1; event record Z; event wait Z stream=1"
+
+
+def calls(workload, api="driver"):
+    """Calls about graphs, each at the layer where the tool counts it."""
+    return [call for call in told(workload, "graph-call") if layer_wanted(call, api)]
+
+
+def count_of(call):
+    """What a call adds to which sum of a row."""
+    n, kind, ok = call["count"], call["kind"], not call["result"]
+    out = Counter(errors=0 if ok else n)
+    if kind == "launch" and ok:
+        out["captured" if call["recorded"] else "launches"] += n
+        out["kernels_launched"] += 0 if call["recorded"] else n * call["kernels"]
+    elif kind == "update":
+        out["updates" if ok else "failed_updates"] += n
+    elif ok and (what := {"upload": "uploads", "setparams": "parameter_sets", "enable": "parameter_sets",
+                          "execdestroy": "destroyed"}.get(kind)):
+        out[what] += n
+    return out
+
+
+def failed_launches(some):
+    """What launches that fail add where they count as any other."""
+    failed = [call for call in some if call["kind"] == "launch" and call["result"]]
+    return Counter(launches=sum(call["count"] for call in failed), kernels_launched=sum(call["count"] * call["kernels"] for call in failed))
+
+
+def wanted(workload, api="driver"):
+    """{(pid, handle, generation): values} of what was instantiated, as the truth has it."""
+    out, why = {}, defaultdict(set)
+    for row in told(workload, "exec"):
+        out[row["pid"], row["handle"], row["generation"]] = Counter({kinds[kind]: row[kind] for kind in kinds})
+    for call in calls(workload, api):
+        key = call["pid"], call["exec"], call["exec_generation"]
+        if call["exec"] and key in out:
+            out[key].update(count_of(call))
+            if call["kind"] == "update" and call["result"]:
+                why[key].add(reasons[call["update_result"]])
+    if api == "driver":  # the driver itself says the same
+        for row in told(workload, "exec"):
+            want = out[row["pid"], row["handle"], row["generation"]]
+            equal((want["launches"] + want["captured"], want["updates"], want["failed_updates"], want["uploads"]),
+                  (row["launches"], row["updates"], row["failed_updates"], row["uploads"]), f"the truth of {row}")
+    return {key: {name: n for name, n in values.items() if n} for key, values in out.items()}, why
+
+
+def graph_rows(tool):
+    """By number, what rows of all intervals say together."""
+    out = {}
+    for row in tool.rows:
+        graph = out.setdefault(row["exec_number"], {"pid": row["pid"], "handle": row["exec"], "sums": Counter(), "reasons": set()})
+        graph["sums"].update({name: row[name] for name in sums})
+        graph["last"] = row
+        if "update_reason" in row:
+            graph["reasons"].add(row["update_reason"])
+    return out
+
+
+def shown(tool, of):
+    """The same of the tool's rows: the numbers of those with one handle are in the order in which they were made."""
+    generations = defaultdict(list)
+    for pid, handle, generation in sorted(of):
+        generations[pid, handle].append(generation)
+    out, why, seen = {}, defaultdict(set), Counter()
+    for number, graph in sorted(graph_rows(tool).items()):
+        name = graph["pid"], graph["handle"]
+        check(seen[name] < len(generations[name]), f"{tool}: one more graph at {name} than there were: {graph['last']}")
+        key = *name, generations[name][seen[name]]
+        seen[name] += 1
+        out[key] = {n: graph["last"][n] for n in kinds.values() if graph["last"].get(n)}
+        out[key] |= {n: v for n, v in graph["sums"].items() if v}
+        if graph["reasons"]:
+            why[key] = graph["reasons"]
+        check(graph["last"].get("instantiate_ns", 0) > 0, f"how long it took: {graph['last']}")
+    return out, why
+
+
+def same_graphs(tool, *workloads, api="driver", but=lambda key: False):
+    """A row for each that was instantiated, exactly as the truth has it; but those not looked at."""
+    want, why = {}, {}
+    for workload in workloads:
+        some, of_some = wanted(workload, api)
+        want |= some
+        why |= of_some
+    got, told_why = shown(tool, want)
+    equal({k: v for k, v in got.items() if not but(k)}, {k: v for k, v in want.items() if not but(k)}, f"{tool}")
+    for key, some in told_why.items():
+        check(some <= why[key], f"{tool}: {key}: why it was refused: {some}, not {why[key]}")
+    equal(set(told_why), set(why), f"{tool}: those that were refused")
+
+
+def trace_graphs(script, *arguments, form="workload-driver", api="driver", **options):
+    """Traces one workload from before its script: the tool, and the workload."""
+    workload = Workload(script, form)
+    tool = Tool("-p", workload.pid, *arguments, *(["--api", api] if api != "driver" else []), **options)
+    workload.go().wait()
+    tool.finish()
+    same_graphs(tool, workload, api=api)
+    return tool, workload

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagraph: each graph that can be launched has a row of its own, and it is what was done with that graph."""
+import graphs
+from graphs import case, same_graphs, trace_graphs
+from harness import check, equal
+from programs import Tool, Workload
+
+specific = ("kernel", "memcpy", "memset", "host", "empty", "wait", "record", "semsignal", "semwait", "memalloc")
+settable = ("kernel", "memcpy", "memset", "host", "wait", "record", "semsignal", "semwait")
+
+
+def every(layer, adds, instantiates, updates, memop, generic="generic"):
+    """A script with every function about graphs, each a number of times of its own."""
+    n = iter(range(2, 1000))
+    lines = ["graph create G"]
+    lines += [f"graph add G {kind} {next(n)}; graph add G {kind} {next(n)} {generic}" for kind in specific]
+    lines += ["graph add G memfree 2", *(f"graph add G {add}" for add in adds)]
+    lines += ["graph add G memop 4"] if memop else []
+    lines += [f"graph create H; graph add H child 2 of=G; graph add H child 1 of=G {generic}; graph add H kernel 5; graph clone H C"]
+    lines += ["graph create B; graph add B kernel 3"]
+    lines += ["graph handle C; graph add C conditional body=D; graph add D kernel 7"] if generic else []
+    lines += [f"graph instantiate {'GHCB'[i % 4]} X{i} fn={fn}; graph launch X{i} {next(n)}; graph upload X{i} {next(n)}"
+              for i, fn in enumerate(instantiates)]
+    lines += [f"graph instantiate G Y; graph setparams Y {kind} {next(n)}; graph setparams Y {kind} {next(n)} generic\n"
+              f"graph launch Y {next(n)}" for kind in settable]
+    lines += ["graph instantiate H Z; graph setparams Z child of=G; graph launch Z 3 fn=%sGraphLaunch_ptsz" % layer]
+    lines += ["graph setparams Y memop 3"] if memop else []
+    lines += [f"graph instantiate B U; graph update U B {next(n)} fn={fn}; graph launch U {next(n)}" for fn in updates]
+    lines += ["graph update U G; graph update U B update_result=5"] if updates else []
+    lines += [f"graph upload X1 3 fn={layer}GraphUpload_ptsz; graph destroy B; graph execdestroy X0; graph destroy H", graphs.no_graphs]
+    return "\n".join(lines)
+
+
+driver = every("cu", ["kernel 3 fn=cuGraphAddKernelNode", "empty 2 generic fn=cuGraphAddNode_v2"],
+               ["cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams",
+                "cuGraphInstantiateWithParams_ptsz"], ["cuGraphExecUpdate", "cuGraphExecUpdate_v2"], True)
+runtime = ("cuda", [f"memcpy 3 fn=cudaGraphAddMemcpyNode{what}" for what in ("1D", "ToSymbol", "FromSymbol")],
+           ["cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithParams",
+            "cudaGraphInstantiateWithParams_ptsz"])
+# A static runtime does not say which version it is, and some functions have other arguments in others: not probed.
+scripts = {"workload": every(*runtime, ["cudaGraphExecUpdate"], False), "workload-static": every(*runtime, [], False, "")}
+
+
+@case(asan=True)
+def every_driver_function():
+    tool, workload = trace_graphs(driver)
+    called = {call["function"] for call in graphs.calls(workload)}
+    check(len(called) >= 39, f"{len(called)} functions called: {sorted(called)}")
+
+
+@case(each={form: form for form in ("workload", "workload13", "workload-static")})
+def every_runtime_function(form):
+    """At the driver, at the runtime, and at both, where nothing counts twice."""
+    workload = Workload(scripts.get(form, scripts["workload"]), form)
+    tools = {api: Tool("-p", workload.pid, "--api", api) for api in ("driver", "runtime", "both")}
+    workload.go().wait()
+    for api, tool in tools.items():
+        same_graphs(tool.finish(), workload, api=api)
+
+
+@case(each={"driver": ("workload-driver", "driver"), "runtime": ("workload", "runtime"), "both": ("workload13", "both")})
+def captured_nodes(how):
+    """What is called on a stream under capture is a node of it, by kind; what fails, or is elsewhere, is not."""
+    form, api = how
+    script = """
+    launch scale 9 stream=1; capture begin stream=1; launch scale 3 stream=1; launch scale 2 stream=1 result=719; launch scale 7 stream=2
+    hostfunc 2 stream=1; copy 4 fn=cuMemcpyHtoDAsync_v2 stream=1; copy 5 fn=cuMemsetD8Async stream=1; copy 1 fn=cuMemcpyDtoD_v2
+    copy 2 fn=cuMemPrefetchAsync stream=1; alloc m 4096 fn=cuMemAllocAsync stream=1; free m stream=1; launch scale 11
+    capture end G stream=1; launch scale 6 stream=1; graph instantiate G X; graph launch X 13 stream=1
+    capture begin stream=1; launch scale 1 stream=1; graph launch X 2 stream=1; graph launch X stream=2; capture end H stream=1
+    graph instantiate H Y; graph launch Y 5
+    """
+    trace_graphs(script, form=form, api=api)
+
+
+@case(asan=True)
+def captures_beside_each_other():
+    """Of one thread on two streams, and of several threads; handles of destroyed graphs come back in other threads."""
+    script = """
+    capture begin stream=1; capture begin stream=2; launch scale 3 stream=1; launch vecadd 5 stream=2; capture end G stream=1
+    launch scale 7 stream=2; launch scale 9 stream=1; capture end H stream=2; graph instantiate G X; graph instantiate H Y
+    graph launch X 2; graph launch Y 3
+    threads 4; repeat 50; capture begin stream=own; launch scale 2 stream=own; copy 1 fn=cuMemcpyHtoDAsync_v2 stream=own
+    capture end .G stream=own; graph instantiate .G .X; graph launch .X 3 stream=own; graph execdestroy .X; graph destroy .G; end; end
+    threads 4; repeat 50; capture begin stream=own; launch scale 2 stream=own; launch scale 9 stream=per-thread
+    launch scale 3 fn=cuLaunchKernel_ptsz; capture end .G stream=own fn=cuStreamEndCapture_ptsz; graph instantiate .G .X
+    graph launch .X 2 fn=cuGraphLaunch_ptsz; graph execdestroy .X; graph destroy .G; launch scale 1 stream=per-thread; end; end
+    """
+    trace_graphs(script)
+
+
+@case
+def events_carry_a_capture():
+    """Over three streams and back; nothing on them is of the graph before and after."""
+    script = """
+    repeat 20; capture begin stream=1; launch scale 2 stream=1; event record E stream=1; event wait E stream=2; event wait E stream=3
+    launch scale 3 stream=2; copy 4 fn=cuMemsetD8Async stream=3; hostfunc 1 stream=3
+    event record F stream=2; event wait F stream=1; event record H stream=3; event wait H stream=1
+    launch scale 1 stream=1; capture end G stream=1; launch scale 5 stream=2; launch scale 5 stream=3; graph instantiate G X
+    graph launch X 2; launch scale 3 stream=2; end
+    capture begin stream=2; launch scale 7 stream=2; launch scale 3 stream=1; launch scale 3 stream=3; capture end G stream=2
+    graph instantiate G Y; graph launch Y 3
+    """
+    trace_graphs(script)
+
+
+@case
+def captured_into_a_graph():
+    """A graph that is there gets more nodes, and what was instantiated of it before does not."""
+    script = """
+    graph create G; graph add G kernel 2; graph instantiate G X; capture begin stream=1 to=G; launch scale 3 stream=1; hostfunc 1 stream=1
+    capture end G2 stream=1; graph instantiate G Y; graph launch X 5; graph launch Y 7; capture begin stream=1 to=G
+    launch scale 100 stream=1; capture end G3 stream=1; graph instantiate G Z; graph launch Z; graph add G memset 2
+    graph update Z G; graph launch Z 2
+    """
+    trace_graphs(script)
+    trace_graphs(script, form="workload", api="runtime")
+
+
+failures = {
+    900: "capture begin stream=1; launch scale 3 stream=1; sync 1 fn=cuStreamSynchronize stream=1; launch scale 4 stream=1; capture end G stream=1",
+    902: "event record E stream=1; event wait E stream=2; capture end G stream=1; capture end H stream=2",
+    903: "event record E stream=1; event wait E stream=2; launch scale 3 stream=2; capture end G stream=2; capture end G stream=1",
+    904: "event record E stream=1; event wait E stream=2; launch scale 3 stream=2; capture end G stream=1",
+    905: "event wait O stream=1; launch scale 2 stream=1; capture end G stream=1",
+    906: "event record E stream=1; event wait E stream=legacy; launch scale 2 stream=1; capture end G stream=1",
+    907: "event record E stream=1; sync 1 fn=cuEventQuery event=E; launch scale 2 stream=1; capture end G stream=1",
+    908: "threads 1; capture end G stream=1; end; launch scale 2 stream=1; capture end G stream=1; graph instantiate G Z; graph launch Z 5",
+}
+
+
+@case(each={str(code): code for code in failures})
+def failed_captures(code):
+    """One that fails leaves no graph, and nothing of it is in the next one."""
+    begin = "" if code == 900 else "capture begin stream=1; launch scale 3 stream=1;"
+    other = "capture begin stream=2; launch scale 1 stream=2;" if code == 902 else ""
+    script = f"""event record O stream=2; {other} {begin} {failures[code]}
+    capture begin stream=1; launch scale 5 stream=1; launch scale 7 stream=2; capture end K stream=1; graph instantiate K X
+    graph launch X 3; capture begin stream=2; launch scale 2 stream=2; capture end L stream=2; graph instantiate L Y; graph launch Y 4
+    """
+    workload = Workload(script, "workload-driver")
+    tool, summary = Tool("-p", workload.pid), Tool("-p", workload.pid, "--summary")
+    workload.go().wait()
+    same_graphs(tool.finish(), workload)
+    ends = [call for call in graphs.calls(workload) if call["kind"] == "end"]
+    row, = summary.finish().rows
+    equal((row["captures"], row["failed_captures"]), tuple(sum(c["count"] for c in ends if bool(c["result"]) == bad)
+                                                           for bad in (False, True)), "captures")
+    check(row["failed_captures"] > 0, f"{ends}")
