@@ -24,6 +24,7 @@ INLINE void add_launch(struct call_stats* stats, const struct call* call)
 struct followed_call {
     struct graph_words words;
     u64 row;
+    u64 exec; /* its number */
 };
 
 _Static_assert(sizeof(struct followed_call) <= OPEN_CALL_WORDS * 8, "kept in an open call");
@@ -42,6 +43,10 @@ INLINE int follow_entry_body(struct pt_regs* ctx)
     struct followed_call followed = {.row = number};
     begin_arguments(ctx, row, &arguments);
     read_graph_words(&arguments, row, &followed.words);
+    struct image image = image_of(task);
+    struct graph_exec* exec = followed.words.exec ? exec_of(&image, followed.words.exec) : 0;
+    followed.exec = exec ? exec->number : 0;
+    graph_call_destroys(&image, row->kind, &followed.words);
     __builtin_memcpy(call->word, &followed, sizeof(followed));
     return 0;
 }
@@ -61,12 +66,11 @@ INLINE int follow_return_body(struct pt_regs* ctx)
     struct image image = image_of(task);
     s32 result = ctx->ax;
     u64 now = bpf_ktime_get_ns();
-    if (row->kind == KIND_CAPTURE_END) {
+    if (row->kind == KIND_CAPTURE_END)
         follow_capture_end(&image, &followed.words, result, now);
-    } else if (!result) {
-        follow_graph_call(&image, row, &followed.words, now, 0);
-        forget_graph_call(&image, row->kind, &followed.words);
-    }
+    else if (!result)
+        follow_graph_call(&image, row, &followed.words, followed.exec, now, 0);
+    graph_call_destroyed(&image, row->kind, &followed.words, followed.exec, !result);
     return 0;
 }
 
