@@ -3,7 +3,7 @@
 #include "call_fields.hpp"
 #include "call_tool.hpp"
 #include "clock.hpp"
-#include "cudagraph_columns.hpp"
+#include "cudagraph_options.hpp"
 #include "skeleton.hpp"
 
 #include "../bpf/attach.h"
@@ -11,7 +11,6 @@
 #include "cudagraph.skel.h" // after the types that it mentions
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <optional>
 
@@ -21,7 +20,7 @@ namespace {
 constexpr probe_kind launch_kinds[] = {KIND_GRAPH_LAUNCH};
 constexpr probe_kind graph_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END,       KIND_GRAPH_NEW,    KIND_GRAPH_NODE,
                                       KIND_GRAPH_GONE,    KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE,
-                                      KIND_GRAPH_SET,     KIND_EXEC_GONE};
+                                      KIND_GRAPH_SET,     KIND_EXEC_GONE,         KIND_TRIM};
 // What becomes a node under capture: of the driver, whatever layer is counted.
 constexpr probe_kind node_kinds[] = {KIND_LAUNCH,     KIND_LAUNCH_LIST,   KIND_LAUNCH_LEGACY, KIND_HOST_FUNC, KIND_COPY,
                                      KIND_COPY_BATCH, KIND_COPY_BATCH_3D, KIND_ALLOC,         KIND_FREE};
@@ -66,7 +65,7 @@ public:
     void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
 
 private:
-    void settle() override;
+    void settle() override { settle_options(settings_, options_); }
     std::vector<Probe> choose_probes() const override;
     int load_skeleton() override { return cudagraph_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
@@ -91,56 +90,7 @@ void CudaGraph::add_options(CLI::App& app)
     settings_.sort = "launches";
     settings_.latency = true;
     add_call_options(app, "graph, ", "pid,graph", "launch, instantiate or nodes");
-    app.add_flag("--summary", settings_.summary, "one row per process: captures, instantiations, share of kernels");
-    app.add_option("--storms", settings_.storms,
-                   "a line for each process that captures or instantiates more than N times in a minute (6)")
-        ->expected(0, 1)
-        ->default_str("6")
-        ->check(CLI::Range(1, 1 << 20).description(""))
-        ->type_name("N");
-    app.add_option("--warm-up", settings_.warm_up_s, "with --storms: not in the first so many seconds (60)")
-        ->check(CLI::Range(0.0, 1e6).description(""))
-        ->type_name("SEC");
-}
-
-void CudaGraph::settle()
-{
-    Settings& s = settings_;
-    constexpr std::pair<std::string_view, Measure> measures[] = {{"", Measure::none},
-                                                                 {"launch", Measure::launch},
-                                                                 {"instantiate", Measure::instantiate},
-                                                                 {"nodes", Measure::nodes}};
-    auto measure = std::ranges::find(measures, s.measure, &std::pair<std::string_view, Measure>::first);
-    if (measure == std::end(measures))
-        throw UsageError(fmt::format("-H takes launch, instantiate or nodes, not '{}'", s.measure));
-    s.histogram_of = measure->second;
-    if (s.summary && (s.by || s.events || s.histogram()))
-        throw UsageError("--summary is by process: leave out --by, -e and -H");
-    if (s.storms && (s.summary || s.by || s.events || s.histogram() || options_.failed_only))
-        throw UsageError("--storms has lines of its own: leave out --summary, --by, -e, -H and -x");
-    if (s.warm_up_s && !s.storms)
-        throw UsageError("--warm-up is of storms: give --storms, too");
-    if (s.warm_up_s && std::isnan(*s.warm_up_s)) // in no range, and outside of none
-        throw UsageError("--warm-up must be a number from 0 to 1000000");
-    if (options_.failed_only && s.histogram_of == Measure::nodes)
-        throw UsageError("with -x graphs are not followed, and their nodes not known: leave out -x or -H nodes");
-    check_sort(s.sort);
-    // What is only counted needs no return of launches.
-    s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
-    s.time_instantiations = s.histogram_of == Measure::instantiate;
-    const Dimension graph[] = {{"graph", &s.exec}};
-    if (s.by) {
-        parse_by(*s.by, s.view, graph);
-    } else {
-        s.exec = !s.histogram() && !s.summary && !options_.failed_only;
-        s.view.who.pid |= !s.histogram();
-        s.view.function |= options_.failed_only;
-    }
-    s.view.who.pid |= s.exec; // a graph belongs to a process
-    if (s.storms) {
-        s.exec = false;
-        s.view.stack = options_.user_stacks = true;
-    }
+    add_own_options(app, settings_);
 }
 
 std::vector<Probe> CudaGraph::choose_probes() const
@@ -151,12 +101,13 @@ std::vector<Probe> CudaGraph::choose_probes() const
         append_probes(all, library, graph_kinds);
     }
     append_probes(all, Library::driver, node_kinds);
-    // Memory is a node where it is by stream, or a graph's own.
+    // Memory is a node where it is by stream, or a graph's own; and graphs' memory can be trimmed.
     std::erase_if(all, [](const Probe& probe) {
         const bool memory = probe.row.kind == KIND_ALLOC || probe.row.kind == KIND_FREE;
         const bool copies =
             probe.row.kind == KIND_COPY || probe.row.kind == KIND_COPY_BATCH || probe.row.kind == KIND_COPY_BATCH_3D;
         return (memory && probe.row.holding != HOLDING_POOL && !is_node_call(probe.row)) ||
+               (probe.row.kind == KIND_TRIM && probe.row.holding != HOLDING_GRAPH) ||
                (copies && !probe.row.asynchronous);
     });
     append_probes(all, Library::driver, event_kinds);

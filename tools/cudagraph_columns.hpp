@@ -15,7 +15,7 @@ enum class Measure : uint8_t { none, launch, instantiate, nodes };
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms; // captures, or instantiations, in a minute that are none yet
+    std::optional<unsigned> storms;  // captures, or instantiations, in a minute that are none yet
     std::optional<double> warm_up_s; // 60
 };
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import graphs
 from graphs import case
 from harness import check, equal
-from programs import Tool, Workload
+from programs import Tool, Workload, trace
 from truth import bucket
 
 # What each step is told as: call, names of the graph and the executable graph, kernels, copies, others, result, reason.
@@ -152,3 +152,11 @@ def storms_of_instantiations():
     line, = tool.finish().events
     equal((line["captures_per_minute"], line["instantiates_per_minute"]), (0, 20), f"{line}")
     equal(none.finish().events, [], f"{none}")
+
+
+@case
+def memory_of_graphs_is_trimmed():
+    """What graphs keep can be given back; pools are another matter."""
+    tool, _ = trace("alloc P 0 fn=cuMemPoolCreate; trim P 4096; trim graph; alloc a 64", "-e", form="workload-driver")
+    equal([(event["call"], event["function"], event["result_code"]) for event in tool.events],
+          [("trim", "cuDeviceGraphMemTrim", 0)], "lines")
