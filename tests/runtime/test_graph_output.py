@@ -31,7 +31,7 @@ modes = {
 }
 
 a_row = {"type": text, "time": text, "interval_ns": integer, "processes": integer}
-sums = dict.fromkeys((*graphs.sums, "captures", "failed_captures", "instantiates", "capture_ns"), integer)
+sums = dict.fromkeys((*graphs.sums, "unknown_launches", "captures", "failed_captures", "instantiates", "capture_ns"), integer)
 rates = {"launches_per_second": number, "kernels_per_second": number}
 nodes = dict.fromkeys(graphs.kinds.values(), integer)
 of_exec = {"exec": text, "exec_number": integer, "graph": text, "instantiate_ns": integer, "age_ns": integer}
