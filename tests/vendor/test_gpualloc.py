@@ -23,9 +23,10 @@ table_line = re.compile(r'\{"(cu\w+)", (single|ptsz|ptds), (driver|runtime), ([^
 def table():
     """The rows of the probe table that the tool attaches to, each variant by its name."""
     rows = []
-    for name, variants, layer, _, kind, rest in table_line.findall((harness.root / "src/probe_table.cpp").read_text()):
+    text = "".join(path.read_text() for path in sorted((harness.root / "src").glob("probe_table*.cpp")))
+    for name, variants, layer, _, kind, rest in table_line.findall(text):
         for suffix in ("",) if variants == "single" else ("", f"_{variants}"):
-            if kind in kinds | others:
+            if kind in kinds | others and not (kind.startswith("CAPTURE") and layer == "runtime"):
                 rows.append(Row(name + suffix, layer, kind, rest))
     return rows
 
