@@ -214,6 +214,13 @@ INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct t
     return wanted(task) ? begin_wanted_call(ctx, task, kept) : 0;
 }
 
+/* The same of any thread of a process that somebody asked for. */
+INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
+                                                              struct kept_call* kept)
+{
+    return wanted_process(task) ? begin_wanted_call(ctx, task, kept) : 0;
+}
+
 /* The thread that keeps it; 0 where there is no room for it, which is counted. */
 INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
                                       u64 now)

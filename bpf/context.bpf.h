@@ -15,7 +15,7 @@ struct context {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
-    __type(key, struct handle_key);
+    __type(key, struct handle_number);
     __type(value, struct context);
 } contexts SEC(".maps");
 
@@ -23,7 +23,7 @@ __u32 contexts_made = 0;
 
 INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
-    struct handle_key key = {.image = *image, .handle = handle};
+    struct handle_number key = {.image = *image, .number = handle};
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
     if (bpf_map_update_elem(&contexts, &key, &new, BPF_ANY))
         lose(LOSS_STATE, 1);
@@ -31,7 +31,7 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
 
 INLINE struct context* context_of(const struct image* image, u64 handle)
 {
-    struct handle_key key = {.image = *image, .handle = handle};
+    struct handle_number key = {.image = *image, .number = handle};
     return bpf_map_lookup_elem(&contexts, &key);
 }
 
@@ -68,13 +68,13 @@ struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_key); /* of the device's number */
+    __type(key, struct handle_number); /* of the device's number */
     __type(value, struct primary);
 } primaries SEC(".maps");
 
 INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
 {
-    struct handle_key key = {.image = *image, .handle = device};
+    struct handle_number key = {.image = *image, .number = device};
     struct primary* known = bpf_map_lookup_elem(&primaries, &key);
     struct primary new = {.context = handle, .holders = known ? known->holders + 1 : 1};
     if (!context_of(image, handle))

@@ -40,7 +40,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     }
     shape->smem = argument(row, words, ARG_SMEM);
     if (row->kind == KIND_LAUNCH_LEGACY) {
-        struct handle_key key = {.image = launch->key.image, .handle = argument(row, words, ARG_FUNC)};
+        struct handle_number key = {.image = launch->key.image, .number = argument(row, words, ARG_FUNC)};
         struct legacy_shape* legacy = bpf_map_lookup_elem(&legacy_shapes, &key);
         /* cuLaunch() takes no grid at all: 1 x 1. */
         for (int i = 0; i < 3; i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Allocations and frees, counted by row; and a table of what is held, in which each free finds what it frees. So a free
  * counts in the row of its allocation, and the difference of both is what that row holds. */
+#include "context_end.bpf.h"
+#include "memory_size.bpf.h"
 #include "physical.bpf.h"
 #include "state.bpf.h"
 
@@ -17,8 +19,9 @@ static __attribute__((noinline)) int count_memory(struct task_struct* task, stru
         return 0;
     struct call_key* key = &call->key;
     struct memory_call* memory = &call->memory;
-    u64 now = bpf_ktime_get_ns();
-    u64 age = memory->since_ns && memory->since_ns < now ? now - memory->since_ns : 0;
+    bool tell_age = memory->since_ns && (emit_events || measure_lifetime);
+    u64 now = tell_age || key->result ? bpf_ktime_get_ns() : 0;
+    u64 age = tell_age && memory->since_ns < now ? now - memory->since_ns : 0;
     if (per_size)
         key->memory.size = memory->sized ? histogram_bucket(memory->bytes) : BUCKET_NONE;
     if (measure_lifetime)
@@ -35,66 +38,6 @@ static __attribute__((noinline)) int count_memory(struct task_struct* task, stru
         stats->last = now;
     }
     return 0;
-}
-
-/* enum CUarray_format: bytes of one channel. 0: a format of blocks or planes, whose size is not simply told. */
-static const volatile u8 bytes_of_format[64] = {
-    [0x01] = 1, [0x02] = 2, [0x03] = 4, [0x08] = 1, [0x09] = 2, [0x0a] = 4, [0x10] = 2, [0x20] = 4,
-};
-
-INLINE u64 bytes_of_element(struct arguments* arguments, const volatile struct probe_row* row)
-{
-    if (has_argument(row, ARG_FORMAT)) {
-        u64 format = read_argument(arguments, row, ARG_FORMAT);
-        u64 bytes = bytes_of_format[format & 63];
-        return format < 64 ? bytes * read_argument(arguments, row, ARG_CHANNELS) : 0;
-    }
-    s32 bits[4] = {};
-    arguments->error |= bpf_probe_read_user(bits, sizeof(bits), (void*)read_argument(arguments, row, ARG_CHANNEL_BITS));
-    return (u32)(bits[0] + bits[1] + bits[2] + bits[3]) / 8;
-}
-
-#define LEVELS_MAX 32
-
-/* As the descriptor has it; the driver rounds up. */
-INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe_row* row, u64* bytes)
-{
-    u64 element = bytes_of_element(arguments, row);
-    u64 width = read_argument(arguments, row, ARG_BYTES);
-    u64 height = read_argument(arguments, row, ARG_HEIGHT) ?: 1;
-    u64 depth = read_argument(arguments, row, ARG_DEPTH) ?: 1;
-    u64 levels = has_argument(row, ARG_LEVELS) ? read_argument(arguments, row, ARG_LEVELS) : 1;
-    u64 elements = width;
-    if (!element || !times(&elements, height) || !times(&elements, depth) || !times(&elements, element))
-        return false;
-    *bytes = 0;
-    for (u32 i = 0; i < LEVELS_MAX && i < levels; i++) {
-        *bytes += width * height * depth * element;
-        width = opaque(width > 1 ? width / 2 : 1);
-        height = opaque(height > 1 ? height / 2 : 1);
-        depth = opaque(depth > 1 ? depth / 2 : 1);
-    }
-    return true;
-}
-
-/* Bytes that are asked for. Rows of what has a pitch are rounded up when they are made: how many they are. */
-INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
-{
-    u64 bytes = 0, rows = 0;
-    bool sized = true;
-    if (has_argument(row, ARG_FORMAT) || has_argument(row, ARG_CHANNEL_BITS)) {
-        sized = array_bytes(arguments, row, &bytes);
-    } else if (has_argument(row, ARG_PITCH)) {
-        bytes = read_argument(arguments, row, ARG_BYTES);
-        rows = read_argument(arguments, row, ARG_HEIGHT);
-        sized = times(&rows, read_argument(arguments, row, ARG_DEPTH)) && rows == (u32)rows && times(&bytes, rows);
-    } else {
-        bytes = read_argument(arguments, row, ARG_BYTES);
-        sized = has_argument(row, ARG_BYTES);
-    }
-    memory->sized = opaque(sized && !arguments->error);
-    memory->bytes = memory->sized ? bytes : 0;
-    return opaque(rows);
 }
 
 /* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory is a pool. */
@@ -185,15 +128,13 @@ INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* ke
 {
     struct call_key* key = &kept->call.key;
     struct memory_call* memory = &kept->call.memory;
-    u32 kind = row->kind;
-    u64 number = 0;
-    if (kind == KIND_PHYSICAL_NEW) {
-        number = new_physical(&key->image, memory->address);
+    if (row->kind == KIND_PHYSICAL_NEW) {
+        u64 number = new_physical(&key->image, memory->address);
         return number ? held_key(&key->image, number, SPACE_PHYSICAL).place : 0;
     }
-    if (kind == KIND_MAP)
+    if (row->kind == KIND_MAP)
         add_mapping(&key->image, memory->address, kept->list);
-    return memory->address ? held_key(&key->image, memory->address, space_of(row->holding)).place : 0;
+    return held_key(&key->image, memory->address, space_of(row->holding)).place;
 }
 
 INLINE int alloc_return_body(struct pt_regs* ctx)
@@ -233,9 +174,7 @@ INLINE int free_entry_body(struct pt_regs* ctx)
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
     struct kept_call kept = {};
-    if (!wanted_process(task))
-        return 1;
-    const volatile struct probe_row* row = begin_wanted_call(ctx, task, &kept);
+    const volatile struct probe_row* row = begin_call_of_process(ctx, task, &kept);
     if (!row)
         return 1;
     struct call_key* key = &kept.call.key;
@@ -326,9 +265,7 @@ INLINE int handle_entry_body(struct pt_regs* ctx)
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
     struct kept_call kept = {};
-    if (!wanted_process(task))
-        return 1;
-    const volatile struct probe_row* row = begin_wanted_call(ctx, task, &kept);
+    const volatile struct probe_row* row = begin_call_of_process(ctx, task, &kept);
     if (!row)
         return 1;
     struct call_key* key = &kept.call.key;
@@ -350,7 +287,10 @@ INLINE int handle_entry_body(struct pt_regs* ctx)
             forget_handle(&key->image, kept.call.memory.address);
         kept.list = number;
     }
-    return keep_call(ctx, task, &kept, bpf_ktime_get_ns()) ? 0 : 1;
+    if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
+        return 0;
+    hold_handle_again(&key->image, kept.call.memory.address, kept.list);
+    return 1;
 }
 
 /* The last holder has let go of physical memory, and it is mapped nowhere. */
@@ -368,9 +308,7 @@ INLINE void released(struct task_struct* task, struct ended_call* ended)
     u64 number = ended->kept.list;
     struct physical* physical = physical_of(&key->image, number);
     if (physical && key->result) {
-        struct handle_number handle = {.image = key->image, .number = ended->kept.call.memory.address};
-        if (__sync_fetch_and_add(&physical->references, 1) == 0)
-            bpf_map_update_elem(&physical_handles, &handle, &number, BPF_NOEXIST);
+        hold_handle_again(&key->image, ended->kept.call.memory.address, number);
     } else if (physical && physical->references <= 0 && physical->mappings <= 0) {
         free_physical(task, ended, number);
         return;
@@ -460,80 +398,3 @@ INLINE int handle_return_body(struct pt_regs* ctx)
 }
 
 CALL_PROGRAMS(handle, handle_entry_body, handle_return_body)
-
-enum gone_word {
-    GONE_ROW,
-    GONE_ARGUMENT,
-};
-
-INLINE int gone_entry_body(struct pt_regs* ctx)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    if (!wanted_process(task))
-        return 1;
-    u32 number = row_number(ctx);
-    if (!number)
-        return 1;
-    const volatile struct probe_row* row = probe_row(number);
-    struct open_call* call = open_call_of(ctx, task);
-    if (!call)
-        return 1;
-    call->word[GONE_ROW] = number;
-    call->word[GONE_ARGUMENT] = register_argument(ctx, row, has_argument(row, ARG_HANDLE) ? ARG_HANDLE : ARG_DEVICE);
-    return 0;
-}
-
-/* The context that ends by this call: its handle, 0 where it is not known. False: none does. */
-INLINE bool ending_context(const volatile struct probe_row* row, struct task_struct* task, const struct image* image,
-                           u64 argument, u64* handle)
-{
-    *handle = argument;
-    if (has_argument(row, ARG_HANDLE))
-        return true;
-    struct handle_key key = {.image = *image, .handle = argument};
-    struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
-    *handle = primary ? primary->context : 0;
-    if (row->kind == KIND_MEMORY_GONE)
-        return true;
-    /* Who was there before tracing began may hold it, too. */
-    return primary && seen_whole(task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
-}
-
-INLINE int gone_return_body(struct pt_regs* ctx)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
-    if (!call) {
-        lose(LOSS_END, 1);
-        return 0;
-    }
-    if ((s32)ctx->ax != 0)
-        return 0;
-    const volatile struct probe_row* row = probe_row(call->word[GONE_ROW]);
-    struct held_key record = {.image = image_of(task)};
-    u64 handle = 0;
-    if (!ending_context(row, task, &record.image, call->word[GONE_ARGUMENT], &handle))
-        return 0;
-    struct context* context = context_of(&record.image, handle);
-    u32 number = context ? context->number : 0;
-    if (context) {
-        struct handle_key key = {.image = record.image, .handle = handle};
-        struct context_number in = {.image = record.image, .number = number};
-        u64* bytes = bpf_map_lookup_elem(&context_bytes, &in);
-        if (bytes)
-            subtract_bytes(&record.image, *bytes);
-        bpf_map_delete_elem(&context_bytes, &in);
-        bpf_map_delete_elem(&contexts, &key);
-    }
-    if (has_argument(row, ARG_HANDLE) && thread->context == handle)
-        context_pop(&record.image, thread);
-    if (has_argument(row, ARG_DEVICE)) {
-        struct handle_key key = {.image = record.image, .handle = call->word[GONE_ARGUMENT]};
-        bpf_map_delete_elem(&primaries, &key);
-    }
-    send_holding(RECORD_CONTEXT_ENDED, number, &record, 0);
-    return 0;
-}
-
-CALL_PROGRAMS(gone, gone_entry_body, gone_return_body)

@@ -55,11 +55,9 @@ INLINE int follow_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
-    if (!call) {
-        lose(LOSS_END, 1);
+    struct open_call* call = close_call_of(ctx, thread);
+    if (!call)
         return 0;
-    }
     struct followed_call followed;
     __builtin_memcpy(&followed, call->word, sizeof(followed));
     const volatile struct probe_row* row = probe_row(followed.row);

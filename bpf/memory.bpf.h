@@ -286,11 +286,9 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     if (!wanted_process(task))
         return 0;
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
-    if (!call) {
-        lose(LOSS_END, 1);
+    struct open_call* call = close_call_of(ctx, thread);
+    if (!call)
         return 0;
-    }
     const volatile struct probe_row* row = probe_row(call->word[MEMORY_CALL_ROW]);
     u32 kind = row->kind;
     bool failed = (s32)ctx->ax != 0;

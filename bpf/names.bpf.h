@@ -57,23 +57,18 @@ INLINE void send_alias(const struct name_record* from)
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-struct handle_key {
-    struct image image;
-    u64 handle;
-};
-
 /* Handles whose runtime side has been sent. Losing one only means sending it again. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
-    __type(key, struct handle_key);
+    __type(key, struct handle_number);
     __type(value, u64);
 } correlated SEC(".maps");
 
 /* The driver handle was launched inside a runtime launch of `runtime_func`: both are the same kernel. */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
 {
-    struct handle_key key = {.image = *image, .handle = handle};
+    struct handle_number key = {.image = *image, .number = handle};
     u64* known = bpf_map_lookup_elem(&correlated, &key);
     if (known && *known == runtime_func)
         return;

@@ -72,6 +72,15 @@ INLINE void forget_handle(const struct image* image, u64 handle)
     bpf_map_delete_elem(&physical_handles, &key);
 }
 
+/* A release that has not come to be: the handle has its reference back. */
+INLINE void hold_handle_again(const struct image* image, u64 handle, u64 number)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    struct physical* physical = physical_of(image, number);
+    if (physical && __sync_fetch_and_add(&physical->references, 1) == 0)
+        bpf_map_update_elem(&physical_handles, &key, &number, BPF_NOEXIST);
+}
+
 INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
 {
     u64 number = number_of_handle(image, handle);

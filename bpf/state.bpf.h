@@ -20,7 +20,7 @@ struct legacy_shape {
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 4096);
-    __type(key, struct handle_key);
+    __type(key, struct handle_number);
     __type(value, struct legacy_shape);
 } legacy_shapes SEC(".maps");
 
@@ -54,24 +54,15 @@ INLINE int state_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
-INLINE u64 out_value(struct open_call* call)
-{
-    u64 value = 0;
-    bpf_probe_read_user(&value, sizeof(value), (void*)call->word[STATE_OUT]);
-    return value;
-}
-
 INLINE int state_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     if (!wanted_process(task))
         return 0;
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
-    if (!call) {
-        lose(LOSS_END, 1);
+    struct open_call* call = close_call_of(ctx, thread);
+    if (!call)
         return 0;
-    }
     const volatile struct probe_row* row = probe_row(call->word[STATE_ROW]);
     u32 kind = row->kind;
     struct image image = image_of(task);
@@ -86,23 +77,27 @@ INLINE int state_return_body(struct pt_regs* ctx)
         capture_begin(&image, call->word[STATE_STREAM], 0);
         break;
     case KIND_GET_FUNCTION: {
-        struct name_record record = {
-            .source = NAME_LOOKUP, .image = image, .handle = out_value(call), .name_address = call->word[STATE_NAME]};
+        struct name_record record = {.source = NAME_LOOKUP,
+                                     .image = image,
+                                     .handle = read_word(call->word[STATE_OUT]),
+                                     .name_address = call->word[STATE_NAME]};
         send_name(&record);
         break;
     }
     case KIND_GET_ALIAS: {
-        struct name_record record = {
-            .source = NAME_ALIAS, .image = image, .handle = out_value(call), .alias = call->word[STATE_HANDLE]};
+        struct name_record record = {.source = NAME_ALIAS,
+                                     .image = image,
+                                     .handle = read_word(call->word[STATE_OUT]),
+                                     .alias = call->word[STATE_HANDLE]};
         send_alias(&record);
         break;
     }
     case KIND_CONTEXT_NEW:
-        primary_retained(&image, out_value(call), call->word[STATE_DEVICE]);
+        primary_retained(&image, read_word(call->word[STATE_OUT]), call->word[STATE_DEVICE]);
         break;
     case KIND_CONTEXT_CREATE:
-        context_made(&image, out_value(call), call->word[STATE_DEVICE]);
-        context_push(&image, thread, out_value(call));
+        context_made(&image, read_word(call->word[STATE_OUT]), call->word[STATE_DEVICE]);
+        context_push(&image, thread, read_word(call->word[STATE_OUT]));
         break;
     case KIND_CONTEXT_SET:
         if (call->word[STATE_HANDLE])
@@ -142,7 +137,7 @@ INLINE int note_body(struct pt_regs* ctx)
                                      .name_address = register_argument(ctx, row, ARG_NAME)};
         send_name(&record);
     } else if (row->kind == KIND_SHAPE) {
-        struct handle_key key = {.image = image, .handle = handle};
+        struct handle_number key = {.image = image, .number = handle};
         struct legacy_shape shape = {.block = {1, 1, 1}};
         struct legacy_shape* before = bpf_map_lookup_elem(&legacy_shapes, &key);
         if (before)

@@ -139,4 +139,13 @@ INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* th
     return 0;
 }
 
+/* The same, of a call that must have been seen to begin; 0 where it was not, which is counted. */
+INLINE struct open_call* close_call_of(struct pt_regs* ctx, struct thread_state* thread)
+{
+    struct open_call* call = thread ? close_call(ctx, thread) : 0;
+    if (!call)
+        lose(LOSS_END, 1);
+    return call;
+}
+
 #endif
