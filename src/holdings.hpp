@@ -6,6 +6,7 @@
 #include "../bpf/holding.h"
 #include "calls.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -26,6 +27,10 @@ struct Amount {
         count += more;
         bytes += more_bytes;
     }
+
+    // Not less than nothing: a free may be read before its allocation is.
+    uint64_t count_held() const { return static_cast<uint64_t>(std::max<int64_t>(count, 0)); }
+    uint64_t bytes_held() const { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
 };
 
 // "device", "pool", ...; "unknown" for what was not seen to be allocated.

@@ -47,6 +47,18 @@ Shown json_only(const Context&)
     return Shown::json;
 }
 
+template<class Context>
+Cell per_second(uint64_t n, const Context& c)
+{
+    return static_cast<double>(n) / c.seconds;
+}
+
+// In percent. Of nothing there is no share.
+inline Cell share(uint64_t part, uint64_t whole)
+{
+    return whole ? Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole)) : Cell();
+}
+
 template<class Key, class Group, class Context, OwnerPart part>
 Cell owner_value(const Key&, const Group& group, const Context&)
 {

@@ -3,6 +3,7 @@
 
 #include "call_fields.hpp"
 #include "label.hpp"
+#include "process_line.hpp"
 
 namespace gpusnoop {
 namespace {
@@ -10,16 +11,6 @@ namespace {
 using K = GraphKey;
 using G = GraphGroup;
 using C = Context;
-
-Cell per_second(uint64_t n, const C& c)
-{
-    return static_cast<double>(n) / c.seconds;
-}
-
-Cell share(uint64_t part, uint64_t whole)
-{
-    return whole ? Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole)) : Cell();
-}
 
 Shown always(const C&)
 {
@@ -208,20 +199,11 @@ Label label_of(const K& key, const G& group, const C& context)
 
 const std::vector<Column>& storm_columns()
 {
-    static const std::vector<Column> columns = [] {
-        std::vector<Column> all = {
-            {"TIME", "time", Unit::time, 8},
-            {"PID", "pid", Unit::count, 7},
-            {"COMM", "comm", Unit::text, 15},
-            {"OWNER", "", Unit::text, 40, true, false},
-        };
-        for (const OwnerKey& each : owner_keys)
-            all.push_back({"", each.key, each.unit, 0, false});
-        all.push_back({"", "event", Unit::text, 0, false});
-        all.push_back({"CAPTURES/min", "captures_per_minute", Unit::count, 12});
-        all.push_back({"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18});
-        return all;
-    }();
+    static const std::vector<Column> columns = process_line_columns({
+        {"", "event", Unit::text, 0, false},
+        {"CAPTURES/min", "captures_per_minute", Unit::count, 12},
+        {"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18},
+    });
     return columns;
 }
 
@@ -230,12 +212,10 @@ const std::vector<Column>& storm_columns()
 void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns,
                  std::span<const std::string> frames)
 {
-    const Owner& owner = processes.owner(storm.image, {});
-    Row row{wall_ns, uint64_t{storm.image.pid}, processes.info(storm.image).comm, owner_cell(owner, OwnerPart::text)};
-    for (const OwnerKey& each : owner_keys)
-        row.push_back(owner_cell(owner, each.part));
-    row.insert(row.end(), {std::string("storm"), storm.captures, storm.instantiates});
-    output.event(storm_columns(), row, frames);
+    output.event(
+        storm_columns(),
+        process_line(storm.image, processes, wall_ns, {std::string("storm"), storm.captures, storm.instantiates}),
+        frames);
 }
 
 void check_sort(const std::string& name)

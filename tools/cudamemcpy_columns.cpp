@@ -9,17 +9,6 @@
 namespace gpusnoop {
 namespace {
 
-// Of nothing there is no share.
-Cell share(uint64_t part, uint64_t whole)
-{
-    return whole ? Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole)) : Cell();
-}
-
-Cell per_second(uint64_t n, const Context& c)
-{
-    return static_cast<double>(n) / c.seconds;
-}
-
 std::string form_in_text(bool asynchronous)
 {
     return asynchronous ? "submit" : "sync";

@@ -13,17 +13,12 @@ using C = Context;
 
 Cell bytes_of(const Amount& amount)
 {
-    return static_cast<uint64_t>(std::max<int64_t>(amount.bytes, 0));
+    return amount.bytes_held();
 }
 
 Cell count_of(const Amount& amount)
 {
-    return static_cast<uint64_t>(std::max<int64_t>(amount.count, 0));
-}
-
-Cell per_second(uint64_t n, const C& c)
-{
-    return static_cast<double>(n) / c.seconds;
+    return amount.count_held();
 }
 
 // With -x there is nothing that is held.
@@ -79,8 +74,7 @@ Cell rest_of_nvml(const G& group)
 {
     if (!group.nvml_bytes)
         return {};
-    const uint64_t seen = static_cast<uint64_t>(std::max<int64_t>(group.device().bytes, 0));
-    return static_cast<int64_t>(*group.nvml_bytes) - static_cast<int64_t>(seen);
+    return static_cast<int64_t>(*group.nvml_bytes) - static_cast<int64_t>(group.device().bytes_held());
 }
 
 // In the text a column that there is no source for says so in every row.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpualloc_lines.hpp"
 
+#include "process_line.hpp"
 #include "report.hpp"
 #include "who.hpp"
 
@@ -60,24 +61,12 @@ const Field<LeakRowKey, LeakRow, LeakContext> leak_fields[] = {
 
 const std::vector<Column>& exit_columns()
 {
-    static const std::vector<Column> columns = [] {
-        std::vector<Column> all = {
-            {"TIME", "time", Unit::time, 8},
-            {"PID", "pid", Unit::count, 7},
-            {"COMM", "comm", Unit::text, 15},
-            {"OWNER", "", Unit::text, 40, true, false},
-        };
-        for (const OwnerKey& each : owner_keys)
-            all.push_back({"", each.key, each.unit, 0, false});
-        const Column own[] = {
-            {"", "event", Unit::text, 0, false},
-            {"KIND", "kind", Unit::text, 10},
-            {"HELD", "held_bytes", Unit::bytes, 7},
-            {"COUNT", "held_allocations", Unit::count, 7},
-        };
-        all.insert(all.end(), std::begin(own), std::end(own));
-        return all;
-    }();
+    static const std::vector<Column> columns = process_line_columns({
+        {"", "event", Unit::text, 0, false},
+        {"KIND", "kind", Unit::text, 10},
+        {"HELD", "held_bytes", Unit::bytes, 7},
+        {"COUNT", "held_allocations", Unit::count, 7},
+    });
     return columns;
 }
 
@@ -112,15 +101,12 @@ void print_exit(Output& output, const ImageId& image, const Holdings& holdings, 
         total.add(amount.count, amount.bytes);
         by_stack[{image, row.memory.holding, row.stack, row.caller}].add(amount.count, amount.bytes);
     }
-    const Owner& owner = processes.owner(image, {});
     auto line = [&](std::string_view event, const Cell& kind, const Amount& amount,
                     const std::vector<std::string>& frames) {
-        Row row{wall_ns, uint64_t{image.pid}, processes.info(image).comm, owner_cell(owner, OwnerPart::text)};
-        for (const OwnerKey& each : owner_keys)
-            row.push_back(owner_cell(owner, each.part));
-        row.insert(row.end(), {std::string(event), kind, static_cast<uint64_t>(std::max<int64_t>(amount.bytes, 0)),
-                               static_cast<uint64_t>(std::max<int64_t>(amount.count, 0))});
-        output.event(exit_columns(), row, frames);
+        output.event(exit_columns(),
+                     process_line(image, processes, wall_ns,
+                                  {std::string(event), kind, amount.bytes_held(), amount.count_held()}),
+                     frames);
     };
     line("exit", std::string("all"), total, {});
     std::vector<std::pair<LeakKey, Amount>> largest(by_stack.begin(), by_stack.end());
