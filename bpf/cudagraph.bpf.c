@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
-#include "call.bpf.h"
+#include "api_call.bpf.h"
 #include "graph_record.h"
 #include "graph_state.bpf.h"
 #include "state.bpf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Copies, sets and prefetches, counted in the kernel by row; one record per copy only for -e. */
-#include "call.bpf.h"
+#include "api_call.bpf.h"
 #include "memory.bpf.h"
 #include "state.bpf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Host time that goes by in calls which wait for the device. What returns is counted by row; what has not returned yet
  * is in a table of its own, or a thread that waits for ever would not be seen at all. */
-#include "call.bpf.h"
+#include "api_call.bpf.h"
 #include "state.bpf.h"
 #include "wait.h"
 

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_GRAPH_STATE_BPF_H
 #define GPUSNOOP_GRAPH_STATE_BPF_H
 
-#include "call.bpf.h"
+#include "api_call.bpf.h"
 #include "graph.bpf.h"
 
 INLINE void tell_nodes(struct call* call, const struct graph_nodes* nodes)

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_HOLDING_BPF_H
 #define GPUSNOOP_HOLDING_BPF_H
 
-#include "call.bpf.h"
+#include "api_call.bpf.h"
 #include "context.bpf.h"
 #include "holding.h"
 

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_MEMORY_SIZE_BPF_H
 #define GPUSNOOP_MEMORY_SIZE_BPF_H
 
-#include "call.bpf.h"
+#include "api_call.bpf.h"
 
 /* enum CUarray_format: bytes of one channel. 0: a format of blocks or planes, whose size is not simply told. */
 static const volatile u8 bytes_of_format[64] = {

@@ -5,7 +5,6 @@
 #define GPUSNOOP_THREAD_BPF_H
 
 #include "common.bpf.h"
-#include "probe.bpf.h"
 
 /* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
  * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed. */
