@@ -17,6 +17,7 @@
 #define CALL_NOT_READY 4    /* asked, and the work is not done yet */
 #define CALL_IN_PARTS 8     /* a report fell into it: its time is told by parts, elsewhere */
 #define CALL_UNTRACKED 16   /* allocated, but not to be matched with its free: not in what is held */
+#define CALL_SUBJECT 32     /* an ioctl's command, class or function is known */
 
 struct launch_form {
     __u16 blocks;  /* bucket of the number of blocks in the grid */
@@ -45,13 +46,19 @@ struct graph_form {
     __u8 zero[3];
 };
 
+struct driver_form {
+    __u16 minor;
+    __u8 node;    /* enum driver_node */
+    __u8 outcome; /* enum driver_outcome: what the result means */
+};
+
 /* What a row of the table stands for. A field that the chosen view does not tell apart is 0. Shape, size and duration
  * are part of the key as histogram buckets: a kernel has few of each, so this is a sparse histogram in a single lookup.
  * Hashing it is a good part of what a call costs, so what few views ask for comes last and the map's key may end
  * before. */
 struct call_key {
     struct image image;
-    __u8 kind; /* enum probe_kind; some stand for several */
+    __u8 kind; /* enum probe_kind; some stand for several; enum driver_entry */
     __u8 layer;
     __u8 flags;
     __u8 device;
@@ -61,9 +68,10 @@ struct call_key {
         struct wait_form wait;
         struct memory_form memory;
         struct graph_form graph;
+        struct driver_form driver;
     };
-    __u64 subject; /* CUfunction, CUkernel or host stub; graph, or its number; host function; event; number of a context
-                    */
+    __u64 subject; /* CUfunction, CUkernel or host stub; graph, or its number; host function; event; number of a
+                    * context; request of an ioctl, and above it what that is about */
     /* of calls with a result or a duration, and of the function by name */
     __s32 result;
     __u16 duration; /* bucket of what is measured, in the unit asked for */

@@ -5,6 +5,9 @@
 
 #include <linux/types.h>
 
+#include "call.h"
+#include "record.h"
+
 /* A kind of device node. */
 enum driver_node {
     NODE_NONE,
@@ -19,6 +22,8 @@ enum driver_node {
     NODES,
 };
 
+#define NODE_BY_FUNCTION 0x80 /* in a node's entry: its driver's functions are hooked, system calls leave it alone */
+
 /* What numbers of commands mean depends on who takes them. */
 enum command_space {
     SPACE_NONE,
@@ -29,6 +34,24 @@ enum command_space {
     SPACE_AMDGPU,
     SPACES,
 };
+
+/* How a driver is entered. In call_key.kind, behind those of the probe table. */
+enum driver_entry {
+    ENTRY_IOCTL = 128,
+    ENTRY_OPEN,
+    ENTRY_CLOSE,
+    ENTRY_MMAP,
+};
+
+/* What call_key.result is. Most of what fails returns 0, with an NV_STATUS in its struct. */
+enum driver_outcome {
+    OUTCOME_UNKNOWN, /* returned 0, and the status cannot be read, or nobody knows where it is */
+    OUTCOME_OK,
+    OUTCOME_STATUS, /* NV_STATUS */
+    OUTCOME_ERRNO,  /* negative */
+};
+
+#define NV_WARNINGS 0x10000 /* NV_STATUS from here on: done, but */
 
 /* By the request as the driver takes it: in SPACE_UVM the number, elsewhere the code with direction and size. */
 struct command_key {
@@ -59,6 +82,42 @@ struct size_layout {
     __u8 is_limit;      /* one less than the size */
     __u8 is_virtual;    /* address space, not memory */
     __u8 zero[3];
+};
+
+/* A call that has not returned yet. */
+struct driver_call {
+    struct call_key key;
+    __u64 since_ns;        /* CLOCK_MONOTONIC */
+    __u64 argument;        /* address of its struct */
+    __u64 thread_start_ns; /* CLOCK_BOOTTIME: thread ids are used again */
+};
+
+#define RECENT_CALLS 8
+
+struct recent_call {
+    __u64 time_ns; /* at its return */
+    __u64 duration_ns;
+    __u64 subject;
+    __s32 result;
+    struct driver_form driver;
+    __u8 kind;
+    __u8 flags;
+    __u8 zero[6];
+};
+
+/* The last calls of a process. */
+struct recent_calls {
+    struct image image;
+    __u64 count; /* so far; the last one is at (count - 1) % RECENT_CALLS */
+    struct recent_call calls[RECENT_CALLS];
+};
+
+struct xid_record {
+    __u32 type; /* RECORD_XID */
+    __u32 xid;
+    __u64 time_ns;   /* CLOCK_MONOTONIC */
+    char device[32]; /* PCI address */
+    char text[256];  /* empty where the hook has none */
 };
 
 #endif

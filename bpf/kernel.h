@@ -36,12 +36,34 @@ struct super_block {
 
 struct inode {
     u16 i_mode;
+    u32 i_rdev; /* of a device node: major << 20 | minor */
     unsigned long i_ino;
     struct super_block* i_sb;
 };
 
 struct file {
     struct inode* f_inode;
+};
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file** fd;
+};
+
+struct files_struct {
+    struct fdtable* fdt;
+};
+
+struct kobject {
+    const char* name;
+};
+
+struct device {
+    struct kobject kobj;
+};
+
+struct pci_dev {
+    struct device dev;
 };
 
 struct vm_area_struct {
@@ -104,7 +126,24 @@ struct task_struct {
     struct task_struct* group_leader;
     struct pid* thread_pid;
     char comm[16];
+    struct files_struct* files;
     struct css_set* cgroups;
+};
+
+struct trace_entry {
+    int pid; /* and others: eight bytes in all */
+};
+
+struct trace_event_raw_sys_enter {
+    struct trace_entry ent;
+    long id;
+    unsigned long args[6];
+};
+
+struct trace_event_raw_sys_exit {
+    struct trace_entry ent;
+    long id;
+    long ret;
 };
 
 struct seq_file;

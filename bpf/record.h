@@ -11,6 +11,7 @@ enum record_type {
     RECORD_REPLACED,      /* what was held at an address that has been given out again */
     RECORD_EXEC_ENDED,    /* what executed a graph is destroyed */
     RECORD_CONTEXT_ENDED, /* what it held has gone with it */
+    RECORD_XID,           /* the driver reports an error of a GPU */
 };
 
 #endif

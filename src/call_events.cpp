@@ -11,7 +11,8 @@ namespace gpusnoop {
 CallEvents::CallEvents(const Options& options, const CallSettings& settings, Processes& processes,
                        std::span<const Probe> probes, std::initializer_list<Column> middle,
                        std::initializer_list<Column> last)
-    : json_(options.json), latency_(settings.latency), results_(settings.latency || options.failed_only),
+    : json_(options.json), of_functions_(settings.of_functions), latency_(settings.latency),
+      results_(settings.latency || options.failed_only),
       wall_offset_ns_(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC)), who_(processes, options.extra_columns),
       probes_(probes)
 {
@@ -24,20 +25,18 @@ CallEvents::CallEvents(const Options& options, const CallSettings& settings, Pro
         {"COMM", "comm", Unit::text, 15},
     };
     who_.add_columns(columns_);
-    const Column before[] = {
-        {"LAYER", "layer", Unit::text, 7, settings.driver && settings.runtime, true},
-        {"STREAM", "stream", Unit::hex, 14},
-    };
-    const Column after[] = {
-        {"LAT(us)", "latency_ns", Unit::ns_as_us, 8, latency_, latency_},
-        {"RESULT", "result", Unit::text, 28, results_, results_},
-        {"", "result_code", Unit::count, 0, false, results_},
-        {"", "captured", Unit::count, 0, false},
-        {"", "function", Unit::text, 0, false},
-    };
-    columns_.insert(columns_.end(), std::begin(before), std::end(before));
+    if (of_functions_) {
+        columns_.push_back({"LAYER", "layer", Unit::text, 7, settings.driver && settings.runtime, true});
+        columns_.push_back({"STREAM", "stream", Unit::hex, 14});
+    }
     columns_.insert(columns_.end(), middle);
-    columns_.insert(columns_.end(), std::begin(after), std::end(after));
+    columns_.push_back({"LAT(us)", "latency_ns", Unit::ns_as_us, 8, latency_, latency_});
+    if (of_functions_) {
+        columns_.push_back({"RESULT", "result", Unit::text, 28, results_, results_});
+        columns_.push_back({"", "result_code", Unit::count, 0, false, results_});
+        columns_.push_back({"", "captured", Unit::count, 0, false});
+        columns_.push_back({"", "function", Unit::text, 0, false});
+    }
     columns_.insert(columns_.end(), last);
     row_.resize(columns_.size());
 }
@@ -63,16 +62,20 @@ void CallEvents::fill(const call_event& event, Cells middle, Cells last)
     row_[i++] = uint64_t{event.tid};
     row_[i++] = std::string(event.comm, strnlen(event.comm, sizeof(event.comm)));
     i = who_.fill(row_, i, key.image, key.cgroups);
-    row_[i++] = layer_name(key.layer);
-    row_[i++] = uint64_t{key.stream};
+    if (of_functions_) {
+        row_[i++] = layer_name(key.layer);
+        row_[i++] = uint64_t{key.stream};
+    }
     for (const Cell& cell : middle)
         row_[i++] = cell;
     row_[i++] = latency_ ? Cell(uint64_t{event.duration_ns}) : Cell();
-    row_[i++] =
-        results_ ? Cell(key.result ? result_name(library_of(key.layer), key.result) : std::string("ok")) : Cell();
-    row_[i++] = int64_t{key.result};
-    row_[i++] = uint64_t{key.flags & CALL_RECORDED ? 1U : 0U};
-    row_[i++] = function_name(probes_, key.function);
+    if (of_functions_) {
+        row_[i++] =
+            results_ ? Cell(key.result ? result_name(library_of(key.layer), key.result) : std::string("ok")) : Cell();
+        row_[i++] = int64_t{key.result};
+        row_[i++] = uint64_t{key.flags & CALL_RECORDED ? 1U : 0U};
+        row_[i++] = function_name(probes_, key.function);
+    }
     for (const Cell& cell : last)
         row_[i++] = cell;
 }

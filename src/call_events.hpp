@@ -28,6 +28,7 @@ private:
     void fill(const call_event& event, Cells middle, Cells last);
 
     bool json_;
+    bool of_functions_;
     bool latency_;
     bool results_;
     uint64_t wall_offset_ns_;

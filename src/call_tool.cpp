@@ -20,17 +20,16 @@ void CallTool::add_call_options(CLI::App& app, const std::string& by, const std:
                                 const std::string& measures)
 {
     CallSettings& s = settings_;
-    app.add_option(
-           "--by", s.by,
-           fmt::format("rows by {}stream, device, api, pid, comm, thread, container, pod, namespace, cgroup, or "
-                       "several ({})",
-                       by, by_default))
+    app.add_option("--by", s.by,
+                   fmt::format("rows by {}{}{}, or several ({})", by, s.of_functions ? "stream, device, api, " : "",
+                               WhoView::names, by_default))
         ->type_name("WHAT[,WHAT]");
     app.add_flag("-e,--events", s.events, "one line per call");
     app.add_option("-H,--hist", s.measure, "histogram of " + measures)
         ->type_name("WHAT")
         ->check([measures](const std::string& text) { return text.empty() ? "-H takes " + measures : std::string(); });
-    app.add_option("--api", s.api, "layer to count at: driver, runtime or both (driver)")->type_name("LAYER");
+    if (s.of_functions)
+        app.add_option("--api", s.api, "layer to count at: driver, runtime or both (driver)")->type_name("LAYER");
     app.add_option("-s,--sort", s.sort, fmt::format("column to sort by ({})", s.sort))->type_name("COLUMN");
 }
 
@@ -208,9 +207,11 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
     // The caller, then what frame pointers lead to: the first entry is the probed function itself.
-    std::vector<uint64_t> addresses{caller};
+    std::vector<uint64_t> addresses;
+    if (settings_.of_functions)
+        addresses.push_back(caller);
     uint64_t walked[127]{};
-    const bool without_first = stack & STACK_WITHOUT_FIRST;
+    const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
     const int32_t id = stack & ~STACK_WITHOUT_FIRST;
     if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
         for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++)

@@ -26,6 +26,7 @@ public:
 
     void check(const Options& options) override;
     std::span<const Probe> probes() override;
+    std::vector<Hook> hooks(std::span<const Probe>) const override { return {}; }
     bool measures_durations() const override { return settings_.latency; }
     bool needs_returns() const override { return settings_.latency || options_.failed_only; }
     bool counts_runtime() const override { return settings_.runtime; }
@@ -47,7 +48,7 @@ protected:
     void size_tables(bpf_object* object, bool by_thread = false) const;
 
     virtual void settle() = 0; // after the shared options have been checked: the tool's own; throws UsageError
-    virtual std::vector<Probe> choose_probes() const = 0;
+    virtual std::vector<Probe> choose_probes() const { return {}; }
     virtual int load_skeleton() = 0; // negative errno
     virtual bpf_object* object() = 0;
 
@@ -116,7 +117,8 @@ void configure_calls(Rodata& data, const CallSettings& settings, const Options& 
     data.only_failed = options.failed_only;
     data.measure_latency = settings.latency;
     data.duration_unit_ns = settings.histogram() ? options.unit_ns() : 1;
-    data.count_runtime = settings.runtime;
+    if constexpr (requires { data.count_runtime; })
+        data.count_runtime = settings.runtime;
 }
 
 } // namespace gpusnoop

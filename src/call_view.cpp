@@ -6,9 +6,10 @@
 
 namespace gpusnoop {
 
-void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own)
+void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions)
 {
-    const Dimension shared[] = {{"stream", &view.stream}, {"device", &view.device}, {"api", &view.function}};
+    const Dimension of_function[] = {{"stream", &view.stream}, {"device", &view.device}, {"api", &view.function}};
+    const std::span<const Dimension> shared(of_function, of_functions ? std::size(of_function) : 0);
     for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
         end = list.find(',', at);
         const std::string_view name = list.substr(at, end - at);
@@ -21,10 +22,10 @@ void parse_by(std::string_view list, CallView& view, std::span<const Dimension> 
         if (find(own) || find(shared) || view.who.parse(name))
             continue;
         std::string names;
-        for (const Dimension& dimension : own)
-            names += fmt::format("{}, ", dimension.first);
-        throw UsageError(fmt::format("--by takes {}stream, device, api, {}, or several with commas, not '{}'", names,
-                                     WhoView::names, name));
+        for (std::span<const Dimension> dimensions : {own, shared})
+            for (const Dimension& dimension : dimensions)
+                names += fmt::format("{}, ", dimension.first);
+        throw UsageError(fmt::format("--by takes {}{}, or several with commas, not '{}'", names, WhoView::names, name));
     }
     view.who.pid |= view.stream; // a stream belongs to a process
 }

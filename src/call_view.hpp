@@ -31,10 +31,12 @@ struct CallView {
 // A dimension of --by, and what to set for it.
 using Dimension = std::pair<std::string_view, bool*>;
 
-// Parses "kernel,pid" into the view and a tool's own dimensions; throws UsageError.
-void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own);
+// Parses "kernel,pid" into the view and a tool's own dimensions; throws UsageError. of_functions: so are stream, device
+// and api, which calls of the probe table have.
+void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);
 
 struct CallSettings {
+    bool of_functions = true; // of the probe table: calls have layers, streams and CUDA's results
     CallView view;
     std::optional<std::string> by;
     std::string api = "driver";

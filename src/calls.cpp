@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls.hpp"
 
+#include "../bpf/ioctl.h"
 #include "../bpf/probe.h"
 
 #include <algorithm>
@@ -21,9 +22,10 @@ bool is_copy(const call_key& key)
     return key.kind == KIND_COPY;
 }
 
+// Calls that are about bytes: of memory, or of what a driver is asked for.
 bool is_memory(const call_key& key)
 {
-    return key.kind == KIND_ALLOC || key.kind == KIND_FREE || key.kind == KIND_TRIM;
+    return key.kind == KIND_ALLOC || key.kind == KIND_FREE || key.kind == KIND_TRIM || key.kind >= ENTRY_IOCTL;
 }
 
 // By cudagraph: elsewhere the launch of a graph is a launch like others, with no sums.

@@ -94,6 +94,11 @@ std::vector<std::vector<Place>> told_apart_in_page(const std::vector<Place>& pla
 
 } // namespace
 
+std::unique_ptr<Link> own_link(bpf_link* link)
+{
+    return std::make_unique<LibbpfLink>(link);
+}
+
 // Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
 // files would take seconds. These threads touch nothing but their own links.
 void detach(Links links)
@@ -251,7 +256,7 @@ std::unique_ptr<Link> Linker::attach_perf(const Hook& hook, bool on_return, cons
                                         where.file.open_path().c_str(), place.offset, &options);
     if (!link)
         refuse(where.file, tier_, errno);
-    return std::make_unique<LibbpfLink>(link);
+    return own_link(link);
 }
 
 } // namespace gpusnoop

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <vector>
 
+struct bpf_link;
 struct bpf_object;
 struct bpf_program;
 
@@ -37,6 +38,8 @@ public:
     Link& operator=(const Link&) = delete;
 };
 using Links = std::vector<std::unique_ptr<Link>>;
+
+std::unique_ptr<Link> own_link(bpf_link* link); // as libbpf made it
 
 void detach(Links links); // all at once
 

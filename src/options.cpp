@@ -2,11 +2,10 @@
 #include "options.hpp"
 
 #include "error.hpp"
-#include "tier.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 
 namespace gpusnoop {
@@ -49,9 +48,15 @@ auto checked(F&& convert)
     };
 }
 
+// "session, multi, tracefs or perf"
+std::string one_of(std::span<const std::string_view> names)
+{
+    return fmt::format("{} or {}", fmt::join(names.first(names.size() - 1), ", "), names.back());
+}
+
 } // namespace
 
-void add_shared_options(CLI::App& app, Options& o)
+void add_shared_options(CLI::App& app, Options& o, std::span<const std::string_view> ways)
 {
     auto add = [&app](const std::string& names, const std::string& type, const std::string& help, auto convert) {
         app.add_option_function<std::string>(names, checked(convert), help)->type_name(type);
@@ -122,13 +127,11 @@ void add_shared_options(CLI::App& app, Options& o)
                 o.host_root.pop_back();
         });
     app.add_flag("-v,--verbose", o.verbosity, "say what is attached where; -vv: libbpf's log, too");
-    add("--attach", "HOW", "how to attach: session, multi, tracefs or perf (the best that works)",
-        [&o](const std::string& text) {
-            try {
-                tier_from_name(text);
-            } catch (const Error& error) {
-                throw UsageError(fmt::format("{}: {}", error.what(), error.hint()));
-            }
+    add("--attach", "HOW", fmt::format("how to attach: {} (the best that works)", one_of(ways)),
+        [&o, ways](const std::string& text) {
+            if (std::ranges::find(ways, text) == ways.end())
+                throw UsageError(
+                    fmt::format("there is no way of attaching called '{}': choose {}", text, one_of(ways)));
             o.attach = text;
         });
     add("--ring-mb", "MB", "size of the event buffer, a power of two (8)", [&o](const std::string& text) {

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -39,7 +41,7 @@ struct Options {
     bool extra_columns = false;
     int verbosity = 0;
     size_t rows = 20;        // of a table; 0: all
-    std::string attach;      // tier by name; empty: the best one
+    std::string attach;      // way by name; empty: the best one
     uint32_t ring_mb = 8;    // power of two
     uint32_t table_rows = 0; // of the kernel side; 0: by the number of CPUs
 
@@ -48,8 +50,9 @@ struct Options {
     std::string_view unit_name() const { return nanoseconds ? "nsecs" : milliseconds ? "msecs" : "usecs"; }
 };
 
-// Adds the shared options. The tool adds its own afterwards; CLI11 refuses a letter that is taken.
-void add_shared_options(CLI::App& app, Options& options);
+// Adds the shared options. The tool adds its own afterwards; CLI11 refuses a letter that is taken. ways: what --attach
+// takes, best first.
+void add_shared_options(CLI::App& app, Options& options, std::span<const std::string_view> ways);
 
 // Parses; --help and --version print to stdout. Returns the exit code where the run ends here: 0 for those two, 2 for
 // a usage error, which has been printed.

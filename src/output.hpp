@@ -24,6 +24,16 @@ struct Loss {
 // The reader of stdout has gone.
 struct OutputClosed {};
 
+// Lines below a row or an event; in JSON a list of its own. Mostly the frames of a user stack, innermost first.
+struct Below {
+    std::span<const std::string> lines;
+    std::string_view key = "frames";
+
+    Below(std::span<const std::string> of) : lines(of) {}    // NOLINT: what there is below most rows
+    Below(const std::vector<std::string>& of) : lines(of) {} // NOLINT
+    Below(std::string_view name, const std::vector<std::string>& of) : lines(of), key(name) {}
+};
+
 class Output {
 public:
     virtual ~Output() = default;
@@ -33,15 +43,12 @@ public:
     // Once, when the probes are in.
     virtual void attached(uint64_t functions, uint64_t files, std::string_view tier) = 0;
 
-    // The frames of a user stack, innermost first: lines below a row or an event, or its JSON key "frames".
-    using Frames = std::span<const std::string>;
-
     // A table: begin, rows. interval_ns is the time it covers, wall_ns the time of day it ends at.
     virtual void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) = 0;
-    virtual void row(std::span<const Column> columns, const Row& row, Frames frames) = 0;
+    virtual void row(std::span<const Column> columns, const Row& row, Below below) = 0;
 
     // One event line. The header is written before the first one.
-    virtual void event(std::span<const Column> columns, const Row& row, Frames frames) = 0;
+    virtual void event(std::span<const Column> columns, const Row& row, Below below) = 0;
 
     // One histogram. key: what it belongs to ("pid = 123", or empty); fields: the same for JSON.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,

@@ -42,21 +42,21 @@ public:
         table_interval_ns_ = interval_ns;
     }
 
-    void row(std::span<const Column> columns, const Row& row, Frames frames) override
+    void row(std::span<const Column> columns, const Row& row, Below below) override
     {
         begin("row");
         time("time", table_wall_ns_);
         integer("interval_ns", table_interval_ns_);
         cells(columns, row);
-        append(frames);
+        append(below);
         end_record();
     }
 
-    void event(std::span<const Column> columns, const Row& row, Frames frames) override
+    void event(std::span<const Column> columns, const Row& row, Below below) override
     {
         begin("event");
         cells(columns, row);
-        append(frames);
+        append(below);
         end_record();
     }
 
@@ -115,16 +115,16 @@ private:
         buffer_.line_ended();
     }
 
-    void append(Frames frames)
+    void append(Below below)
     {
-        if (frames.empty())
+        if (below.lines.empty())
             return;
-        key("frames");
+        key(below.key);
         out_ += '[';
-        for (const std::string& frame : frames) {
-            if (&frame != frames.data())
+        for (const std::string& line : below.lines) {
+            if (&line != below.lines.data())
                 out_ += ',';
-            append_json_string(out_, frame);
+            append_json_string(out_, line);
         }
         out_ += ']';
     }

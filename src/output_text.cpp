@@ -37,21 +37,21 @@ public:
         header(columns);
     }
 
-    void row(std::span<const Column> columns, const Row& row, Frames frames) override
+    void row(std::span<const Column> columns, const Row& row, Below below) override
     {
         line(columns, [&](size_t i, bool is_last) { return append_cell(columns[i], row.at(i), is_last); });
-        for (const std::string& frame : frames) {
+        for (const std::string& line : below.lines) {
             buffer_.text += "    ";
-            append_printable(buffer_.text, frame);
+            append_printable(buffer_.text, line);
             buffer_.line_ended();
         }
     }
 
-    void event(std::span<const Column> columns, const Row& event, Frames frames) override
+    void event(std::span<const Column> columns, const Row& event, Below below) override
     {
         if (!std::exchange(has_event_header_, true))
             header(columns);
-        row(columns, event, frames);
+        row(columns, event, below);
     }
 
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,

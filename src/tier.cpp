@@ -20,8 +20,6 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::string_view names[] = {"session", "multi", "tracefs", "perf"};
-
 // A program that does nothing, to see what the kernel says to a link.
 Fd load_empty_program(int attach_type)
 {
@@ -90,13 +88,13 @@ int call_in_child(bool filtered)
 
 std::string_view tier_name(Tier tier)
 {
-    return names[static_cast<size_t>(tier)];
+    return tier_names[static_cast<size_t>(tier)];
 }
 
 Tier tier_from_name(std::string_view name)
 {
-    for (size_t i = 0; i < std::size(names); i++)
-        if (names[i] == name)
+    for (size_t i = 0; i < std::size(tier_names); i++)
+        if (tier_names[i] == name)
             return static_cast<Tier>(i);
     throw Error(fmt::format("there is no way of attaching called '{}'", name),
                 "choose session, multi, tracefs or perf");

@@ -14,8 +14,10 @@ enum class Tier : uint8_t {
     perf,    // a perf event per function: detaching takes 0.1 s each
 };
 
+inline constexpr std::string_view tier_names[] = {"session", "multi", "tracefs", "perf"};
+
 std::string_view tier_name(Tier tier);
-Tier tier_from_name(std::string_view name); // throws Error
+Tier tier_from_name(std::string_view name); // one of tier_names
 
 // The first tier that this kernel takes.
 Tier best_tier();

@@ -15,7 +15,7 @@
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <chrono>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <optional>
 #include <set>
 #include <sys/syscall.h>
@@ -61,7 +61,14 @@ public:
 private:
     bool returns_are_safe() const;
     void attach();
+    Filters choose_probes(bpf_object* object);
+    void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
+    void forked(pid_t pid, pid_t parent);
+    void exited(pid_t pid);
     void announce();
+    void look_for_trouble();
+    void say_summary();
+    void print_attached();
     void complain();
     void watch_processes();
     void watch_targets();
@@ -116,23 +123,9 @@ bool Run::returns_are_safe() const
 
 void Run::attach()
 {
-    const Tier tier = options_.attach.empty() ? best_tier() : tier_from_name(options_.attach);
     probes_ = tool_.probes();
-    std::vector<Hook> hooks = tool_.hooks(probes_);
-    if (!returns_are_safe()) {
-        const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
-                          "which lacks commit cf6cb56ef244";
-        if (tool_.needs_returns())
-            throw Error(fmt::format("this needs return probes, and {}", why),
-                        "update the kernel, leave out latency and results, or give processes without a filter (-p)");
-        warn(fmt::format("{}: kernel names, captures and devices are known less often", why));
-        std::erase_if(hooks, [](const Hook& hook) { return hook.returns; });
-    }
     bpf_object* object = tool_.open();
-    const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
-    Filters filters{.tier = tier};
-    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
-    filters.pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach);
+    Filters filters = probes_.empty() ? Filters{.pids = !scope_.pids().empty()} : choose_probes(object);
     if (const auto& cgroup = scope_.cgroup()) {
         filters.cgroups = true;
         filters.cgroups_v1 = !cgroup->v2();
@@ -140,11 +133,6 @@ void Run::attach()
     }
     if (filters.v1 == CONTROLLER_NONE)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
-    attacher_.emplace(object, probes_, std::move(hooks), scope_,
-                      Attacher::Options{.tier = tier,
-                                        .count_runtime = tool_.counts_runtime(),
-                                        .filter_at_attach = filter_at_attach,
-                                        .again = [this] { tool_.attached_again(); }});
     tool_.configure(options_, probes_, filters);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     tool_.load();
@@ -164,35 +152,96 @@ void Run::attach()
         throw Error("the event buffer cannot be mapped: " + errno_text(errno), "try a smaller one with --ring-mb");
     // Before the first look, so that nothing that appears meanwhile is missed.
     mapping_watch_.emplace(MappingWatch::Handlers{
-        .mapped =
-            [this](pid_t pid, std::string_view path, uint64_t device, uint64_t inode) {
-                if (attacher_->targets().interesting(path, device, inode) && scope_.includes(pid))
-                    look_at(pid);
-            },
-        .forked =
-            [this](pid_t pid, pid_t parent) {
-                // The child of a member is one, with all that is mapped already.
-                if (scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
-                    scope_.includes(pid))
-                    look_at(pid);
-            },
-        .exited =
-            [this](pid_t pid) {
-                // The end of the last one asked for ends the run: what it held is shown as it was.
-                if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
-                    tool_.exited(pid);
-                if (scope_.pids().empty() && attacher_->attached_to(pid))
-                    leaving_.insert(pid);
-            },
+        .mapped = [this](pid_t pid, std::string_view path, uint64_t device,
+                         uint64_t inode) { library_mapped(pid, path, device, inode); },
+        .forked = [this](pid_t pid, pid_t parent) { forked(pid, parent); },
+        .exited = [this](pid_t pid) { exited(pid); },
         .executed = [this](pid_t pid, uint64_t time_ns) { tool_.executed(pid, time_ns); },
-        .lost = [this] { attacher_->look_everywhere(); },
+        .lost =
+            [this] {
+                if (attacher_)
+                    attacher_->look_everywhere();
+            },
     });
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
-    attacher_->look_everywhere();
+    if (attacher_)
+        attacher_->look_everywhere();
+    if (KernelHooks* hooks = tool_.kernel_hooks())
+        hooks->look();
     tick(); // what is running already is unnamed
 }
 
+// Between open and load.
+Filters Run::choose_probes(bpf_object* object)
+{
+    const Tier tier = options_.attach.empty() ? best_tier() : tier_from_name(options_.attach);
+    std::vector<Hook> hooks = tool_.hooks(probes_);
+    if (!returns_are_safe()) {
+        const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
+                          "which lacks commit cf6cb56ef244";
+        if (tool_.needs_returns())
+            throw Error(fmt::format("this needs return probes, and {}", why),
+                        "update the kernel, leave out latency and results, or give processes without a filter (-p)");
+        warn(fmt::format("{}: kernel names, captures and devices are known less often", why));
+        std::erase_if(hooks, [](const Hook& hook) { return hook.returns; });
+    }
+    const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    attacher_.emplace(object, probes_, std::move(hooks), scope_,
+                      Attacher::Options{.tier = tier,
+                                        .count_runtime = tool_.counts_runtime(),
+                                        .filter_at_attach = filter_at_attach,
+                                        .again = [this] { tool_.attached_again(); }});
+    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
+    return {.tier = tier, .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach)};
+}
+
+void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)
+{
+    if (attacher_ && attacher_->targets().interesting(path, device, inode) && scope_.includes(pid))
+        look_at(pid);
+}
+
+// The child of a member is one, with all that is mapped already.
+void Run::forked(pid_t pid, pid_t parent)
+{
+    if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
+        scope_.includes(pid))
+        look_at(pid);
+}
+
+void Run::exited(pid_t pid)
+{
+    // The end of the last one asked for ends the run: what it held is shown as it was.
+    if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
+        tool_.exited(pid);
+    if (attacher_ && scope_.pids().empty() && attacher_->attached_to(pid))
+        leaving_.insert(pid);
+}
+
 void Run::announce()
+{
+    if (attacher_)
+        look_for_trouble();
+    if (KernelHooks* hooks = tool_.kernel_hooks()) {
+        if (const std::string what = hooks->waits_for(); !what.empty()) {
+            waiting_ = true;
+            warn(what);
+        }
+    }
+    say_summary();
+    std::optional<uint64_t> floor;
+    if (attacher_ && tool_.measures_durations() && (floor = duration_floor_ns(attacher_->tier())))
+        warn(fmt::format("a call that takes no time shows as {:.2f} us: the probes' own share of each latency",
+                         static_cast<double>(*floor) / 1000));
+    output_->start(tool_.name(), GPUSNOOP_VERSION, floor);
+    print_attached();
+    output_->flush();
+    std::string ending = options_.duration ? "" : " Hit Ctrl-C to end.";
+    fmt::print(stderr, "Tracing {}...{}\n", tool_.traced(), ending);
+}
+
+// Of the libraries that were found. Throws Error where nothing will ever be traced.
+void Run::look_for_trouble()
 {
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
@@ -208,17 +257,24 @@ void Run::announce()
         warn(who + " CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one");
     }
     complain();
-    for (const std::string& line : attacher_->summary())
-        verbose(line);
-    std::optional<uint64_t> floor;
-    if (tool_.measures_durations() && (floor = duration_floor_ns(attacher_->tier())))
-        warn(fmt::format("a call that takes no time shows as {:.2f} us: the probes' own share of each latency",
-                         static_cast<double>(*floor) / 1000));
-    output_->start(tool_.name(), GPUSNOOP_VERSION, floor);
-    output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
-    output_->flush();
-    std::string ending = options_.duration ? "" : " Hit Ctrl-C to end.";
-    fmt::print(stderr, "Tracing {}...{}\n", tool_.traced(), ending);
+}
+
+void Run::say_summary()
+{
+    if (attacher_)
+        for (const std::string& line : attacher_->summary())
+            verbose(line);
+    if (const KernelHooks* hooks = tool_.kernel_hooks())
+        for (const std::string& line : hooks->summary())
+            verbose(line);
+}
+
+void Run::print_attached()
+{
+    if (attacher_)
+        output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
+    else if (const KernelHooks* hooks = tool_.kernel_hooks())
+        output_->attached(hooks->functions(), 0, hooks->ways());
 }
 
 // Says once of each file why it could not be probed.
@@ -239,9 +295,8 @@ void Run::look_at(pid_t pid)
     }
     if (!added)
         return;
-    for (const std::string& line : attacher_->summary())
-        verbose(line);
-    output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
+    say_summary();
+    print_attached();
 }
 
 void Run::watch_processes()
@@ -266,7 +321,7 @@ void Run::watch_targets()
             scope_.pidfds().erase(pid);
             if (scope_.pidfds().empty())
                 loop_->stop(); // the report comes first, then detaching
-            else
+            else if (attacher_)
                 attacher_->forget(pid);
         });
     }
@@ -281,6 +336,8 @@ void Run::look_at_members()
         warn(fmt::format("cgroup {} is gone", scope_.cgroup()->what()));
         return loop_->stop();
     }
+    if (!attacher_)
+        return;
     std::erase_if(leaving_, [this](pid_t pid) {
         if (!mappings(pid).empty())
             return false; // other threads go on
@@ -313,7 +370,15 @@ void Run::tick()
     if (loop_)                             // nothing is printed before the start is
         ring_buffer__consume(ring_.get()); // what comes of a process that has ended comes before its end
     const bool arm = tool_.tick(*output_);
-    if (arm == attacher_->armed())
+    if (KernelHooks* hooks = tool_.kernel_hooks(); hooks && loop_ && hooks->look()) {
+        if (waiting_ && hooks->waits_for().empty()) {
+            waiting_ = false;
+            warn("a GPU driver has been loaded; tracing");
+        }
+        say_summary();
+        print_attached();
+    }
+    if (!attacher_ || arm == attacher_->armed())
         return;
     if (arm) {
         // Runtimes in libraries that came after the driver have not been looked for.
@@ -353,7 +418,7 @@ int run_tool(int argc, char** argv, Tool& tool)
     CLI::App app{std::string(tool.summary()), std::string(tool.name())};
     app.footer("Examples:\n" + std::string(tool.examples()));
     Options options;
-    add_shared_options(app, options);
+    add_shared_options(app, options, tool.attach_names());
     tool.add_options(app);
     if (auto code = parse_command_line(app, argc, argv, options))
         return *code;

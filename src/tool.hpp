@@ -30,6 +30,20 @@ struct Filters {
     bool cgroups_v1 = false; // they are of that hierarchy
 };
 
+// Programs on functions of the kernel and its modules.
+class KernelHooks {
+public:
+    virtual ~KernelHooks() = default;
+
+    // After load, and each second: hooks what has come since. True where there was anything. Throws Error.
+    virtual bool look() = 0;
+    // What it waits for, in a sentence; empty where there is something to trace.
+    virtual std::string waits_for() const = 0;
+    virtual unsigned functions() const = 0;
+    virtual std::string ways() const = 0;
+    virtual std::vector<std::string> summary() const = 0; // lines for -v
+};
+
 class Tool {
 public:
     virtual ~Tool() = default;
@@ -44,9 +58,13 @@ public:
     // What is being traced, for the banner: "kernel launches".
     virtual std::string traced() const = 0;
 
-    // The rows of the probe table, and which programs serve them.
+    // The rows of the probe table, and which programs serve them. None: nothing in user memory is probed.
     virtual std::span<const Probe> probes() = 0;
     virtual std::vector<Hook> hooks(std::span<const Probe> probes) const = 0;
+    // What it hooks in the kernel, by itself; null for most.
+    virtual KernelHooks* kernel_hooks() { return nullptr; }
+    // What --attach takes, in the words of its help.
+    virtual std::span<const std::string_view> attach_names() const { return tier_names; }
     // True where durations are shown; the probes' own share of them is measured and shown, too.
     virtual bool measures_durations() const = 0;
     // True where the results are worth nothing without return probes.
@@ -78,13 +96,8 @@ int run_tool(int argc, char** argv, Tool& tool);
 
 // Fills what every BPF object takes from the shared headers.
 template<class Rodata>
-void configure_shared(Rodata& data, const Options& options, std::span<const Probe> probes, const Filters& filters)
+void configure_shared(Rodata& data, const Options& options, const Filters& filters)
 {
-    if (probes.size() > std::size(data.probe_rows))
-        throw Error("the probe table has more rows than the BPF program has room for");
-    for (size_t i = 0; i < probes.size(); i++)
-        memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
-    data.rows_by_address = filters.tier == Tier::tracefs;
     data.ring_wake_shift = static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3; // an eighth
     data.target_tid = static_cast<uint32_t>(options.tid);
     data.filter_pids = filters.pids;
@@ -96,6 +109,17 @@ void configure_shared(Rodata& data, const Options& options, std::span<const Prob
     std::fill_n(mask, std::min<size_t>(options.comm.size(), 15), '\xff');
     memcpy(const_cast<__u64*>(data.target_comm), name, sizeof(name));
     memcpy(const_cast<__u64*>(data.target_comm_mask), mask, sizeof(mask));
+}
+
+// And what those with probes in user memory take.
+template<class Rodata>
+void configure_probes(Rodata& data, std::span<const Probe> probes, const Filters& filters)
+{
+    if (probes.size() > std::size(data.probe_rows))
+        throw Error("the probe table has more rows than the BPF program has room for");
+    for (size_t i = 0; i < probes.size(); i++)
+        memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
+    data.rows_by_address = filters.tier == Tier::tracefs;
 }
 
 } // namespace gpusnoop

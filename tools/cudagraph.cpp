@@ -141,7 +141,8 @@ bpf_object* CudaGraph::open()
 void CudaGraph::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     auto& data = *skeleton_->rodata;
-    configure_shared(data, options, probes, filters);
+    configure_shared(data, options, filters);
+    configure_probes(data, probes, filters);
     configure_calls(data, settings_, options_);
     data.count_launches = settings_.summary;
     data.measure_nodes = settings_.histogram_of == Measure::nodes;

@@ -176,7 +176,8 @@ bpf_object* CudaLaunch::open()
 void CudaLaunch::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     auto& data = *skeleton_->rodata;
-    configure_shared(data, options, probes, filters);
+    configure_shared(data, options, filters);
+    configure_probes(data, probes, filters);
     configure_calls(data, settings_, options);
     const Measure of = settings_.histogram_of;
     const bool shapes = of == Measure::grid || of == Measure::block;

@@ -156,7 +156,8 @@ bpf_object* CudaMemcpy::open()
 void CudaMemcpy::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     auto& data = *skeleton_->rodata;
-    configure_shared(data, options, probes, filters);
+    configure_shared(data, options, filters);
+    configure_probes(data, probes, filters);
     configure_calls(data, settings_, options);
     data.per_memory = settings_.memory || settings_.events;
     data.per_size = settings_.histogram_of == Measure::size;

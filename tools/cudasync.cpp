@@ -135,7 +135,8 @@ bpf_object* CudaSync::open()
 void CudaSync::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     auto& data = *skeleton_->rodata;
-    configure_shared(data, options, probes, filters);
+    configure_shared(data, options, filters);
+    configure_probes(data, probes, filters);
     configure_calls(data, settings_, options);
     data.per_thread = true; // a share of time is one of the threads'
     data.least_ns = settings_.least_ns;

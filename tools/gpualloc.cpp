@@ -136,7 +136,8 @@ void GpuAlloc::configure(const Options& options, std::span<const Probe> probes, 
 {
     auto& data = *skeleton_->rodata;
     const bool sizes = settings_.size || settings_.histogram_of == Measure::size;
-    configure_shared(data, options, probes, filters);
+    configure_shared(data, options, filters);
+    configure_probes(data, probes, filters);
     configure_calls(data, settings_, options_);
     data.need_return = true;
     data.follow = !options_.failed_only;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitors.hpp"
+
+#include "driver_calls.hpp"
+#include "driver_names.hpp"
+#include "process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+#include <string_view>
+
+namespace gpusnoop {
+namespace {
+
+// Every CUDA process opens nvidia-uvm, and NVML never does.
+bool is_work(const call_key& key)
+{
+    if (key.driver.node == NODE_NVIDIA_UVM || key.driver.node == NODE_KFD || key.driver.node == NODE_AMDGPU)
+        return true;
+    const auto number = object_class(key);
+    return number && (submits_work(class_kind(*number)) || class_kind(*number) == ClassKind::memory);
+}
+
+// What was done before tracing began is seen by what is still there.
+bool looks_like_work(pid_t pid)
+{
+    constexpr std::array<std::string_view, 4> libraries{"/libcuda.so", "/libnvidia-glcore.so", "/libnvidia-eglcore.so",
+                                                        "/libnvidia-glvkspirv.so"};
+    for (const Mapping& mapping : mappings(pid))
+        if (std::ranges::any_of(libraries, [&](auto name) { return mapping.path.find(name) != std::string::npos; }))
+            return true;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+        std::error_code gone;
+        const auto target = std::filesystem::read_symlink(entry.path(), gone);
+        if (target.filename() == "nvidia-uvm" || target.filename() == "nvidia-modeset")
+            return true;
+    }
+    return false;
+}
+
+} // namespace
+
+void Monitors::see(const call_key& key)
+{
+    if (is_work(key))
+        workers_.insert(ImageId(key.image));
+}
+
+bool Monitors::only_polls(const ImageId& image)
+{
+    if (workers_.contains(image))
+        return false;
+    const auto [found, first] = looked_at_.try_emplace(image, false);
+    if (first)
+        found->second = !looks_like_work(static_cast<pid_t>(image.pid));
+    return found->second;
+}
+
+void Monitors::forget(const std::set<ImageId>& images)
+{
+    for (const ImageId& image : images) {
+        workers_.erase(image);
+        looked_at_.erase(image);
+    }
+}
+
+} // namespace gpusnoop
