@@ -77,9 +77,16 @@ $(GEN)/%.bpf.o: bpf/%.bpf.c
 $(GEN)/%.skel.h: $(GEN)/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
+# --- tables of the drivers' calls ------------------------------------------------------------------------------------
+
+$(GEN)/driver_tables.hpp: scripts/driver-tables $(wildcard data/*.tsv)
+	$(say) TABLES $@
+	$(Q)mkdir -p $(@D)
+	$(Q)scripts/driver-tables data > $@
+
 # --- front ends ------------------------------------------------------------------------------------------------------
 
-$(OBJ)/%.o: %.cpp | $(SKELETONS)
+$(OBJ)/%.o: %.cpp | $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(say) CXX $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
@@ -162,7 +169,7 @@ format:
 format-check:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
-tidy: $(SKELETONS)
+tidy: $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(Q)printf '%s\n' $(SRC) $(wildcard tools/*.cpp) | xargs -P 2 -I{} $(CLANG_TIDY) --quiet {} -- $(ALL_CXXFLAGS)
 
 clean:

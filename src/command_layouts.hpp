@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where structs of calls into GPU drivers keep what is told of them. From the tables of data/, whose README.md has
+// their sources.
+#pragma once
+
+#include "../bpf/ioctl.h"
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+// Of NVIDIA's kernel modules.
+struct DriverVersion {
+    uint32_t major = 0;
+    uint32_t minor = 0;
+    uint32_t patch = 0;
+
+    auto operator<=>(const DriverVersion&) const = default;
+};
+
+// As in /sys/module/nvidia/version: "575.51.02", "515.57". White space around it does not matter.
+std::optional<DriverVersion> parse_driver_version(std::string_view text);
+
+// The layouts that hold for a driver, each request once; all of AMD's, which have no such versions. Of an unknown
+// driver each request that some version takes: an offset that differs between versions is then OFFSET_NONE, and the
+// size is the least.
+std::vector<std::pair<command_key, command_layout>> command_layouts(std::optional<DriverVersion> version);
+
+// Likewise; of an unknown driver those only that hold for all versions of their command.
+std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
+
+} // namespace gpusnoop
