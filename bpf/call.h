@@ -18,6 +18,7 @@
 #define CALL_IN_PARTS 8     /* a report fell into it: its time is told by parts, elsewhere */
 #define CALL_UNTRACKED 16   /* allocated, but not to be matched with its free: not in what is held */
 #define CALL_SUBJECT 32     /* an ioctl's command, class or function is known */
+#define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
 
 struct launch_form {
     __u16 blocks;  /* bucket of the number of blocks in the grid */

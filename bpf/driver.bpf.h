@@ -178,7 +178,7 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
 }
 
 /* How many bytes the call is about; false where it is about none, or they cannot be read. */
-INLINE bool read_size(const struct driver_call* call, const struct call_key* key, struct memory_call* memory)
+INLINE bool read_size(const struct driver_call* call, struct call_key* key, struct memory_call* memory)
 {
     struct size_key where = {
         .command = {.space = space_of(key->driver.node), .request = (u32)key->subject},
@@ -198,6 +198,8 @@ INLINE bool read_size(const struct driver_call* call, const struct call_key* key
     }
     memory->bytes += size->is_limit;
     memory->sized = 1;
+    if (size->is_virtual)
+        key->flags |= CALL_VIRTUAL;
     return true;
 }
 

@@ -154,7 +154,7 @@ DriverGroup& DriverGroups::group_of(const call_key& key)
     static_cast<CallKey&>(group) = call_group(settings_.view, processes_, key);
     if (settings_.command) {
         group.kind = key.kind;
-        group.flags = key.flags;
+        group.flags = key.flags & CALL_SUBJECT;
         group.subject = key.subject;
         // The same number means another thing to another driver.
         group.node = key.driver.node;
@@ -181,8 +181,7 @@ void DriverGroups::add(const CallDelta& delta)
         group.errors += delta.count;
     if (form.outcome == OUTCOME_UNKNOWN)
         group.unknown += delta.count;
-    group.bytes += delta.memory.bytes;
-    group.sized |= delta.memory.bytes != 0;
+    (delta.key.flags & CALL_VIRTUAL ? group.virtual_bytes : group.bytes) += delta.memory.bytes;
     group.total_ns += delta.total_ns;
     group.max_ns = std::max(group.max_ns, delta.max_ns);
     if (delta.key.duration != BUCKET_NONE)

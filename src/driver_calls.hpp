@@ -60,7 +60,7 @@ struct DriverGroup {
     uint64_t errors = 0;
     uint64_t unknown = 0; // of calls whose result cannot be known
     uint64_t bytes = 0;
-    bool sized = false;
+    uint64_t virtual_bytes = 0; // of address space
     uint64_t total_ns = 0;
     uint64_t max_ns = 0; // of all time
     uint64_t pending = 0;

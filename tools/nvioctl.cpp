@@ -178,6 +178,7 @@ void NvIoctl::load()
                        {"", "subject", Unit::hex, 0, false},
                        {"", "class", Unit::text, 0, false},
                        {"BYTES", "bytes", Unit::bytes, 7},
+                       {"", "virtual_bytes", Unit::bytes, 0, false},
                    },
                    std::initializer_list<Column>{
                        {"RESULT", "result", Unit::text, 8},
@@ -256,12 +257,13 @@ void NvIoctl::print_event(Output& output, const call_event& event)
         return;
     const bool is_ioctl = key.kind == ENTRY_IOCTL;
     const auto number = object_class(key);
+    const Cell bytes = event.memory.sized ? Cell(uint64_t{event.memory.bytes}) : Cell();
     lines_->print(output, event,
                   {node_name(key.driver.node, key.driver.minor), command_text(key),
                    is_ioctl ? Cell(key.subject & 0xffffffff) : Cell(),
                    key.flags & CALL_SUBJECT ? Cell(key.subject >> 32) : Cell(),
-                   number ? Cell(class_text(number)) : Cell(),
-                   event.memory.sized ? Cell(uint64_t{event.memory.bytes}) : Cell()},
+                   number ? Cell(class_text(number)) : Cell(), key.flags & CALL_VIRTUAL ? Cell() : bytes,
+                   key.flags & CALL_VIRTUAL ? bytes : Cell()},
                   {outcome_text(key.driver.outcome, key.result), result_code(key.driver.outcome, key.result)},
                   event_frames(event));
 }
