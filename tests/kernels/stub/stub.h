@@ -14,21 +14,21 @@
 
 /* A device node, or several of one kind. */
 struct stub_device {
-	dev_t first;
-	unsigned int count;
-	struct cdev cdev;
+    dev_t first;
+    unsigned int count;
+    struct cdev cdev;
 };
-int stub_add_device(struct stub_device *device, const char *name, const struct file_operations *operations);
-void stub_remove_device(struct stub_device *device);
+int stub_add_device(struct stub_device* device, const char* name, const struct file_operations* operations);
+void stub_remove_device(struct stub_device* device);
 
 /* Scripted results, kept for each open file. */
-int stub_open(struct file *file);
-void stub_release(struct file *file);
-ssize_t stub_write(struct file *file, const char __user *buffer, size_t size, loff_t *offset);
-long stub_call(struct file *file, size_t size, unsigned long arg); /* size: that must be readable */
-int stub_mmap(struct vm_area_struct *vma);
+int stub_open(struct file* file);
+void stub_release(struct file* file);
+ssize_t stub_write(struct file* file, const char __user* buffer, size_t size, loff_t* offset);
+long stub_call(struct file* file, size_t size, unsigned long arg); /* size: that must be readable */
+int stub_mmap(struct vm_area_struct* vma);
 
-void stub_xid(const struct stub_script *script);
+void stub_xid(const struct stub_script* script);
 
 int stub_frontend_init(void);
 void stub_frontend_exit(void);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* clang-format off */
 /* The tracepoint that the driver has from 575 on, with its fields. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvidia
