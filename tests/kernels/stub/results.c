@@ -36,7 +36,9 @@ void stub_release(struct file* file)
     struct results* results = file->private_data;
     struct entry *entry, *next;
 
-    list_for_each_entry_safe(entry, next, &results->entries, list) kfree(entry);
+    list_for_each_entry_safe(entry, next, &results->entries, list) {
+        kfree(entry);
+    }
     kfree(results);
 }
 
