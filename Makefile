@@ -54,7 +54,7 @@ TOOL_BINS := $(TOOLS:%=$(BIN)/%)
 LIBRARY_BPF := inodes calibrate
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
-.PHONY: all tools demo test bench asan static install format format-check tidy clean deps unit standin
+.PHONY: all tools demo test test-kernels bench asan static install format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:
 .SECONDARY: $(SKELETONS) $(SKELETONS:%.skel.h=%.bpf.o)
 
@@ -122,6 +122,13 @@ test:
 	$(Q)$(MAKE) --no-print-directory all asan standin unit vendor-bins
 	$(Q)tests/run
 
+# Under other kernels, in emulated machines. Where these packages cannot be had, the tests say what is missing.
+test-kernels:
+	$(Q)scripts/install-deps
+	-$(Q)scripts/install-deps kernels
+	$(Q)$(MAKE) --no-print-directory all standin kernels-bins
+	$(Q)tests/kernels/run
+
 demo:
 	$(Q)scripts/install-deps
 	$(Q)$(MAKE) --no-print-directory all standin
@@ -136,6 +143,7 @@ include tests/standin/standin.mk
 
 include tests/unit/abi/abi.mk
 include tests/bench/bench.mk
+include tests/kernels/kernels.mk
 include tests/vendor/vendor.mk
 
 UNIT_SRC := $(wildcard tests/unit/*.cpp)

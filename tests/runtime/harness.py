@@ -24,6 +24,9 @@ root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
 
+# A slow machine takes so many times as long as the cases think.
+patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
+
 here = None                         # folder of the running case
 binary = build / "cudalaunch"       # what Tool starts: the tool of the case
 at_end = []                         # called when the case ends, however it does
@@ -73,6 +76,7 @@ def check(condition, what):
 
 def wait_until(condition, what, seconds=20):
     """Its first true value. Only whether it becomes true is tested, so the time may be long."""
+    seconds *= patience
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
@@ -125,10 +129,11 @@ def supervise(chosen):
         finally:
             os._exit(0)
     out = {"result": "FAIL", "reason": "the case's process ended without a result", "details": ""}
-    ended = system.wait_for_exit(child, chosen.timeout)
+    seconds = chosen.timeout * patience
+    ended = system.wait_for_exit(child, seconds)
     strays = system.kill_descendants()
     if not ended:
-        out["reason"] = f"no end after {chosen.timeout} s"
+        out["reason"] = f"no end after {seconds:.0f} s"
     elif text := report.read_text():
         out = json.loads(text)
     left = [f"process {name}" for name in strays] if ended else []
@@ -160,9 +165,10 @@ def obstacle():
     return None
 
 
-def run_all(pattern=None):
+def run_all(*patterns):
+    """The cases whose name contains one of the patterns, or all."""
     counts = collections.Counter()
-    wanted = [c for c in cases if not pattern or pattern in c.name or fnmatch.fnmatch(c.name, pattern)]
+    wanted = [c for c in cases if not patterns or any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
     system.adopt_orphans()
     blocked = obstacle()
     for chosen in wanted:
@@ -175,7 +181,7 @@ def run_all(pattern=None):
             print(f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}", flush=True)
         if out.get("details") and out["result"] == "FAIL":
             print("".join(f"    {line}\n" for line in out["details"].splitlines()), end="", flush=True)
-    if not (build / "asan").exists() and not pattern:
+    if not (build / "asan").exists() and not patterns:
         counts["skip"] += 1
         print(f"skip asan: there is no {build / 'asan'}")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""main.py [PATTERN]: runs the runtime cases whose name contains the pattern, or all."""
+"""main.py [PATTERN...]: runs the runtime cases whose name contains a pattern, or all."""
 import importlib
 import pathlib
 import sys
@@ -12,4 +12,4 @@ for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
     importlib.import_module(path.stem)
 
 if __name__ == "__main__":
-    sys.exit(harness.run_all(sys.argv[1] if len(sys.argv) > 1 else None))
+    sys.exit(harness.run_all(*sys.argv[1:]))

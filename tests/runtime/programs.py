@@ -68,7 +68,7 @@ class Workload:
         return wait_until(others, f"{how_many} threads")
 
     def wait(self, seconds=60):
-        code = self.process.wait(seconds)
+        code = self.process.wait(seconds * harness.patience)
         equal(code, 0, f"exit status of the workload ({self.error_file.read_text()})")
         return self
 
@@ -141,7 +141,7 @@ class Tool:
 
     def finish(self, code=0, seconds=60):
         """It ends by itself: with this status, and what it has printed makes sense as a whole."""
-        status = self.process.wait(seconds)
+        status = self.process.wait(seconds * harness.patience)
         check(not re.search("Sanitizer|runtime error:", self.error), f"{self}: {self.error}")
         equal(status, code, f"exit status of {self} ({self.error})")
         if code == 0 and self.json:

@@ -14,7 +14,7 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra -Werror -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 ioctls $(STANDIN_FORMS))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -120,5 +120,10 @@ $(SB)/workload-driver: $(STANDIN_COMMON) $(call standin_form,none) $(SB)/libcuda
 	$(STANDIN_LINK) -pie
 $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
 	$(STANDIN_LINK) -pie
+
+# Calls of drivers, by the same script language.
+$(call standin_group,ioctls,ioctls,-fPIE)
+$(SB)/ioctls: $(call standin_objects,ioctls,ioctls) $(addprefix $(SB)/obj/workload/,script.o json.o)
+	$(Q)$(CXX) -o $@ $^ -pie -Wl,--build-id
 
 -include $(STANDIN_OBJECTS:.o=.d)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""main.py [PATTERN...]: in the guest, runs the cases of this folder and a choice of the runtime cases."""
+import importlib
+import os
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+here = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(here), str(here.parents[1] / "runtime")]
+
+import harness  # noqa: E402
+
+# Of the runtime cases, those that reach what differs between kernels: tiers, programs with many branches, cgroups and
+# containers, stacks, what is loaded late, a process that goes away. Emulated, all of them would take an hour.
+chosen = {
+    "test_tiers": ["system_wide[tracefs]", "system_wide[multi]", "one_process[perf]"],
+    "test_counts": ["every_driver_function[latency]"],
+    "test_copies": ["every_driver_function[latency]"],
+    "test_allocs": ["every_driver_function[held]"],
+    "test_waits": ["every_driver_function[all]"],
+    "test_graphs": ["every_driver_function"],
+}
+
+
+def choose():
+    for module, names in chosen.items():
+        first = len(harness.cases)
+        importlib.import_module(module)
+        prefix = module.removeprefix("test_")
+        wanted = {f"{prefix}.{name}" for name in names}
+        harness.cases[first:] = [case for case in harness.cases[first:] if case.name in wanted]
+        missing = wanted - {case.name for case in harness.cases[first:]}
+        if missing:
+            sys.exit(f"no such cases: {missing}")
+
+
+for path in sorted(here.glob("case_*.py")):
+    importlib.import_module(path.stem)
+choose()
+# Only in the guest: it is nobody else's machine, and what is left there fails a case.
+if not os.environ.get("GPUSNOOP_TIER"):
+    sys.exit("main.py: tests/kernels/run runs this in a machine of its own")
+sys.exit(harness.run_all(*sys.argv[1:]))

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call.hpp"
+
+#include "../../kernels/stub/script.h"
+#include "commands.hpp"
+#include "devices.hpp"
+#include "memory.hpp"
+#include "stop.hpp"
+#include "truth.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace ioctls {
+namespace {
+
+using workload::Step;
+
+uint64_t now()
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+void pause_us(uint64_t us)
+{
+    timespec t{static_cast<time_t>(us / 1'000'000), static_cast<long>(us % 1'000'000 * 1000)};
+    if (us)
+        nanosleep(&t, nullptr);
+}
+
+struct Error { // that the driver reports
+    uint32_t number, pid;
+    std::string name, text;
+};
+
+Error error_of(const Step& step, uint32_t number)
+{
+    return {number, static_cast<uint32_t>(step.number("xid_pid", 0)), workload::unescaped(step.option("xid_name", "")),
+            workload::unescaped(step.option("xid_text", "stand-in"))};
+}
+
+void put(stub_script& script, const Error& error)
+{
+    script.xid = error.number;
+    script.xid_pid = error.pid;
+    strncpy(script.xid_name, error.name.c_str(), sizeof script.xid_name - 1);
+    strncpy(script.xid_text, error.text.c_str(), sizeof script.xid_text - 1);
+}
+
+void order(int fd, const stub_script& script)
+{
+    if (write(fd, &script, sizeof script) != sizeof script)
+        workload::fail("the stub of the driver takes no results");
+}
+
+Memory::Kind kind_of(const Step& step, const char* option, Memory::Kind otherwise)
+{
+    Memory::Kind kind = otherwise;
+    if (step.has(option) && !Memory::kind_of(step.option(option, ""), kind))
+        workload::wrong(step, std::string(option) + " is plain, cold, unmapped, null or kernel");
+    return kind;
+}
+
+// One kind of call, ready to be made.
+class Prepared {
+public:
+    Prepared(const Step&, Command, const std::string& device);
+    Told once() const;
+    uint64_t delay_us() const { return step.number("delay_us", 0); }
+    void expect(uint64_t calls) const;
+    Told as_killed() const;
+
+private:
+    void fill();
+    void describe();
+
+    const Step& step;
+    Command command;
+    std::string device_name;
+    int fd;
+    Memory main, parameters, wrapper;
+    bool wrapped;
+    Told told; // what can be said before the call
+};
+
+size_t parameters_size(const Step& step, const Command& command)
+{
+    uint64_t subject = step.number("subject", 0);
+    size_t usual = command.parameters == none ? 0 : memory_bytes(static_cast<uint32_t>(subject)) == none ? 16 : 128;
+    return step.number("params_size", usual);
+}
+
+Prepared::Prepared(const Step& s, Command c, const std::string& device)
+    : step(s), command(c), device_name(device), fd(ioctls::device(device)),
+      main(kind_of(s, "arg", Memory::Plain), c.size),
+      parameters(kind_of(s, "params", parameters_size(s, c) ? Memory::Plain : Memory::Null), parameters_size(s, c)),
+      wrapper(Memory::Plain, 16), wrapped(s.has("xfer"))
+{
+    fill();
+    describe();
+}
+
+void Prepared::fill()
+{
+    auto handle = [&](const char* option, uint32_t fallback) {
+        return static_cast<uint32_t>(step.number(option, fallback));
+    };
+    if (_IOC_TYPE(command.request) == 'F' && _IOC_NR(command.request) < 200) {
+        main.put(0, handle("client", 0xc1d00001));
+        main.put(4, handle("parent", 0x5c000001));
+        main.put(8, handle("object", 0x5c000002));
+    }
+    auto subject = static_cast<uint32_t>(step.number("subject", 0));
+    if (command.subject != none)
+        main.put(command.subject, subject);
+    uint64_t bytes = step.number("bytes", 0), stored = command.limit ? bytes - 1 : bytes;
+    if (std::string(command.name) == "RM_VID_HEAP_CONTROL")
+        command.bytes = heap_bytes(subject);
+    if (command.bytes != none)
+        main.put(command.bytes, stored);
+    else if (command.parameters != none && memory_bytes(subject) != none)
+        parameters.put(memory_bytes(subject), bytes);
+    if (command.parameters != none)
+        main.put(command.parameters, parameters.address());
+    if (command.parameters_size != none)
+        main.put(command.parameters_size, static_cast<uint32_t>(parameters_size(step, command)));
+    if (step.has("status_at"))
+        command.status = static_cast<int>(step.number("status_at", 0));
+    wrapper.put(0, static_cast<uint32_t>(_IOC_NR(command.request)));
+    wrapper.put(4, static_cast<uint32_t>(command.size));
+    wrapper.put(8, main.address());
+}
+
+void Prepared::describe()
+{
+    bool plain_number = _IOC_TYPE(command.request) == 0;
+    told.device = device_name;
+    told.wrapped = wrapped;
+    told.request = wrapped ? _IOC(_IOC_READ | _IOC_WRITE, 'F', 211, 16) : command.request;
+    told.command = plain_number ? command.request : _IOC_NR(command.request);
+    told.unreadable = command.size && !main.readable();
+    if (command.parameters != none && main.readable() && main.holds(command.parameters, 8))
+        told.parameters_unreadable = parameters_size(step, command) && !parameters.readable();
+    if (!main.readable())
+        return;
+    if (main.holds(command.subject, 4))
+        told.subject = main.get<uint32_t>(command.subject);
+    auto subject = told.subject.value_or(0);
+    if (main.holds(command.bytes, 8))
+        told.bytes = main.get<uint64_t>(command.bytes) + (command.limit ? 1 : 0);
+    else if (command.parameters != none && parameters.readable() && parameters.holds(memory_bytes(subject), 8))
+        told.bytes = parameters.get<uint64_t>(memory_bytes(subject));
+    told.is_virtual = told.bytes && std::string(command.name) == "RM_ALLOC" &&
+                      (subject == 0x70 || subject == 0x50a0 || subject == 0x90f1);
+}
+
+void Prepared::expect(uint64_t calls) const
+{
+    if (!have_driver() || device_name == "pipe" || device_name == "null")
+        return;
+    stub_script script{};
+    script.calls = static_cast<uint32_t>(calls);
+    script.result = -static_cast<int32_t>(step.number("errno", 0));
+    script.delay_us = static_cast<uint32_t>(delay_us());
+    if (main.readable() && main.holds(command.status, 4) && step.option("status", "") != "none") {
+        script.status = static_cast<uint32_t>(step.number("status", 0));
+        script.status_at = main.address() + static_cast<uint64_t>(command.status);
+    }
+    if (wrapped || _IOC_TYPE(command.request) == 0) // of other requests the driver knows how much to read
+        script.touch_at = main.address(), script.touch_size = command.size;
+    if (step.has("xid"))
+        put(script, error_of(step, static_cast<uint32_t>(step.number("xid", 0))));
+    order(fd, script);
+}
+
+Told Prepared::once() const
+{
+    main.cool();
+    parameters.cool();
+    Told after = told;
+    after.error = ioctl(fd, told.request, wrapped ? wrapper.address() : main.address()) ? errno : 0;
+    if (!after.error && main.readable() && main.holds(command.status, 4))
+        after.status = main.get<uint32_t>(command.status);
+    return after;
+}
+
+Told Prepared::as_killed() const
+{
+    Told dead = told;
+    dead.killed = have_driver(); // elsewhere the call is over before anything can end it
+    dead.error = have_driver() ? EINTR : EBADF;
+    return dead;
+}
+
+void make(const Step& step, const Prepared& prepared, uint64_t calls)
+{
+    prepared.expect(calls);
+    for (uint64_t i = 0; i < calls && !stopping(); i++) {
+        uint64_t start = now();
+        Told told = prepared.once();
+        tell(told, now() - start, have_driver() ? prepared.delay_us() * 1000 : 0);
+        if (have_driver() && step.has("xid")) {
+            Error error = error_of(step, static_cast<uint32_t>(step.number("xid", 0)));
+            tell_xid(error.number, error.pid, error.name, error.text);
+        }
+        pause_us(step.number("gap_us", 0));
+    }
+}
+
+Command command_of(const Step& step)
+{
+    const Command* found = find_command(step.word(0));
+    if (!found)
+        workload::wrong(step, "no such command");
+    return step.has("size") ? of_size(*found, static_cast<unsigned>(step.number("size", 0))) : *found;
+}
+
+std::string device_of(const Step& step, const Command& command)
+{
+    return step.option("device", command.device);
+}
+
+} // namespace
+
+void call(const Step& step)
+{
+    Command command = command_of(step);
+    make(step, Prepared(step, command, device_of(step, command)), workload::to_number(step, step.word(1, "1")));
+}
+
+void number(const Step& step)
+{
+    auto request = static_cast<uint32_t>(step.number(1));
+    auto size = static_cast<unsigned>(step.number("size", _IOC_TYPE(request) ? _IOC_SIZE(request) : 0));
+    Command command{"", "", request, size};
+    make(step, Prepared(step, command, step.word(0)), workload::to_number(step, step.word(2, "1")));
+}
+
+void killed(const Step& step)
+{
+    uint64_t ms = step.number(0);
+    if (step.body.size() != 1 || step.body[0].name != "call")
+        workload::wrong(step, "one call is all that can be killed");
+    const Step& inner = step.body[0];
+    Command command = command_of(inner);
+    Prepared prepared(inner, command, device_of(inner, command));
+    pid_t child = fork();
+    if (child == 0) {
+        prepared.expect(1);
+        prepared.once();
+        pause(); // without a driver the call returns at once
+        _exit(0);
+    }
+    pause_us(ms * 1000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    tell_dead(prepared.as_killed(), child);
+}
+
+void xid(const Step& step)
+{
+    auto number = static_cast<uint32_t>(step.number(0));
+    Error error = error_of(step, number);
+    if (!have_driver())
+        workload::fail("an Xid needs the stub of the driver");
+    stub_script script{};
+    put(script, error);
+    for (uint64_t i = 0; i < workload::to_number(step, step.word(1, "1")); i++) {
+        order(device(step.option("device", "nvidiactl")), script);
+        tell_xid(error.number, error.pid, error.name, error.text);
+    }
+}
+
+} // namespace ioctls

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for a call's struct. It ends where the page ends, and nothing is mapped behind it: who reads more finds
+// nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ioctls {
+
+class Memory {
+public:
+    enum Kind {
+        Plain,
+        Cold,     // present, but not in the page table when the call is made: the driver can read it, a tracer may not
+        Unmapped, // nobody can read it
+        Null,
+        Kernel, // an address of the kernel
+    };
+    static bool kind_of(const std::string& word, Kind&);
+
+    Memory(Kind, size_t size);
+    ~Memory();
+    Memory(const Memory&) = delete;
+
+    uint64_t address() const; // that goes to the kernel
+    bool readable() const { return kind == Plain || kind == Cold; }
+    void cool() const; // before each call
+
+    // Our own view, which is there however unreadable the address is.
+    template<class T>
+    void put(int offset, T value)
+    {
+        write(offset, &value, sizeof value);
+    }
+    template<class T>
+    T get(int offset) const
+    {
+        T value{};
+        read(offset, &value, sizeof value);
+        return value;
+    }
+    bool holds(int offset, size_t bytes) const { return offset >= 0 && offset + bytes <= size; }
+
+private:
+    void write(int offset, const void*, size_t);
+    void read(int offset, void*, size_t) const;
+
+    Kind kind;
+    size_t size, mapped;
+    char *pages, *view; // two mappings of one file
+};
+
+} // namespace ioctls
