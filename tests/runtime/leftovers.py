@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import time
 
-our_programs = re.compile(r"(launch|copy|memory|leave|wait|mark|state|note|alloc|free|handle|gone|graph|node|event)_(entry|return|session)|mapped_inodes|gpusnoop_\w*")
+our_programs = re.compile(r"(nvidia|modeset|caps|uvm|uvm_tools|kfd|amdgpu)_(ioctl|open|close|mmap)_(entry|return)|"
+                          r"function_(entry|return)|(ioctl|close|mmap)_(enter|exit)|open_exit|xid_(event|report)|"
+                          r"(launch|copy|memory|leave|wait|mark|state|note|alloc|free|handle|gone|graph|node|event)_(entry|return|session)|mapped_inodes|gpusnoop_\w*")
 tracefs = "/sys/kernel/tracing/uprobe_events"
 
 

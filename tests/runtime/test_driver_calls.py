@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nvioctl where there is no driver: calls on nodes that nobody drives, as system calls see them. What drivers answer is
+tested under other kernels, with a stub of one (tests/kernels)."""
+import re
+
+import harness
+from driver_calls import Calls, same_calls, same_files
+from harness import case, check, equal, wait_until
+from programs import Tool
+
+at_calls = ("--attach", "tracepoint", "-r", 0)
+
+commands = """
+call RM_CONTROL 101 subject=0x20800102; call RM_CONTROL 17 subject=0x2080018e; call RM_CONTROL 2 subject=0xdead0001
+call RM_ALLOC 29 subject=0x40 bytes=4096; call RM_ALLOC 3 subject=0xc46f size=32; call RM_ALLOC 5 subject=0x80 size=40
+call RM_ALLOC 2 subject=0x50a0 bytes=1000000; call RM_FREE 13; call RM_MAP_MEMORY 7 bytes=65536; call RM_DUP_OBJECT 4
+call RM_VID_HEAP_CONTROL 3 subject=2 bytes=70001; call RM_VID_HEAP_CONTROL 1 subject=3; call RM_ALLOC_MEMORY 2 subject=0x71 bytes=8192
+call CARD_INFO 2; call CHECK_VERSION_STR; call RM_CONTROL 6 xfer=1 subject=0x2080; call RM_ALLOC 2 xfer=1 subject=0x40 bytes=1
+ioctl nvidiactl 0xc01046ff 5; ioctl nvidiactl 0xc020552a 2; ioctl nvidia3 0 3; ioctl null 0xc020462a 7; ioctl pipe 0xc020462a 3
+threads 4; call RM_CONTROL 53 subject=1; end; fork; call RM_FREE 3; end
+"""
+
+
+def traced(script, *arguments, **options):
+    workload = Calls(script)
+    tool = Tool(*at_calls, *arguments, **options)
+    workload.go().wait()
+    return tool.stop(), workload
+
+
+@case(tool="nvioctl", asan=True)
+def every_command():
+    same_calls(*traced(commands))
+
+
+@case(tool="nvioctl")
+def one_process():
+    """Of the other nothing is shown."""
+    other = Calls(commands)
+    mine = Calls("call RM_FREE 11")
+    tool = Tool(*at_calls, "-p", mine.pid)
+    other.go().wait()
+    mine.go().wait()
+    same_calls(tool.finish(), mine)
+
+
+@case(tool="nvioctl")
+def files():
+    tool, workload = traced("open nvidia0; open nvidia0; close nvidia0; open nvidiactl; call RM_FREE; mmap nvidiactl 4096 3")
+    same_files(tool, workload, failures=False)
+
+
+@case(tool="nvioctl", asan=True, each={"unmapped": "arg=unmapped", "null": "arg=null", "kernel": "arg=kernel", "cold": "arg=cold",
+                                       "params": "params=unmapped", "small": "size=8", "odd": "size=33"})
+def bad_structs(option):
+    """Counted, whatever they are; what cannot be read is not made up."""
+    script = f"call RM_CONTROL 7 subject=0x2080 {option}; call RM_ALLOC 5 subject=0x40 bytes=4096 {option}; call RM_FREE 3"
+    tool, workload = traced(script, losses=True)
+    same_calls(tool, workload)
+
+
+@case(tool="nvioctl")
+def lines():
+    tool, workload = traced(commands, "-e")
+    got = len([e for e in tool.events if e["command"] not in ("open", "close", "mmap")])
+    equal(got, sum(row["count"] for row in workload.lines("ioctl")), "lines")
+    for event in tool.events:
+        if event["command"] not in ("open", "close"):
+            equal((event["result"], event["result_code"]), ("EBADF", -9), f"{event}")
+
+
+@case(tool="nvioctl")
+def by_class():
+    tool, workload = traced("call RM_CONTROL 3 subject=0x20800102; call RM_ALLOC 5 subject=0xc46f; call RM_FREE", "--by", "class")
+    got = {row.get("class"): row["calls"] for row in tool.rows}
+    equal({k: got[k] for k in ("NV20_SUBDEVICE_0", "TURING_CHANNEL_GPFIFO_A")},
+          {"NV20_SUBDEVICE_0": 3, "TURING_CHANNEL_GPFIFO_A": 5}, "calls by class")
+    equal(tool.rows[0].get("class_number") is not None, True, "number of the class")
+
+
+@case(tool="nvioctl")
+def histograms():
+    tool, workload = traced("call RM_CONTROL 3 subject=0x20800102; call RM_FREE 5", "-H", "latency")
+    got = {row["command"]: row["total"] for row in tool.of_type("hist")}
+    equal((got["RM_CONTROL GPU_GET_INFO_V2"], got["RM_FREE"]), (3, 5), "calls by command")
+
+
+@case(tool="nvioctl")
+def only_failures():
+    tool, workload = traced("call RM_FREE 5; mmap nvidiactl 4096", "-x")
+    equal({(row["command"], row["result"], row["errors"]) for row in tool.rows},
+          {("RM_FREE", "EBADF", 5), ("mmap", "EBADF", 1)}, "what failed")
+
+
+@case(tool="nvioctl")
+def only_slow_ones():
+    tool, workload = traced("call RM_FREE 50", "-l", 10_000_000)
+    equal(tool.rows, [], "calls of ten seconds")
+
+
+@case(tool="nvioctl")
+def monitors_are_left_out():
+    """One only asks; the other one has made an object that work is sent through."""
+    monitor = Calls("call RM_CONTROL 31 subject=0x2080018d; call RM_ALLOC 2 subject=0x2080")
+    worker = Calls("call RM_CONTROL 17 subject=0x20800102; call RM_ALLOC subject=0xc46f")
+    tool = Tool(*at_calls, "--no-monitor", losses=True)
+    for program in monitor, worker:
+        program.go().wait()
+    tool.stop()
+    same_calls(tool, worker)
+    equal(tool.lost["monitors_left_out"], 1, "monitors")
+    check(tool.lost["monitor_calls_left_out"] >= 33, f"calls of monitors: {tool.lost}")
+
+
+@case(tool="nvioctl")
+def a_name():
+    tool, workload = traced("name other; call RM_FREE 3; name driverfriend; call RM_FREE 5", "-n", "iverfrien", "--by", "command")
+    equal([row["calls"] for row in tool.rows if row["command"] == "RM_FREE"], [5], "calls of threads of this name")
+
+
+@case(tool="nvioctl")
+def attach_is_said():
+    tool, workload = traced("call RM_FREE", "-v")
+    check("tracepoints on ioctl" in tool.error, tool.error)
+    equal(tool.of_type("attached")[0]["tier"], "tracepoint", "tier")
+
+
+@case(tool="nvioctl")
+def no_driver():
+    """Without a driver there is nothing to hook; that is said, and is no error."""
+    if any("nvidia" in line for line in open("/proc/devices")):
+        raise harness.Skip("there is a driver")
+    tool = Tool("-v")
+    check("no GPU driver is loaded" in tool.error, tool.error)
+    tool.stop()
+    equal((tool.rows, tool.of_type("attached")[0]["tier"]), ([], "none"), "what was traced")
+
+
+@case(tool="nvioctl")
+def no_xids():
+    """Neither the tracepoint nor the function is there without the driver."""
+    if any("nvidia" in line for line in open("/proc/devices")):
+        raise harness.Skip("there is a driver")
+    tool = Tool("--xid", banner=False)
+    tool.finish(code=1)
+    check("neither the tracepoint nvidia:nvidia_dev_xid" in tool.error, tool.error)
+
+
+refused = {"measure": ("-H", "size"), "by": ("--by", "stream"), "way": ("--attach", "multi"), "least": ("-l", "-1"),
+           "xid_events": ("--xid", "-e"), "xid_by": ("--xid", "--by", "pid"), "sort": ("-s", "nothing"), "hist_stacks": ("-H", "latency", "-U")}
+
+
+@case(tool="nvioctl", each=refused)
+def refusals(arguments):
+    tool = Tool(*arguments, banner=False)
+    tool.finish(code=2)
+    check(re.search(r"^nvioctl: \S.*", tool.error), tool.error)
