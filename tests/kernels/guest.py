@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine under QEMU with a kernel of our choice and the host's root, which runs one command and ends."""
-import os
+import ctypes
 import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -24,6 +25,10 @@ trouble = re.compile(r"Kernel panic|Oops|BUG:|WARNING: CPU|general protection fa
 
 class Died(Exception):
     """The machine ended, or hung, before its command did."""
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def need_programs():
@@ -83,7 +88,7 @@ class Guest:
             self.prepare(share)
             with open(share / "qemu", "w") as errors:
                 process = subprocess.Popen(command_line(self.image, share, self.memory), stdin=subprocess.DEVNULL,
-                                           stdout=errors, stderr=errors)
+                                           stdout=errors, stderr=errors, preexec_fn=die_with_parent)
             try:
                 self.follow(process, share)
             finally:

@@ -35,7 +35,7 @@ def choose():
             sys.exit(f"no such cases: {missing}")
 
 
-for path in sorted(here.glob("case_*.py")):
+for path in sorted(here.glob("test_*.py")):
     importlib.import_module(path.stem)
 choose()
 # Only in the guest: it is nobody else's machine, and what is left there fails a case.

@@ -78,7 +78,7 @@ def exactly(name):
 for name in tools:
     def run(name=name):
         exactly(name)
-    run.__module__, run.__name__ = "test_tools", name
+    run.__module__, run.__name__ = "test_kernel_tools", name
     case(run, tool=name, timeout=180)
 
 
