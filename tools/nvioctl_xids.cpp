@@ -42,14 +42,33 @@ void XidLines::attach(int recent_fd)
     verbose("Xid reports: " + xids_.how());
 }
 
-void XidLines::print(Output& output, Processes& processes, bool all)
+// At once, where the log has named the process by now: it goes on calling.
+void XidLines::add(const xid_record& record)
 {
-    for (const XidReport& report : xids_.take(clock_ns(CLOCK_MONOTONIC), all))
-        print(output, processes, report);
+    xids_.add(record);
+    look(false);
 }
 
-void XidLines::print(Output& output, Processes& processes, const XidReport& report)
+void XidLines::look(bool all)
 {
+    for (XidReport& report : xids_.take(clock_ns(CLOCK_MONOTONIC), all)) {
+        Line& line = lines_.emplace_back(std::move(report), recent_calls{});
+        if (line.report.pid)
+            bpf_map_lookup_elem(recent_fd_, &*line.report.pid, &line.recent);
+    }
+}
+
+void XidLines::print(Output& output, Processes& processes, bool all)
+{
+    look(all);
+    for (const Line& line : lines_)
+        print(output, processes, line);
+    lines_.clear();
+}
+
+void XidLines::print(Output& output, Processes& processes, const Line& line)
+{
+    const XidReport& report = line.report;
     const std::vector<Column> columns = process_line_columns({
         {"GPU", "gpu", Unit::text, 12},
         {"XID", "xid", Unit::count, 4},
@@ -69,10 +88,9 @@ void XidLines::print(Output& output, Processes& processes, const XidReport& repo
                                           known(&Xid::action),
                                           report.text.empty() ? Cell() : Cell(report.text)};
     const uint64_t wall_ns = report.time_ns + (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
-    recent_calls recent{};
-    if (report.pid && bpf_map_lookup_elem(recent_fd_, &*report.pid, &recent) == 0 && recent.image.pid)
-        return output.event(columns, process_line(recent.image, processes, wall_ns, own),
-                            {"last_calls", texts(recent, report.time_ns)});
+    if (line.recent.image.pid)
+        return output.event(columns, process_line(line.recent.image, processes, wall_ns, own),
+                            {"last_calls", texts(line.recent, report.time_ns)});
     // Nothing was seen of the process: what the log says of it is all there is.
     Row row{wall_ns, report.pid ? Cell(uint64_t{*report.pid}) : Cell(),
             report.comm.empty() ? Cell() : Cell(report.comm)};

@@ -6,6 +6,8 @@
 #include "processes.hpp"
 #include "xids.hpp"
 
+#include <vector>
+
 namespace gpusnoop {
 
 class XidLines {
@@ -22,14 +24,21 @@ public:
     }
     void attach(int recent_fd); // the kernel side's table of last calls; throws Error
 
-    void add(const xid_record& record) { xids_.add(record); }
+    void add(const xid_record& record);
     void print(Output& output, Processes& processes, bool all); // those whose process is known; or all
 
 private:
-    void print(Output& output, Processes& processes, const XidReport& report);
+    struct Line {
+        XidReport report;
+        recent_calls recent{}; // of its process, when that became known
+    };
+
+    void look(bool all);
+    void print(Output& output, Processes& processes, const Line& line);
 
     Xids xids_;
     int recent_fd_ = -1;
+    std::vector<Line> lines_; // to be printed
 };
 
 // Programs for Xids are not to be loaded.

@@ -42,7 +42,9 @@ struct Error { // that the driver reports
 
 Error error_of(const Step& step, uint32_t number)
 {
-    return {number, static_cast<uint32_t>(step.number("xid_pid", 0)), workload::unescaped(step.option("xid_name", "")),
+    const bool self = step.option("xid_pid", "") == "self";
+    const auto pid = self ? static_cast<uint32_t>(getpid()) : static_cast<uint32_t>(step.number("xid_pid", 0));
+    return {number, pid, workload::unescaped(step.option("xid_name", "")),
             workload::unescaped(step.option("xid_text", "stand-in"))};
 }
 

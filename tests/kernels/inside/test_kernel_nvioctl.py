@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nvioctl with a driver behind it: each way of hooking, each generation of the driver, against what was called."""
+import os
+
+from driver_calls import Calls, same_calls, same_files
+from harness import case, check, equal, wait_until
+from programs import Tool
+from test_kernel_driver import load
+
+has_types = os.environ.get("GPUSNOOP_TIER") != "tracefs"  # the stub of 575 has BTF there
+
+ways = {"535.129.03": ("kprobe", "tracepoint"), "550.54.15": ("kprobe", "tracepoint"),
+        "575.51.02": ("fentry", "kprobe", "tracepoint") if has_types else ("kprobe", "tracepoint")}
+each_way = {f"{version}-{way}": (version, way) for version, some in ways.items() for way in some}
+
+script = """
+call RM_CONTROL 101 subject=0x20800102; call RM_CONTROL 17 subject=0x2080018e status=0x56; call RM_CONTROL 2 subject=0xdead0001
+call RM_CONTROL 5 subject=0x20801303 status=0x10006
+call RM_ALLOC 29 subject=0x40 bytes=4096; call RM_ALLOC 3 subject=0xc46f size=32 status=0x1a; call RM_ALLOC 5 subject=0x80
+call RM_ALLOC 2 subject=0x50a0 bytes=1000000; call RM_FREE 13 errno=22; call RM_FREE 4; call RM_MAP_MEMORY 7 bytes=65536
+call RM_VID_HEAP_CONTROL 3 subject=2 bytes=70001 status=0x51; call RM_VID_HEAP_CONTROL subject=14 bytes=7
+call RM_ALLOC_MEMORY 2 subject=0x71 bytes=8192; call CARD_INFO 2; call CHECK_VERSION_STR; call RM_DUP_OBJECT 4 status=0x1f
+call RM_CONTROL 6 xfer=1 subject=0x20800000 status=0x57; call RM_ALLOC 2 xfer=1 subject=0x40 bytes=1
+call RM_CONTROL 7 subject=1 arg=unmapped; call RM_CONTROL 3 subject=0x2080 size=8; call RM_ALLOC 2 subject=0x40 params=unmapped bytes=4096
+call RM_CONTROL 3 subject=0x20800102 arg=cold
+ioctl nvidiactl 0xc01046ff 5; ioctl nvidiactl 0xc020552a 2; ioctl nvidia3 0 3; ioctl null 0xc020462a 7; ioctl pipe 0xc020462a 3
+call UVM_INITIALIZE; call UVM_MIGRATE 11 bytes=4096; call UVM_CREATE_EXTERNAL_RANGE 3 bytes=2097152 status=0x1f
+ioctl nvidia-uvm 0x7ff3 2; call UVM_TOOLS_FLUSH_EVENTS 2
+threads 4; call RM_CONTROL 53 subject=0x20801303; end; fork; call RM_FREE 3; end
+killed 500; call RM_CONTROL subject=0x20800a01 delay_us=60000000; end
+open nvidia0; open nvidia0; close nvidia0; mmap nvidiactl 4096 3
+"""
+
+
+@case(tool="nvioctl", each=each_way, timeout=180)
+def every_call(version_and_way):
+    version, way = version_and_way
+    load(version)
+    workload = Calls(script)
+    tool = Tool("--attach", way, "-r", 0, "-v", losses=True)
+    equal({record["tier"] for record in tool.of_type("attached")}, {way}, "how it is hooked")
+    workload.go().wait(seconds=60)
+    tool.stop()
+    same_calls(tool, workload)
+    same_files(tool, workload, kinds=("open", "mmap"), failures=way != "tracepoint")
+
+
+@case(tool="nvioctl", each={version: version for version in ways}, timeout=120)
+def the_best_way(version):
+    load(version)
+    workload = Calls("call RM_FREE 3; call UVM_INITIALIZE 2")
+    tool = Tool("-p", workload.pid)
+    equal({record["tier"] for record in tool.of_type("attached")}, {ways[version][0]}, "how it is hooked")
+    workload.go().wait()
+    tool.finish()
+    same_calls(tool, workload)
+
+
+@case(tool="nvioctl", timeout=120)
+def a_call_that_hangs():
+    """Shown while it goes on, by name; no longer once its process has been killed."""
+    load("575.51.02")
+    workload = Calls("call RM_CONTROL subject=0x20800a01 delay_us=60000000")
+    tool = Tool("-p", workload.pid, 1)
+    workload.go()
+    row = wait_until(lambda: next((row for row in tool.rows if row["pending"]), None), "a call that hangs")
+    equal((row["pending"], row["calls"], row["subject"]), (1, 0, "0x20800a01"), f"{row}")
+    check(row["pending_max_ns"] > 0, f"{row}")
+    workload.process.kill()
+    tool.finish()
+
+
+@case(tool="nvioctl", timeout=120)
+def slow_and_failed_calls():
+    load("575.51.02")
+    steps = "call RM_CONTROL 5 subject=0x20800102; call RM_CONTROL 2 subject=0x20801303 delay_us=300000; call RM_FREE 3 status=0x57"
+    workload = Calls(steps)
+    slow, failed = Tool("-p", workload.pid, "-e", "-l", 250_000), Tool("-p", workload.pid, "-x")
+    workload.go().wait()
+    slow.finish()
+    failed.finish()
+    equal({(e["command"], e["result"]) for e in slow.events}, {("RM_CONTROL FB_GET_INFO_V2", "ok")}, "slow calls")
+    equal(len(slow.events), 2, "slow calls")
+    equal([(row["command"], row["result"], row["result_code"], row["errors"]) for row in failed.rows],
+          [("RM_FREE", "OBJECT_NOT_FOUND", 0x57, 3)], "failed calls")
+
+
+@case(tool="nvioctl", each={version: version for version in ways}, timeout=120)
+def xids(version):
+    """With what the process called last, which the kernel's log has named; or without."""
+    load(version)
+    workload = Calls("call RM_CONTROL 3 subject=0x20800102; call RM_FREE status=0x57 xid=31 xid_pid=self; sleep 1500; xid 79")
+    tool = Tool("--xid", "-v")
+    how = "tracepoint nvidia:nvidia_dev_xid" if version.startswith("575") else "kprobe nv_report_error"
+    check(f"Xid reports: {how}" in tool.error, tool.error)
+    workload.go().wait()
+    events = wait_until(lambda: tool.events if len(tool.events) == 2 else None, "two Xids", 20)
+    tool.stop()
+    first, second = events
+    equal((first["xid"], first.get("pid"), first["gpu"]), (31, workload.pid, "0000:00:02.0"), f"{first}")
+    check(first["name"] and first["meaning"], f"{first}")
+    equal(sum("GPU_GET_INFO_V2" in line for line in first["last_calls"]), 3, f"{first['last_calls']}")
+    equal((second["xid"], "last_calls" in second), (79, False), f"{second}")
+
+
+@case(tool="nvioctl", timeout=120)
+def a_driver_that_comes_later():
+    tool = Tool()
+    check("no GPU driver is loaded" in tool.error, tool.error)
+    load("575.51.02")
+    wait_until(lambda: "a GPU driver has been loaded" in tool.error, "the driver is noticed")
+    workload = Calls("call RM_FREE 3; call UVM_INITIALIZE 2")
+    workload.go().wait()
+    tool.stop()
+    same_calls(tool, workload)
