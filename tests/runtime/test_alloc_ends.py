@@ -157,6 +157,16 @@ def the_one_that_is_traced():
     equal(stacks["device", "held_bytes"], 5070, "by kind")
 
 
+@case(each={"something": ("alloc a 70", (70, 1)), "nothing": ("alloc a 70; free a", (0, 0))})
+def one_that_ends_at_once(chosen):
+    """What it did is still in the kernel's table when its end ends the tool."""
+    script, want = chosen
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, "--exited")
+    workload.go().wait()
+    equal(exits(tool.finish(), workload.pid)[0], [want], "what it held")
+
+
 @case
 def still_there_when_tracing_ends():
     """Who lives has not ended."""
