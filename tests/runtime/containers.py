@@ -51,6 +51,7 @@ class Cgroup:
 
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)
+        harness.must_be_alone()  # levels may be shared, and go with the last one
         self.names = [name for name in path.split("/") if name]
         self.inside = "/" + "/".join(self.names)  # as the kernel and the tool name it
         self.path = self.mount + self.inside

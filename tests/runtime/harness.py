@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases, each in a process of its own: none can hang the run, and what one leaves behind is found and told.
 
+Several cases run at once, and what would see or disturb the others says so itself, by must_be_alone(): a tool that
+traces everybody, a look at what others may have put into the system, a cgroup. Such a case is broken off there and
+starts again when all others have ended. So nothing has to be marked; `alone` saves the first try, or says that a case
+loads the machine, or measures times.
+
 A case is a function with @case that fails by raising and skips by raising Skip. One line per case:
     ok NAME (0.8 s)        FAIL NAME: reason        skip NAME: reason
 """
@@ -9,6 +14,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import selectors
 import shutil
 import signal
 import sys
@@ -23,12 +29,14 @@ import system
 root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
+AT_ONCE = len(os.sched_getaffinity(0)) + 1  # cases: they wait more than they compute
 
 here = None                         # folder of the running case
 binary = build / "cudalaunch"       # what Tool starts: the tool of the case
 at_end = []                         # called when the case ends, however it does
+others_run = False                  # other cases, at the same time
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone")
 cases = []
 
 
@@ -40,18 +48,30 @@ class Failure(AssertionError):
     pass
 
 
-def case(function=None, *, each=None, timeout=90, asan=False, tool="cudalaunch"):
+class NotAlone(BaseException):
+    """Nothing that a case itself may catch."""
+
+
+def must_be_alone():
+    if others_run:
+        raise NotAlone
+
+
+def case(function=None, *, each=None, timeout=90, asan=False, alone=False, tool="cudalaunch"):
     """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
-    argument. `asan`: once more with the sanitizers' build of the tool."""
+    argument. `asan`: once more with the sanitizers' build of the tool; "instead": with that alone, where it is built,
+    for the many that differ in an option only. `alone`: while no other case runs."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan, tool=tool)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each else {"": ()}
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        cases.append(Case(name, function, arguments, timeout, build / tool))
-        if asan and (build / "asan" / tool).exists():
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool))
+        sanitized = asan and (build / "asan" / tool).exists()
+        if asan != "instead" or not sanitized:
+            cases.append(Case(name, function, arguments, timeout, build / tool, alone))
+        if sanitized:
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, alone))
     return function
 
 
@@ -97,6 +117,8 @@ def run_case(chosen, directory, report):
         chosen.function(*chosen.arguments)
     except Skip as reason:
         out.update(result="skip", reason=str(reason))
+    except NotAlone:
+        out.update(result="alone")
     except BaseException as error:
         out.update(result="FAIL", reason=f"{type(error).__name__}: {error}".removeprefix("Failure: "),
                    details=traceback.format_exc() + what_was_said(directory))
@@ -138,7 +160,7 @@ def supervise(chosen):
     if directory.exists():
         left.append(f"a mount or file in {directory}")
     report.unlink()
-    if left and out["result"] != "FAIL":
+    if left and out["result"] not in ("FAIL", "alone"):
         out = {"result": "FAIL", "reason": "left behind: " + ", ".join(left), "details": out["details"]}
     elif left:
         out["details"] += "left behind: " + ", ".join(left) + "\n"
@@ -160,21 +182,73 @@ def obstacle():
     return None
 
 
+def start(chosen):
+    """A process that supervises one case, and the descriptor that its result comes from: strays are told apart by whose
+    descendants they are."""
+    result, write = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write)
+        return child, result
+    try:
+        os.close(result)
+        system.adopt_orphans()
+        begin = time.monotonic()
+        out = supervise(chosen)
+        with open(write, "w") as file:
+            json.dump(out | {"seconds": time.monotonic() - begin}, file)
+    finally:
+        os._exit(0)
+
+
+def run(wanted, at_once):
+    """Each case and its result, as they end."""
+    global others_run
+    others_run = at_once > 1
+    waiting, running = collections.deque(wanted), selectors.DefaultSelector()
+    while waiting or running.get_map():
+        while waiting and len(running.get_map()) < at_once:
+            chosen = waiting.popleft()
+            child, result = start(chosen)
+            running.register(result, selectors.EVENT_READ, (chosen, child, bytearray()))
+        for key, _ in running.select():
+            chosen, child, text = key.data
+            if data := os.read(key.fd, 1 << 16):
+                text += data
+                continue
+            running.unregister(key.fd)
+            os.close(key.fd)
+            os.waitpid(child, 0)
+            yield chosen, json.loads(text or '{"result": "FAIL", "reason": "nobody supervised it", "details": ""}')
+
+
+def results(wanted):
+    """First those that may run together, then the others."""
+    blocked = obstacle()
+    if blocked:
+        yield from ((chosen, {"result": "skip", "reason": blocked}) for chosen in wanted)
+        return
+    alone = [chosen for chosen in wanted if chosen.alone]
+    for chosen, out in run([chosen for chosen in wanted if not chosen.alone], AT_ONCE):
+        if out["result"] == "alone":
+            alone.append(chosen)
+        else:
+            yield chosen, out
+    yield from run(sorted(alone, key=wanted.index), 1)
+
+
 def run_all(pattern=None):
     counts = collections.Counter()
     wanted = [c for c in cases if not pattern or pattern in c.name or fnmatch.fnmatch(c.name, pattern)]
-    system.adopt_orphans()
-    blocked = obstacle()
-    for chosen in wanted:
-        start = time.monotonic()
-        out = {"result": "skip", "reason": blocked} if blocked else supervise(chosen)
+    for chosen, out in results(wanted):
         counts[out["result"]] += 1
         if out["result"] == "ok":
-            print(f"ok {chosen.name} ({time.monotonic() - start:.1f} s)", flush=True)
+            text = f"ok {chosen.name} ({out['seconds']:.1f} s)\n"
         else:
-            print(f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}", flush=True)
+            text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}\n"
         if out.get("details") and out["result"] == "FAIL":
-            print("".join(f"    {line}\n" for line in out["details"].splitlines()), end="", flush=True)
+            text += "".join(f"    {line}\n" for line in out["details"].splitlines())
+        print(text, end="", flush=True)
     if not (build / "asan").exists() and not pattern:
         counts["skip"] += 1
         print(f"skip asan: there is no {build / 'asan'}")

@@ -102,11 +102,16 @@ def no_constant(text):
 
 class Tool:
     """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
-    that it wants some."""
+    that it wants some. `attaches`: it may come so far."""
 
     types = {"start", "attached", "row", "event", "hist", "stack", "lost", "end"}
 
-    def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True):
+    def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
+                 attaches=True):
+        if attaches and not {"-p", "-t"} & set(arguments):
+            harness.must_be_alone()  # it traces everybody, or by a name that is not this case's own
+        if "perf" in arguments:
+            harness.must_be_alone()  # hundreds of probes go one by one, each after all CPUs have passed a quiet state
         number = next(numbers)
         self.json, self.losses_wanted, self.all_records = json, losses, None
         self.out_file, self.error_file = harness.here / f"tool{number}.out", harness.here / f"tool{number}.err"

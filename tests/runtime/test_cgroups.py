@@ -420,7 +420,7 @@ wrong = {
 }
 
 
-@case(each=wrong, asan=True)
+@case(each=wrong, asan="instead")
 def wrong_arguments(row):
     arguments, code, *words = row
     refused(arguments, code, *words)

@@ -132,7 +132,7 @@ def widths_in_elements():
     check(sum(row["unsized"] for row in tools["runtime"].rows) == 3 + 5 + 11, "unsized")
 
 
-@case
+@case(alone=True)
 def latency_is_the_calls():
     """A batch has one duration, whatever is in it."""
     tool, truth = trace(memory + "copy 101 fn=cuMemcpyBatchAsync src=h dst=d sizes=1,2,3,4,5 delay_us=300", "-H", "latency")

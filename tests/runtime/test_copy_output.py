@@ -42,7 +42,7 @@ row_keys = {"type", "time", "interval_ns", "pid", "ns_pid", "process_start_ns", 
             "small"}
 
 
-@case(each=modes, asan=True)
+@case(each=modes, asan="instead")
 def every_mode(mode):
     """The programs load, each line is an object with its type, and there is something between the first and the last."""
     workload = Workload(script)
@@ -269,7 +269,7 @@ usage = {
 }
 
 
-@case(each=usage, asan=True)
+@case(each=usage, asan="instead")
 def usage_errors(row):
     arguments, *words = row
     refused(arguments, 2, *words)

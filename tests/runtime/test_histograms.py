@@ -89,7 +89,7 @@ def latency(unit):
     check(min(high for _, high in buckets(record)) >= delay, f"a call took less than its delay: {record}")
 
 
-@case
+@case(alone=True)
 def latency_of_a_table():
     tool, truth = trace("launch vecadd 201 delay_us=300; launch saxpy 1000", "-l")
     rows = {row["kernel"].split("(")[0]: row for row in tool.rows}
