@@ -97,7 +97,8 @@ $(TOOL_BINS): $(BIN)/%: $$(call tool_objects,$$*) $(OBJ)/libgpusnoop.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
-asan:
+# Skeletons are those of release: two makes at once must not make them both.
+asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static:
@@ -109,20 +110,23 @@ static:
 deps:
 	$(Q)scripts/install-deps
 
+# As many compilers as there are CPUs, unless make was told how many.
+JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # What a person runs on a fresh machine: dependencies first, then a make that sees what they brought.
 test:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all asan standin unit vendor-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins
 	$(Q)tests/run
 
 demo:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all standin
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
 	$(Q)scripts/demo
 
 bench:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all standin bench-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin bench-bins
 	$(Q)tests/bench/run
 
 include tests/standin/standin.mk
@@ -134,7 +138,7 @@ include tests/vendor/vendor.mk
 UNIT_SRC := $(wildcard tests/unit/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
 
-unit: $(BUILD)/unit/unit-tests
+unit: $(BUILD)/unit/unit-tests asan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan
 
 $(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \
