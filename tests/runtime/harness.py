@@ -6,6 +6,9 @@ traces everybody, a look at what others may have put into the system, a cgroup. 
 starts again when all others have ended. So nothing has to be marked; `alone` saves the first try, or says that a case
 loads the machine, or measures times.
 
+Cases at the same time have stand-ins of their own: whoever attaches to a file locks the memory of all processes that
+map it, and a tool that asks just then whether an address is the host's is told to come back later.
+
 A case is a function with @case that fails by raising and skips by raising Skip. One line per case:
     ok NAME (0.8 s)        FAIL NAME: reason        skip NAME: reason
 """
@@ -182,15 +185,17 @@ def obstacle():
     return None
 
 
-def start(chosen):
-    """A process that supervises one case, and the descriptor that its result comes from: strays are told apart by whose
-    descendants they are."""
+def start(chosen, folder):
+    """A process that supervises one case with the stand-in in this folder, and the descriptor that its result comes
+    from: strays are told apart by whose descendants they are."""
+    global standin
     result, write = os.pipe()
     child = os.fork()
     if child:
         os.close(write)
         return child, result
     try:
+        standin = folder
         os.close(result)
         system.adopt_orphans()
         begin = time.monotonic()
@@ -201,46 +206,53 @@ def start(chosen):
         os._exit(0)
 
 
-def run(wanted, at_once):
-    """Each case and its result, as they end."""
+def run(wanted, folders):
+    """Each case and its result, as they end; as many at once as there are folders."""
     global others_run
-    others_run = at_once > 1
-    waiting, running = collections.deque(wanted), selectors.DefaultSelector()
+    others_run = len(folders) > 1
+    waiting, running, free = collections.deque(wanted), selectors.DefaultSelector(), list(folders)
     while waiting or running.get_map():
-        while waiting and len(running.get_map()) < at_once:
-            chosen = waiting.popleft()
-            child, result = start(chosen)
-            running.register(result, selectors.EVENT_READ, (chosen, child, bytearray()))
+        while waiting and free:
+            chosen, folder = waiting.popleft(), free.pop()
+            child, result = start(chosen, folder)
+            running.register(result, selectors.EVENT_READ, (chosen, child, folder, bytearray()))
         for key, _ in running.select():
-            chosen, child, text = key.data
+            chosen, child, folder, text = key.data
             if data := os.read(key.fd, 1 << 16):
                 text += data
                 continue
             running.unregister(key.fd)
             os.close(key.fd)
             os.waitpid(child, 0)
+            free.append(folder)
             yield chosen, json.loads(text or '{"result": "FAIL", "reason": "nobody supervised it", "details": ""}')
 
 
-def results(wanted):
+def results(wanted, at_once):
     """First those that may run together, then the others."""
     blocked = obstacle()
     if blocked:
         yield from ((chosen, {"result": "skip", "reason": blocked}) for chosen in wanted)
         return
-    alone = [chosen for chosen in wanted if chosen.alone]
-    for chosen, out in run([chosen for chosen in wanted if not chosen.alone], AT_ONCE):
-        if out["result"] == "alone":
-            alone.append(chosen)
-        else:
-            yield chosen, out
-    yield from run(sorted(alone, key=wanted.index), 1)
+    together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone]
+    alone = {chosen.name for chosen in wanted} - {chosen.name for chosen in together}
+    with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
+        os.chmod(copies, 0o755)
+        folders = [pathlib.Path(copies) / str(number) / standin.name for number in range(at_once if together else 0)]
+        for folder in folders:
+            shutil.copytree(standin, folder, symlinks=True, ignore=shutil.ignore_patterns("obj"))
+        for chosen, out in run(together, folders):
+            if out["result"] == "alone":
+                alone.add(chosen.name)
+            else:
+                yield chosen, out
+    yield from run([chosen for chosen in wanted if chosen.name in alone], [standin])
 
 
-def run_all(pattern=None):
+def run_all(pattern=None, at_once=AT_ONCE):
     counts = collections.Counter()
     wanted = [c for c in cases if not pattern or pattern in c.name or fnmatch.fnmatch(c.name, pattern)]
-    for chosen, out in results(wanted):
+    for chosen, out in results(wanted, at_once):
         counts[out["result"]] += 1
         if out["result"] == "ok":
             text = f"ok {chosen.name} ({out['seconds']:.1f} s)\n"
