@@ -38,7 +38,8 @@ OPTIMIZE ?= -O2 -g
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
 LIBS := -lbpf -ldw -lelf -lz -lfmt
 ifeq ($(VARIANT),asan)
-VARIANT_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# -g1: a stack names its lines, and twice as much would be written and linked for more.
+VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),static)
 # Debian has no static libfmt; libdw wants what it decompresses with. A static program cannot dlopen.
