@@ -203,9 +203,18 @@ class Tool:
         return total
 
 
-def trace(script, *arguments, form="workload", **options):
-    """Traces one workload from before its script to its end: the tool, and the truth."""
-    workload = Workload(script, form)
+def ahead_of_others():
+    """For preexec: who is measured does not wait for a CPU, however busy the machine is."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:  # a group without a share of that
+        os.nice(-20)
+
+
+def trace(script, *arguments, form="workload", timed=False, **options):
+    """Traces one workload from before its script to its end: the tool, and the truth. `timed`: how long its calls take
+    is looked at."""
+    workload = Workload(script, form, preexec=ahead_of_others if timed else None)
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go().wait()
     return tool.finish(), workload.truth()

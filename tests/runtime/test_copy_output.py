@@ -106,7 +106,7 @@ def rates_of_what_can_be_timed():
     tool, truth = trace("copy 101 fn=cuMemcpyHtoD_v2 bytes=3000000 delay_us=300; copy 50 fn=cuMemcpyHtoDAsync_v2 bytes=100\n"
                         "copy 7 fn=cuMemcpyHtoD_v2 result=700 bytes=1000; copy 9 fn=cuMemsetD8_v2 bytes=1000\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=100,200; copy 5 fn=cuMemcpyDtoH_v2 bytes=30000 delay_us=300",
-                        "-H", "rate")
+                        "-H", "rate", timed=True)
     got = {record["kind"]: record for record in tool.of_type("hist")}
     equal({kind: record["total"] for kind, record in got.items()}, {"H2D": 101, "D2H": 5}, "timed")
     equal({record["unit"] for record in got.values()}, {"MB/s"}, "unit")
