@@ -108,7 +108,7 @@ class Tool:
 
     def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
                  attaches=True):
-        if attaches and not {"-p", "-t"} & set(arguments):
+        if attaches and not {"-p", "-t", "-c"} & set(arguments):
             harness.must_be_alone()  # it traces everybody, or by a name that is not this case's own
         if "perf" in arguments:
             harness.must_be_alone()  # hundreds of probes go one by one, each after all CPUs have passed a quiet state
