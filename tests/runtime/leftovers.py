@@ -26,7 +26,9 @@ def bpftool():
 
 def show(kind, *which):
     done = subprocess.run([bpftool(), "--json", kind, "show", *map(str, which)], capture_output=True, text=True)
-    return json.loads(done.stdout or "[]")
+    found = json.loads(done.stdout or "[]")
+    # What goes away while it is listed is an error in the list.
+    return [one for one in found if "id" in one] if isinstance(found, list) else found
 
 
 def programs():
