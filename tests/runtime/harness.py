@@ -60,7 +60,7 @@ def must_be_alone():
         raise NotAlone
 
 
-def case(function=None, *, each=None, timeout=90, asan=False, alone=False, tool="cudalaunch"):
+def case(function=None, *, each=None, timeout=180, asan=False, alone=False, tool="cudalaunch"):
     """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
     argument. `asan`: once more with the sanitizers' build of the tool; "instead": with that alone, where it is built,
     for the many that differ in an option only. `alone`: while no other case runs."""

@@ -144,7 +144,7 @@ class Tool:
         self.process.send_signal(by)
         return self.finish()
 
-    def finish(self, code=0, seconds=60):
+    def finish(self, code=0, seconds=120):
         """It ends by itself: with this status, and what it has printed makes sense as a whole."""
         status = self.process.wait(seconds)
         check(not re.search("Sanitizer|runtime error:", self.error), f"{self}: {self.error}")
