@@ -38,7 +38,8 @@ OPTIMIZE ?= -O2 -g
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
 LIBS := -lbpf -ldw -lelf -lz -lfmt
 ifeq ($(VARIANT),asan)
-VARIANT_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# -g1: a stack names its lines, and twice as much would be written and linked for more.
+VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),static)
 # Debian has no static libfmt; libdw wants what it decompresses with. A static program cannot dlopen.
@@ -104,7 +105,8 @@ $(TOOL_BINS): $(BIN)/%: $$(call tool_objects,$$*) $(OBJ)/libgpusnoop.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
-asan:
+# Skeletons are those of release: two makes at once must not make them both.
+asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static:
@@ -116,10 +118,13 @@ static:
 deps:
 	$(Q)scripts/install-deps
 
+# As many compilers as there are CPUs, unless make was told how many.
+JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # What a person runs on a fresh machine: dependencies first, then a make that sees what they brought.
 test:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all asan standin unit vendor-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins
 	$(Q)tests/run
 
 # Under other kernels, in emulated machines. Where these packages cannot be had, the tests say what is missing.
@@ -131,12 +136,12 @@ test-kernels:
 
 demo:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all standin
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
 	$(Q)scripts/demo
 
 bench:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory all standin bench-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin bench-bins
 	$(Q)tests/bench/run
 
 include tests/standin/standin.mk
@@ -149,7 +154,7 @@ include tests/vendor/vendor.mk
 UNIT_SRC := $(wildcard tests/unit/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
 
-unit: $(BUILD)/unit/unit-tests
+unit: $(BUILD)/unit/unit-tests asan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan
 
 $(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \

@@ -136,9 +136,9 @@ bool CallTool::tick(Output& output)
     return false;
 }
 
-void CallTool::settle_ended(Output& output, const std::set<uint32_t>& pids)
+void CallTool::settle_ended(Output& output)
 {
-    leaving_.insert(pids.begin(), pids.end());
+    leaving_.merge(processes_->pids());
     CallTool::tick(output);
 }
 

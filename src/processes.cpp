@@ -81,6 +81,14 @@ std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
     return all;
 }
 
+std::set<uint32_t> Processes::pids() const
+{
+    std::set<uint32_t> all;
+    for (const auto& [image, info] : known_)
+        all.insert(image.pid);
+    return all;
+}
+
 void Processes::forget(const std::set<ImageId>& images)
 {
     if (images.empty())

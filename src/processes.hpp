@@ -40,6 +40,8 @@ public:
     void refresh() { fresh_.clear(); }
     // Images of these pids that are gone; pids whose images are all gone are taken out.
     std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
+    // Of all that are known.
+    std::set<uint32_t> pids() const;
     void forget(const std::set<ImageId>& images);
 
 private:

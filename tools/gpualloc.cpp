@@ -216,10 +216,7 @@ void GpuAlloc::forget(const std::set<ImageId>& images)
 void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (settings_.exited) {
-        std::set<uint32_t> pids;
-        for (const auto& [row, amount] : holdings_.now())
-            pids.insert(row.image.pid);
-        settle_ended(output, pids);
+        settle_ended(output);
     } else if (settings_.leaks) {
         collect();
         print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,

@@ -21,6 +21,8 @@ from programs import Workload
 
 numbers = itertools.count(1)
 
+own = "gpusnoop-test-"  # how a cgroup begins that no other case has
+
 
 @functools.cache
 def hierarchies():
@@ -52,6 +54,8 @@ class Cgroup:
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)
         self.names = [name for name in path.split("/") if name]
+        if not self.names[0].startswith(own):
+            harness.must_be_alone()  # levels may be shared, and go with the last one
         self.inside = "/" + "/".join(self.names)  # as the kernel and the tool name it
         self.path = self.mount + self.inside
         self.kept = 0  # levels that were there before

@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases, each in a process of its own: none can hang the run, and what one leaves behind is found and told.
 
+Several cases run at once, and what would see or disturb the others says so itself, by must_be_alone(): a tool that
+traces everybody, a look at what others may have put into the system, a cgroup. Such a case is broken off there and
+starts again when all others have ended. So nothing has to be marked; `alone` saves the first try, or says that a case
+loads the machine, or measures times.
+
+Cases at the same time have stand-ins of their own: whoever attaches to a file locks the memory of all processes that
+map it, and a tool that asks just then whether an address is the host's is told to come back later.
+
 A case is a function with @case that fails by raising and skips by raising Skip. One line per case:
     ok NAME (0.8 s)        FAIL NAME: reason        skip NAME: reason
 """
@@ -9,6 +17,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import selectors
 import shutil
 import signal
 import sys
@@ -23,6 +32,7 @@ import system
 root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
+AT_ONCE = len(os.sched_getaffinity(0)) + 1  # cases: they wait more than they compute
 
 # A slow machine takes so many times as long as the cases think.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
@@ -30,8 +40,9 @@ patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
 here = None                         # folder of the running case
 binary = build / "cudalaunch"       # what Tool starts: the tool of the case
 at_end = []                         # called when the case ends, however it does
+others_run = False                  # other cases, at the same time
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone")
 cases = []
 
 
@@ -43,18 +54,30 @@ class Failure(AssertionError):
     pass
 
 
-def case(function=None, *, each=None, timeout=90, asan=False, tool="cudalaunch"):
+class NotAlone(BaseException):
+    """Nothing that a case itself may catch."""
+
+
+def must_be_alone():
+    if others_run:
+        raise NotAlone
+
+
+def case(function=None, *, each=None, timeout=180, asan=False, alone=False, tool="cudalaunch"):
     """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
-    argument. `asan`: once more with the sanitizers' build of the tool."""
+    argument. `asan`: once more with the sanitizers' build of the tool; "instead": with that alone, where it is built,
+    for the many that differ in an option only. `alone`: while no other case runs."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan, tool=tool)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each else {"": ()}
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        cases.append(Case(name, function, arguments, timeout, build / tool))
-        if asan and (build / "asan" / tool).exists():
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool))
+        sanitized = asan and (build / "asan" / tool).exists()
+        if asan != "instead" or not sanitized:
+            cases.append(Case(name, function, arguments, timeout, build / tool, alone))
+        if sanitized:
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, alone))
     return function
 
 
@@ -101,6 +124,8 @@ def run_case(chosen, directory, report):
         chosen.function(*chosen.arguments)
     except Skip as reason:
         out.update(result="skip", reason=str(reason))
+    except NotAlone:
+        out.update(result="alone")
     except BaseException as error:
         out.update(result="FAIL", reason=f"{type(error).__name__}: {error}".removeprefix("Failure: "),
                    details=traceback.format_exc() + what_was_said(directory))
@@ -143,7 +168,7 @@ def supervise(chosen):
     if directory.exists():
         left.append(f"a mount or file in {directory}")
     report.unlink()
-    if left and out["result"] != "FAIL":
+    if left and out["result"] not in ("FAIL", "alone"):
         out = {"result": "FAIL", "reason": "left behind: " + ", ".join(left), "details": out["details"]}
     elif left:
         out["details"] += "left behind: " + ", ".join(left) + "\n"
@@ -165,22 +190,83 @@ def obstacle():
     return None
 
 
-def run_all(*patterns):
+def start(chosen, folder):
+    """A process that supervises one case with the stand-in in this folder, and the descriptor that its result comes
+    from: strays are told apart by whose descendants they are."""
+    global standin
+    result, write = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write)
+        return child, result
+    try:
+        standin = folder
+        os.close(result)
+        system.adopt_orphans()
+        begin = time.monotonic()
+        out = supervise(chosen)
+        with open(write, "w") as file:
+            json.dump(out | {"seconds": time.monotonic() - begin}, file)
+    finally:
+        os._exit(0)
+
+
+def run(wanted, folders):
+    """Each case and its result, as they end; as many at once as there are folders."""
+    global others_run
+    others_run = len(folders) > 1
+    waiting, running, free = collections.deque(wanted), selectors.DefaultSelector(), list(folders)
+    while waiting or running.get_map():
+        while waiting and free:
+            chosen, folder = waiting.popleft(), free.pop()
+            child, result = start(chosen, folder)
+            running.register(result, selectors.EVENT_READ, (chosen, child, folder, bytearray()))
+        for key, _ in running.select():
+            chosen, child, folder, text = key.data
+            if data := os.read(key.fd, 1 << 16):
+                text += data
+                continue
+            running.unregister(key.fd)
+            os.close(key.fd)
+            os.waitpid(child, 0)
+            free.append(folder)
+            yield chosen, json.loads(text or '{"result": "FAIL", "reason": "nobody supervised it", "details": ""}')
+
+
+def results(wanted, at_once):
+    """First those that may run together, then the others."""
+    blocked = obstacle()
+    if blocked:
+        yield from ((chosen, {"result": "skip", "reason": blocked}) for chosen in wanted)
+        return
+    together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone]
+    alone = {chosen.name for chosen in wanted} - {chosen.name for chosen in together}
+    with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
+        os.chmod(copies, 0o755)
+        folders = [pathlib.Path(copies) / str(number) / standin.name for number in range(at_once if together else 0)]
+        for folder in folders:
+            shutil.copytree(standin, folder, symlinks=True, ignore=shutil.ignore_patterns("obj"))
+        for chosen, out in run(together, folders):
+            if out["result"] == "alone":
+                alone.add(chosen.name)
+            else:
+                yield chosen, out
+    yield from run([chosen for chosen in wanted if chosen.name in alone], [standin])
+
+
+def run_all(*patterns, at_once=AT_ONCE):
     """The cases whose name contains one of the patterns, or all."""
     counts = collections.Counter()
     wanted = [c for c in cases if not patterns or any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
-    system.adopt_orphans()
-    blocked = obstacle()
-    for chosen in wanted:
-        start = time.monotonic()
-        out = {"result": "skip", "reason": blocked} if blocked else supervise(chosen)
+    for chosen, out in results(wanted, at_once):
         counts[out["result"]] += 1
         if out["result"] == "ok":
-            print(f"ok {chosen.name} ({time.monotonic() - start:.1f} s)", flush=True)
+            text = f"ok {chosen.name} ({out['seconds']:.1f} s)\n"
         else:
-            print(f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}", flush=True)
+            text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}\n"
         if out.get("details") and out["result"] == "FAIL":
-            print("".join(f"    {line}\n" for line in out["details"].splitlines()), end="", flush=True)
+            text += "".join(f"    {line}\n" for line in out["details"].splitlines())
+        print(text, end="", flush=True)
     if not (build / "asan").exists() and not patterns:
         counts["skip"] += 1
         print(f"skip asan: there is no {build / 'asan'}")

@@ -28,7 +28,9 @@ def bpftool():
 
 def show(kind, *which):
     done = subprocess.run([bpftool(), "--json", kind, "show", *map(str, which)], capture_output=True, text=True)
-    return json.loads(done.stdout or "[]")
+    found = json.loads(done.stdout or "[]")
+    # What goes away while it is listed is an error in the list.
+    return [one for one in found if "id" in one] if isinstance(found, list) else found
 
 
 def programs():
@@ -91,25 +93,29 @@ def remove(events):
 
 
 def find(before, pids):
-    """What has been left since `before` (programs()), and by the tools with these process ids. The kernel takes links apart after their process has ended, so
-    this waits a while before it says so."""
+    """What has been left since `before` (programs()), and by the tools with these process ids. The kernel takes links
+    apart after their process has ended, so this waits a while before it says so. Other cases go on meanwhile: what is
+    somebody's now cannot have been left before, also if it is nobody's later."""
     end = time.monotonic() + 30
+    ids = programs() - before
+    ids -= owned_programs() if ids else set()
     while True:
-        new = programs() - before
-        ids = new - owned_programs() if new else set()
         events = dead_events(pids)
         if not ids and not events:
             return []
         if time.monotonic() > end:
             break
         time.sleep(0.05)
+        ids &= programs() if ids else set()
     remove(events)  # they would stay, and fail every later case
     return [f"BPF program {i}" for i in sorted(ids)] + [f"uprobe event {e}" for e in events]
 
 
 def strangers():
     """Programs like ours that somebody else holds: another tool runs, and may trace what the cases start."""
+    import harness
     import system
+    harness.must_be_alone()
     ours = {os.getpid(), *system.descendants()}
     others = (programs_of(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in ours)
     return programs() & set().union(*others)
@@ -123,6 +129,8 @@ def run_count(ids):
 def counting():
     """The kernel counts runs as long as this descriptor is open (BPF_ENABLE_STATS)."""
     import ctypes
+    import harness
+    harness.must_be_alone()
     attributes = (ctypes.c_uint32 * 4)()  # type 0: BPF_STATS_RUN_TIME
     fd = ctypes.CDLL(None, use_errno=True).syscall(321, 32, ctypes.byref(attributes), 4)
     if fd < 0:
@@ -149,6 +157,8 @@ def check_no_breakpoints(pid, library):
 def breakpoints(pid, library):
     """Offsets in the file of `library` (part of its path) at which the memory of a process differs from the file: an
     executable mapping is never written to but by those who set breakpoints."""
+    import harness
+    harness.must_be_alone()
     different = []
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:

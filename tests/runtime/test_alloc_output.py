@@ -74,7 +74,7 @@ def right_type(value, kind):
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-@case(each=modes, asan=True)
+@case(each=modes, asan="instead")
 def every_mode(mode):
     """Each line is an object with its type (Tool checks that); all keys are there that may be counted on, and no others."""
     workload = Workload(script)
@@ -154,7 +154,7 @@ columns = {"default": ([], "PID COMM LIVE COUNT PEAK DEVICE POOL VMM MANAGED PIN
            "failed": (["-x"], "PID COMM CALL FAILED OOM ASKED RESULT"), "leaks": (["--leaks"], "PID COMM KIND BYTES COUNT OLDEST(s)")}
 
 
-@case(each=columns, asan=True)
+@case(each=columns, asan="instead")
 def tables_of_text(chosen):
     mode, want = chosen
     tool, _ = trace("alloc a 2000000; alloc b 500 fn=cudaMallocHost; alloc c 77 result=2; free b; sleep 300", *mode, json=False)
@@ -192,7 +192,7 @@ def what_is_not_exact_says_so():
 
 
 @case(each={"table": ["--by", "thread,kind"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["--by", "stack"],
-            "leaks": ["--leaks"], "exited": ["--exited"], "histogram": ["-H", "size", "--by", "thread,kind"], "failed": ["-x"]}, asan=True)
+            "leaks": ["--leaks"], "exited": ["--exited"], "histogram": ["-H", "size", "--by", "thread,kind"], "failed": ["-x"]}, asan="instead")
 def hostile_names(mode):
     """Names that are escape sequences, line ends or no UTF-8 stay text."""
     text = "\n".join(f"name {comm}\nalloc a{i} {1000 + i}; alloc z 5 result=2" for i, comm in enumerate(comms))
@@ -224,7 +224,7 @@ usage = {
 }
 
 
-@case(each=usage, asan=True)
+@case(each=usage, asan="instead")
 def usage_errors(row):
     arguments, *words = row
     refused(arguments, 2, *words)

@@ -73,7 +73,7 @@ views = ("kind", "size", "stack", "device", "thread", "api", "comm", "container"
          "kind,size,stack,device,api,pid,comm,thread,container,pod,namespace,cgroup")
 
 
-@case(each={view: view for view in views}, asan=True)
+@case(each={view: view for view in views}, asan="instead")
 def rows_add_up(view):
     name = Name()
     group = Cgroup("v2", kubepods(name))

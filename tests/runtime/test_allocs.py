@@ -103,7 +103,7 @@ def allocated_before():
     equal((row["unknown_frees"], row["frees"], row["allocs"], row["live_bytes"]), (2, 0, 1, 300), f"{row}")
 
 
-@case(timeout=300)
+@case(timeout=300, alone=True)
 def a_million_pairs():
     """16 threads that free each other's memory, at addresses that are given out again at once; with failures."""
     script = """threads 16

@@ -8,7 +8,7 @@ import bystanders
 import harness
 import leftovers
 import system
-from containers import Cgroup, Name, hierarchies, kubepods
+from containers import Cgroup, Name, hierarchies, kubepods, own
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload
 from test_hostile import no_control_bytes, no_control_bytes_in_json, seen
@@ -20,7 +20,7 @@ script = "launch vecadd 1009; threads 3; launch saxpy 101; end"
 
 def fresh(tail=""):
     """A path that nobody has."""
-    return f"gpusnoop-test-{secrets.token_hex(4)}{tail}"
+    return f"{own}{secrets.token_hex(4)}{tail}"
 
 
 def member(group, text=script, form="workload", **options):
@@ -192,7 +192,7 @@ def joining_by_being_moved(hierarchy):
 
 
 @case(each={"v2": ("v2", "session"), "memory": ("memory", "session"), "multi": ("v2", "multi"),
-            "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")})
+            "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")}, alone=True)
 def thirty_members(chosen):
     """More than are attached one by one: the kernel side tells them apart from the neighbours."""
     hierarchy, tier = chosen
@@ -211,7 +211,7 @@ def thirty_members(chosen):
         only(tool.stop(), truth, errors=errors)
 
 
-@case(each={"v2": "v2", "memory": "memory"}, timeout=180)
+@case(each={"v2": "v2", "memory": "memory"}, timeout=180, alone=True)
 def growing_from_two_to_thirty(hierarchy):
     """The first two launch all the while: nothing is lost and nothing counted twice as the probes are exchanged."""
     group = Cgroup(hierarchy, fresh())
@@ -273,7 +273,7 @@ def innermost(pid):
     return max(system.descendants(pid))
 
 
-@case(each={"cgroup": True, "machine": False}, timeout=240)
+@case(each={"cgroup": True, "machine": False}, timeout=240, alone=True)
 def five_hundred_processes(inside):
     """Each with its own number of launches."""
     group = Cgroup("v2", fresh())
@@ -420,7 +420,7 @@ wrong = {
 }
 
 
-@case(each=wrong, asan=True)
+@case(each=wrong, asan="instead")
 def wrong_arguments(row):
     arguments, code, *words = row
     refused(arguments, code, *words)

@@ -50,7 +50,7 @@ hurting = {
 }
 
 
-@case(each=hurting, asan=True)
+@case(each=hurting, asan="instead")
 def files_that_hurt(make):
     """The names of a container are its own to choose: text stays text, the numbers stay right, and nothing hangs."""
     host, name = HostRoot(), Name()

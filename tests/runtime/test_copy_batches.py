@@ -132,14 +132,14 @@ def widths_in_elements():
     check(sum(row["unsized"] for row in tools["runtime"].rows) == 3 + 5 + 11, "unsized")
 
 
-@case
+@case(alone=True)
 def latency_is_the_calls():
     """A batch has one duration, whatever is in it."""
     tool, truth = trace(memory + "copy 101 fn=cuMemcpyBatchAsync src=h dst=d sizes=1,2,3,4,5 delay_us=300", "-H", "latency")
     record, = tool.of_type("hist")
     equal(record["total"], 101, "durations")
     check(min(bucket["high"] for bucket in record["buckets"]) >= 300, f"calls of 300 us: {record}")
-    tool, truth = trace(memory + "copy 101 fn=cuMemcpyBatchAsync src=h dst=d sizes=1,2,3,4,5 delay_us=300", "-l")
+    tool, truth = trace(memory + "copy 101 fn=cuMemcpyBatchAsync src=h dst=d sizes=1,2,3,4,5 delay_us=300", "-l", timed=True)
     row, = tool.rows
     equal((row["copies"], row["calls"]), (505, 101), "copies and calls")
     check(101 * 300_000 <= row["latency_total_ns"] < 505 * 300_000, f"total of 101 x 300 us: {row}")

@@ -42,7 +42,7 @@ row_keys = {"type", "time", "interval_ns", "pid", "ns_pid", "process_start_ns", 
             "small"}
 
 
-@case(each=modes, asan=True)
+@case(each=modes, asan="instead")
 def every_mode(mode):
     """The programs load, each line is an object with its type, and there is something between the first and the last."""
     workload = Workload(script)
@@ -106,7 +106,7 @@ def rates_of_what_can_be_timed():
     tool, truth = trace("copy 101 fn=cuMemcpyHtoD_v2 bytes=3000000 delay_us=300; copy 50 fn=cuMemcpyHtoDAsync_v2 bytes=100\n"
                         "copy 7 fn=cuMemcpyHtoD_v2 result=700 bytes=1000; copy 9 fn=cuMemsetD8_v2 bytes=1000\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=100,200; copy 5 fn=cuMemcpyDtoH_v2 bytes=30000 delay_us=300",
-                        "-H", "rate")
+                        "-H", "rate", timed=True)
     got = {record["kind"]: record for record in tool.of_type("hist")}
     equal({kind: record["total"] for kind, record in got.items()}, {"H2D": 101, "D2H": 5}, "timed")
     equal({record["unit"] for record in got.values()}, {"MB/s"}, "unit")
@@ -269,7 +269,7 @@ usage = {
 }
 
 
-@case(each=usage, asan=True)
+@case(each=usage, asan="instead")
 def usage_errors(row):
     arguments, *words = row
     refused(arguments, 2, *words)

@@ -67,7 +67,7 @@ def keys_of(mode):
     return must, may
 
 
-@case(each=modes, asan=True)
+@case(each=modes, asan="instead")
 def every_mode(mode):
     """Each line is an object with its type (Tool checks that); all keys are there that may be counted on, and no others."""
     workload = Workload(script, "workload-driver")
@@ -202,7 +202,7 @@ columns = {
 }
 
 
-@case(each=columns, asan=True)
+@case(each=columns, asan="instead")
 def tables_of_text(chosen):
     mode, want = chosen
     steps = """graph create G; graph add G kernel 3; graph add G memcpy 2; graph add G memset; graph add G host; graph instantiate G X
@@ -227,7 +227,7 @@ def columns_of_updates_are_there_with_updates():
 
 
 @case(each={"table": ["--by", "thread,graph"], "comm": ["--by", "comm"], "events": ["-e"], "summary": ["--summary"], "failed": ["-x"],
-            "storms": ["--storms", "1", "--warm-up", "0"], "histogram": ["-H", "launch", "--by", "thread,graph"]}, asan=True)
+            "storms": ["--storms", "1", "--warm-up", "0"], "histogram": ["-H", "launch", "--by", "thread,graph"]}, asan="instead")
 def hostile_names(mode):
     """Names that are escape sequences, line ends or no UTF-8 stay text."""
     one = "graph instantiate G X; graph launch X 2; graph launch X result=700; graph execdestroy X"
@@ -260,7 +260,7 @@ usage = {
 }
 
 
-@case(each=usage, asan=True)
+@case(each=usage, asan="instead")
 def usage_errors(row):
     arguments, *words = row
     refused(arguments, 2, *words)

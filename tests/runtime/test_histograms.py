@@ -81,7 +81,8 @@ def latency(unit):
     """The driver is busy for that long; half of the calls are cut short by nobody."""
     option, ns, text = unit
     delay_us = 3000 if option == "-m" else 300
-    tool, truth = trace(f"launch vecadd 201 delay_us={delay_us}", "-H", "latency", *([option] if option else []))
+    tool, truth = trace(f"launch vecadd 201 delay_us={delay_us}", "-H", "latency", *([option] if option else []),
+                        timed=True)
     record, = tool.of_type("hist")
     equal((record["unit"], record["total"]), (text, 201), "unit and total")
     delay = delay_us * 1000 / ns
@@ -89,9 +90,9 @@ def latency(unit):
     check(min(high for _, high in buckets(record)) >= delay, f"a call took less than its delay: {record}")
 
 
-@case
+@case(alone=True)
 def latency_of_a_table():
-    tool, truth = trace("launch vecadd 201 delay_us=300; launch saxpy 1000", "-l")
+    tool, truth = trace("launch vecadd 201 delay_us=300; launch saxpy 1000", "-l", timed=True)
     rows = {row["kernel"].split("(")[0]: row for row in tool.rows}
     slow, fast = rows["vecadd"], rows["saxpy"]
     check(300_000 <= slow["latency_p50_ns"] <= 390_000, f"p50 of 300 us: {slow}")
@@ -102,7 +103,7 @@ def latency_of_a_table():
 @case
 def gaps():
     """Between launches of a thread: one less than there are launches, each at least as long as the thread slept."""
-    tool, truth = trace("threads 2; launch vecadd 151 gap_us=1000; end", "-H", "gap")
+    tool, truth = trace("threads 2; launch vecadd 151 gap_us=1000; end", "-H", "gap", timed=True)
     record, = tool.of_type("hist")
     equal((record["unit"], record["total"]), ("usecs", 300), "unit and total")
     check(1000 <= record["p50"] <= 1300, f"p50 is {record['p50']} us, the threads slept 1000")

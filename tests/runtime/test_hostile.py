@@ -29,7 +29,7 @@ def no_control_bytes(tool):
 
 
 @case(each={"table": ["--by", "thread,kernel"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["-U", "-v"],
-            "histogram": ["-H", "grid", "--by", "kernel,thread"], "full": ["--full-names", "-r", "0"]}, asan=True)
+            "histogram": ["-H", "grid", "--by", "kernel,thread"], "full": ["--full-names", "-r", "0"]}, asan="instead")
 def text_stays_text(mode):
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, *mode, json=False)

@@ -4,7 +4,7 @@ import shutil
 
 import harness
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload
+from programs import Tool, Workload, ahead_of_others
 from truth import opening, same_counts
 
 forms = ("workload", "workload13", "workload-nopie", "workload-static", "workload-static-stripped", "workload-driver")
@@ -13,7 +13,7 @@ forms = ("workload", "workload13", "workload-nopie", "workload-static", "workloa
 @case(each={"driver": "driver", "both": "both"})
 def tool_first(api):
     """A program that lets 100 ms pass between opening the library and using it is counted from its first launch."""
-    tool = Tool("--by", "pid,kernel", "--api", api)
+    tool = Tool("--by", "pid,kernel", "--api", api, preexec=ahead_of_others)
     workloads = [Workload("launch scale 1; sleep 100; launch vecadd 1009; launch saxpy 503", form, warm=False)
                  for form in forms]
     workloads.append(Workload("dlopen; sleep 100; launch vecadd 257", "workload-dlopen", warm=False))
@@ -37,16 +37,17 @@ def short_lives():
     equal({row.get("comm") for row in rows}, {"workload"}, "names of processes that have ended")
 
 
-@case
+@case(alone=True)
 def a_process_that_has_no_library_yet():
     """-p of a process that maps nothing of CUDA: the tool says that it waits, and is there within 50 ms."""
-    workload = Workload("touch {up}; wait {go}; dlopen; touch {dir}/mapped; sleep 200; launch vecadd 1009",
+    workload = Workload("touch {up}; wait {go}; dlopen; touch {dir}/mapped; wait {dir}/on; launch vecadd 1009",
                         "workload-dlopen", warm=False).ready()
-    tool = Tool("-p", workload.pid)
+    tool = Tool("-p", workload.pid, preexec=ahead_of_others)
     check("waiting" in tool.error and "maps no CUDA library" in tool.error, f"says that it waits: {tool.error}")
     workload.go()
     wait_until(lambda: f"process {workload.pid} maps" in tool.error, "tells that the process maps one")
     told = tool.error_file.stat().st_mtime_ns
+    (harness.here / "on").touch()
     truth = workload.truth()
     same_counts(tool.finish(), truth)
     late = (told - (harness.here / "mapped").stat().st_mtime_ns) / 1e6

@@ -23,7 +23,7 @@ modes = {
 }
 
 
-@case(each=modes, asan=True)
+@case(each=modes, asan="instead")
 def every_mode(mode):
     """Each line is an object with its type, from "start" to "end" (Tool checks that), and there is something between."""
     workload = Workload(script)
@@ -56,7 +56,7 @@ def rows_by(keys):
     same_counts(tool.finish(), truth, by=keys)
 
 
-@case
+@case(alone=True)
 def intervals_are_deltas():
     """What the script does while one interval lasts is in that interval's rows, and all of them add up."""
     workload = Workload("\n".join(f"launch vecadd {n} grid={n}; touch {{dir}}/{n}; wait {{dir}}/{n}.seen"
@@ -92,7 +92,7 @@ def intervals_add_up(mode):
     same_counts(tool, truth, by=by, errors=mode[0].startswith("-") and "--by" not in mode, failed_only="-x" in mode)
 
 
-@case
+@case(alone=True)
 def duration():
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end; launch vecadd 53")
     tool = Tool("-p", workload.pid, "-d", "1.5")
@@ -104,7 +104,7 @@ def duration():
     workload.wait()
 
 
-@case
+@case(alone=True)
 def a_count_of_intervals():
     """`0.3 3`: three reports, of which each has its rows, then it ends by itself."""
     workload = Workload("forever; launch vecadd 1; sleep 5; end")

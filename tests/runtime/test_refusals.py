@@ -14,7 +14,7 @@ from truth import same_counts
 
 def refused(arguments, code, *words, preexec=None):
     """The tool ends with `code` and says a sentence with these words in it."""
-    tool = Tool(*arguments, json=False, banner=False, preexec=preexec)
+    tool = Tool(*arguments, json=False, banner=False, preexec=preexec, attaches=code != 2)
     said_why(tool.finish(code, seconds=20), code, words)
 
 
@@ -59,7 +59,7 @@ usage = {
 }
 
 
-@case(each=usage, asan=True)
+@case(each=usage, asan="instead")
 def usage_errors(row):
     arguments, *words = row
     refused(arguments, 2, *words)
@@ -194,7 +194,7 @@ broken = {
 }
 
 
-@case(each=broken, asan=True)
+@case(each=broken, asan="instead")
 def a_library_that_is_none(make):
     """The sentence names the file; and who traces everything is not disturbed by it."""
     path = harness.here / "libcuda.so.1"

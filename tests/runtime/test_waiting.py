@@ -168,7 +168,7 @@ def forks_and_execs():
     sane(tool)
 
 
-@case(asan=True)
+@case(asan=True, alone=True)
 def sixty_four_threads():
     script = "threads 64; sync 1 block_us=1500000; copy 101; sync 3 fn=cuStreamQuery result=600; end"
     workload = Workload(script)

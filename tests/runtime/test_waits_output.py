@@ -26,7 +26,7 @@ always = {"type", "time", "interval_ns", "processes", "calls", "calls_per_second
 percentiles = {"duration_p50_ns", "duration_p95_ns", "duration_p99_ns"}
 
 
-@case(each=modes, asan=True)
+@case(each=modes, asan="instead")
 def every_mode(mode):
     """Each line is an object with its type (Tool checks that), and rows have all keys that scripts may count on."""
     workload = Workload(script)
@@ -83,7 +83,7 @@ usage = {
 }
 
 
-@case(each=usage, asan=True)
+@case(each=usage, asan="instead")
 def usage_errors(row):
     arguments, *words = row
     refused(arguments, 2, *words)
