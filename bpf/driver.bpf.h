@@ -9,6 +9,8 @@
 const volatile __u64 least_ns = 0;       /* shorter calls are left out */
 const volatile bool keep_recent = false; /* the last calls of each process */
 
+#define REQUEST_SIZE_MAX 0x3fff
+
 #define MINOR_ANY 0xfffff /* in a node's number: every minor of this major that is not there by itself */
 
 /* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. The front end fills it, again when drivers
@@ -80,10 +82,24 @@ INLINE u32 space_of(u8 node)
     return SPACE_NONE;
 }
 
-INLINE struct command_layout* layout_of(const struct call_key* key)
+/* The command as the tables have it. A struct of a size that no known driver has still begins as they all do. */
+struct known_command {
+    struct command_key key;
+    struct command_layout* layout; /* 0: nothing is known of it */
+};
+
+INLINE struct known_command known_command(const struct call_key* key)
 {
-    struct command_key command = {.space = space_of(key->driver.node), .request = (u32)key->subject};
-    return bpf_map_lookup_elem(&command_layouts, &command);
+    u32 request = (u32)key->subject;
+    struct known_command known = {.key = {.space = space_of(key->driver.node), .request = request}};
+    known.layout = bpf_map_lookup_elem(&command_layouts, &known.key);
+    if (known.layout || known.key.space != SPACE_NVIDIA || (request >> 8 & 0xff) != 'F')
+        return known;
+    known.key.request = request & 0xff;
+    known.layout = bpf_map_lookup_elem(&command_layouts, &known.key);
+    if (known.layout && (request >> 16 & REQUEST_SIZE_MAX) < known.layout->size)
+        known.layout = 0;
+    return known;
 }
 
 INLINE bool read_u32(u64 address, u32* value)
@@ -102,10 +118,12 @@ struct xfer {
     u64 argument;
 };
 
-/* The command, and what it is about: its struct is the caller's own, and filled in by now. */
-INLINE void read_command(struct driver_call* call, u32 request)
+/* The command, and what it is about: its struct is the caller's own, and filled in by now. On a page that nobody has
+ * touched yet it cannot be read before the driver has. */
+INLINE void read_command(struct driver_call* call)
 {
     struct call_key* key = &call->key;
+    u32 request = (u32)key->subject;
     struct xfer xfer;
     if (request == XFER_REQUEST && space_of(key->driver.node) == SPACE_NVIDIA &&
         !bpf_probe_read_user(&xfer, sizeof(xfer), (void*)call->argument)) {
@@ -114,7 +132,7 @@ INLINE void read_command(struct driver_call* call, u32 request)
         call->argument = xfer.argument;
     }
     key->subject = request;
-    struct command_layout* layout = layout_of(key);
+    struct command_layout* layout = known_command(key).layout;
     u32 subject = 0;
     if (!layout || layout->subject == OFFSET_NONE)
         return;
@@ -147,8 +165,9 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
         keep_stack(ctx, key);
     call.argument = argument;
     call.thread_start_ns = task->start_boottime;
+    key->subject = request;
     if (entry == ENTRY_IOCTL)
-        read_command(&call, request);
+        read_command(&call);
     call.since_ns = bpf_ktime_get_ns();
     u32 tid = task->pid;
     if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
@@ -167,7 +186,7 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
     u32 space = space_of(key->driver.node);
     bool has_status = key->kind == ENTRY_IOCTL && (space == SPACE_NVIDIA || space == SPACE_UVM);
     key->driver.outcome = has_status ? OUTCOME_UNKNOWN : OUTCOME_OK;
-    struct command_layout* layout = has_status ? layout_of(key) : 0;
+    struct command_layout* layout = has_status ? known_command(key).layout : 0;
     if (!layout || layout->status == OFFSET_NONE)
         return;
     u32 status = 0;
@@ -180,8 +199,9 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
 /* How many bytes the call is about; false where it is about none, or they cannot be read. */
 INLINE bool read_size(const struct driver_call* call, struct call_key* key, struct memory_call* memory)
 {
+    struct known_command known = known_command(key);
     struct size_key where = {
-        .command = {.space = space_of(key->driver.node), .request = (u32)key->subject},
+        .command = known.key,
         .subject = key->flags & CALL_SUBJECT ? (u32)(key->subject >> 32) : 0,
     };
     struct size_layout* size = bpf_map_lookup_elem(&size_layouts, &where);
@@ -189,8 +209,7 @@ INLINE bool read_size(const struct driver_call* call, struct call_key* key, stru
         return false;
     u64 base = call->argument;
     if (size->in_parameters) {
-        struct command_layout* layout = layout_of(key);
-        base = layout ? read_word(call->argument + layout->parameters) : 0;
+        base = known.layout ? read_word(call->argument + known.layout->parameters) : 0;
     }
     if (!base || bpf_probe_read_user(&memory->bytes, sizeof(memory->bytes), (void*)(base + size->offset))) {
         lose(LOSS_ARGUMENTS, 1);
@@ -242,6 +261,8 @@ INLINE void end_driver_call(s64 returned)
     bpf_map_delete_elem(&in_flight, &tid);
     u64 now = bpf_ktime_get_ns();
     u64 duration = now > begun.since_ns ? now - begun.since_ns : 0;
+    if (begun.key.kind == ENTRY_IOCTL && !(begun.key.flags & CALL_SUBJECT))
+        read_command(&begun);
     struct call call = {.key = begun.key};
     struct call_key* key = &call.key;
     read_result(&begun, key, returned);

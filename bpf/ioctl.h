@@ -53,7 +53,8 @@ enum driver_outcome {
 
 #define NV_WARNINGS 0x10000 /* NV_STATUS from here on: done, but */
 
-/* By the request as the driver takes it: in SPACE_UVM the number, elsewhere the code with direction and size. */
+/* By the request as the driver takes it: in SPACE_UVM the number, elsewhere the code with direction and size. In
+ * SPACE_NVIDIA also by the number alone, for what does not depend on the size. */
 struct command_key {
     __u32 space;
     __u32 request;
@@ -63,7 +64,7 @@ struct command_key {
 
 /* Offsets in a command's struct. */
 struct command_layout {
-    __u16 size;       /* of the struct */
+    __u16 size;       /* of the struct, or the least */
     __u16 status;     /* __u32: NV_STATUS */
     __u16 subject;    /* __u32: command of a control, class of an allocation, function of a heap call */
     __u16 parameters; /* __u64: pointer to a struct that goes by the subject */

@@ -99,4 +99,34 @@ std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverV
     return result;
 }
 
+std::vector<std::pair<command_key, command_layout>> command_heads()
+{
+    std::vector<std::pair<command_key, command_layout>> result;
+    for (const LayoutRow& row : layouts) {
+        const command_layout& layout = row.layout;
+        if (row.space != SPACE_NVIDIA || layout.subject == OFFSET_NONE)
+            continue;
+        const int end = std::max(layout.subject + 4, layout.parameters == OFFSET_NONE ? 0 : layout.parameters + 8);
+        command_layout head{static_cast<uint16_t>(end), OFFSET_NONE, layout.subject, layout.parameters};
+        command_key key{row.space, row.number};
+        auto known = std::ranges::find_if(result, [&](const auto& entry) { return same(entry.first, key); });
+        if (known == result.end())
+            result.emplace_back(key, head);
+        else
+            known->second = common(known->second, head);
+    }
+    return result;
+}
+
+std::vector<std::pair<size_key, size_layout>> size_heads()
+{
+    std::vector<std::pair<size_key, size_layout>> result;
+    for (const SizeRow& size : sizes) {
+        const bool for_all_versions = size.since <= DriverVersion{} && size.until >= layouts[0].until;
+        if (size.space == SPACE_NVIDIA && size.layout.in_parameters && for_all_versions)
+            result.emplace_back(size_key{{size.space, size.number}, size.subject, 0}, size.layout);
+    }
+    return result;
+}
+
 } // namespace gpusnoop

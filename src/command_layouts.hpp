@@ -34,4 +34,9 @@ std::vector<std::pair<command_key, command_layout>> command_layouts(std::optiona
 // Likewise; of an unknown driver those only that hold for all versions of their command.
 std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
 
+// What holds for structs of any size, of drivers to come, too: how those of NVIDIA's commands begin that are about
+// something, and sizes behind their pointers. By the command's number alone, and without a status.
+std::vector<std::pair<command_key, command_layout>> command_heads();
+std::vector<std::pair<size_key, size_layout>> size_heads();
+
 } // namespace gpusnoop

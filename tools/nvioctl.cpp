@@ -32,6 +32,14 @@ std::optional<DriverVersion> loaded_driver()
     return parse_driver_version(line);
 }
 
+template<class Key, class Layout>
+void fill(const bpf_map* map, const std::vector<std::pair<Key, Layout>>& layouts)
+{
+    for (const auto& [key, layout] : layouts)
+        if (bpf_map_update_elem(bpf_map__fd(map), &key, &layout, BPF_ANY))
+            throw Error(fmt::format("the table {} has no room for all rows", bpf_map__name(map)));
+}
+
 class NvIoctl : public CallTool {
 public:
     NvIoctl() : CallTool(settings_) { settings_.of_functions = false; }
@@ -161,12 +169,12 @@ void NvIoctl::load()
 {
     CallTool::load();
     const auto version = loaded_driver();
-    for (const auto& [key, layout] : command_layouts(version))
-        if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.command_layouts), &key, &layout, BPF_ANY))
-            throw Error("the table of commands is larger than the BPF program has room for");
-    for (const auto& [key, layout] : size_layouts(version))
-        if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.size_layouts), &key, &layout, BPF_ANY))
-            throw Error("the table of sizes is larger than the BPF program has room for");
+    const bpf_map* commands = skeleton_->maps.command_layouts;
+    const bpf_map* sizes = skeleton_->maps.size_layouts;
+    fill(commands, command_layouts(version));
+    fill(commands, command_heads());
+    fill(sizes, size_layouts(version));
+    fill(sizes, size_heads());
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     if (xids_)
         xids_->attach(bpf_map__fd(skeleton_->maps.recent));

@@ -50,7 +50,7 @@ def files():
     same_files(tool, workload, failures=False)
 
 
-@case(tool="nvioctl", asan=True, each={"unmapped": "arg=unmapped", "null": "arg=null", "kernel": "arg=kernel", "cold": "arg=cold",
+@case(tool="nvioctl", asan=True, each={"unmapped": "arg=unmapped", "null": "arg=null", "kernel": "arg=kernel",
                                        "params": "params=unmapped", "small": "size=8", "odd": "size=33"})
 def bad_structs(option):
     """Counted, whatever they are; what cannot be read is not made up."""
