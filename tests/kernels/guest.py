@@ -18,7 +18,7 @@ qemu = "qemu-system-x86_64"
 # Nothing runs there that could attack it, and an emulated CPU is slow enough. An oops must not go unnoticed.
 kernel_arguments = ("console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off ibt=off tsc=reliable "
                     "clocksource=tsc nowatchdog random.trust_cpu=on rdinit=/init")
-boot_seconds = 60
+boot_seconds = 90  # five on an idle host
 
 trouble = re.compile(r"Kernel panic|Oops|BUG:|WARNING: CPU|general protection fault|Call Trace:|hung_task|rcu.*stall")
 
@@ -96,7 +96,7 @@ class Guest:
                 process.wait()
                 self.console = self.read(share / "qemu") + self.read(share / "console")
             if not (share / "status").exists():
-                raise Died(f"the machine ended before the command did")
+                raise Died("the machine ended before the command did")
             return int(self.read(share / "status"))
         finally:
             shutil.rmtree(share, ignore_errors=True)

@@ -55,8 +55,6 @@ def depends(package):
 
 def available(series):
     """The newest release of a series of which everything can be had, and its packages."""
-    if not shutil.which("apt-cache"):
-        raise Missing("no apt-cache: kernels come as packages of Debian")
     names = run("apt-cache", "pkgnames", "linux-image-").split()
     found = [m[1] for name in names if (m := re.fullmatch(rf"linux-image-({releases[series]})", name))]
     for release in sorted(found, key=by_version, reverse=True):
@@ -98,11 +96,22 @@ def keep_modules(source, target):
         (target / f"{number:02}-{name}.ko").write_bytes(data)
 
 
-def fetch(series, folder):
+def download(series, debs):
     release, packages = available(series)
+    run("apt-get", "-q", "download", *packages, cwd=debs)  # which checks what it got
+    return release
+
+
+def fetch(series, folder):
+    if not shutil.which("apt-get"):
+        raise Missing("no apt-get: kernels come as packages of Debian")
     debs = folder / "debs"
     debs.mkdir()
-    run("apt-get", "-q", "download", *packages, cwd=debs)  # which checks what it got
+    try:
+        release = download(series, debs)
+    except Missing:
+        run("apt-get", "-q", "update")  # its lists may be old, or empty
+        release = download(series, debs)
     for deb in debs.iterdir():
         run("dpkg", "-x", str(deb), str(folder))
     shutil.rmtree(debs)

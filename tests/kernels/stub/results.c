@@ -36,7 +36,7 @@ void stub_release(struct file* file)
     struct results* results = file->private_data;
     struct entry *entry, *next;
 
-    list_for_each_entry_safe(entry, next, &results->entries, list) {
+    list_for_each_entry_safe (entry, next, &results->entries, list) {
         kfree(entry);
     }
     kfree(results);
@@ -77,8 +77,7 @@ static struct stub_script next_of_thread(struct results* results)
     struct entry* entry;
 
     spin_lock(&results->lock);
-    list_for_each_entry(entry, &results->entries, list)
-    {
+    list_for_each_entry (entry, &results->entries, list) {
         if (entry->tid != current->pid)
             continue;
         script = entry->script;

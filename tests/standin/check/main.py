@@ -16,5 +16,6 @@ import mapping  # noqa: E402,F401
 import forwarding  # noqa: E402,F401
 import graphs  # noqa: E402,F401
 import probes  # noqa: E402,F401
+import ioctls  # noqa: E402,F401
 
 sys.exit(harness.run_all())

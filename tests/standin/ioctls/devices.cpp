@@ -22,7 +22,6 @@ namespace {
 
 std::mutex lock;
 std::map<std::string, std::vector<int>> files;
-std::string folder;
 
 // Numbers of a driver that gets them when it is loaded.
 unsigned dynamic_major(const std::string& driver)
@@ -59,18 +58,20 @@ dev_t number_of(const std::string& name)
     workload::fail("no device is called " + name);
 }
 
-std::string node(const std::string& name)
+// A node of this device that nobody else sees for long.
+int open_node(const std::string& name, int flags)
 {
-    if (folder.empty()) {
-        std::string path = std::filesystem::temp_directory_path() / "gpusnoop-nodes-XXXXXX";
-        if (!mkdtemp(path.data()))
-            workload::fail("cannot make " + path);
-        folder = path;
-    }
-    std::string path = folder + "/" + name;
-    if (mknod(path.c_str(), S_IFCHR | 0600, number_of(name)) && errno != EEXIST)
+    static int number;
+    dev_t device = number_of(name);
+    std::string path = std::filesystem::temp_directory_path() /
+                       (name + "-" + std::to_string(getpid()) + "-" + std::to_string(number++));
+    if (mknod(path.c_str(), S_IFCHR | 0600, device))
         workload::fail("cannot make " + path + ": only root can make device nodes, where the mount allows them");
-    return path;
+    int fd = open(path.c_str(), flags | O_CLOEXEC);
+    int error = errno;
+    unlink(path.c_str());
+    errno = error;
+    return fd;
 }
 
 int new_file(const std::string& name)
@@ -82,7 +83,7 @@ int new_file(const std::string& name)
         return ends[0];
     }
     bool path_only = name != "null" && !have_driver();
-    return open(node(name).c_str(), (path_only ? O_PATH : O_RDWR) | O_CLOEXEC);
+    return open_node(name, path_only ? O_PATH : O_RDWR);
 }
 
 } // namespace
@@ -151,12 +152,6 @@ void close_devices()
     for (auto& [name, opened] : files)
         while (!opened.empty())
             close_device(name);
-}
-
-void remove_nodes()
-{
-    if (!folder.empty())
-        std::filesystem::remove_all(folder);
 }
 
 } // namespace ioctls

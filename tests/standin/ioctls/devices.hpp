@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device nodes of a script, made in a folder of its own: a real driver never gets a call of ours.
+// The device nodes of a script, which are its own: a real driver never gets a call of ours.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,5 @@ int map_device(const std::string& name, uint64_t bytes);
 
 void forget_devices(); // in a forked child: its parent's files stay open, and closing them is the parent's
 void close_devices();
-void remove_nodes();
 
 } // namespace ioctls

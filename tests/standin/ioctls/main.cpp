@@ -178,6 +178,5 @@ int main(int argc, char** argv)
     ioctls::open_truth(truth);
     ioctls::run(steps);
     ioctls::close_devices();
-    ioctls::remove_nodes();
     ioctls::write_truth();
 }
