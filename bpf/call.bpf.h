@@ -89,11 +89,13 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
     thread->introduced_in = key->cgroups;
 }
 
-static __attribute__((noinline)) struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
+/* Not on the stack, which is short. */
+struct call_stats no_calls = {};
+
+INLINE struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
 {
-    struct call_stats zero = {};
     introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
-    bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
+    bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
     return bpf_map_lookup_elem(&calls, key);
 }
 
@@ -238,7 +240,7 @@ INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* t
 
 /* The call that returns here, with its result and duration. */
 struct ended_call {
-    struct kept_call kept;
+    struct kept_call* kept;
     u64 entry_ns;
     u64 duration_ns;
 };
@@ -255,10 +257,10 @@ INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* ta
         return 0;
     }
     runtime_leave(ctx, thread);
-    __builtin_memcpy(&ended->kept, call->word, sizeof(ended->kept));
+    ended->kept = (struct kept_call*)call->word;
     ended->entry_ns = call->entry_ns;
     ended->duration_ns = 0;
-    struct call_key* key = &ended->kept.call.key;
+    struct call_key* key = &ended->kept->call.key;
     key->result = (s32)ctx->ax;
     if (only_failed && !key->result)
         return 0;
