@@ -116,7 +116,7 @@ INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* t
 
 /* The call that returns here, with its result and duration. */
 struct ended_call {
-    struct kept_call kept;
+    struct kept_call* kept;
     u64 entry_ns;
     u64 duration_ns;
 };
@@ -133,10 +133,10 @@ INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* ta
         return 0;
     }
     runtime_leave(ctx, thread);
-    __builtin_memcpy(&ended->kept, call->word, sizeof(ended->kept));
+    ended->kept = (struct kept_call*)call->word;
     ended->entry_ns = call->entry_ns;
     ended->duration_ns = 0;
-    struct call_key* key = &ended->kept.call.key;
+    struct call_key* key = &ended->kept->call.key;
     key->result = (s32)ctx->ax;
     if (only_failed && !key->result)
         return 0;

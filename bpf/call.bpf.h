@@ -78,11 +78,13 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
     thread->introduced_in = key->cgroups;
 }
 
-static __attribute__((noinline)) struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
+/* Not on the stack, which is short. */
+struct call_stats no_calls = {};
+
+INLINE struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
 {
-    struct call_stats zero = {};
     introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
-    bpf_map_update_elem(&calls, key, &zero, BPF_NOEXIST);
+    bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
     return bpf_map_lookup_elem(&calls, key);
 }
 

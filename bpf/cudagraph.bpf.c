@@ -79,10 +79,10 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     struct ended_call ended;
     if (!end_call(ctx, task, &ended))
         return 0;
-    const struct call_key* key = &ended.kept.call.key;
+    const struct call_key* key = &ended.kept->call.key;
     if (key->flags & CALL_RECORDED && !key->result)
-        add_child(&ended.kept);
-    count_graph(task, &ended.kept.call, ended.entry_ns, ended.duration_ns, 0);
+        add_child(ended.kept);
+    count_graph(task, &ended.kept->call, ended.entry_ns, ended.duration_ns, 0);
     return 0;
 }
 
@@ -184,16 +184,16 @@ INLINE int graph_return_body(struct pt_regs* ctx)
     struct graph_words words;
     if (!end_call(ctx, task, &ended))
         return 0;
-    struct call* call = &ended.kept.call;
+    struct call* call = &ended.kept->call;
     struct call_key* key = &call->key;
-    kept_words(&ended.kept, &words);
+    kept_words(ended.kept, &words);
     u64 now = bpf_ktime_get_ns(), setup_ns = 0;
     u64 took_ns = now > ended.entry_ns ? now - ended.entry_ns : 0;
     u32 kind = key->kind;
     if (kind == KIND_CAPTURE_END)
         setup_ns = follow_capture_end(&key->image, &words, key->result, now);
     else if (!key->result)
-        follow_graph_call(&key->image, probe_row(ended.kept.row), &words, key->subject, now, took_ns);
+        follow_graph_call(&key->image, probe_row(ended.kept->row), &words, key->subject, now, took_ns);
     if (kind == KIND_GRAPH_INSTANTIATE) {
         setup_ns = took_ns;
         struct graph_exec* made = key->result ? 0 : exec_of(&key->image, words.exec);

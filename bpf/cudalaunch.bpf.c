@@ -145,38 +145,40 @@ INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
     mark_runtime(ctx, task, register_argument(ctx, row, ARG_FUNC), launches_of(ctx, row));
 }
 
+/* By itself, so that its words are on the stack only while they are read. */
+static __attribute__((noinline)) int read_one(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
+{
+    if (ctx && launch)
+        read_launch(ctx, probe_row(number), block, launch);
+    return 0;
+}
+
 #define LIST_MAX 32 /* devices in one multi-device launch */
 
+/* Points to the call, which is too large to be on the stack twice. */
 struct list_walk {
     struct pt_regs* ctx;
     struct task_struct* task;
-    struct call launch;
-    u32 row;
-    u64 list;
+    struct kept_call* kept;
     u64 entry_ns;
     u64 duration_ns;
 };
 
 static long record_element(u32 index, struct list_walk* walk)
 {
-    const volatile struct probe_row* row = probe_row(walk->row);
-    read_launch(walk->ctx, row, walk->list + index * row->block_words * 8u, &walk->launch);
-    record(walk->task, &walk->launch, walk->entry_ns, walk->duration_ns);
+    struct kept_call* kept = walk->kept;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    read_one(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
+    record(walk->task, &kept->call, walk->entry_ns, walk->duration_ns);
     return 0;
 }
 
 /* Counts the kernels of a list, each with the result and the duration of the one call. bpf_loop (5.17, e6f2dd0f8067)
  * keeps the verifier from walking through all of it once per element, which takes seconds. */
-INLINE void record_list(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 entry_ns,
+INLINE void record_list(struct pt_regs* ctx, struct task_struct* task, struct kept_call* kept, u64 entry_ns,
                         u64 duration_ns)
 {
-    struct list_walk walk = {.ctx = ctx,
-                             .task = task,
-                             .launch = kept->call,
-                             .row = kept->row,
-                             .list = kept->list,
-                             .entry_ns = entry_ns,
-                             .duration_ns = duration_ns};
+    struct list_walk walk = {.ctx = ctx, .task = task, .kept = kept, .entry_ns = entry_ns, .duration_ns = duration_ns};
     u32 count = kept->count < LIST_MAX ? kept->count : LIST_MAX;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(count, record_element, &walk, 0);
@@ -220,7 +222,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
         kept.list = block;
         kept.count = launches_of(ctx, row);
     } else {
-        read_launch(ctx, row, block, &kept.call);
+        read_one(ctx, number, block, &kept.call);
     }
     if (need_return)
         return keep_call(ctx, task, &kept, now) ? 0 : 1;
@@ -237,10 +239,10 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     struct ended_call ended;
     if (!wanted(task) || !end_call(ctx, task, &ended))
         return 0;
-    if (probe_row(ended.kept.row)->kind == KIND_LAUNCH_LIST)
-        record_list(ctx, task, &ended.kept, ended.entry_ns, ended.duration_ns);
+    if (probe_row(ended.kept->row)->kind == KIND_LAUNCH_LIST)
+        record_list(ctx, task, ended.kept, ended.entry_ns, ended.duration_ns);
     else
-        record(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
+        record(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 

@@ -168,10 +168,10 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task,
                                                    struct arguments* arguments, struct ended_call* call)
 {
-    const volatile struct probe_row* row = begin_call(ctx, task, &call->kept);
+    const volatile struct probe_row* row = begin_call(ctx, task, call->kept);
     if (!row)
         return 0;
-    struct call_key* key = &call->kept.call.key;
+    struct call_key* key = &call->kept->call.key;
     key->kind = KIND_COPY;
     if (emit_events || measure_latency)
         call->entry_ns = bpf_ktime_get_ns();
@@ -191,18 +191,19 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
-    struct ended_call call = {};
+    struct kept_call room = {};
+    struct ended_call call = {.kept = &room};
     const volatile struct probe_row* row = begin_copy(ctx, task, &arguments, &call);
     if (!row)
         return 1;
-    call.kept.call.copy.copies = 1;
-    call.kept.call.copy.begins = 1;
-    read_copy(&arguments, row, &call.kept.call);
+    call.kept->call.copy.copies = 1;
+    call.kept->call.copy.begins = 1;
+    read_copy(&arguments, row, &call.kept->call);
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
     if (need_return)
-        return keep_call(ctx, task, &call.kept, call.entry_ns) ? 0 : 1;
-    record(task, &call.kept.call, call.entry_ns, 0);
+        return keep_call(ctx, task, call.kept, call.entry_ns) ? 0 : 1;
+    record(task, &call.kept->call, call.entry_ns, 0);
     return 1;
 }
 
@@ -211,7 +212,7 @@ INLINE int copy_return_body(struct pt_regs* ctx)
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
     if (wanted(task) && end_call(ctx, task, &ended))
-        record(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
+        record(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 
@@ -251,11 +252,27 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
+/* By itself, so that what it needs is on the stack only while it reads. */
+static __attribute__((noinline)) int read_element(struct batch_walk* walk, u32 index, struct call* call)
+{
+    if (!walk || !call)
+        return 0;
+    const struct kept_call* kept = walk->call->kept;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    if (row->kind == KIND_COPY_BATCH) {
+        read_listed(&walk->arguments, row, &kept->call.copy, index, call);
+    } else {
+        walk->arguments.block = kept->list + index * row->block_words * 8ULL;
+        read_copy(&walk->arguments, row, call);
+    }
+    return 0;
+}
+
 /* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
  * at once, without size and direction. A batch of none is a call all the same. */
 static long record_element(u32 index, struct batch_walk* walk)
 {
-    const struct kept_call* kept = &walk->call->kept;
+    const struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     struct call call = {.key = kept->call.key};
     u64 duration = index ? 0 : walk->call->duration_ns; /* there is one of the call */
@@ -266,11 +283,8 @@ static long record_element(u32 index, struct batch_walk* walk)
     if (rest) {
         call.key.copy.direction = row->direction;
         call.copy.sized = !left;
-    } else if (row->kind == KIND_COPY_BATCH) {
-        read_listed(&walk->arguments, row, &kept->call.copy, index, &call);
     } else {
-        walk->arguments.block = kept->list + index * row->block_words * 8ULL;
-        read_copy(&walk->arguments, row, &call);
+        read_element(walk, index, &call);
     }
     bool last = opaque(rest || walk->arguments.error);
     call.copy.copies = last ? left : 1;
@@ -279,39 +293,60 @@ static long record_element(u32 index, struct batch_walk* walk)
     return last;
 }
 
-INLINE void record_batch(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
+INLINE void record_batch(struct batch_walk* walk)
 {
-    struct batch_walk walk = {.task = task, .call = call};
-    begin_arguments(ctx, probe_row(call->kept.row), &walk.arguments);
-    u32 count = call->kept.count;
+    u32 count = walk->call->kept->count;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-        bpf_loop(count <= BATCH_MAX ? count ?: 1 : BATCH_MAX + 1, record_element, &walk, 0);
+        bpf_loop(count <= BATCH_MAX ? count ?: 1 : BATCH_MAX + 1, record_element, walk, 0);
     else
-        record_element(BATCH_MAX, &walk);
-    if (walk.arguments.error)
+        record_element(BATCH_MAX, walk);
+    if (walk->arguments.error)
         lose(LOSS_ARGUMENTS, 1);
 }
 
+/* False where the call is not to be counted. By itself, as above. */
+static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, struct batch_walk* walk, struct ended_call* call,
+                                                 struct open_call* room)
+{
+    if (!ctx || !walk || !call || !room)
+        return 0;
+    struct kept_call* kept = (struct kept_call*)room->word;
+    call->kept = kept;
+    const volatile struct probe_row* row = begin_copy(ctx, bpf_get_current_task_btf(), &walk->arguments, call);
+    if (!row)
+        return 0;
+    u64 count = has_argument(row, ARG_COUNT) ? read_argument(&walk->arguments, row, ARG_COUNT) : 1;
+    kept->count = opaque(count < COUNT_MAX ? count : COUNT_MAX);
+    kept->list = walk->arguments.block;
+    if (row->kind == KIND_COPY_BATCH) {
+        kept->call.copy.destination = read_argument(&walk->arguments, row, ARG_DESTINATION);
+        kept->call.copy.source = read_argument(&walk->arguments, row, ARG_SOURCE);
+        kept->call.copy.bytes = read_argument(&walk->arguments, row, ARG_BYTES);
+    }
+    return 1;
+}
+
+/* Kept in the thread's state from the beginning: with what each copy takes, the stack has no room for it. */
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    struct arguments arguments;
-    struct ended_call call = {};
-    const volatile struct probe_row* row = begin_copy(ctx, task, &arguments, &call);
-    if (!row)
+    if (!wanted(task))
         return 1;
-    struct kept_call* kept = &call.kept;
-    u64 count = has_argument(row, ARG_COUNT) ? read_argument(&arguments, row, ARG_COUNT) : 1;
-    kept->count = opaque(count < COUNT_MAX ? count : COUNT_MAX);
-    kept->list = arguments.block;
-    if (row->kind == KIND_COPY_BATCH) {
-        kept->call.copy.destination = read_argument(&arguments, row, ARG_DESTINATION);
-        kept->call.copy.source = read_argument(&arguments, row, ARG_SOURCE);
-        kept->call.copy.bytes = read_argument(&arguments, row, ARG_BYTES);
+    struct open_call* room = open_call_of(ctx, task);
+    if (!room)
+        return 1;
+    __builtin_memset(room->word, 0, sizeof(room->word));
+    struct ended_call call = {.kept = (struct kept_call*)room->word};
+    struct batch_walk walk = {.task = task, .call = &call};
+    if (!begin_batch(ctx, &walk, &call, room)) {
+        room->sp = 0;
+        return 1;
     }
+    room->entry_ns = call.entry_ns;
     if (need_return)
-        return keep_call(ctx, task, kept, call.entry_ns) ? 0 : 1;
-    record_batch(ctx, task, &call);
+        return 0;
+    record_batch(&walk);
+    room->sp = 0;
     return 1;
 }
 
@@ -319,8 +354,11 @@ INLINE int batch_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
-    if (wanted(task) && end_call(ctx, task, &ended))
-        record_batch(ctx, task, &ended);
+    if (!wanted(task) || !end_call(ctx, task, &ended))
+        return 0;
+    struct batch_walk walk = {.task = task, .call = &ended};
+    begin_arguments(ctx, probe_row(ended.kept->row), &walk.arguments);
+    record_batch(&walk);
     return 0;
 }
 

@@ -140,7 +140,7 @@ INLINE int wait_return_body(struct pt_regs* ctx)
     struct thread_state* thread = end_call(ctx, task, &ended);
     if (!thread)
         return 0;
-    struct call_key* key = &ended.kept.call.key;
+    struct call_key* key = &ended.kept->call.key;
     if (show_waiting && key->wait.wait != WAIT_POLL && end_waiting(thread, &ended))
         key->flags |= CALL_IN_PARTS;
     if (ended.duration_ns < least_ns)
@@ -152,7 +152,7 @@ INLINE int wait_return_body(struct pt_regs* ctx)
         key->result = 0;
         key->flags |= CALL_NOT_READY;
     }
-    count_call(task, &ended.kept.call, 1, ended.entry_ns, ended.duration_ns);
+    count_call(task, &ended.kept->call, 1, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 

@@ -51,7 +51,8 @@ struct {
     __type(value, struct recent_calls);
 } recent SEC(".maps");
 
-struct recent_calls no_calls = {};
+/* Not on the stack, which is short. */
+struct recent_calls no_recent_calls = {};
 
 INLINE u8 node_of(u32 device)
 {
@@ -232,7 +233,7 @@ INLINE void remember(const struct call_key* key, u64 now, u64 duration_ns)
     u32 pid = key->image.pid;
     struct recent_calls* calls = bpf_map_lookup_elem(&recent, &pid);
     if (!calls) {
-        bpf_map_update_elem(&recent, &pid, &no_calls, BPF_NOEXIST);
+        bpf_map_update_elem(&recent, &pid, &no_recent_calls, BPF_NOEXIST);
         calls = bpf_map_lookup_elem(&recent, &pid);
         if (!calls)
             return;

@@ -143,7 +143,7 @@ INLINE int alloc_return_body(struct pt_regs* ctx)
     struct ended_call ended;
     if (!end_call(ctx, task, &ended))
         return 0;
-    struct kept_call* kept = &ended.kept;
+    struct kept_call* kept = ended.kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     struct call_key* key = &kept->call.key;
     struct memory_call* memory = &kept->call.memory;
@@ -217,7 +217,7 @@ INLINE int free_return_body(struct pt_regs* ctx)
     struct ended_call ended;
     if (!end_call(ctx, task, &ended))
         return 0;
-    struct kept_call* kept = &ended.kept;
+    struct kept_call* kept = ended.kept;
     struct call_key* key = &kept->call.key;
     if (kept->count) {
         struct held what = held_again(&kept->call);
@@ -238,6 +238,20 @@ INLINE int free_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(free, free_entry_body, free_return_body)
 
+/* Takes an entry out, and tells a call of it. False where there was none. */
+static __attribute__((noinline)) int take_out(const struct held_key* place, struct call* call)
+{
+    struct held* found = place && call ? bpf_map_lookup_elem(&held, place) : 0;
+    if (!found)
+        return 0;
+    struct held what = *found;
+    if (bpf_map_delete_elem(&held, place))
+        return 0;
+    tell_held(call, &what);
+    uncount_bytes(&place->image, &what);
+    return 1;
+}
+
 /* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
  * frees. False where there was none. */
 static __attribute__((noinline)) int let_go(struct task_struct* task, const struct ended_call* ended,
@@ -245,17 +259,11 @@ static __attribute__((noinline)) int let_go(struct task_struct* task, const stru
 {
     if (!task || !ended || !place)
         return 0;
-    struct held* found = bpf_map_lookup_elem(&held, place);
-    if (!found)
+    struct call call = ended->kept->call;
+    if (!take_out(place, &call))
         return 0;
-    struct held what = *found;
-    if (bpf_map_delete_elem(&held, place))
-        return 0;
-    struct call call = ended->kept.call;
-    tell_held(&call, &what);
     if (!per_device)
         call.key.device = DEVICE_UNKNOWN;
-    uncount_bytes(&place->image, &what);
     count_memory(task, &call, ended->entry_ns, ended->duration_ns);
     return 1;
 }
@@ -296,7 +304,7 @@ INLINE int handle_entry_body(struct pt_regs* ctx)
 /* The last holder has let go of physical memory, and it is mapped nowhere. */
 INLINE void free_physical(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
-    const struct image* image = &ended->kept.call.key.image;
+    const struct image* image = &ended->kept->call.key.image;
     struct held_key place = held_key(image, number, SPACE_PHYSICAL);
     forget_physical(image, number);
     let_go(task, ended, &place);
@@ -304,11 +312,11 @@ INLINE void free_physical(struct task_struct* task, const struct ended_call* end
 
 INLINE void released(struct task_struct* task, struct ended_call* ended)
 {
-    struct call_key* key = &ended->kept.call.key;
-    u64 number = ended->kept.list;
+    struct call_key* key = &ended->kept->call.key;
+    u64 number = ended->kept->list;
     struct physical* physical = physical_of(&key->image, number);
     if (physical && key->result) {
-        hold_handle_again(&key->image, ended->kept.call.memory.address, number);
+        hold_handle_again(&key->image, ended->kept->call.memory.address, number);
     } else if (physical && physical->references <= 0 && physical->mappings <= 0) {
         free_physical(task, ended, number);
         return;
@@ -318,12 +326,12 @@ INLINE void released(struct task_struct* task, struct ended_call* ended)
     struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
     struct held* what = number ? bpf_map_lookup_elem(&held, &place) : 0;
     if (what)
-        tell_held(&ended->kept.call, what);
-    else if (!ended->kept.count)
+        tell_held(&ended->kept->call, what);
+    else if (!ended->kept->count)
         return;
     if (!per_device)
         key->device = DEVICE_UNKNOWN;
-    count_memory(task, &ended->kept.call, ended->entry_ns, ended->duration_ns);
+    count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
 }
 
 struct unmap_walk {
@@ -337,16 +345,16 @@ struct unmap_walk {
 static long unmap_next(u32 index, struct unmap_walk* walk)
 {
     struct ended_call* ended = walk->ended;
-    const struct image* image = &ended->kept.call.key.image;
+    const struct image* image = &ended->kept->call.key.image;
     struct held_key place = held_key(image, walk->address, SPACE_ADDRESS);
     struct held* mapping = walk->address < walk->end ? bpf_map_lookup_elem(&held, &place) : 0;
     if (!mapping || mapping->holding != HOLDING_MAPPED || !mapping->bytes)
         return 1;
     u64 bytes = mapping->bytes;
     if (mapping->since_ns < ended->entry_ns) {
-        ended->kept.call.memory.address = walk->address;
+        ended->kept->call.memory.address = walk->address;
         let_go(walk->task, ended, &place);
-        ended->kept.call.key.duration = BUCKET_NONE; /* there is one of the call */
+        ended->kept->call.key.duration = BUCKET_NONE; /* there is one of the call */
         u64 number = drop_mapping(image, walk->address);
         if (number)
             free_physical(walk->task, ended, number);
@@ -359,16 +367,16 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
 
 INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
 {
-    struct memory_call* memory = &ended->kept.call.memory;
+    struct memory_call* memory = &ended->kept->call.memory;
     struct unmap_walk walk = {
         .task = task, .ended = ended, .address = memory->address, .end = memory->address + memory->bytes};
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
     else
         unmap_next(0, &walk);
-    if (walk.address < walk.end && ended->kept.count) {
+    if (walk.address < walk.end && ended->kept->count) {
         memory->bytes = 0;
-        count_memory(task, &ended->kept.call, ended->entry_ns, ended->duration_ns);
+        count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
     }
 }
 
@@ -378,21 +386,21 @@ INLINE int handle_return_body(struct pt_regs* ctx)
     struct ended_call ended;
     if (!end_call(ctx, task, &ended))
         return 0;
-    struct call_key* key = &ended.kept.call.key;
-    u32 kind = probe_row(ended.kept.row)->kind;
+    struct call_key* key = &ended.kept->call.key;
+    u32 kind = probe_row(ended.kept->row)->kind;
     key->device = DEVICE_UNKNOWN;
     if (kind == KIND_PHYSICAL_FREE && follow) {
         released(task, &ended);
     } else if (kind == KIND_PHYSICAL_HOLD) {
-        u64 number = number_of_handle(&key->image, read_word(ended.kept.call.memory.address));
+        u64 number = number_of_handle(&key->image, read_word(ended.kept->call.memory.address));
         struct physical* physical = key->result ? 0 : physical_of(&key->image, number);
         if (physical)
             __sync_fetch_and_add(&physical->references, 1);
     } else if (kind == KIND_UNMAP && follow && !key->result) {
         unmapped(task, &ended);
-    } else if (ended.kept.count) {
-        key->memory.holding = probe_row(ended.kept.row)->holding;
-        count_memory(task, &ended.kept.call, ended.entry_ns, ended.duration_ns);
+    } else if (ended.kept->count) {
+        key->memory.holding = probe_row(ended.kept->row)->holding;
+        count_memory(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
     }
     return 0;
 }

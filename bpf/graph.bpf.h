@@ -102,13 +102,14 @@ static const volatile u8 node_of_type[16] = {NODE_KERNEL, NODE_COPY, NODE_SET, N
 INLINE void graph_node_added(const struct image* image, u64 handle, u32 node, u64 child)
 {
     struct graph* graph = graph_of(image, handle);
+    u64 place = opaque(node); /* or the compiler checks one register, and 6.1 sees another one used */
     if (!graph)
         return;
     if (child) {
         struct graph_nodes nodes = nodes_of_graph(image, child);
         add_nodes(&graph->nodes, &nodes);
-    } else if (node < GRAPH_NODES) {
-        __sync_fetch_and_add(&graph->nodes.of[node], 1);
+    } else if (place < GRAPH_NODES) {
+        __sync_fetch_and_add(&graph->nodes.of[place], 1);
     }
 }
 

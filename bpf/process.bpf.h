@@ -104,7 +104,7 @@ INLINE u32 innermost_pid(struct task_struct* task)
     return number;
 }
 
-static __attribute__((noinline)) int send_process(const struct placed_image* placed)
+INLINE int send_process(const struct placed_image* placed)
 {
     struct process_record* record = placed ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : 0;
     if (!record) {
@@ -128,12 +128,20 @@ static __attribute__((noinline)) int send_process(const struct placed_image* pla
     return 0;
 }
 
-/* Tells the front end who an image is. Called when it gets a new row, not per call; but per line of -e. */
-INLINE void introduce(const struct image* image, struct cgroups cgroups)
+/* Tells the front end who an image is. Called when it gets a new row, not per call; but per line of -e. One function,
+ * and not below another: before 6.13 the stacks of all frames together are 512 bytes. */
+static __attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
 {
-    struct placed_image placed = {.image = *image, .cgroups = cgroups};
+    struct placed_image placed = {.cgroups = {.v2 = v2, .v1 = v1}};
+    *(u64*)&placed.image = image;
     if (!bpf_map_lookup_elem(&processes, &placed))
         send_process(&placed);
+    return 0;
+}
+
+INLINE void introduce(const struct image* image, struct cgroups cgroups)
+{
+    introduce_placed(*(const u64*)image, cgroups.v2, cgroups.v1);
 }
 
 #endif
