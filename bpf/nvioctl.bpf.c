@@ -7,13 +7,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* --- the drivers' functions -------------------------------------------------------------------------------------- */
 
 /* ioctl(file, request, argument), mmap(file, area); open(inode, file), release(inode, file). */
-INLINE void begin_function(void* ctx, u8 entry, u64 first, u64 second, u64 third)
+INLINE void begin_function(void* ctx, u8 entry, u64 first, u64 request, u64 argument)
 {
     struct inode* inode = (struct inode*)first;
     if (entry == ENTRY_IOCTL || entry == ENTRY_MMAP)
         inode = BPF_CORE_READ((struct file*)first, f_inode);
     u32 device = BPF_CORE_READ(inode, i_rdev);
-    begin_driver_call(ctx, node_of(device) & ~NODE_BY_FUNCTION, device & MINOR_ANY, entry, (u32)second, third);
+    begin_driver_call(ctx, node_of(device) & ~NODE_BY_FUNCTION, device & MINOR_ANY, entry, (u32)request, argument);
 }
 
 /* The cookie is the enum driver_entry. */
@@ -21,7 +21,8 @@ SEC("kprobe")
 int function_entry(struct pt_regs* ctx)
 {
     guard_begin();
-    begin_function(ctx, (u8)bpf_get_attach_cookie(ctx), ctx->di, ctx->si, ctx->dx);
+    u8 entry = bpf_get_attach_cookie(ctx);
+    begin_function(ctx, entry, ctx->di, entry == ENTRY_IOCTL ? ctx->si : 0, ctx->dx);
     guard_end();
     return 0;
 }
@@ -36,12 +37,12 @@ int function_return(struct pt_regs* ctx)
 }
 
 /* The kernel checks a program of this kind against the one function that it is for. */
-#define FUNCTION(NAME, ENTRY, THIRD, RETURNED)                                                                         \
+#define FUNCTION(NAME, ENTRY, SECOND, THIRD, RETURNED)                                                                 \
     SEC("fentry")                                                                                                      \
     int NAME##_entry(u64* ctx)                                                                                         \
     {                                                                                                                  \
         guard_begin();                                                                                                 \
-        begin_function(ctx, ENTRY, ctx[0], ctx[1], THIRD);                                                             \
+        begin_function(ctx, ENTRY, ctx[0], SECOND, THIRD);                                                             \
         guard_end();                                                                                                   \
         return 0;                                                                                                      \
     }                                                                                                                  \
@@ -55,10 +56,10 @@ int function_return(struct pt_regs* ctx)
     }
 
 #define DRIVER(NAME)                                                                                                   \
-    FUNCTION(NAME##_ioctl, ENTRY_IOCTL, ctx[2], ctx[3])                                                                \
-    FUNCTION(NAME##_open, ENTRY_OPEN, 0, (s32)ctx[2])                                                                  \
-    FUNCTION(NAME##_close, ENTRY_CLOSE, 0, (s32)ctx[2])                                                                \
-    FUNCTION(NAME##_mmap, ENTRY_MMAP, 0, (s32)ctx[2])
+    FUNCTION(NAME##_ioctl, ENTRY_IOCTL, ctx[1], ctx[2], ctx[3])                                                        \
+    FUNCTION(NAME##_open, ENTRY_OPEN, 0, 0, (s32)ctx[2])                                                               \
+    FUNCTION(NAME##_close, ENTRY_CLOSE, 0, 0, (s32)ctx[2])                                                             \
+    FUNCTION(NAME##_mmap, ENTRY_MMAP, 0, 0, (s32)ctx[2])
 
 DRIVER(nvidia)
 DRIVER(modeset)

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <fstream>
+#include <iterator>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -81,6 +82,7 @@ struct DriverHooks::Driver {
     std::string_view slot; // in the names of the programs
     std::vector<driver_node> nodes;
     std::array<std::vector<std::string>, 4> functions;
+    std::string behind = {}; // a function of another one that takes its calls, too, where there is one
 };
 
 // nvidia_frontend_*: up to driver 535; one front end for nvidia and nvidia-modeset.
@@ -142,9 +144,11 @@ bool DriverHooks::look()
             if (std::ranges::find(driver.nodes, node) != driver.nodes.end() && !hooked_.contains(&driver))
                 present.insert(&driver);
     std::set<std::string, std::less<>> wanted;
-    for (const Driver* driver : present)
+    for (const Driver* driver : present) {
+        wanted.insert(driver->behind);
         for (const auto& names : driver->functions)
             wanted.insert(names.begin(), names.end());
+    }
     const std::set<std::string> symbols = wanted.empty() ? std::set<std::string>() : kernel_symbols(wanted);
     // Before anything is hooked: the programs look here.
     tell_nodes(nodes);
@@ -161,28 +165,24 @@ bool DriverHooks::look()
 // True where system calls need not be looked at for it.
 bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::string>& symbols)
 {
+    if (symbols.contains(driver.behind) && hooked(NODE_NVIDIA_CTL)) {
+        hooked_.emplace(&driver, Hooked{hooked_.begin()->second.way, {driver.behind}, {}});
+        return true;
+    }
     for (DriverHook way : {DriverHook::fentry, DriverHook::kprobe}) {
         if (!may(way))
             continue;
         Hooked hooked{.way = way, .functions = {}, .links = {}};
-        bool whole = true;
+        std::optional<bool> first; // the one that matters most could be hooked: ioctl, or open where there is none
         for (size_t entry = 0; entry < entries.size(); entry++) {
             const auto& names = driver.functions[entry];
+            if (names.empty())
+                continue;
             const auto name = std::ranges::find_if(names, [&](const auto& n) { return symbols.contains(n); });
-            std::unique_ptr<Link> link;
-            if (name != names.end() && (way == DriverHook::kprobe || with_btf_.contains(*name)))
-                for (std::string_view side :
-                     {"return", "entry"}) // the return first: a call is seen whole or not at all
-                    if (auto part = hook_function(way, driver, entry, *name, side))
-                        hooked.links.push_back(std::move(part));
-                    else
-                        whole = false;
-            else
-                whole &= names.empty();
-            if (whole && name != names.end())
-                hooked.functions.push_back(*name);
+            const bool done = name != names.end() && hook_function(hooked, driver, entry, *name);
+            first = first.value_or(done);
         }
-        if (whole) {
+        if (first.value_or(false)) {
             hooked_.emplace(&driver, std::move(hooked));
             return true;
         }
@@ -195,20 +195,27 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
     return false;
 }
 
-std::unique_ptr<Link> DriverHooks::hook_function(DriverHook way, const Driver& driver, size_t entry,
-                                                 const std::string& function, std::string_view side)
+bool DriverHooks::hook_function(Hooked& hooked, const Driver& driver, size_t entry, const std::string& function)
 {
-    bpf_link* link = nullptr;
-    if (way == DriverHook::fentry) {
-        link = bpf_program__attach(find(object_, program_name(driver.slot, entry, side)));
-    } else {
-        LIBBPF_OPTS(bpf_kprobe_opts, options);
-        options.bpf_cookie = entry_numbers[entry];
-        options.retprobe = side == "return";
-        link = bpf_program__attach_kprobe_opts(find(object_, fmt::format("function_{}", side)), function.c_str(),
-                                               &options);
+    Links links;
+    for (std::string_view side : {"return", "entry"}) { // the return first: a call is seen whole or not at all
+        bpf_link* link = nullptr;
+        if (hooked.way == DriverHook::kprobe) {
+            LIBBPF_OPTS(bpf_kprobe_opts, options);
+            options.bpf_cookie = entry_numbers[entry];
+            options.retprobe = side == "return";
+            const std::string program = fmt::format("function_{}", side);
+            link = bpf_program__attach_kprobe_opts(find(object_, program), function.c_str(), &options);
+        } else if (with_btf_.contains(function)) {
+            link = bpf_program__attach(find(object_, program_name(driver.slot, entry, side)));
+        }
+        if (!link)
+            return false;
+        links.push_back(own_link(link));
     }
-    return link ? own_link(link) : nullptr;
+    std::ranges::move(links, std::back_inserter(hooked.links));
+    hooked.functions.push_back(function);
+    return true;
 }
 
 void DriverHooks::hook_system_calls()

@@ -50,8 +50,7 @@ private:
 
     bool may(DriverHook way) const { return !forced_ || *forced_ == way; }
     bool hook_functions(const Driver& driver, const std::set<std::string>& symbols);
-    std::unique_ptr<Link> hook_function(DriverHook way, const Driver& driver, size_t entry, const std::string& function,
-                                        std::string_view side);
+    bool hook_function(Hooked& hooked, const Driver& driver, size_t entry, const std::string& function);
     void hook_system_calls();
     void tell_nodes(const DriverNodes& nodes);
     bool hooked(driver_node node) const;

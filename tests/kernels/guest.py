@@ -67,7 +67,7 @@ def command_line(image, share, memory):
     def folder(name, path, *options):
         return ["-fsdev", ",".join(["local", f"id={name}", f"path={path}", "security_model=none", *options]),
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
-    return [qemu, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "Nehalem", "-smp", "2", "-m", memory,
+    return [qemu, "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "Nehalem", "-smp", "2", "-m", memory,
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,
             "-initrd", share / "initramfs", "-append", kernel_arguments, "-serial", f"file:{share / 'console'}",
             *folder("host", "/", "readonly=on", "multidevs=remap"), *folder("share", share)]

@@ -23,7 +23,7 @@ call RM_ALLOC_MEMORY 2 subject=0x71 bytes=8192; call CARD_INFO 2; call CHECK_VER
 call RM_CONTROL 6 xfer=1 subject=0x20800000 status=0x57; call RM_ALLOC 2 xfer=1 subject=0x40 bytes=1
 call RM_CONTROL 7 subject=1 arg=unmapped; call RM_CONTROL 3 subject=0x2080 size=8; call RM_ALLOC 2 subject=0x40 params=unmapped bytes=4096
 call RM_CONTROL 3 subject=0x20800102 arg=cold
-ioctl nvidiactl 0xc01046ff 5; ioctl nvidiactl 0xc020552a 2; ioctl nvidia3 0 3; ioctl null 0xc020462a 7; ioctl pipe 0xc020462a 3
+ioctl nvidiactl 0xc01046ff 5; ioctl nvidiactl 0xc020552a 2; ioctl nvidia0 0 3; ioctl null 0xc020462a 7; ioctl pipe 0xc020462a 3
 call UVM_INITIALIZE; call UVM_MIGRATE 11 bytes=4096; call UVM_CREATE_EXTERNAL_RANGE 3 bytes=2097152 status=0x1f
 ioctl nvidia-uvm 0x7ff3 2; call UVM_TOOLS_FLUSH_EVENTS 2
 threads 4; call RM_CONTROL 53 subject=0x20801303; end; fork; call RM_FREE 3; end

@@ -159,8 +159,8 @@ void Prepared::describe()
         told.bytes = main.get<uint64_t>(command.bytes) + (command.limit ? 1 : 0);
     else if (command.parameters != none && parameters.readable() && parameters.holds(memory_bytes(subject), 8))
         told.bytes = parameters.get<uint64_t>(memory_bytes(subject));
-    told.is_virtual = told.bytes && std::string(command.name) == "RM_ALLOC" &&
-                      (subject == 0x70 || subject == 0x50a0 || subject == 0x90f1);
+    const bool virtual_class = subject == 0x70 || subject == 0x50a0 || subject == 0x90f1;
+    told.is_virtual = told.bytes && (command.addresses || (std::string(command.name) == "RM_ALLOC" && virtual_class));
 }
 
 void Prepared::expect(uint64_t calls) const

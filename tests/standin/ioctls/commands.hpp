@@ -20,6 +20,7 @@ struct Command {
     int bytes = none;   // what it is about, u64
     bool limit = false; // one less than that
     int parameters = none, parameters_size = none; // of a pointer to a struct that goes by the subject, and of its size
+    bool addresses = false;                        // the bytes are a range of addresses, not memory
 };
 
 const Command* find_command(const std::string& name);
