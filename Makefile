@@ -124,10 +124,12 @@ JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 # What a person runs on a fresh machine: dependencies first, then a make that sees what they brought.
 test:
 	$(Q)scripts/install-deps
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins
+	-$(Q)scripts/install-deps kernels
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins
 	$(Q)tests/run
 
-# Under other kernels, in emulated machines. Where these packages cannot be had, the tests say what is missing.
+# Under other kernels, in emulated machines; make test does that, too. Where these packages cannot be had, the tests say
+# what is missing.
 test-kernels:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels

@@ -113,7 +113,8 @@ def a_free_names_its_allocation():
         its = made.pop(e["address"])
         equal((e["kind"], e["bytes"]), (its["kind"], its["bytes"]), "what is freed")
         between = e["time_ns"] - its["time_ns"]
-        check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"], f"held for {between}: {its} {e}")
+        # The clock is read again behind the call, and an interrupt may come between.
+        check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"] + 1e6, f"held for {between}: {its} {e}")
         check(its["bytes"] == 700 or e["lifetime_ns"] > 300e6, f"it slept meanwhile: {e}")
     equal(made, {}, "what was not freed")
 
