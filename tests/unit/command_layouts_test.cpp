@@ -219,18 +219,18 @@ TEST_CASE("structs of drivers to come begin as all did, whatever their size")
         const int end = head.parameters == OFFSET_NONE ? head.subject + 4 : head.parameters + 8;
         CHECK(head.size == end);
         for (auto [whole, known] : command_layouts(std::nullopt))
-            CHECK((whole.space != SPACE_NVIDIA || whole.request == key.request || _IOC_NR(whole.request) != key.request ||
-                   known.subject == head.subject));
+            CHECK((whole.space != SPACE_NVIDIA || whole.request == key.request ||
+                   _IOC_NR(whole.request) != key.request || known.subject == head.subject));
     }
     auto head = [&heads](uint32_t number) {
         REQUIRE(heads.contains(number));
         return std::tuple(heads[number].size, heads[number].subject, heads[number].parameters);
     };
-    CHECK(head(0x2a) == std::tuple(24, 8, 16)); // RM_CONTROL
-    CHECK(head(0x2b) == std::tuple(24, 12, 16)); // RM_ALLOC, which three sizes of struct agree on
+    CHECK(head(0x2a) == std::tuple(24, 8, 16));                     // RM_CONTROL
+    CHECK(head(0x2b) == std::tuple(24, 12, 16));                    // RM_ALLOC, which three sizes of struct agree on
     CHECK(head(0x27) == std::tuple(16, 12, uint16_t{OFFSET_NONE})); // RM_ALLOC_MEMORY
-    CHECK(head(0x4a) == std::tuple(12, 8, uint16_t{OFFSET_NONE})); // RM_VID_HEAP_CONTROL
-    CHECK(!heads.contains(0x29)); // RM_FREE is about nothing but a handle
+    CHECK(head(0x4a) == std::tuple(12, 8, uint16_t{OFFSET_NONE}));  // RM_VID_HEAP_CONTROL
+    CHECK(!heads.contains(0x29));                                   // RM_FREE is about nothing but a handle
 }
 
 TEST_CASE("sizes behind a pointer are found in structs of drivers to come")
