@@ -29,6 +29,7 @@ struct Below {
     std::span<const std::string> lines;
     std::string_view key = "frames";
 
+    Below() = default;
     Below(std::span<const std::string> of) : lines(of) {}    // NOLINT: what there is below most rows
     Below(const std::vector<std::string>& of) : lines(of) {} // NOLINT
     Below(std::string_view name, const std::vector<std::string>& of) : lines(of), key(name) {}
