@@ -124,8 +124,10 @@ void check_sort(const std::string& name)
 void print_groups(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns,
                   const FramesOf<DriverKey, DriverGroup>& frames)
 {
+    // What goes on has no total yet. It would come last, and may be what the others wait for.
+    const std::string& sort = context.settings.sort;
     print_table<K, G, C>(
-        output, fields, groups.groups(), context, wall_ns, context.settings.sort,
+        output, fields, groups.groups(), context, wall_ns, sort == "total_ns" ? "" : sort,
         [](const G& group) { return static_cast<double>(group.total_ns + group.pending_ns); }, frames);
 }
 

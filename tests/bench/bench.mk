@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The two programs of the benchmark: what is traced, and empty probes. Included by the top Makefile.
+# The programs of the benchmark: what is traced, and empty probes. Included by the top Makefile.
 
 BENCH := $(BUILD)/bench
 
 .PHONY: bench-bins
-bench-bins: $(BENCH)/target $(BENCH)/floor
+bench-bins: $(BENCH)/target $(BENCH)/floor $(BENCH)/syscalls
 
-$(BENCH)/target: tests/bench/target.cpp
+$(BENCH)/target $(BENCH)/syscalls: $(BENCH)/%: tests/bench/%.cpp
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $< -o $@ -ldl

@@ -115,6 +115,14 @@ columns_of() {
     } | sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
 }
 
+# Whether its calls are those of functions of a library; else they are of the kernel.
+counts_functions() { options_of_help "$1" | grep -qx -- --api; }
+
+# What only a function has is not shown by others.
+columns_shown() {
+    if counts_functions "$1"; then columns_of "$1"; else columns_of "$1" | grep -viE '^(function|layer|stream|captured)$'; fi
+}
+
 loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/losses.cpp; }
 
 # What a letter stands for: "-d --duration end after this time". The text is left out where it tells of the tool: what
@@ -124,8 +132,8 @@ letters_of() {
         sed -E 's/^(-[Hls] --[a-z]+) .*/\1/'
 }
 
-# A letter, or a long name, that means one thing here and another there. cudasync always measures: its -l is a least
-# duration.
+# A letter, or a long name, that means one thing here and another there. cudasync and nvioctl always measure: their -l
+# is a least duration.
 letters_of_two_meanings() {
     local all
     all=$(for tool in $tools; do letters_of "$tool"; done | grep -vx -- '-l --least' | LC_ALL=C sort -u)
@@ -163,7 +171,7 @@ check_completion() {
         "$(complete_words "$program" "" | sorted_words)"
     check_values "$tool" --by
     check_values "$tool" -H
-    check_values "$tool" --api
+    if counts_functions "$tool"; then check_values "$tool" --api; fi
     check_values "$tool" --attach
     same "$tool: completion goes on behind a comma" "pid,container" "$(complete_words "$program" --by pid,con)"
     same "$tool: completion of --by=" "thread" "$(complete_words "$program" --by = th)"
@@ -190,7 +198,7 @@ check_man() {
     else
         skip "$page: there is no groff"
     fi
-    check "$page: has every column and key" "$(columns_of "$tool" | not_in_man "$tool")"
+    check "$page: has every column and key" "$(columns_shown "$tool" | not_in_man "$tool")"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
     check "$page: line width" "$(wide_lines "$page")"
 }

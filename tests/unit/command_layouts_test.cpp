@@ -3,6 +3,7 @@
 
 #include "driver_names.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <sys/ioctl.h>
@@ -203,4 +204,58 @@ TEST_CASE("a driver of any version has each request once, with offsets within th
             CHECK((!found.in_parameters || command->second.parameters != OFFSET_NONE));
         }
     }
+}
+
+TEST_CASE("structs of drivers to come begin as all did, whatever their size")
+{
+    std::map<uint32_t, command_layout> heads;
+    for (auto [key, head] : command_heads()) {
+        CAPTURE(key.request);
+        CHECK(key.space == SPACE_NVIDIA);
+        CHECK(heads.emplace(key.request, head).second);
+        CHECK(command_name(SPACE_NVIDIA, key.request) != "");
+        CHECK(head.status == OFFSET_NONE); // stands at the end
+        REQUIRE(head.subject != OFFSET_NONE);
+        const int end = head.parameters == OFFSET_NONE ? head.subject + 4 : head.parameters + 8;
+        CHECK(head.size == end);
+        for (auto [whole, known] : command_layouts(std::nullopt))
+            CHECK((whole.space != SPACE_NVIDIA || whole.request == key.request ||
+                   _IOC_NR(whole.request) != key.request || known.subject == head.subject));
+    }
+    auto head = [&heads](uint32_t number) {
+        REQUIRE(heads.contains(number));
+        return std::tuple(heads[number].size, heads[number].subject, heads[number].parameters);
+    };
+    CHECK(head(0x2a) == std::tuple(24, 8, 16));                     // RM_CONTROL
+    CHECK(head(0x2b) == std::tuple(24, 12, 16));                    // RM_ALLOC, which three sizes of struct agree on
+    CHECK(head(0x27) == std::tuple(16, 12, uint16_t{OFFSET_NONE})); // RM_ALLOC_MEMORY
+    CHECK(head(0x4a) == std::tuple(12, 8, uint16_t{OFFSET_NONE}));  // RM_VID_HEAP_CONTROL
+    CHECK(!heads.contains(0x29));                                   // RM_FREE is about nothing but a handle
+}
+
+TEST_CASE("sizes behind a pointer are found in structs of drivers to come")
+{
+    std::map<std::pair<uint32_t, uint32_t>, size_layout> found;
+    for (auto [key, size] : size_heads()) {
+        CAPTURE(key.command.request, key.subject);
+        CHECK(key.command.space == SPACE_NVIDIA);
+        CHECK(key.zero == 0);
+        CHECK(size.in_parameters); // others stand where a longer struct may have moved them
+        CHECK(found.emplace(std::pair(key.command.request, key.subject), size).second);
+        CHECK(std::ranges::any_of(command_heads(), [&](const auto& head) {
+            return head.first.request == key.command.request && head.second.parameters != OFFSET_NONE;
+        }));
+    }
+    auto local = found.find({0x2b, 0x40});
+    REQUIRE(local != found.end());
+    CHECK(local->second.offset == 64);
+    CHECK(!local->second.is_virtual);
+    CHECK(found.contains({0x2b, 0x3e}));
+    REQUIRE(found.contains({0x2b, 0x50a0}));
+    CHECK(found[{0x2b, 0x50a0}].is_virtual);
+    REQUIRE(found.contains({0x2b, 0x71}));
+    CHECK(found[{0x2b, 0x71}].is_limit);
+    CHECK(!found.contains({0x2b, 0xfd})); // its struct has changed
+    CHECK(!found.contains({0x4a, 2}));
+    CHECK(!found.contains({0x27, 0x40}));
 }
