@@ -120,7 +120,7 @@ INLINE struct call_stats* count_call(struct task_struct* task, const struct call
 /* A 64-bit division takes as long as the rest of this. */
 INLINE u16 duration_bucket(u64 ns)
 {
-    return histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns);
+    return opaque(histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns));
 }
 
 INLINE void keep_stack(void* ctx, struct call_key* key)

@@ -15,13 +15,13 @@ INLINE void record(struct task_struct* task, struct call* call, u64 entry_ns, u6
     struct copy* copy = &call->copy;
     struct call_key* key = &call->key;
     if (per_size)
-        key->copy.size = copy->sized ? histogram_bucket(copy->bytes) : BUCKET_NONE;
+        key->copy.size = opaque(copy->sized ? histogram_bucket(copy->bytes) : BUCKET_NONE);
     if (measure_rate) {
         /* Bytes per microsecond are megabytes per second. What returns before the copy is done says nothing of it: that
          * is what sets do, too, whatever they are called. */
         bool timed = copy->sized && duration_ns && !key->result && key->copy.direction != DIRECTION_SET &&
                      !(key->flags & (CALL_ASYNCHRONOUS | CALL_RECORDED));
-        key->duration = timed ? histogram_bucket(copy->bytes * 1000 / duration_ns) : BUCKET_NONE;
+        key->duration = opaque(timed ? histogram_bucket(copy->bytes * 1000 / duration_ns) : BUCKET_NONE);
     }
     struct call_stats* stats = count_call(task, call, copy->copies, entry_ns, duration_ns);
     if (!stats)
@@ -265,6 +265,10 @@ static __attribute__((noinline)) int read_element(struct batch_walk* walk, u32 i
         walk->arguments.block = kept->list + index * row->block_words * 8ULL;
         read_copy(&walk->arguments, row, call);
     }
+    call->copy.sized = opaque(call->copy.sized);
+    call->key.copy.direction = opaque(call->key.copy.direction);
+    call->key.copy.memory = opaque(call->key.copy.memory);
+    walk->arguments.error = opaque(walk->arguments.error);
     return 0;
 }
 

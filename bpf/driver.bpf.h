@@ -111,7 +111,6 @@ INLINE bool read_u32(u64 address, u32* value)
 #define XFER_REQUEST                                                                                                   \
     0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: another command, whose size would not fit into its number                    \
                  */
-#define REQUEST_SIZE_MAX 0x3fff
 
 struct xfer {
     u32 command;
@@ -171,6 +170,9 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
         read_command(&call);
     call.since_ns = bpf_ktime_get_ns();
     u32 tid = task->pid;
+    /* A kretprobe has room for so many calls at once (10, or two per CPU), and says nothing of the others. */
+    if (bpf_map_lookup_elem(&in_flight, &tid))
+        lose(LOSS_RETURN, 1);
     if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
         lose(LOSS_START, 1);
     return true;
@@ -225,7 +227,8 @@ INLINE bool read_size(const struct driver_call* call, struct call_key* key, stru
 
 INLINE bool call_failed(const struct call_key* key)
 {
-    return key->result < 0 || (key->result && (u32)key->result < NV_WARNINGS);
+    return key->driver.outcome == OUTCOME_ERRNO ||
+           (key->driver.outcome == OUTCOME_STATUS && key->result && (u32)key->result < NV_WARNINGS);
 }
 
 INLINE void remember(const struct call_key* key, u64 now, u64 duration_ns)
@@ -237,7 +240,11 @@ INLINE void remember(const struct call_key* key, u64 now, u64 duration_ns)
         calls = bpf_map_lookup_elem(&recent, &pid);
         if (!calls)
             return;
+    }
+    if (calls->image.pid != pid || calls->image.serial != key->image.serial) {
+        /* New, or the pid is another one's now. */
         calls->image = key->image;
+        calls->count = 0;
     }
     u64 place = __sync_fetch_and_add(&calls->count, 1);
     calls->calls[place % RECENT_CALLS] = (struct recent_call){

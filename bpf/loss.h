@@ -16,6 +16,7 @@ enum loss {
     LOSS_WAITING,   /* a call that waits found no room: it is not shown before it returns */
     LOSS_UNTRACKED, /* an allocation found no room: its free cannot be told from that of an older one */
     LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
+    LOSS_RETURN,    /* the return of a call into a driver was missed: neither counted nor going on */
     LOSSES,
 };
 

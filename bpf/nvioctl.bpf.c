@@ -31,7 +31,9 @@ SEC("kretprobe")
 int function_return(struct pt_regs* ctx)
 {
     guard_begin();
-    end_driver_call((s64)ctx->ax);
+    /* All but ioctl return an int, which leaves half of the register as it is. */
+    u8 entry = bpf_get_attach_cookie(ctx);
+    end_driver_call(entry == ENTRY_IOCTL ? (s64)ctx->ax : (s32)ctx->ax);
     guard_end();
     return 0;
 }
@@ -81,7 +83,9 @@ INLINE u32 device_of(u64 descriptor)
     struct file** files = BPF_CORE_READ(table, fd);
     struct file* file = 0;
     bpf_probe_read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
-    return file ? BPF_CORE_READ(file, f_inode, i_rdev) : 0;
+    struct inode* inode = file ? BPF_CORE_READ(file, f_inode) : 0;
+    bool is_character_device = inode && (BPF_CORE_READ(inode, i_mode) & 0170000) == 0020000;
+    return is_character_device ? BPF_CORE_READ(inode, i_rdev) : 0;
 }
 
 INLINE bool begin_system_call(void* ctx, u64 descriptor, u8 entry, u32 request, u64 argument)

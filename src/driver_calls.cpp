@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <fstream>
 #include <linux/ioctl.h>
+#include <sys/syscall.h>
 
 namespace gpusnoop {
 
@@ -43,6 +45,19 @@ Space space_of(uint8_t node)
         return {SPACE_AMDGPU, 'd'};
     default:
         return {SPACE_NONE, 0};
+    }
+}
+
+// The same for all nodes that take the same commands.
+uint8_t any_node_of(uint8_t node)
+{
+    switch (node) {
+    case NODE_NVIDIA_GPU:
+        return NODE_NVIDIA_CTL;
+    case NODE_NVIDIA_UVM_TOOLS:
+        return NODE_NVIDIA_UVM;
+    default:
+        return node;
     }
 }
 
@@ -157,7 +172,8 @@ DriverGroup& DriverGroups::group_of(const call_key& key)
         group.flags = key.flags & CALL_SUBJECT;
         group.subject = key.subject;
         // The same number means another thing to another driver.
-        group.node = key.driver.node;
+        if (key.kind == ENTRY_IOCTL)
+            group.node = any_node_of(key.driver.node);
     }
     if (settings_.node) {
         group.node = key.driver.node;
@@ -198,6 +214,27 @@ void DriverGroups::add(const driver_call& pending, uint64_t now_ns)
     group.pending_ns = std::max(group.pending_ns, elapsed);
 }
 
+namespace {
+
+// False where it can be told that the thread is in another system call, or in none.
+bool may_be_in_call(const driver_call& call, uint32_t tid)
+{
+    std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", call.key.image.pid, tid));
+    long number = -1;
+    if (!(file >> number)) // "running", or not told
+        return true;
+    switch (call.key.kind) {
+    case ENTRY_IOCTL:
+        return number == SYS_ioctl;
+    case ENTRY_MMAP:
+        return number == SYS_mmap;
+    default:
+        return number >= 0; // files are opened and closed in many ways
+    }
+}
+
+} // namespace
+
 std::vector<driver_call> PendingCalls::take()
 {
     std::vector<driver_call> calls;
@@ -205,10 +242,13 @@ std::vector<driver_call> PendingCalls::take()
     map_.for_each([&](uint32_t tid, std::span<const driver_call> values) {
         const driver_call& call = values[0];
         const uint64_t start = thread_start_time_ns(static_cast<pid_t>(call.key.image.pid), static_cast<pid_t>(tid));
-        if (start && start == to_clock_tick(call.thread_start_ns))
+        const bool alive = start && start == to_clock_tick(call.thread_start_ns);
+        if (alive && may_be_in_call(call, tid)) {
             calls.push_back(call);
-        else
+        } else {
             dead.push_back(tid);
+            missed_ += alive;
+        }
     });
     for (uint32_t tid : dead)
         map_.erase(tid);

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -91,8 +92,11 @@ public:
 
     // Those of living threads; what threads have left that were killed in a call is taken out.
     std::vector<driver_call> take();
+    // Calls whose return was not seen, since the last time this was asked: a kretprobe has room for so many at once.
+    uint64_t take_missed() { return std::exchange(missed_, 0); }
 
 private:
+    uint64_t missed_ = 0;
     HashTable<uint32_t, driver_call> map_;
 };
 

@@ -93,7 +93,10 @@ const DriverHooks::Driver DriverHooks::drivers[] = {
        {"nvidia_frontend_open", "nvidia_open"},
        {"nvidia_frontend_close", "nvidia_close"},
        {"nvidia_frontend_mmap", "nvidia_mmap"}}}},
-    {"modeset", {NODE_NVIDIA_MODESET}, {{{"nvkms_unlocked_ioctl"}, {"nvkms_open"}, {"nvkms_close"}, {"nvkms_mmap"}}}},
+    {"modeset",
+     {NODE_NVIDIA_MODESET},
+     {{{"nvkms_unlocked_ioctl"}, {"nvkms_open"}, {"nvkms_close"}, {"nvkms_mmap"}}},
+     "nvidia_frontend_unlocked_ioctl"},
     {"caps", {NODE_NVIDIA_CAPS}, {{{}, {"nv_cap_drv_open"}, {"nv_cap_drv_release"}, {}}}},
     {"uvm",
      {NODE_NVIDIA_UVM},
@@ -138,6 +141,12 @@ bool DriverHooks::look()
         add_nvidia_nodes(nodes); // their number is known before the driver is there
     if (nodes == nodes_ && !forced_syscalls)
         return false;
+    // Of a driver that has gone the hooks are dead; it may come again.
+    std::erase_if(hooked_, [&](const auto& entry) {
+        return std::ranges::none_of(nodes, [&](const auto& known) {
+            return std::ranges::find(entry.first->nodes, known.second) != entry.first->nodes.end();
+        });
+    });
     std::set<const Driver*> present;
     for (const auto& [number, node] : nodes)
         for (const Driver& driver : drivers)

@@ -33,6 +33,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_UNTRACKED] = {"allocations_untracked",
                          "allocations found no room and are in no live figure (make room with --live-entries)"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes found no room: their rows lack name and cgroup"};
+    t[LOSS_RETURN] = {"returns_missed", "calls returned unseen and are not counted: too many at once for a kprobe"};
     return t;
 }();
 

@@ -2,6 +2,7 @@
 #include "monitors.hpp"
 
 #include "driver_calls.hpp"
+#include "driver_devices.hpp"
 #include "driver_names.hpp"
 #include "process.hpp"
 
@@ -10,6 +11,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <string_view>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 namespace gpusnoop {
 namespace {
@@ -31,11 +34,14 @@ bool looks_like_work(pid_t pid)
     for (const Mapping& mapping : mappings(pid))
         if (std::ranges::any_of(libraries, [&](auto name) { return mapping.path.find(name) != std::string::npos; }))
             return true;
+    const DriverNodes nodes = driver_nodes();
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
-        std::error_code gone;
-        const auto target = std::filesystem::read_symlink(entry.path(), gone);
-        if (target.filename() == "nvidia-uvm" || target.filename() == "nvidia-modeset")
+        struct stat status {};
+        if (stat(entry.path().c_str(), &status) || !S_ISCHR(status.st_mode))
+            continue;
+        const auto node = nodes.find(device_number(major(status.st_rdev), minor(status.st_rdev)));
+        if (node != nodes.end() && (node->second == NODE_NVIDIA_UVM || node->second == NODE_NVIDIA_MODESET))
             return true;
     }
     return false;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // driver 575.51.02
 constexpr uint64_t log_patience_ns = 500'000'000;
+constexpr uint64_t log_memory_ns = 3'000'000'000;
 constexpr size_t lines_max = 256; // of the log, that no report has come for
 
 std::optional<uint32_t> number_of(std::string_view text)
@@ -146,16 +147,20 @@ void Xids::add(const xid_record& record)
                         .comm = {}});
 }
 
-void Xids::read_log()
+void Xids::read_log(uint64_t now_ns)
 {
+    // One whose report was lost must not be taken for that of a later one.
+    std::erase_if(lines_, [&](const XidLogLine& line) { return line.read_ns + log_memory_ns < now_ns; });
     char record[8192]; // PRINTKRB_RECORD_MAX and more
     for (ssize_t size = 0; log_ && (size = read(log_.get(), record, sizeof(record))) != 0;) {
         if (size < 0 && errno == EPIPE)
             continue; // records were overwritten; the next one is there
         if (size < 0)
             return;
-        if (auto line = parse_xid({record, static_cast<size_t>(size)}))
+        if (auto line = parse_xid({record, static_cast<size_t>(size)})) {
+            line->read_ns = now_ns;
             lines_.push_back(std::move(*line));
+        }
         if (lines_.size() > lines_max)
             lines_.pop_front();
     }
@@ -163,9 +168,7 @@ void Xids::read_log()
 
 std::vector<XidReport> Xids::take(uint64_t now_ns, bool all)
 {
-    if (reports_.empty())
-        return {};
-    read_log();
+    read_log(now_ns);
     std::vector<XidReport> taken;
     while (!reports_.empty()) {
         XidReport& report = reports_.front();

@@ -24,6 +24,7 @@ struct XidLogLine {
     std::optional<uint32_t> pid;
     std::string comm; // as the log has it; empty unknown
     std::string text;
+    uint64_t read_ns = 0; // CLOCK_MONOTONIC
 };
 
 // A record of /dev/kmsg, "6,1234,567890,-;NVRM: Xid ..."; nullopt where it is about something else.
@@ -52,7 +53,7 @@ public:
 
 private:
     void choose_tracepoint();
-    void read_log();
+    void read_log(uint64_t now_ns);
 
     bpf_object* object_;
     std::optional<Tracefs> tracefs_;

@@ -90,6 +90,7 @@ private:
     void print_event(Output& output, const call_event& event) override;
     bool left_out(const call_key& key, uint64_t calls);
     void tell_left_out(Output& output);
+    void tell_layouts();
 
     Settings settings_;
     Skeleton<nvioctl_bpf> skeleton_;
@@ -97,6 +98,7 @@ private:
     std::optional<PendingCalls> pending_calls_;
     std::optional<CallEvents> lines_;
     std::optional<XidLines> xids_;
+    std::optional<DriverVersion> version_; // that the layouts are of
     Monitors monitors_;
     std::set<ImageId> monitors_left_out_; // since the last report
     uint64_t calls_left_out_ = 0;
@@ -165,16 +167,22 @@ void NvIoctl::configure(const Options& options, std::span<const Probe>, const Fi
     size_tables(skeleton_->obj);
 }
 
+// For the driver that is there now.
+void NvIoctl::tell_layouts()
+{
+    const bpf_map* commands = skeleton_->maps.command_layouts;
+    const bpf_map* sizes = skeleton_->maps.size_layouts;
+    fill(commands, command_layouts(version_));
+    fill(commands, command_heads());
+    fill(sizes, size_layouts(version_));
+    fill(sizes, size_heads());
+}
+
 void NvIoctl::load()
 {
     CallTool::load();
-    const auto version = loaded_driver();
-    const bpf_map* commands = skeleton_->maps.command_layouts;
-    const bpf_map* sizes = skeleton_->maps.size_layouts;
-    fill(commands, command_layouts(version));
-    fill(commands, command_heads());
-    fill(sizes, size_layouts(version));
-    fill(sizes, size_heads());
+    version_ = loaded_driver();
+    tell_layouts();
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     if (xids_)
         xids_->attach(bpf_map__fd(skeleton_->maps.recent));
@@ -206,6 +214,10 @@ bool NvIoctl::tick(Output& output)
 {
     if (xids_)
         xids_->print(output, processes(), false);
+    if (const auto version = loaded_driver(); version && version != version_) {
+        version_ = version;
+        tell_layouts();
+    }
     return CallTool::tick(output);
 }
 
@@ -230,9 +242,11 @@ bool NvIoctl::left_out(const call_key& key, uint64_t calls)
 void NvIoctl::tell_left_out(Output& output)
 {
     const Loss left_out[] = {
-        {"monitors_left_out", "processes only ask how a GPU is and are left out (--no-monitor)",
+        {"returns_missed", "calls returned unseen and are not counted: too many at once for a kprobe",
+         pending_calls_->take_missed()},
+        {"monitors_left_out", "left out (--no-monitor): processes that only ask how a GPU is",
          monitors_left_out_.size()},
-        {"monitor_calls_left_out", "calls of theirs", calls_left_out_},
+        {"monitor_calls_left_out", "left out with them: calls", calls_left_out_},
     };
     output.lost(left_out);
     monitors_left_out_.clear();
