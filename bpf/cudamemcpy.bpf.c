@@ -252,7 +252,7 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
-/* By itself, so that what it needs is on the stack only while it reads. */
+/* By itself, so that what it needs is on the stack only while it reads. True where something could not be read. */
 static __attribute__((noinline)) int read_element(struct batch_walk* walk, u32 index, struct call* call)
 {
     if (!walk || !call)
@@ -265,11 +265,7 @@ static __attribute__((noinline)) int read_element(struct batch_walk* walk, u32 i
         walk->arguments.block = kept->list + index * row->block_words * 8ULL;
         read_copy(&walk->arguments, row, call);
     }
-    call->copy.sized = opaque(call->copy.sized);
-    call->key.copy.direction = opaque(call->key.copy.direction);
-    call->key.copy.memory = opaque(call->key.copy.memory);
-    walk->arguments.error = opaque(walk->arguments.error);
-    return 0;
+    return walk->arguments.error != 0;
 }
 
 /* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
@@ -283,14 +279,18 @@ static long record_element(u32 index, struct batch_walk* walk)
     u32 left = kept->count - index;
     if (index)
         call.key.duration = BUCKET_NONE;
-    bool rest = !left || index >= BATCH_MAX;
-    if (rest) {
+    bool last = !left || index >= BATCH_MAX;
+    if (last) {
         call.key.copy.direction = row->direction;
         call.copy.sized = !left;
     } else {
-        read_element(walk, index, &call);
+        last = read_element(walk, index, &call);
     }
-    bool last = opaque(rest || walk->arguments.error);
+    last = opaque(last);
+    walk->arguments.error = opaque(walk->arguments.error);
+    call.copy.sized = opaque(call.copy.sized);
+    call.key.copy.direction = opaque(call.key.copy.direction);
+    call.key.copy.memory = opaque(call.key.copy.memory);
     call.copy.copies = last ? left : 1;
     call.copy.begins = index == 0;
     record(walk->task, &call, walk->call->entry_ns, duration);

@@ -72,7 +72,7 @@ protected:
     Options options_;
     Processes& processes() { return *processes_; }
     const std::set<ImageId>& gone() const { return gone_; } // to be forgotten after the next report
-    void collect(); // what has been counted up to now: look_at() is called for each row
+    void collect();                    // what has been counted up to now: look_at() is called for each row
     void settle_ended(Output& output); // where no rows are shown: all that have ended, also since the last tick
 
 private:
