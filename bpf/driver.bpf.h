@@ -11,8 +11,6 @@ const volatile bool keep_recent = false; /* the last calls of each process */
 
 #define REQUEST_SIZE_MAX 0x3fff
 
-#define MINOR_ANY 0xfffff /* in a node's number: every minor of this major that is not there by itself */
-
 /* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. The front end fills it, again when drivers
  * come. */
 struct {
@@ -64,25 +62,6 @@ INLINE u8 node_of(u32 device)
     return node ? *node : NODE_NONE;
 }
 
-INLINE u32 space_of(u8 node)
-{
-    switch (node) {
-    case NODE_NVIDIA_CTL:
-    case NODE_NVIDIA_GPU:
-        return SPACE_NVIDIA;
-    case NODE_NVIDIA_UVM:
-    case NODE_NVIDIA_UVM_TOOLS:
-        return SPACE_UVM;
-    case NODE_NVIDIA_MODESET:
-        return SPACE_MODESET;
-    case NODE_KFD:
-        return SPACE_KFD;
-    case NODE_AMDGPU:
-        return SPACE_AMDGPU;
-    }
-    return SPACE_NONE;
-}
-
 /* The command as the tables have it. A struct of a size that no known driver has still begins as they all do. */
 struct known_command {
     struct command_key key;
@@ -92,7 +71,7 @@ struct known_command {
 INLINE struct known_command known_command(const struct call_key* key)
 {
     u32 request = (u32)key->subject;
-    struct known_command known = {.key = {.space = space_of(key->driver.node), .request = request}};
+    struct known_command known = {.key = {.space = space_of_node(key->driver.node), .request = request}};
     known.layout = bpf_map_lookup_elem(&command_layouts, &known.key);
     if (known.layout || known.key.space != SPACE_NVIDIA || (request >> 8 & 0xff) != 'F')
         return known;
@@ -125,7 +104,7 @@ INLINE void read_command(struct driver_call* call)
     struct call_key* key = &call->key;
     u32 request = (u32)key->subject;
     struct xfer xfer;
-    if (request == XFER_REQUEST && space_of(key->driver.node) == SPACE_NVIDIA &&
+    if (request == XFER_REQUEST && space_of_node(key->driver.node) == SPACE_NVIDIA &&
         !bpf_probe_read_user(&xfer, sizeof(xfer), (void*)call->argument)) {
         u32 size = xfer.size > REQUEST_SIZE_MAX ? 0 : xfer.size;
         request = 0xc0004600u | size << 16 | (xfer.command & 0xff);
@@ -186,7 +165,7 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
         key->driver.outcome = OUTCOME_ERRNO;
         return;
     }
-    u32 space = space_of(key->driver.node);
+    u32 space = space_of_node(key->driver.node);
     bool has_status = key->kind == ENTRY_IOCTL && (space == SPACE_NVIDIA || space == SPACE_UVM);
     key->driver.outcome = has_status ? OUTCOME_UNKNOWN : OUTCOME_OK;
     struct command_layout* layout = has_status ? known_command(key).layout : 0;
@@ -223,12 +202,6 @@ INLINE bool read_size(const struct driver_call* call, struct call_key* key, stru
     if (size->is_virtual)
         key->flags |= CALL_VIRTUAL;
     return true;
-}
-
-INLINE bool call_failed(const struct call_key* key)
-{
-    return key->driver.outcome == OUTCOME_ERRNO ||
-           (key->driver.outcome == OUTCOME_STATUS && key->result && (u32)key->result < NV_WARNINGS);
 }
 
 INLINE void remember(const struct call_key* key, u64 now, u64 duration_ns)
@@ -276,7 +249,7 @@ INLINE void end_driver_call(s64 returned)
     read_result(&begun, key, returned);
     if (keep_recent)
         remember(key, now, duration);
-    if (duration < least_ns || (only_failed && !call_failed(key)))
+    if (duration < least_ns || (only_failed && !is_failure(key->driver.outcome, key->result)))
         return;
     key->duration = duration_bucket(duration);
     bool sized = key->kind == ENTRY_IOCTL && read_size(&begun, key, &call.memory);

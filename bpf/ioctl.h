@@ -22,6 +22,8 @@ enum driver_node {
     NODES,
 };
 
+#define MINOR_ANY 0xfffff /* in a node's number: every minor of this major that is not there by itself */
+
 #define NODE_BY_FUNCTION 0x80 /* in a node's entry: its driver's functions are hooked, system calls leave it alone */
 
 /* What numbers of commands mean depends on who takes them. */
@@ -120,5 +122,31 @@ struct xid_record {
     char device[32]; /* PCI address */
     char text[256];  /* empty where the hook has none */
 };
+
+static inline __attribute__((always_inline)) enum command_space space_of_node(__u8 node)
+{
+    switch (node) {
+    case NODE_NVIDIA_CTL:
+    case NODE_NVIDIA_GPU:
+        return SPACE_NVIDIA;
+    case NODE_NVIDIA_UVM:
+    case NODE_NVIDIA_UVM_TOOLS:
+        return SPACE_UVM;
+    case NODE_NVIDIA_MODESET:
+        return SPACE_MODESET;
+    case NODE_KFD:
+        return SPACE_KFD;
+    case NODE_AMDGPU:
+        return SPACE_AMDGPU;
+    default:
+        return SPACE_NONE;
+    }
+}
+
+/* An error, not a warning. */
+static inline __attribute__((always_inline)) int is_failure(__u8 outcome, __s32 result)
+{
+    return outcome == OUTCOME_ERRNO || (outcome == OUTCOME_STATUS && result && (__u32)result < NV_WARNINGS);
+}
 
 #endif

@@ -30,22 +30,9 @@ struct Space {
 
 Space space_of(uint8_t node)
 {
-    switch (node) {
-    case NODE_NVIDIA_CTL:
-    case NODE_NVIDIA_GPU:
-        return {SPACE_NVIDIA, 'F'};
-    case NODE_NVIDIA_UVM:
-    case NODE_NVIDIA_UVM_TOOLS:
-        return {SPACE_UVM, 0};
-    case NODE_NVIDIA_MODESET:
-        return {SPACE_MODESET, 'm'};
-    case NODE_KFD:
-        return {SPACE_KFD, 'K'};
-    case NODE_AMDGPU:
-        return {SPACE_AMDGPU, 'd'};
-    default:
-        return {SPACE_NONE, 0};
-    }
+    constexpr char magic[SPACES] = {0, 'F', 0, 'm', 'K', 'd'}; // by enum command_space
+    const command_space space = space_of_node(node);
+    return {space, magic[space]};
 }
 
 // The same for all nodes that take the same commands.
@@ -155,12 +142,6 @@ std::string outcome_text(uint8_t outcome, int32_t result)
     default:
         return "ok";
     }
-}
-
-bool is_failure(uint8_t outcome, int32_t result)
-{
-    return outcome == OUTCOME_ERRNO ||
-           (outcome == OUTCOME_STATUS && result && static_cast<uint32_t>(result) < NV_WARNINGS);
 }
 
 DriverGroup& DriverGroups::group_of(const call_key& key)

@@ -41,8 +41,6 @@ std::string class_text(std::optional<uint32_t> number);
 
 // "ok", "NO_MEMORY", "EINVAL"; "?" where the driver's answer could not be read.
 std::string outcome_text(uint8_t outcome, int32_t result);
-// An error, not a warning.
-bool is_failure(uint8_t outcome, int32_t result);
 
 struct DriverKey : CallKey {
     uint8_t kind = 0;

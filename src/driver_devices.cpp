@@ -39,7 +39,7 @@ std::optional<uint32_t> number_in(const std::filesystem::path& path)
     std::ifstream file(path);
     uint32_t major = 0, minor = 0;
     char colon = 0;
-    if (file >> major >> colon >> minor && colon == ':' && minor < minor_any)
+    if (file >> major >> colon >> minor && colon == ':' && minor < MINOR_ANY)
         return device_number(major, minor);
     return std::nullopt;
 }
@@ -62,7 +62,7 @@ void add_nvidia_nodes(DriverNodes& nodes)
 {
     nodes[device_number(nvidia_major, nvidia_ctl_minor)] = NODE_NVIDIA_CTL;
     nodes[device_number(nvidia_major, nvidia_modeset_minor)] = NODE_NVIDIA_MODESET;
-    nodes[device_number(nvidia_major, minor_any)] = NODE_NVIDIA_GPU;
+    nodes[device_number(nvidia_major, MINOR_ANY)] = NODE_NVIDIA_GPU;
 }
 
 DriverNodes driver_nodes(const std::string& root)
@@ -75,7 +75,7 @@ DriverNodes driver_nodes(const std::string& root)
             nodes[device_number(major, 0)] = NODE_NVIDIA_UVM;
             nodes[device_number(major, 1)] = NODE_NVIDIA_UVM_TOOLS;
         } else if (name == "nvidia-caps") {
-            nodes[device_number(major, minor_any)] = NODE_NVIDIA_CAPS;
+            nodes[device_number(major, MINOR_ANY)] = NODE_NVIDIA_CAPS;
         } else if (name == "kfd") {
             nodes[device_number(major, 0)] = NODE_KFD;
         } else if (major == drm_major) {

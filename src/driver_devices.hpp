@@ -11,15 +11,13 @@
 
 namespace gpusnoop {
 
-inline constexpr uint32_t minor_any = 0xfffff;
-
 // As the kernel keeps it in i_rdev.
 constexpr uint32_t device_number(uint32_t major, uint32_t minor)
 {
     return major << 20 | minor;
 }
 
-using DriverNodes = std::map<uint32_t, driver_node>; // by number; minor_any: all others of the major
+using DriverNodes = std::map<uint32_t, driver_node>; // by number; MINOR_ANY: all others of the major
 
 // NVIDIA's from /proc/devices, AMD's from there and from sysfs. root: in whose proc and sys.
 DriverNodes driver_nodes(const std::string& root = "");

@@ -100,10 +100,10 @@ TEST_CASE("device nodes are known by number")
 
     const DriverNodes nodes = driver_nodes(root);
     CHECK(nodes.at(device_number(195, 255)) == NODE_NVIDIA_CTL);
-    CHECK(nodes.at(device_number(195, minor_any)) == NODE_NVIDIA_GPU);
+    CHECK(nodes.at(device_number(195, MINOR_ANY)) == NODE_NVIDIA_GPU);
     CHECK(nodes.at(device_number(511, 0)) == NODE_NVIDIA_UVM);
     CHECK(nodes.at(device_number(511, 1)) == NODE_NVIDIA_UVM_TOOLS);
-    CHECK(nodes.at(device_number(234, minor_any)) == NODE_NVIDIA_CAPS);
+    CHECK(nodes.at(device_number(234, MINOR_ANY)) == NODE_NVIDIA_CAPS);
     CHECK(nodes.at(device_number(226, 128)) == NODE_AMDGPU);
     CHECK(nodes.size() == 7);
     CHECK(driver_nodes(root / "nowhere").empty());
