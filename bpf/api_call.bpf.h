@@ -100,11 +100,11 @@ INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ct
 }
 
 /* The thread that keeps it; 0 where there is no room for it, which is counted. */
-INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
-                                      u64 now)
+INLINE struct thread_state* keep_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
+                                         const struct kept_call* kept, u64 now)
 {
     struct thread_state* thread = thread_state_create(task);
-    struct open_call* call = thread ? open_call(ctx, thread) : 0;
+    struct open_call* call = thread ? open_call(ctx, thread, part) : 0;
     if (!call) {
         lose(LOSS_START, 1);
         return 0;
@@ -112,6 +112,12 @@ INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* t
     call->entry_ns = now;
     __builtin_memcpy(call->word, kept, sizeof(*kept));
     return thread;
+}
+
+INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
+                                      u64 now)
+{
+    return keep_call_as(ctx, task, PART_COUNT, kept, now);
 }
 
 /* The call that returns here, with its result and duration. */
@@ -122,10 +128,11 @@ struct ended_call {
 };
 
 /* The thread that kept it; 0 where it was not kept, or is not to be counted. */
-INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* task, struct ended_call* ended)
+INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
+                                        struct ended_call* ended)
 {
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
+    struct open_call* call = thread ? close_call(ctx, thread, part) : 0;
     if (!call) {
         /* Inner halves of runtime calls were left out at entry, on purpose. */
         if (!count_runtime)
@@ -146,6 +153,11 @@ INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* ta
         key->duration = duration_bucket(ended->duration_ns);
     }
     return thread;
+}
+
+INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* task, struct ended_call* ended)
+{
+    return end_call_as(ctx, task, PART_COUNT, ended);
 }
 
 #endif

@@ -17,12 +17,20 @@ const volatile bool per_device = false;
 const volatile bool per_function = false;
 const volatile bool per_stack = false;
 const volatile bool per_cgroup = false;
+const volatile bool per_size = false; /* of copies and memory */
 
 const volatile bool emit_events = false;
 const volatile bool need_return = false; /* result or latency */
 const volatile bool only_failed = false;
 const volatile bool measure_latency = false;
+const volatile __u64 least_ns = 0;         /* of calls with a duration, those that are shorter are left out */
 const volatile __u64 duration_unit_ns = 1; /* what buckets of the duration count in */
+
+/* The time of its entry is part of a call, also of one whose return nobody waits for. */
+INLINE bool times_entries(void)
+{
+    return emit_events || (measure_latency && need_return);
+}
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);

@@ -10,6 +10,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "attach.h"
+#include "hit.h"
 #include "loss.h"
 #include "record.h"
 
@@ -51,6 +52,25 @@ INLINE bool idle_return(struct pt_regs* ctx)
     return is_idle((u32)bpf_get_attach_cookie(ctx));
 }
 
+/* How often a probe was hit: what tracing costs the traced ones. */
+const volatile bool count_hits = false;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, HITS);
+    __type(key, u32);
+    __type(value, u64);
+} hits SEC(".maps");
+
+INLINE void add(u64* to, u64 n);
+
+INLINE void hit(u32 what)
+{
+    u64* count = count_hits ? bpf_map_lookup_elem(&hits, &what) : 0;
+    if (count)
+        add(count, 1);
+}
+
 /* Programs of a kind. NAME_entry sits at the first instructions of a function and NAME_return at its end; NAME_session
  * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
  * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
@@ -60,6 +80,7 @@ INLINE bool idle_return(struct pt_regs* ctx)
     int NAME(struct pt_regs* ctx)                                                                                      \
     {                                                                                                                  \
         guard_begin();                                                                                                 \
+        hit(HIT_ENTRY);                                                                                                \
         BODY(ctx);                                                                                                     \
         guard_end();                                                                                                   \
         return 0;                                                                                                      \
@@ -71,6 +92,7 @@ INLINE bool idle_return(struct pt_regs* ctx)
     int NAME##_return(struct pt_regs* ctx)                                                                             \
     {                                                                                                                  \
         guard_begin();                                                                                                 \
+        hit(HIT_RETURN);                                                                                               \
         if (!idle_return(ctx))                                                                                         \
             RETURN(ctx);                                                                                               \
         guard_end();                                                                                                   \
@@ -80,8 +102,10 @@ INLINE bool idle_return(struct pt_regs* ctx)
     int NAME##_session(struct pt_regs* ctx)                                                                            \
     {                                                                                                                  \
         int skip_return = 0;                                                                                           \
+        bool is_return = bpf_session_is_return();                                                                      \
         guard_begin();                                                                                                 \
-        if (bpf_session_is_return())                                                                                   \
+        hit(is_return ? HIT_RETURN : HIT_ENTRY);                                                                       \
+        if (is_return)                                                                                                 \
             RETURN(ctx);                                                                                               \
         else                                                                                                           \
             skip_return = ENTRY(ctx);                                                                                  \

@@ -19,7 +19,7 @@ INLINE int gone_entry_body(struct pt_regs* ctx)
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
-    struct open_call* call = open_call_of(ctx, task);
+    struct open_call* call = open_call_of(ctx, task, PART_STATE);
     if (!call)
         return 1;
     call->word[GONE_ROW] = number;
@@ -47,7 +47,7 @@ INLINE int gone_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = close_call_of(ctx, thread);
+    struct open_call* call = close_call_of(ctx, thread, PART_STATE);
     if (!call)
         return 0;
     if ((s32)ctx->ax != 0)

@@ -268,7 +268,7 @@ INLINE int node_entry_body(struct pt_regs* ctx)
             count_direct_launch(ctx, task);
         return 1;
     }
-    struct open_call* call = open_call_of(ctx, task);
+    struct open_call* call = open_call_of(ctx, task, PART_COUNT);
     if (!call)
         return 1;
     call->word[NODE_CAPTURE] = capture;
@@ -281,7 +281,7 @@ INLINE int node_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
+    struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
     if (!call || (s32)ctx->ax != 0)
         return 0;
     struct image image = image_of(task);

@@ -5,8 +5,8 @@
 
 #include "call.bpf.h"
 #include "ioctl.h"
+#include "probe.h"
 
-const volatile __u64 least_ns = 0;       /* shorter calls are left out */
 const volatile bool keep_recent = false; /* the last calls of each process */
 
 #define REQUEST_SIZE_MAX 0x3fff
@@ -131,6 +131,7 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
     struct call_key* key = &call.key;
     key->image = image_of(task);
     key->kind = entry;
+    key->layer = LAYER_KERNEL;
     key->duration = BUCKET_NONE;
     key->device = DEVICE_UNKNOWN;
     key->stack = -1;

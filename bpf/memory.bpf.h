@@ -51,7 +51,7 @@ struct {
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct allocation_key);
     __type(value, u64); /* enum memory */
-} physical SEC(".maps");
+} physical_memory SEC(".maps");
 
 /* A range is kept as the blocks of 2^n bytes at multiples of 2^n that it consists of: as prefixes of addresses. */
 struct range_key {
@@ -151,12 +151,12 @@ INLINE u64 remove_allocation(const struct allocation_key* key, u32* memory)
     return old.bytes;
 }
 
-struct unmap_walk {
+struct range_unmap {
     struct allocation_key key;
     u64 end;
 };
 
-static long unmap_next(u32 index, struct unmap_walk* walk)
+static long unmap_range(u32 index, struct range_unmap* walk)
 {
     u32 memory = 0;
     u64 bytes = walk->key.address < walk->end ? remove_allocation(&walk->key, &memory) : 0;
@@ -164,14 +164,14 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     return !bytes;
 }
 
-#define MAPPINGS_MAX 4096 /* that one call takes away */
+#define RANGES_UNMAPPED_MAX 4096 /* that one call takes away */
 
 /* One call may take away several neighbouring mappings. */
 INLINE void unmap(const struct allocation_key* key, u64 bytes)
 {
-    struct unmap_walk walk = {.key = *key, .end = key->address + bytes};
+    struct range_unmap walk = {.key = *key, .end = key->address + bytes};
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-        bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
+        bpf_loop(RANGES_UNMAPPED_MAX, unmap_range, &walk, 0);
 }
 
 enum memory_word {
@@ -202,7 +202,7 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     struct address_space* space = address_space(task, &image, kind == KIND_INIT);
     if (!space || kind == KIND_INIT)
         return 1;
-    struct open_call* call = open_call_of(ctx, task);
+    struct open_call* call = open_call_of(ctx, task, PART_MEMORY);
     if (!call)
         return 1;
     struct arguments arguments;
@@ -217,7 +217,7 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     word[MEMORY_CALL_LOCATION] = read_argument(&arguments, row, ARG_LOCATION);
     if (arguments.error) {
         lose(LOSS_ARGUMENTS, 1);
-        call->sp = 0;
+        call->place = 0;
         return 1;
     }
     word[MEMORY_CALL_ROW] = number;
@@ -263,16 +263,16 @@ INLINE u64 memory_made(const volatile struct probe_row* row, struct allocation_k
     case KIND_PHYSICAL_NEW:
         key->address = read_word(word[MEMORY_CALL_OUT]);
         u64 made = memory_of_location(word[MEMORY_CALL_LOCATION]);
-        if (made != MEMORY_UNKNOWN && bpf_map_update_elem(&physical, key, &made, BPF_ANY))
+        if (made != MEMORY_UNKNOWN && bpf_map_update_elem(&physical_memory, key, &made, BPF_ANY))
             lose(LOSS_STATE, 1);
         break;
     case KIND_PHYSICAL_FREE:
         key->address = word[MEMORY_CALL_HANDLE];
-        bpf_map_delete_elem(&physical, key);
+        bpf_map_delete_elem(&physical_memory, key);
         break;
     case KIND_MAP:
         key->address = word[MEMORY_CALL_HANDLE];
-        known = bpf_map_lookup_elem(&physical, key);
+        known = bpf_map_lookup_elem(&physical_memory, key);
         memory = known ? *known : MEMORY_UNKNOWN;
         key->address = word[MEMORY_CALL_ADDRESS];
         break;
@@ -286,7 +286,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     if (!wanted_process(task))
         return 0;
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = close_call_of(ctx, thread);
+    struct open_call* call = close_call_of(ctx, thread, PART_MEMORY);
     if (!call)
         return 0;
     const volatile struct probe_row* row = probe_row(call->word[MEMORY_CALL_ROW]);

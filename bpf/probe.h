@@ -131,6 +131,7 @@ enum probe_kind {
 enum probe_layer {
     LAYER_DRIVER,
     LAYER_RUNTIME,
+    LAYER_KERNEL, /* calls into drivers, which no table of probes has */
 };
 
 enum direction {

@@ -42,7 +42,7 @@ INLINE int state_entry_body(struct pt_regs* ctx)
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
-    struct open_call* call = open_call_of(ctx, task);
+    struct open_call* call = open_call_of(ctx, task, PART_STATE);
     if (!call)
         return 1;
     call->word[STATE_ROW] = number;
@@ -60,7 +60,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     if (!wanted_process(task))
         return 0;
     struct thread_state* thread = thread_state(task);
-    struct open_call* call = close_call_of(ctx, thread);
+    struct open_call* call = close_call_of(ctx, thread, PART_STATE);
     if (!call)
         return 0;
     const volatile struct probe_row* row = probe_row(call->word[STATE_ROW]);

@@ -23,13 +23,23 @@ struct runtime_call {
  */
 #define OPEN_CALL_WORDS 15
 
+/* Programs of one object may follow the same call, each for itself. */
+enum call_part {
+    PART_COUNT,
+    PART_WAIT,
+    PART_MEMORY,
+    PART_STATE,
+};
+
 struct open_call {
-    u64 sp;
+    u64 place; /* the stack pointer at entry, and the part in its lowest bits */
     u64 entry_ns;
     u64 word[OPEN_CALL_WORDS];
 };
 
+#ifndef OPEN_CALLS
 #define OPEN_CALLS 4 /* a runtime call, the driver call inside it, a host function called from there, ... */
+#endif
 
 #define CONTEXTS_BELOW 8 /* a power of two; what lies deeper is not known again */
 
@@ -98,40 +108,50 @@ INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
         thread->runtime.calls = 0;
 }
 
+#define PLACE_PARTS 7ULL
+
+INLINE u64 stack_of(u64 place)
+{
+    return place & ~PLACE_PARTS;
+}
+
 /* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
  * this one have ended without a return (longjmp, exception) and give their room back. */
-INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread)
+INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
+    u64 stack = stack_of(ctx->sp);
     struct open_call* found = 0;
     for (int i = 0; i < OPEN_CALLS; i++) {
         struct open_call* call = &thread->open[i];
-        if (found) {
-            call->sp = 0;
-        } else if (call->sp <= ctx->sp) {
-            call->sp = ctx->sp;
+        bool ended = stack_of(call->place) < stack;
+        if (!found && (ended || call->place == (stack | part))) {
+            call->place = stack | part;
             found = call;
+        } else if (found && ended) {
+            call->place = 0;
         }
     }
     return found;
 }
 
 /* The same for the task's thread; 0 where there is no room, which is counted. */
-INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* task)
+INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* task, u64 part)
 {
     struct thread_state* thread = thread_state_create(task);
-    struct open_call* call = thread ? open_call(ctx, thread) : 0;
+    struct open_call* call = thread ? open_call(ctx, thread, part) : 0;
     if (!call)
         lose(LOSS_START, 1);
     return call;
 }
 
 /* The open call that returns now; its room is free again. A return has popped the return address. */
-INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread)
+INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
+    u64 place = stack_of(ctx->sp - 8) | part;
     for (int i = 0; i < OPEN_CALLS; i++) {
         struct open_call* call = &thread->open[i];
-        if (call->sp && call->sp + 8 == ctx->sp) {
-            call->sp = 0;
+        if (call->place == place) {
+            call->place = 0;
             return call;
         }
     }
@@ -139,9 +159,9 @@ INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* th
 }
 
 /* The same, of a call that must have been seen to begin; 0 where it was not, which is counted. */
-INLINE struct open_call* close_call_of(struct pt_regs* ctx, struct thread_state* thread)
+INLINE struct open_call* close_call_of(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    struct open_call* call = thread ? close_call(ctx, thread) : 0;
+    struct open_call* call = thread ? close_call(ctx, thread, part) : 0;
     if (!call)
         lose(LOSS_END, 1);
     return call;

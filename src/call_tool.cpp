@@ -233,19 +233,4 @@ std::vector<std::string> CallTool::row_frames(const CallKey& key, const WhoSeen&
     return frames(*seen.images.begin(), key.stack, key.caller);
 }
 
-void append_probes(std::vector<Probe>& to, Library library, std::span<const probe_kind> kinds)
-{
-    for (Probe& probe : probes(library, kinds))
-        to.push_back(std::move(probe));
-}
-
-std::vector<unsigned> probes_of(std::span<const Probe> probes, std::span<const probe_kind> kinds)
-{
-    std::vector<unsigned> found;
-    for (unsigned i = 0; i < probes.size(); i++)
-        if (std::ranges::find(kinds, probes[i].row.kind) != kinds.end())
-            found.push_back(i);
-    return found;
-}
-
 } // namespace gpusnoop

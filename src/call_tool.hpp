@@ -6,6 +6,7 @@
 #include "call_events.hpp"
 #include "call_view.hpp"
 #include "calls.hpp"
+#include "probe_kinds.hpp"
 #include "processes.hpp"
 #include "tool.hpp"
 #include "user_symbols.hpp"
@@ -90,16 +91,6 @@ private:
     std::set<uint32_t> leaving_;     // pids whose first thread has ended
     std::set<ImageId> gone_;
 };
-
-// Calls that tell which device a thread works on (bpf/context.bpf.h).
-inline constexpr probe_kind device_kinds[] = {KIND_CONTEXT_NEW,  KIND_CONTEXT_CREATE, KIND_CONTEXT_SET,
-                                              KIND_CONTEXT_PUSH, KIND_CONTEXT_POP,    KIND_DEVICE_SET};
-
-// Appends the rows of these kinds.
-void append_probes(std::vector<Probe>& to, Library library, std::span<const probe_kind> kinds);
-
-// The indices of the rows that have one of these kinds.
-std::vector<unsigned> probes_of(std::span<const Probe> probes, std::span<const probe_kind> kinds);
 
 // What every BPF object takes from call.bpf.h.
 template<class Rodata>

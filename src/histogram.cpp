@@ -21,13 +21,16 @@ unsigned bucket_shift(unsigned bucket)
 
 void Histogram::add(unsigned bucket, uint64_t count)
 {
+    counts_.resize(HISTOGRAM_BUCKETS);
     counts_.at(bucket) += count;
     total_ += count;
 }
 
 void Histogram::merge(const Histogram& other)
 {
-    for (size_t i = 0; i < counts_.size(); ++i)
+    if (!other.counts_.empty())
+        counts_.resize(HISTOGRAM_BUCKETS);
+    for (size_t i = 0; i < other.counts_.size(); ++i)
         counts_[i] += other.counts_[i];
     total_ += other.total_;
 }
@@ -38,7 +41,7 @@ uint64_t Histogram::percentile(double share) const
         return 0;
     double wanted = std::ceil(share * static_cast<double>(total_));
     uint64_t seen = 0;
-    for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; ++bucket) {
+    for (unsigned bucket = 0; bucket < counts_.size(); ++bucket) {
         seen += counts_[bucket];
         if (counts_[bucket] && (static_cast<double>(seen) >= wanted || seen == total_)) {
             uint64_t low = bucket_low(bucket);
@@ -62,7 +65,7 @@ uint64_t Histogram::bucket_high(unsigned bucket)
 std::array<uint64_t, 64> Histogram::octaves() const
 {
     std::array<uint64_t, 64> result{};
-    for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; ++bucket)
+    for (unsigned bucket = 0; bucket < counts_.size(); ++bucket)
         result[log2_floor(bucket_low(bucket))] += counts_[bucket];
     return result;
 }

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -26,10 +28,11 @@ public:
     // Counts per power of two as bcc has them: slot 0 holds 0 and 1, slot n holds 2^n .. 2^(n+1)-1.
     std::array<uint64_t, 64> octaves() const;
 
-    const std::array<uint64_t, HISTOGRAM_BUCKETS>& counts() const { return counts_; }
+    // Of each bucket; none where nothing was added.
+    std::span<const uint64_t> counts() const { return counts_; }
 
 private:
-    std::array<uint64_t, HISTOGRAM_BUCKETS> counts_{};
+    std::vector<uint64_t> counts_; // once there is something to count: most rows have several, and few have any
     uint64_t total_ = 0;
 };
 

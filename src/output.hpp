@@ -41,7 +41,9 @@ public:
 
     // Once, before anything else. floor_ns: the least that a duration can be (calibrate.hpp), where any are measured.
     virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) = 0;
-    // Once, when the probes are in.
+    // Once, after that: that it runs, and how it ends. For whoever sits there, not for whoever reads the data.
+    virtual void banner(std::string_view text);
+    // Once, when the probes are in, and again when there are more.
     virtual void attached(uint64_t functions, uint64_t files, std::string_view tier) = 0;
 
     // A table: begin, rows. interval_ns is the time it covers, wall_ns the time of day it ends at.

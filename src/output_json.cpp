@@ -76,7 +76,7 @@ public:
         }
         key("buckets");
         out_ += '[';
-        for (unsigned i = 0; i < HISTOGRAM_BUCKETS; ++i)
+        for (unsigned i = 0; i < histogram.counts().size(); ++i)
             if (uint64_t count = histogram.counts()[i])
                 fmt::format_to(std::back_inserter(out_), R"({}{{"low":{},"high":{},"count":{}}})",
                                out_.back() == '[' ? "" : ",", Histogram::bucket_low(i), Histogram::bucket_high(i),

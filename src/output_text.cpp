@@ -209,6 +209,11 @@ private:
 
 } // namespace
 
+void Output::banner(std::string_view text)
+{
+    fmt::print(stderr, "{}\n", text);
+}
+
 std::unique_ptr<Output> make_text_output(bool timestamps)
 {
     return std::make_unique<TextOutput>(timestamps);

@@ -101,7 +101,7 @@ private:
 void Run::run()
 {
     preflight();
-    output_ = options_.json ? make_json_output() : make_text_output(options_.timestamps);
+    output_ = tool_.make_output(options_);
     attach();
     loop_.emplace();
     watch_processes();
@@ -109,6 +109,7 @@ void Run::run()
     set_timers();
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     announce();
+    tool_.begin(*loop_, [this] { report(); });
     loop_->run();
     finish();
 }
@@ -182,7 +183,7 @@ Filters Run::choose_probes(bpf_object* object)
         if (tool_.needs_returns())
             throw Error(fmt::format("this needs return probes, and {}", why),
                         "update the kernel, leave out latency and results, or give processes without a filter (-p)");
-        warn(fmt::format("{}: kernel names, captures and devices are known less often", why));
+        warn(fmt::format("{}: {}", why, tool_.without_returns()));
         std::erase_if(hooks, [](const Hook& hook) { return hook.returns; });
     }
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
@@ -222,7 +223,7 @@ void Run::announce()
 {
     if (attacher_)
         look_for_trouble();
-    if (KernelHooks* hooks = tool_.kernel_hooks()) {
+    if (KernelHooks* hooks = tool_.kernel_hooks(); hooks && !attacher_) {
         if (const std::string what = hooks->waits_for(); !what.empty()) {
             waiting_ = true;
             warn(what);
@@ -236,8 +237,7 @@ void Run::announce()
     output_->start(tool_.name(), GPUSNOOP_VERSION, floor);
     print_attached();
     output_->flush();
-    std::string ending = options_.duration ? "" : " Hit Ctrl-C to end.";
-    fmt::print(stderr, "Tracing {}...{}\n", tool_.traced(), ending);
+    output_->banner(fmt::format("Tracing {}...{}", tool_.traced(), options_.duration ? "" : " Hit Ctrl-C to end."));
 }
 
 // Of the libraries that were found. Throws Error where nothing will ever be traced.
@@ -355,8 +355,8 @@ void Run::look_at_members()
 
 void Run::set_timers()
 {
-    if (options_.interval)
-        loop_->every(*options_.interval, [this] {
+    if (const auto interval = options_.interval ? options_.interval : tool_.usual_interval())
+        loop_->every(*interval, [this] {
             report();
             if (options_.count && reports_ >= options_.count)
                 loop_->stop();
@@ -371,7 +371,7 @@ void Run::tick()
         ring_buffer__consume(ring_.get()); // what comes of a process that has ended comes before its end
     const bool arm = tool_.tick(*output_);
     if (KernelHooks* hooks = tool_.kernel_hooks(); hooks && loop_ && hooks->look()) {
-        if (waiting_ && hooks->waits_for().empty()) {
+        if (waiting_ && !attacher_ && hooks->waits_for().empty()) {
             waiting_ = false;
             warn("a GPU driver has been loaded; tracing");
         }
@@ -410,6 +410,11 @@ void Run::finish()
 }
 
 } // namespace
+
+std::unique_ptr<Output> Tool::make_output(const Options& options)
+{
+    return options.json ? make_json_output() : make_text_output(options.timestamps);
+}
 
 int run_tool(int argc, char** argv, Tool& tool)
 {

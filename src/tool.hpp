@@ -11,7 +11,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +24,8 @@
 struct bpf_object;
 
 namespace gpusnoop {
+
+class Loop;
 
 // What the kernel side has to do by itself.
 struct Filters {
@@ -69,8 +75,18 @@ public:
     virtual bool measures_durations() const = 0;
     // True where the results are worth nothing without return probes.
     virtual bool needs_returns() const = 0;
+    // What is not known without them, where it can do without.
+    virtual std::string_view without_returns() const
+    {
+        return "kernel names, captures and devices are known less often";
+    }
     // True where calls of the runtime are counted, not only marked to learn names.
     virtual bool counts_runtime() const = 0;
+
+    // Where results go: text or JSON on standard output.
+    virtual std::unique_ptr<Output> make_output(const Options& options);
+    // How often it reports where nobody has said; nullopt: once, at the end.
+    virtual std::optional<std::chrono::nanoseconds> usual_interval() const { return std::nullopt; }
 
     virtual bpf_object* open() = 0; // the skeleton
     // Between open and load: read-only data and map sizes.
@@ -87,6 +103,9 @@ public:
     // should be attached now.
     virtual bool tick(Output&) { return false; }
     virtual void armed(bool) {} // before they are attached and after they are detached
+
+    // The loop is about to run; what else the tool waits for, it may add. report: makes one now.
+    virtual void begin(Loop&, const std::function<void()>& /* report */) {}
 
     // The probes have been attached a second time (Attacher); from here on these count, in place of the first.
     virtual void attached_again() = 0;

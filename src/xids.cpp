@@ -189,4 +189,10 @@ std::vector<XidReport> Xids::take(uint64_t now_ns, bool all)
     return taken;
 }
 
+void leave_out_xids(bpf_object* object)
+{
+    for (const char* name : {"xid_event", "xid_report"})
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object, name), false);
+}
+
 } // namespace gpusnoop

@@ -44,6 +44,15 @@ public:
     // To be called between open and load: chooses the program.
     explicit Xids(bpf_object* object);
 
+    // What the program is to know of the tracepoint's record.
+    template<class Rodata>
+    void configure(Rodata& data) const
+    {
+        data.xid_device_offset = offsets_.device;
+        data.xid_number_offset = offsets_.number;
+        data.xid_text_offset = offsets_.text;
+    }
+
     void attach(); // throws Error where this kernel or this driver has no such hook
     std::string how() const { return tracepoint_ ? "tracepoint nvidia:nvidia_dev_xid" : "kprobe nv_report_error"; }
 
@@ -65,9 +74,9 @@ private:
     Fd log_;
     std::deque<XidReport> reports_;
     std::deque<XidLogLine> lines_;
-
-public:
-    const Offsets& offsets() const { return offsets_; } // in the tracepoint's record, for the program
 };
+
+// Programs for Xids are not to be loaded.
+void leave_out_xids(bpf_object* object);
 
 } // namespace gpusnoop

@@ -14,17 +14,16 @@
 #include <fmt/format.h>
 #include <optional>
 
-namespace gpusnoop {
+namespace gpusnoop::cudagraph {
 namespace {
 
-constexpr probe_kind launch_kinds[] = {KIND_GRAPH_LAUNCH};
-constexpr probe_kind graph_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END,       KIND_GRAPH_NEW,    KIND_GRAPH_NODE,
-                                      KIND_GRAPH_GONE,    KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE,
-                                      KIND_GRAPH_SET,     KIND_EXEC_GONE,         KIND_TRIM};
+constexpr probe_kind graph_launch_kinds[] = {KIND_GRAPH_LAUNCH};
+constexpr probe_kind life_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END,       KIND_GRAPH_NEW,    KIND_GRAPH_NODE,
+                                     KIND_GRAPH_GONE,    KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE,
+                                     KIND_GRAPH_SET,     KIND_EXEC_GONE,         KIND_TRIM};
 // What becomes a node under capture: of the driver, whatever layer is counted.
 constexpr probe_kind node_kinds[] = {KIND_LAUNCH,     KIND_LAUNCH_LIST,   KIND_LAUNCH_LEGACY, KIND_HOST_FUNC, KIND_COPY,
                                      KIND_COPY_BATCH, KIND_COPY_BATCH_3D, KIND_ALLOC,         KIND_FREE};
-constexpr probe_kind event_kinds[] = {KIND_EVENT_RECORD, KIND_EVENT_WAIT};
 
 bool is_node_call(const probe_row& row)
 {
@@ -97,8 +96,8 @@ std::vector<Probe> CudaGraph::choose_probes() const
 {
     std::vector<Probe> all;
     for (Library library : layers()) {
-        append_probes(all, library, launch_kinds);
-        append_probes(all, library, graph_kinds);
+        append_probes(all, library, graph_launch_kinds);
+        append_probes(all, library, life_kinds);
     }
     append_probes(all, Library::driver, node_kinds);
     // Memory is a node where it is by stream, or a graph's own; and graphs' memory can be trimmed.
@@ -119,13 +118,13 @@ std::vector<Probe> CudaGraph::choose_probes() const
 
 std::vector<Hook> CudaGraph::hooks(std::span<const Probe> probes) const
 {
-    Hook graph{"graph", true, probes_of(probes, graph_kinds), true};
+    Hook graph{"graph", true, probes_of(probes, life_kinds), true};
     Hook node{"node", true, {}, true};
     for (unsigned i : probes_of(probes, node_kinds))
         (is_node_call(probes[i].row) ? graph : node).probes.push_back(i);
     if (settings_.storms)
         return {graph};
-    return {{"launch", settings_.latency || options_.failed_only, probes_of(probes, launch_kinds), true},
+    return {{"launch", settings_.latency || options_.failed_only, probes_of(probes, graph_launch_kinds), true},
             graph,
             node,
             {"event", false, probes_of(probes, event_kinds), true},
@@ -249,10 +248,10 @@ void CudaGraph::print_event(Output& output, const call_event& event)
 }
 
 } // namespace
-} // namespace gpusnoop
+} // namespace gpusnoop::cudagraph
 
 int main(int argc, char** argv)
 {
-    gpusnoop::CudaGraph tool;
+    gpusnoop::cudagraph::CudaGraph tool;
     return gpusnoop::run_tool(argc, argv, tool);
 }

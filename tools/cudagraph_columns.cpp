@@ -5,7 +5,7 @@
 #include "label.hpp"
 #include "process_line.hpp"
 
-namespace gpusnoop {
+namespace gpusnoop::cudagraph {
 namespace {
 
 using K = GraphKey;
@@ -245,4 +245,4 @@ void print_histograms(Output& output, const GraphGroups& groups, const Context& 
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudagraph

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace gpusnoop {
+namespace gpusnoop::cudagraph {
 
 enum class Measure : uint8_t { none, launch, instantiate, nodes };
 
@@ -39,4 +39,4 @@ void print_histograms(Output& output, const GraphGroups& groups, const Context& 
 // Throws UsageError where no column has this name (header or JSON key).
 void check_sort(const std::string& name);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudagraph

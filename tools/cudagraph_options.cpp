@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-namespace gpusnoop {
+namespace gpusnoop::cudagraph {
 
 void add_own_options(CLI::App& app, Settings& settings)
 {
@@ -62,4 +62,4 @@ void settle_options(Settings& settings, Options& options)
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudagraph

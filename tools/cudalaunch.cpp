@@ -16,17 +16,8 @@
 #include <optional>
 #include <set>
 
-namespace gpusnoop {
+namespace gpusnoop::cudalaunch {
 namespace {
-
-constexpr probe_kind launch_kinds[] = {KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_GRAPH_LAUNCH,
-                                       KIND_HOST_FUNC};
-constexpr probe_kind state_kinds[] = {KIND_GET_FUNCTION, KIND_GET_ALIAS};
-constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
-constexpr probe_kind graph_kinds[] = {KIND_GRAPH_NEW,         KIND_GRAPH_NODE,   KIND_GRAPH_GONE,
-                                      KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_GONE};
-constexpr probe_kind event_kinds[] = {KIND_EVENT_RECORD, KIND_EVENT_WAIT};
-constexpr probe_kind note_kinds[] = {KIND_SHAPE, KIND_REGISTER};
 
 class CudaLaunch : public CallTool {
 public:
@@ -138,7 +129,7 @@ std::vector<Probe> CudaLaunch::choose_probes() const
     for (Library library : {Library::driver, Library::runtime}) {
         if (library == Library::driver && settings_.driver)
             append_probes(all, library, launch_kinds);
-        append_probes(all, library, state_kinds);
+        append_probes(all, library, lookup_kinds);
         append_probes(all, library, note_kinds);
         if (settings_.view.device)
             append_probes(all, library, device_kinds);
@@ -155,7 +146,7 @@ std::vector<Hook> CudaLaunch::hooks(std::span<const Probe> probes) const
 {
     Hook launch{"launch", needs_returns(), {}, true};
     Hook mark{"mark", false, {}, false};
-    Hook state{"state", true, probes_of(probes, state_kinds), true};
+    Hook state{"state", true, probes_of(probes, lookup_kinds), true};
     Hook note{"note", false, probes_of(probes, note_kinds), true};
     std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
     for (unsigned i : probes_of(probes, launch_kinds))
@@ -281,10 +272,10 @@ void CudaLaunch::print(Output& output, std::span<const CallDelta> calls, uint64_
 }
 
 } // namespace
-} // namespace gpusnoop
+} // namespace gpusnoop::cudalaunch
 
 int main(int argc, char** argv)
 {
-    gpusnoop::CudaLaunch tool;
+    gpusnoop::cudalaunch::CudaLaunch tool;
     return gpusnoop::run_tool(argc, argv, tool);
 }

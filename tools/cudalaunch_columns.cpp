@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace gpusnoop {
+namespace gpusnoop::cudalaunch {
 namespace {
 
 Shown by_shape(const Context& c)
@@ -178,4 +178,4 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         [](const LaunchGroup& group) { return static_cast<double>(group.calls() + group.captured); }, frames);
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudalaunch

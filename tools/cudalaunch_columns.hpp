@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace gpusnoop {
+namespace gpusnoop::cudalaunch {
 
 enum class Measure : uint8_t { none, latency, grid, block, gap };
 
@@ -37,4 +37,4 @@ void print_histograms(Output& output, const LaunchGroups& groups, const Context&
 // Throws UsageError where no column has this name (header or JSON key).
 void check_sort(const std::string& name);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudalaunch

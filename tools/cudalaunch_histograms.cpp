@@ -3,7 +3,7 @@
 
 #include "label.hpp"
 
-namespace gpusnoop {
+namespace gpusnoop::cudalaunch {
 namespace {
 
 const Histogram& measured(const LaunchGroup& group, Measure measure)
@@ -51,4 +51,4 @@ void print_histograms(Output& output, const LaunchGroups& groups, const Context&
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudalaunch

@@ -13,15 +13,8 @@
 #include <fmt/format.h>
 #include <optional>
 
-namespace gpusnoop {
+namespace gpusnoop::cudamemcpy {
 namespace {
-
-constexpr probe_kind copy_kinds[] = {KIND_COPY};
-constexpr probe_kind batch_kinds[] = {KIND_COPY_BATCH, KIND_COPY_BATCH_3D};
-constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
-constexpr probe_kind memory_kinds[] = {KIND_ALLOC,        KIND_REGISTER_HOST, KIND_FREE,
-                                       KIND_PHYSICAL_NEW, KIND_PHYSICAL_FREE, KIND_MAP,
-                                       KIND_UNMAP,        KIND_MEMORY_GONE,   KIND_INIT};
 
 class CudaMemcpy : public CallTool {
 public:
@@ -119,10 +112,7 @@ std::vector<Probe> CudaMemcpy::choose_probes() const
     }
     append_probes(all, Library::driver, capture_kinds);
     append_probes(all, Library::driver, memory_kinds);
-    // Objects and addresses that nothing is copied to or from.
-    std::erase_if(all, [](const Probe& probe) {
-        return (probe.row.kind == KIND_ALLOC || probe.row.kind == KIND_FREE) && probe.row.memory == MEMORY_UNKNOWN;
-    });
+    std::erase_if(all, [](const Probe& probe) { return !tells_memory(probe.row); });
     if (settings_.view.device)
         for (Library library : {Library::driver, Library::runtime})
             append_probes(all, library, device_kinds);
@@ -197,7 +187,7 @@ bool CudaMemcpy::tick(Output& output)
 std::vector<const char*> CudaMemcpy::tables_of(std::span<const ImageId> gone)
 {
     std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.insert(tables.end(), {"address_spaces", "allocations", "physical", "ranges"});
+    tables.insert(tables.end(), {"address_spaces", "allocations", "physical_memory", "ranges"});
     return tables;
 }
 
@@ -229,10 +219,10 @@ void CudaMemcpy::print_event(Output& output, const call_event& event)
 }
 
 } // namespace
-} // namespace gpusnoop
+} // namespace gpusnoop::cudamemcpy
 
 int main(int argc, char** argv)
 {
-    gpusnoop::CudaMemcpy tool;
+    gpusnoop::cudamemcpy::CudaMemcpy tool;
     return gpusnoop::run_tool(argc, argv, tool);
 }

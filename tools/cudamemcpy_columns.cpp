@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace gpusnoop {
+namespace gpusnoop::cudamemcpy {
 namespace {
 
 std::string form_in_text(bool asynchronous)
@@ -168,4 +168,4 @@ void print_histograms(Output& output, const CopyGroups& groups, const Context& c
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudamemcpy

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace gpusnoop {
+namespace gpusnoop::cudamemcpy {
 
 enum class Measure : uint8_t { none, size, latency, rate };
 
@@ -31,4 +31,4 @@ void print_histograms(Output& output, const CopyGroups& groups, const Context& c
 // Throws UsageError where no column has this name (header or JSON key).
 void check_sort(const std::string& name);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudamemcpy

@@ -14,18 +14,8 @@
 #include <fmt/format.h>
 #include <optional>
 
-namespace gpusnoop {
+namespace gpusnoop::cudasync {
 namespace {
-
-constexpr probe_kind wait_kinds[] = {KIND_WAIT, KIND_COPY, KIND_FREE};
-
-// Sets are called synchronous and return before they are done; they wait for nothing.
-bool waits(const probe_row& row)
-{
-    if (row.kind == KIND_COPY)
-        return !row.asynchronous && row.direction != DIRECTION_SET;
-    return row.kind != KIND_FREE || (row.wait == WAIT_FREE && !row.asynchronous);
-}
 
 class CudaSync : public CallTool {
 public:
@@ -197,10 +187,10 @@ void CudaSync::print_event(Output& output, const call_event& event)
 }
 
 } // namespace
-} // namespace gpusnoop
+} // namespace gpusnoop::cudasync
 
 int main(int argc, char** argv)
 {
-    gpusnoop::CudaSync tool;
+    gpusnoop::cudasync::CudaSync tool;
     return gpusnoop::run_tool(argc, argv, tool);
 }

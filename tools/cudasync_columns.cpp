@@ -4,7 +4,7 @@
 #include "call_fields.hpp"
 #include "label.hpp"
 
-namespace gpusnoop {
+namespace gpusnoop::cudasync {
 namespace {
 
 using K = WaitKey;
@@ -93,4 +93,4 @@ void print_histograms(Output& output, const WaitGroups& groups, const Context& c
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudasync

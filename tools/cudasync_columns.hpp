@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace gpusnoop {
+namespace gpusnoop::cudasync {
 
 struct Settings : WaitSettings {
     uint64_t least_ns = 0; // shorter waits are left out
@@ -26,4 +26,4 @@ void print_histograms(Output& output, const WaitGroups& groups, const Context& c
 // Throws UsageError where no column has this name (header or JSON key).
 void check_sort(const std::string& name);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::cudasync

@@ -18,14 +18,8 @@
 #include <fmt/format.h>
 #include <optional>
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 namespace {
-
-constexpr probe_kind alloc_kinds[] = {KIND_ALLOC, KIND_REGISTER_HOST, KIND_PHYSICAL_NEW, KIND_MAP, KIND_TRIM};
-constexpr probe_kind free_kinds[] = {KIND_FREE};
-constexpr probe_kind handle_kinds[] = {KIND_PHYSICAL_FREE, KIND_PHYSICAL_HOLD, KIND_UNMAP};
-constexpr probe_kind gone_kinds[] = {KIND_MEMORY_GONE, KIND_CONTEXT_LET_GO};
-constexpr probe_kind capture_kinds[] = {KIND_CAPTURE_BEGIN, KIND_CAPTURE_END};
 
 class GpuAlloc : public CallTool {
 public:
@@ -268,10 +262,10 @@ void GpuAlloc::print_event(Output& output, const call_event& event)
 }
 
 } // namespace
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc
 
 int main(int argc, char** argv)
 {
-    gpusnoop::GpuAlloc tool;
+    gpusnoop::gpualloc::GpuAlloc tool;
     return gpusnoop::run_tool(argc, argv, tool);
 }

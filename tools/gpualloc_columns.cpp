@@ -4,7 +4,7 @@
 #include "call_fields.hpp"
 #include "label.hpp"
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 namespace {
 
 using K = AllocationKey;
@@ -259,4 +259,4 @@ void print_histograms(Output& output, AllocationGroups& groups, const Context& c
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 
 enum class Measure : uint8_t { none, size, latency, lifetime };
 
@@ -44,4 +44,4 @@ void print_histograms(Output& output, AllocationGroups& groups, const Context& c
 // Throws UsageError where no column has this name (header or JSON key).
 void check_sort(const std::string& name);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <span>
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 namespace {
 
 constexpr size_t stacks_of_exit = 20;
@@ -115,4 +115,4 @@ void print_exit(Output& output, const ImageId& image, const Holdings& holdings, 
         line("held", std::string(holding_name(key.holding)), amount, stack_of(key));
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc

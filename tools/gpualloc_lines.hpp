@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 
 using StackOf = std::function<std::vector<std::string>(const LeakKey&)>;
 
@@ -24,4 +24,4 @@ void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Opt
 void print_exit(Output& output, const ImageId& image, const Holdings& holdings, Processes& processes, uint64_t wall_ns,
                 const StackOf& stack_of);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc

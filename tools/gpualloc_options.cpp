@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 
 void add_own_options(CLI::App& app, Settings& settings)
 {
@@ -67,4 +67,4 @@ void settle_options(Settings& settings, Options& options)
     view.who.pid |= view.stack;
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc

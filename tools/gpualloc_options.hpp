@@ -6,11 +6,11 @@
 
 #include <CLI/CLI.hpp>
 
-namespace gpusnoop {
+namespace gpusnoop::gpualloc {
 
 void add_own_options(CLI::App& app, Settings& settings);
 
 // What follows from what was asked for. Throws UsageError where that makes no sense.
 void settle_options(Settings& settings, Options& options);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::gpualloc

@@ -3,9 +3,9 @@
 #include "call_fields.hpp"
 #include "call_tool.hpp"
 #include "clock.hpp"
-#include "command_layouts.hpp"
 #include "driver_devices.hpp"
 #include "driver_hooks.hpp"
+#include "driver_layouts.hpp"
 #include "monitors.hpp"
 #include "nvioctl_columns.hpp"
 #include "nvioctl_xids.hpp"
@@ -14,31 +14,12 @@
 #include "nvioctl.skel.h" // after the types that it mentions
 
 #include <algorithm>
-#include <bpf/bpf.h>
 #include <fmt/format.h>
-#include <fstream>
 #include <optional>
 #include <set>
 
-namespace gpusnoop {
+namespace gpusnoop::nvioctl {
 namespace {
-
-// Of the module that is loaded; none where there is none.
-std::optional<DriverVersion> loaded_driver()
-{
-    std::ifstream file("/sys/module/nvidia/version");
-    std::string line;
-    std::getline(file, line);
-    return parse_driver_version(line);
-}
-
-template<class Key, class Layout>
-void fill(const bpf_map* map, const std::vector<std::pair<Key, Layout>>& layouts)
-{
-    for (const auto& [key, layout] : layouts)
-        if (bpf_map_update_elem(bpf_map__fd(map), &key, &layout, BPF_ANY))
-            throw Error(fmt::format("the table {} has no room for all rows", bpf_map__name(map)));
-}
 
 class NvIoctl : public CallTool {
 public:
@@ -90,7 +71,6 @@ private:
     void print_event(Output& output, const call_event& event) override;
     bool left_out(const call_key& key, uint64_t calls);
     void tell_left_out(Output& output);
-    void tell_layouts();
 
     Settings settings_;
     Skeleton<nvioctl_bpf> skeleton_;
@@ -98,7 +78,7 @@ private:
     std::optional<PendingCalls> pending_calls_;
     std::optional<CallEvents> lines_;
     std::optional<XidLines> xids_;
-    std::optional<DriverVersion> version_; // that the layouts are of
+    std::optional<DriverLayouts> layouts_;
     Monitors monitors_;
     std::set<ImageId> monitors_left_out_; // since the last report
     uint64_t calls_left_out_ = 0;
@@ -167,22 +147,10 @@ void NvIoctl::configure(const Options& options, std::span<const Probe>, const Fi
     size_tables(skeleton_->obj);
 }
 
-// For the driver that is there now.
-void NvIoctl::tell_layouts()
-{
-    const bpf_map* commands = skeleton_->maps.command_layouts;
-    const bpf_map* sizes = skeleton_->maps.size_layouts;
-    fill(commands, command_layouts(version_));
-    fill(commands, command_heads());
-    fill(sizes, size_layouts(version_));
-    fill(sizes, size_heads());
-}
-
 void NvIoctl::load()
 {
     CallTool::load();
-    version_ = loaded_driver();
-    tell_layouts();
+    layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     if (xids_)
         xids_->attach(bpf_map__fd(skeleton_->maps.recent));
@@ -214,10 +182,7 @@ bool NvIoctl::tick(Output& output)
 {
     if (xids_)
         xids_->print(output, processes(), false);
-    if (const auto version = loaded_driver(); version && version != version_) {
-        version_ = version;
-        tell_layouts();
-    }
+    layouts_->refresh();
     return CallTool::tick(output);
 }
 
@@ -291,10 +256,10 @@ void NvIoctl::print_event(Output& output, const call_event& event)
 }
 
 } // namespace
-} // namespace gpusnoop
+} // namespace gpusnoop::nvioctl
 
 int main(int argc, char** argv)
 {
-    gpusnoop::NvIoctl tool;
+    gpusnoop::nvioctl::NvIoctl tool;
     return gpusnoop::run_tool(argc, argv, tool);
 }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace gpusnoop {
+namespace gpusnoop::nvioctl {
 namespace {
 
 using K = DriverKey;
@@ -150,4 +150,4 @@ void print_histograms(Output& output, const DriverGroups& groups, const Context&
     }
 }
 
-} // namespace gpusnoop
+} // namespace gpusnoop::nvioctl

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace gpusnoop {
+namespace gpusnoop::nvioctl {
 
 using Settings = DriverSettings;
 using Context = CallContext<Settings>;
@@ -26,4 +26,4 @@ Cell result_code(uint8_t outcome, int32_t result);
 // Throws UsageError where no column has this name (header or JSON key).
 void check_sort(const std::string& name);
 
-} // namespace gpusnoop
+} // namespace gpusnoop::nvioctl

@@ -12,7 +12,7 @@
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 
-namespace gpusnoop {
+namespace gpusnoop::nvioctl {
 namespace {
 
 // "  -1.234567 s nvidiactl RM_CONTROL FB_GET_INFO_V2 12.3 us NO_MEMORY", the last one first.
@@ -99,10 +99,4 @@ void XidLines::print(Output& output, Processes& processes, const Line& line)
     output.event(columns, row, std::span<const std::string>());
 }
 
-void leave_out_xids(bpf_object* object)
-{
-    for (const char* name : {"xid_event", "xid_report"})
-        bpf_program__set_autoload(bpf_object__find_program_by_name(object, name), false);
-}
-
-} // namespace gpusnoop
+} // namespace gpusnoop::nvioctl

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace gpusnoop {
+namespace gpusnoop::nvioctl {
 
 class XidLines {
 public:
@@ -18,9 +18,7 @@ public:
     template<class Rodata>
     void configure(Rodata& data) const
     {
-        data.xid_device_offset = xids_.offsets().device;
-        data.xid_number_offset = xids_.offsets().number;
-        data.xid_text_offset = xids_.offsets().text;
+        xids_.configure(data);
     }
     void attach(int recent_fd); // the kernel side's table of last calls; throws Error
 
@@ -41,7 +39,4 @@ private:
     std::vector<Line> lines_; // to be printed
 };
 
-// Programs for Xids are not to be loaded.
-void leave_out_xids(bpf_object* object);
-
-} // namespace gpusnoop
+} // namespace gpusnoop::nvioctl

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Everything that the other tools count, in one table. */
+
+/* A synchronous copy is a copy and a wait, and what frees memory may wait, too: twice as many calls are open at once.
+ */
+#define OPEN_CALLS 8
+
+#include "allocation.bpf.h"
+#include "copy.bpf.h"
+#include "driver_hook.bpf.h"
+#include "launch.bpf.h"
+#include "wait.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
