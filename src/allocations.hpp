@@ -83,6 +83,7 @@ public:
     void add_nvml(NvmlMemory& nvml); // as it says now
 
     std::map<AllocationKey, AllocationGroup>& groups() { return groups_; }
+    const std::map<AllocationKey, AllocationGroup>& groups() const { return groups_; }
 
 private:
     AllocationGroup& group_of(const call_key& key);

@@ -13,4 +13,12 @@ namespace gpusnoop {
 // where that could not be found out. Takes about 50 ms.
 std::optional<uint64_t> duration_floor_ns(Tier tier);
 
+// What a hit of a probe takes from the traced thread, ns, beside what its program does.
+struct ProbeCost {
+    double entry_ns = 0;
+    double return_ns = 0;
+};
+// Measured on this machine in this tier; nullopt where that could not be found out.
+std::optional<ProbeCost> probe_cost(Tier tier);
+
 } // namespace gpusnoop

@@ -99,6 +99,11 @@ std::unique_ptr<Link> own_link(bpf_link* link)
     return std::make_unique<LibbpfLink>(link);
 }
 
+std::unique_ptr<Link> own_link(Fd fd)
+{
+    return std::make_unique<FdLink>(std::move(fd));
+}
+
 // Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
 // files would take seconds. These threads touch nothing but their own links.
 void detach(Links links)

@@ -2,6 +2,7 @@
 // A hook x the places of a file -> links. Knows the four tiers; nothing else does.
 #pragma once
 
+#include "fd.hpp"
 #include "targets.hpp"
 #include "tier.hpp"
 #include "tracefs.hpp"
@@ -40,6 +41,7 @@ public:
 using Links = std::vector<std::unique_ptr<Link>>;
 
 std::unique_ptr<Link> own_link(bpf_link* link); // as libbpf made it
+std::unique_ptr<Link> own_link(Fd fd);           // as the kernel did
 
 void detach(Links links); // all at once
 

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <cstdint>
 #include <numeric>
 
 namespace gpusnoop {
@@ -66,6 +67,12 @@ std::vector<Loss> Losses::since_last()
         delta[i] = now[i] - seen_[i];
     seen_ = now;
     return in_words(delta);
+}
+
+uint64_t Losses::sum() const
+{
+    const auto counts = read();
+    return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
 }
 
 std::vector<Loss> Losses::all() const

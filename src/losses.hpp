@@ -18,6 +18,7 @@ public:
     std::vector<Loss> since_last();
     // Since the beginning.
     std::vector<Loss> all() const;
+    uint64_t sum() const;
 
 private:
     std::array<uint64_t, LOSSES> read() const;

@@ -64,6 +64,8 @@ public:
     virtual void flush() = 0;
 };
 
+// Shows nothing: for a tool with a screen of its own.
+std::unique_ptr<Output> make_silent_output();
 // timestamps: a TIME line or column (-T).
 std::unique_ptr<Output> make_text_output(bool timestamps);
 std::unique_ptr<Output> make_json_output();

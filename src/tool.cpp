@@ -69,6 +69,7 @@ private:
     void look_for_trouble();
     void say_summary();
     void print_attached();
+    std::string attached() const;
     void complain();
     void watch_processes();
     void watch_targets();
@@ -109,7 +110,10 @@ void Run::run()
     set_timers();
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     announce();
-    tool_.begin(*loop_, [this] { report(); });
+    tool_.begin({.loop = *loop_,
+                 .report = [this] { report(); },
+                 .attached = [this] { return attached(); },
+                 .lost = [this] { return losses_->sum(); }});
     loop_->run();
     finish();
 }
@@ -275,6 +279,13 @@ void Run::print_attached()
         output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()));
     else if (const KernelHooks* hooks = tool_.kernel_hooks())
         output_->attached(hooks->functions(), 0, hooks->ways());
+}
+
+std::string Run::attached() const
+{
+    return attacher_ ? fmt::format("{} functions in {} files, {}", attacher_->functions(), attacher_->files(),
+                                   tier_name(attacher_->tier()))
+                     : "nothing";
 }
 
 // Says once of each file why it could not be probed.

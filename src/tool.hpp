@@ -50,6 +50,14 @@ public:
     virtual std::vector<std::string> summary() const = 0; // lines for -v
 };
 
+// What a tool may ask of the run that it is in.
+struct Running {
+    Loop& loop; // what else the tool waits for, it may add
+    std::function<void()> report; // makes one now
+    std::function<std::string()> attached; // "589 functions in 2 files, session"
+    std::function<uint64_t()> lost; // of everything, since the start
+};
+
 class Tool {
 public:
     virtual ~Tool() = default;
@@ -104,8 +112,8 @@ public:
     virtual bool tick(Output&) { return false; }
     virtual void armed(bool) {} // before they are attached and after they are detached
 
-    // The loop is about to run; what else the tool waits for, it may add. report: makes one now.
-    virtual void begin(Loop&, const std::function<void()>& /* report */) {}
+    // The loop is about to run.
+    virtual void begin(const Running&) {}
 
     // The probes have been attached a second time (Attacher); from here on these count, in place of the first.
     virtual void attached_again() = 0;

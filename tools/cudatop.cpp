@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
+#include "call_tool.hpp"
+#include "clock.hpp"
+#include "cudatop_columns.hpp"
+#include "cudatop_head.hpp"
+#include "driver_hooks.hpp"
+#include "driver_layouts.hpp"
+#include "kernel_names.hpp"
+#include "naming.hpp"
+#include "skeleton.hpp"
+#include "xids.hpp"
+
+#include "../bpf/attach.h"
+#include "../bpf/record.h"
+#include "cudatop.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <optional>
+#include <set>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+using namespace std::chrono_literals;
+
+class CudaTop : public CallTool {
+public:
+    CudaTop() : CallTool(settings_) {}
+
+    std::string_view name() const override { return "cudatop"; }
+    std::string_view summary() const override
+    {
+        return "Shows who uses the GPUs now, and what they wait for: launches, graphs, copies, memory, waits, driver "
+               "calls and errors by process, thread, container or pod.";
+    }
+    std::string_view examples() const override
+    {
+        return "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
+               "  cudatop --by pod            # pods\n"
+               "  cudatop -c pod:NS/NAME      # the processes of one pod\n"
+               "  cudatop -p 1234 --by thread # the threads of a process\n"
+               "  cudatop --latency           # with the time that launch calls take: a dearer probe\n"
+               "  cudatop --cheap             # launches and copies only: the cheapest probes\n"
+               "  cudatop -s LIVE             # most memory first\n"
+               "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
+               "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n";
+    }
+
+    void add_options(CLI::App& app) override;
+    std::string traced() const override { return "GPU use"; }
+    bool needs_returns() const override { return settings_.latency; }
+    bool measures_durations() const override { return settings_.latency; }
+    std::string_view without_returns() const override
+    {
+        return "waits, memory, results, names and captures are not known";
+    }
+    std::vector<Hook> hooks(std::span<const Probe> probes) const override;
+    KernelHooks* kernel_hooks() override { return driver_ ? &*driver_ : nullptr; }
+    std::optional<std::chrono::nanoseconds> usual_interval() const override { return 1s; }
+    bpf_object* open() override;
+    void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    void begin(const Running& running) override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    bool tick(Output& output) override;
+    void armed(bool on) override { skeleton_->bss->naming = on; }
+    void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
+
+private:
+    void settle() override;
+    std::vector<Probe> choose_probes() const override;
+    int load_skeleton() override { return cudatop_bpf::load(skeleton_.get()); }
+    bpf_object* object() override { return skeleton_->obj; }
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void look_at(const CallDelta& delta) override;
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output&, const call_event&) override {}
+    void forget(const std::set<ImageId>& images) override;
+    void learn_xids();
+    Snapshot snapshot(std::span<const CallDelta> calls, uint64_t wall_ns, double seconds);
+
+    Settings settings_;
+    Skeleton<cudatop_bpf> skeleton_;
+    std::optional<DriverHooks> driver_;
+    std::optional<DriverLayouts> layouts_;
+    std::optional<PendingCalls> pending_calls_;
+    std::optional<Xids> xids_;
+    std::map<uint32_t, XidsOf> xids_of_; // by pid
+    std::optional<Waiting> waiting_;
+    Holdings holdings_;
+    KernelNames names_;
+    NamingSchedule naming_;
+    std::set<std::pair<ImageId, uint64_t>> unnamed_;
+    std::optional<Users> users_;
+    std::optional<Head> head_;
+};
+
+void CudaTop::add_options(CLI::App& app)
+{
+    Settings& s = settings_;
+    s.sort = "launches_per_second";
+    app.add_flag("-b,--batch", s.batch, "tables one below the other, for a log or a pipe; no screen");
+    app.add_option("--by", s.by,
+                   fmt::format("rows by kernel, device, or {} (pid); or several of them", WhoView::names))
+        ->type_name("WHAT[,WHAT]");
+    app.add_option("-s,--sort", s.sort, "column to sort by (LAUNCH/s)")->type_name("COLUMN");
+    app.add_option("--columns", s.columns, "these columns alone; or more (+NAME) or less (-NAME) than the usual ones")
+        ->delimiter(',')
+        ->type_name("NAME[,NAME]");
+    app.add_option("--filter", s.filter, "only rows with this text in them")->type_name("TEXT");
+    app.add_flag("--tree", s.tree, "rows below their pods");
+    app.add_flag("-l,--latency", s.latency, "measure launch calls and copies, and count their errors: return probes");
+    app.add_flag("--cheap", s.cheap, "entry probes only: launches and copies, nothing of waits, memory and errors");
+    app.add_option("--live-entries", s.live_entries, "allocations that can be followed at once (1000000)")
+        ->type_name("N")
+        ->check(CLI::Range(1024, 100'000'000));
+    app.add_option("--nvml", s.nvml_library, "library to ask for the GPUs' own figures, or off (libnvidia-ml.so.1)")
+        ->type_name("FILE");
+}
+
+void CudaTop::settle()
+{
+    Settings& s = settings_;
+    if (options_.failed_only || options_.user_stacks)
+        throw UsageError("-x and -U are of the other tools: cudatop shows errors as a column, and stacks of one process "
+                         "when its row is opened");
+    if (s.latency && s.cheap)
+        throw UsageError("--latency needs return probes, and --cheap has none: choose one");
+    check_column(s.sort);
+    for (const std::string& name : s.columns)
+        check_column(name.starts_with('+') || name.starts_with('-') ? name.substr(1) : name);
+    const Dimension own[] = {{"kernel", &s.rows.kernel}, {"device", &s.rows.device}};
+    if (s.by)
+        parse_by(*s.by, s.rows, own, false);
+    else
+        s.rows.who.pid = true;
+    s.rows.who.owner = true;
+}
+
+// The driver's functions: what the runtime does ends there. Of the runtime, what gives kernels their names.
+std::vector<Probe> CudaTop::choose_probes() const
+{
+    std::set<probe_kind> kinds;
+    auto add = [&](std::span<const probe_kind> more) { kinds.insert(more.begin(), more.end()); };
+    add(launch_kinds);
+    add(copy_kinds);
+    add(batch_kinds);
+    add(note_kinds);
+    if (!settings_.cheap)
+        for (std::span<const probe_kind> more :
+             {std::span<const probe_kind>(wait_kinds), {alloc_kinds}, {free_kinds}, {handle_kinds}, {gone_kinds},
+              {memory_kinds}, {lookup_kinds}, {capture_kinds}, {device_kinds}, {graph_kinds}, {event_kinds}})
+            add(more);
+    std::vector<Probe> all;
+    append_probes(all, Library::driver, std::vector<probe_kind>(kinds.begin(), kinds.end()));
+    append_probes(all, Library::runtime, launch_kinds);
+    append_probes(all, Library::runtime, note_kinds);
+    if (!settings_.cheap) {
+        append_probes(all, Library::runtime, lookup_kinds);
+        append_probes(all, Library::runtime, device_kinds);
+    }
+    return all;
+}
+
+std::vector<Hook> CudaTop::hooks(std::span<const Probe> probes) const
+{
+    auto driver_rows = [&](std::span<const probe_kind> kinds) {
+        std::vector<unsigned> rows = probes_of(probes, kinds);
+        std::erase_if(rows, [&](unsigned i) { return probes[i].library != Library::driver; });
+        return rows;
+    };
+    auto runtime_rows = [&](std::span<const probe_kind> kinds) {
+        std::vector<unsigned> rows = probes_of(probes, kinds);
+        std::erase_if(rows, [&](unsigned i) { return probes[i].library != Library::runtime; });
+        return rows;
+    };
+    std::vector<Hook> all{{"launch", needs_returns(), driver_rows(launch_kinds), true},
+                          {"mark", false, runtime_rows(launch_kinds), false},
+                          {"note", false, probes_of(probes, note_kinds), true},
+                          {"copy", needs_returns(), driver_rows(copy_kinds), true},
+                          {"batch", needs_returns(), driver_rows(batch_kinds), true}};
+    if (settings_.cheap)
+        return all;
+    Hook state{"state", true, probes_of(probes, lookup_kinds), true};
+    std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
+    Hook follow{"follow", true, driver_rows(capture_kinds), true};
+    std::ranges::copy(driver_rows(graph_kinds), std::back_inserter(follow.probes));
+    Hook memory{"memory", true, driver_rows(memory_kinds), true};
+    std::erase_if(memory.probes, [&](unsigned i) { return !tells_memory(probes[i].row); });
+    Hook wait{"wait", true, driver_rows(wait_kinds), true};
+    std::erase_if(wait.probes, [&](unsigned i) { return !waits(probes[i].row); });
+    all.insert(all.end(), {state,
+                           follow,
+                           {"event", false, driver_rows(event_kinds), true},
+                           memory,
+                           wait,
+                           {"alloc", true, driver_rows(alloc_kinds), true},
+                           {"free", true, driver_rows(free_kinds), true},
+                           {"handle", true, driver_rows(handle_kinds), true},
+                           {"gone", true, driver_rows(gone_kinds), true}});
+    return all;
+}
+
+bpf_object* CudaTop::open()
+{
+    skeleton_ = open_skeleton<cudatop_bpf>();
+    driver_.emplace(skeleton_->obj, std::nullopt);
+    xids_.emplace(skeleton_->obj);
+    return skeleton_->obj;
+}
+
+void CudaTop::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
+{
+    auto& data = *skeleton_->rodata;
+    configure_shared(data, options, filters);
+    configure_probes(data, probes, filters);
+    configure_calls(data, settings_, options_);
+    // Everything that a row may be asked for later.
+    data.per_thread = true;
+    data.per_device = !settings_.cheap;
+    data.per_cgroup = false;
+    data.per_kernel = true;
+    data.per_shape = false;
+    data.per_size = true;
+    data.measure_latency = !settings_.cheap;
+    data.follow = !settings_.cheap;
+    data.follow_graphs = !settings_.cheap;
+    data.show_waiting = true;
+    data.stacks_of_waits = true;
+    data.stacks_of_allocations = true;
+    data.count_hits = true;
+    xids_->configure(data);
+    size_tables(skeleton_->obj, {.thread = true, .stack = true});
+    bpf_map__set_max_entries(skeleton_->maps.held, settings_.cheap ? 1 : settings_.live_entries);
+    holdings_.tell_apart(true, true);
+}
+
+void CudaTop::load()
+{
+    CallTool::load();
+    layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
+    pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
+    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
+                     skeleton_->bss->reported_ns);
+    users_.emplace(options_.host_root);
+    try {
+        xids_->attach();
+    } catch (const Error& error) {
+        verbose(error.what()); // a column without figures
+        xids_.reset();
+    }
+}
+
+void CudaTop::begin(const Running& running)
+{
+    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), options_);
+}
+
+bool CudaTop::learn(uint32_t type, const void* data, size_t size)
+{
+    if (type == RECORD_NAME && size >= sizeof(name_record)) {
+        names_.learn(*static_cast<const name_record*>(data), size);
+    } else if (type == RECORD_XID && size >= sizeof(xid_record) && xids_) {
+        xids_->add(*static_cast<const xid_record*>(data));
+    } else if ((type == RECORD_REPLACED || type == RECORD_CONTEXT_ENDED) && size >= sizeof(holding_record)) {
+        collect(); // what was allocated before
+        holdings_.learn(*static_cast<const holding_record*>(data));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallTool::tables_of(gone);
+    tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
+                                 "context_bytes", "held_bytes"});
+    collect();
+    if (std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
+        tables.insert(tables.end(), {"held", "physical_handles", "physicals", "mappings"});
+    return tables;
+}
+
+void CudaTop::look_at(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    const Part part = part_of(key);
+    if (part == Part::memory)
+        holdings_.add(delta);
+    if (part != Part::launch || !key.subject || key.kind != KIND_LAUNCH)
+        return;
+    if (names_.name(key.image, key.subject))
+        unnamed_.erase({key.image, key.subject});
+    else
+        unnamed_.emplace(key.image, key.subject);
+}
+
+bool CudaTop::tick(Output& output)
+{
+    if (!skeleton_->bss->traced_since)
+        skeleton_->bss->traced_since = clock_ns(CLOCK_BOOTTIME);
+    layouts_->refresh();
+    waiting_->forget_ended();
+    CallTool::tick(output);
+    return naming_.tick(unnamed_.size());
+}
+
+void CudaTop::learn_xids()
+{
+    if (!xids_)
+        return;
+    for (const XidReport& report : xids_->take(clock_ns(CLOCK_MONOTONIC), false))
+        if (report.pid) {
+            XidsOf& of = xids_of_[*report.pid];
+            of.last = report.xid;
+            of.count++;
+        }
+}
+
+void CudaTop::forget(const std::set<ImageId>& images)
+{
+    for (const ImageId& image : images) {
+        names_.forget(image);
+        xids_of_.erase(image.pid);
+        std::erase_if(unnamed_, [&](const auto& item) { return item.first == image; });
+    }
+    holdings_.forget(images);
+}
+
+void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
+    learn_xids();
+    CallTool::report(output, wall_ns, interval_ns);
+}
+
+Snapshot CudaTop::snapshot(std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    Groups groups(settings_.rows, names_, processes());
+    for (const CallDelta& delta : calls)
+        groups.add(delta);
+    for (const Waiting::Part& part : waiting_->take(0))
+        groups.add(part);
+    for (const driver_call& call : pending_calls_->take())
+        groups.add(call, clock_ns(CLOCK_MONOTONIC));
+    groups.add_held(holdings_, gone());
+    if (!settings_.rows.kernel && !settings_.rows.device && !settings_.rows.who.thread)
+        for (const ImageId& image : processes().images())
+            groups.add_idle(image);
+    const Context context{{options_, settings_, processes(), seconds, probes()},
+                          holdings_,
+                          *users_,
+                          xids_of_,
+                          !settings_.cheap,
+                          driver_->waits_for().empty(),
+                          xids_.has_value()};
+    Snapshot snapshot{.wall_ns = wall_ns, .seconds = seconds, .by = settings_.by.value_or("pid")};
+    snapshot.columns = columns(context);
+    snapshot.rows = rows(groups.joined(), context);
+    snapshot.totals = {total(snapshot.rows, context)};
+    return snapshot;
+}
+
+void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    Snapshot now = snapshot(calls, wall_ns, seconds);
+    head_->add(now);
+    print_snapshot(output, now, settings_, options_);
+}
+
+} // namespace
+} // namespace gpusnoop::cudatop
+
+int main(int argc, char** argv)
+{
+    gpusnoop::cudatop::CudaTop tool;
+    return gpusnoop::run_tool(argc, argv, tool);
+}

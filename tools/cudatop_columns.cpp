@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudatop_columns.hpp"
+
+#include "call_fields.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <span>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+using K = Key;
+using G = Group;
+using C = Context;
+
+Shown always(const C&)
+{
+    return Shown::both;
+}
+
+template<class Group, class Member>
+uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
+{
+    uint64_t all = 0;
+    for (const Group* group : groups)
+        all += group ? group->*member : 0;
+    return all;
+}
+
+uint64_t bytes(const G& g, std::initializer_list<direction> directions)
+{
+    uint64_t all = 0;
+    for (const direction d : directions)
+        all += g.copies[d] ? g.copies[d]->bytes : 0;
+    return all;
+}
+
+template<class Part, class Member>
+uint64_t of(const Part* part, Member Part::*member)
+{
+    return part ? part->*member : 0;
+}
+
+// Where results are not followed they are not known.
+Cell followed(const C& c, uint64_t n)
+{
+    return c.returns ? Cell(n) : Cell();
+}
+
+Cell followed_rate(const C& c, uint64_t n)
+{
+    return c.returns ? per_second(n, c) : Cell();
+}
+
+Cell bytes_per_second(uint64_t n, const C& c)
+{
+    return static_cast<uint64_t>(static_cast<double>(n) / c.seconds);
+}
+
+// Of the time that the threads had which waited, as cudasync has it.
+Cell share_of_time(const WaitGroup* group, const C& c)
+{
+    if (!c.returns)
+        return {};
+    if (!group || group->threads.empty())
+        return 0.0;
+    return share(group->total_ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
+}
+
+uint64_t errors(const G& g)
+{
+    return of(g.launches, &LaunchGroup::errors) + sum<CopyGroup>(g.copies, &CopyGroup::errors) +
+           of(g.waits, &WaitGroup::errors) + of(g.polls, &WaitGroup::errors) +
+           of(g.memory, &AllocationGroup::failures) + of(g.driver, &DriverGroup::errors);
+}
+
+uint64_t held(const G& g)
+{
+    return g.memory ? g.memory->device().bytes_held() : 0;
+}
+
+const XidsOf* xids_of(const G& g, const C& c)
+{
+    for (const ImageId& image : g.who.images)
+        if (const auto found = c.xids.find(image.pid); found != c.xids.end())
+            return &found->second;
+    return nullptr;
+}
+
+Cell user(const G& g, const C& c)
+{
+    const Cell pid = pid_cell(g.who);
+    const auto* number = std::get_if<uint64_t>(&pid);
+    const auto name = number ? c.users.of(static_cast<pid_t>(*number)) : std::nullopt;
+    return name ? Cell(*name) : Cell();
+}
+
+Cell devices(const G& g)
+{
+    std::string text;
+    for (const uint8_t device : g.devices)
+        text += fmt::format("{}{}", text.empty() ? "" : ",", device);
+    return text.empty() ? Cell() : Cell(text);
+}
+
+struct TopField {
+    Field<K, G, C> field;
+    std::string_view about;
+    bool at_first = true;        // shown
+    bool adds = true;            // rows have a sum
+    std::string_view needs = {}; // to be asked for at the start
+    bool device_side = false;
+};
+
+Shown in_json(const C&)
+{
+    return Shown::json;
+}
+
+// A count of the interval, for scripts; people read the rate.
+#define COUNT(KEY, VALUE)                                                                                              \
+    {{{"", KEY, Unit::count}, in_json, [](const K&, const G& g, const C& c) -> Cell {                                  \
+          (void)c;                                                                                                     \
+          return VALUE;                                                                                                \
+      }},                                                                                                              \
+     "",                                                                                                               \
+     false}
+
+#define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE)                                                                        \
+    {                                                                                                                  \
+        {HEADER, KEY, Unit::UNIT, WIDTH}, always, [](const K& k, const G& g, const C& c) -> Cell {                     \
+            (void)k, (void)g, (void)c;                                                                                 \
+            return VALUE;                                                                                              \
+        }                                                                                                              \
+    }
+
+const TopField own_fields[] = {
+    {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", true, false},
+    {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
+     "the process's CUDA devices that its calls are about, where the current context is known",
+     true,
+     false},
+    {COLUMN("LAUNCH/s", "launches_per_second", rate, 8, per_second(of(g.launches, &LaunchGroup::kernels), c)),
+     "kernels launched by themselves"},
+    COUNT("launches", of(g.launches, &LaunchGroup::kernels)),
+    {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7, per_second(of(g.launches, &LaunchGroup::graphs), c)),
+     "graphs launched"},
+    COUNT("graph_launches", of(g.launches, &LaunchGroup::graphs)),
+    {COLUMN("GKERN/s", "graph_kernels_per_second", rate, 8,
+            per_second(of(g.launches, &LaunchGroup::graph_kernels), c)),
+     "kernels behind the launches of graphs"},
+    COUNT("graph_kernels", of(g.launches, &LaunchGroup::graph_kernels)),
+    COUNT("graphs_unknown", of(g.launches, &LaunchGroup::graphs_unknown)),
+    COUNT("host_functions", of(g.launches, &LaunchGroup::host_functions)),
+    COUNT("captured", of(g.launches, &LaunchGroup::captured)),
+    {{{"p99(us)", "launch_p99_ns", Unit::ns_as_us, 9},
+      always,
+      [](const K&, const G& g, const C&) { return g.launches ? duration_cell(*g.launches, 0.99) : Cell(); }},
+     "time that the launch call takes on the host: 99 of 100 take less",
+     false,
+     false,
+     "--latency"},
+    {COLUMN("H2D/s", "", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c)), "bytes copied to the device"},
+    {COLUMN("D2H/s", "", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c)), "bytes copied from the device"},
+    {{{"D2D/s", "", Unit::bytes, 7},
+      always,
+      [](const K&, const G& g, const C& c) {
+          return bytes_per_second(bytes(g, {DIRECTION_D2D, DIRECTION_P2P}), c);
+      }},
+     "bytes copied within devices or between them",
+     false},
+    COUNT("h2d_bytes", bytes(g, {DIRECTION_H2D})),
+    COUNT("d2h_bytes", bytes(g, {DIRECTION_D2H})),
+    {{{"", "d2d_bytes", Unit::count},
+      in_json,
+      [](const K&, const G& g, const C&) -> Cell { return bytes(g, {DIRECTION_D2D, DIRECTION_P2P}); }},
+     "",
+     false},
+    {COLUMN("COPY/s", "copies_per_second", rate, 8, per_second(sum<CopyGroup>(g.copies, &CopyGroup::copies), c)),
+     "copies, sets and prefetches", false},
+    COUNT("copies", sum<CopyGroup>(g.copies, &CopyGroup::copies)),
+    COUNT("small_copies", sum<CopyGroup>(g.copies, &CopyGroup::small)),
+    COUNT("copies_unsized", sum<CopyGroup>(g.copies, &CopyGroup::unsized)),
+    {{{"SMALL%", "small_percent", Unit::percent, 6},
+      always,
+      [](const K&, const G& g, const C&) {
+          const uint64_t all = sum<CopyGroup>(g.copies, &CopyGroup::copies);
+          return share(sum<CopyGroup>(g.copies, &CopyGroup::small),
+                       all - sum<CopyGroup>(g.copies, &CopyGroup::unsized));
+      }},
+     "copies of less than 64K among those of known size",
+     true,
+     false},
+    {COLUMN("LIVE", "live_bytes", bytes, 7, followed(c, held(g))),
+     "device memory allocated since tracing began and not freed"},
+    {COLUMN("ALLOC/s", "allocs_and_frees_per_second", rate, 8,
+            followed_rate(c, of(g.memory, &AllocationGroup::allocs) + of(g.memory, &AllocationGroup::frees))),
+     "allocations and frees"},
+    COUNT("allocs", followed(c, of(g.memory, &AllocationGroup::allocs))),
+    COUNT("frees", followed(c, of(g.memory, &AllocationGroup::frees))),
+    {COLUMN("FAILED", "allocation_failures", count, 6, followed(c, of(g.memory, &AllocationGroup::failures))),
+     "allocations and frees that failed"},
+    COUNT("out_of_memory", followed(c, of(g.memory, &AllocationGroup::out_of_memory))),
+    {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
+     "of the time of the threads that wait: blocked in calls that wait for the device", true, false},
+    COUNT("blocked_ns", followed(c, of(g.waits, &WaitGroup::total_ns))),
+    COUNT("waits", followed(c, of(g.waits, &WaitGroup::calls))),
+    {COLUMN("SPIN%", "spinning_percent", percent, 6, share_of_time(g.polls, c)),
+     "of the time of the threads that ask: in calls that only ask whether work is done", true, false},
+    COUNT("polls", followed(c, of(g.polls, &WaitGroup::calls))),
+    {{{"IOCTL/s", "ioctls_per_second", Unit::rate, 7},
+      always,
+      [](const K&, const G& g, const C& c) {
+          return c.ioctls ? per_second(of(g.driver, &DriverGroup::calls), c) : Cell();
+      }},
+     "calls into the GPU's driver",
+     false},
+    COUNT("ioctls", c.ioctls ? Cell(of(g.driver, &DriverGroup::calls)) : Cell()),
+    {{{"IOCTL%", "ioctl_percent", Unit::percent, 6},
+      always,
+      [](const K&, const G& g, const C& c) {
+          return c.ioctls ? share(of(g.driver, &DriverGroup::total_ns), static_cast<uint64_t>(c.seconds * 1e9))
+                          : Cell();
+      }},
+     "time in them, of one thread's",
+     false,
+     false},
+    COUNT("ioctl_ns", c.ioctls ? Cell(of(g.driver, &DriverGroup::total_ns)) : Cell()),
+    {COLUMN("ERR/s", "errors_per_second", rate, 6, followed_rate(c, errors(g))),
+     "calls that returned an error: waits, allocations, driver calls; launches and copies with --latency"},
+    COUNT("errors", followed(c, errors(g))),
+    {{{"XID", "xid", Unit::count, 4},
+      always,
+      [](const K&, const G& g, const C& c) {
+          const XidsOf* xids = xids_of(g, c);
+          return xids ? Cell(uint64_t{xids->last}) : Cell();
+      }},
+     "the last error of a GPU that the driver reported for the process",
+     true,
+     false},
+    {{{"", "xids", Unit::count},
+      in_json,
+      [](const K&, const G& g, const C& c) {
+          const XidsOf* xids = xids_of(g, c);
+          return c.xid ? Cell(xids ? xids->count : 0) : Cell();
+      }},
+     "",
+     false},
+    {{{"KERNEL", "kernel", Unit::text, 30},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::both : Shown::no; },
+      [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
+     "the kernel's name",
+     true,
+     false},
+    {{{"DEVICE", "device", Unit::count, 6},
+      [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
+      [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); }},
+     "the CUDA device",
+     true,
+     false},
+};
+
+#undef COUNT
+#undef COLUMN
+
+struct Chosen {
+    const Field<K, G, C>* field;
+    const TopField* own; // null: one that all tools have
+};
+
+// Those that this view has: whose row it is, then what is counted of it.
+std::vector<Chosen> fields(const C& c)
+{
+    std::vector<Chosen> all;
+    auto add = [&](const Field<K, G, C>& field, const TopField* own) {
+        if (field.shown(c) != Shown::no)
+            all.push_back({&field, own});
+    };
+    for (const auto& field : who_fields<K, G, C>)
+        add(field, nullptr);
+    for (const auto& field : owner_fields<K, G, C>)
+        add(field, nullptr);
+    for (const TopField& own : own_fields)
+        add(own.field, &own);
+    return all;
+}
+
+bool is_asked_for(const Field<K, G, C>& field, bool at_first, const std::vector<std::string>& names)
+{
+    bool shown = at_first;
+    for (const std::string& name : names)
+        if (name.starts_with('+') || name.starts_with('-')) {
+            if (field.is_called(std::string_view(name).substr(1)))
+                shown = name.starts_with('+');
+        }
+    const bool alone = std::ranges::any_of(names, [](const std::string& name) {
+        return !name.starts_with('+') && !name.starts_with('-');
+    });
+    return alone ? std::ranges::any_of(names, [&](const std::string& name) { return field.is_called(name); }) : shown;
+}
+
+std::string row_id(const Key& key)
+{
+    const WhoKey& who = key.who;
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, who.start_ns, who.tid, who.comm,
+                       who.container_id, who.pod, who.pod_namespace, who.cgroup, key.device, key.kernel);
+}
+
+// What a row hangs under in the tree: its pod, or its container where that has none.
+std::string branch_of(const Group& group)
+{
+    for (const OwnerPart part : {OwnerPart::pod_text, OwnerPart::container_text, OwnerPart::text}) {
+        const Cell cell = owner_cell(group.who, part);
+        if (const auto* text = std::get_if<std::string>(&cell))
+            return *text;
+    }
+    return {};
+}
+
+void add_to(Cell& sum, const Cell& cell)
+{
+    if (const auto* n = std::get_if<uint64_t>(&cell))
+        sum = (std::holds_alternative<uint64_t>(sum) ? std::get<uint64_t>(sum) : 0) + *n;
+    else if (const auto* x = std::get_if<double>(&cell))
+        sum = (std::holds_alternative<double>(sum) ? std::get<double>(sum) : 0) + *x;
+}
+
+} // namespace
+
+void check_column(const std::string& name)
+{
+    auto is_it = [&](const Field<K, G, C>& field) { return field.is_called(name); };
+    const bool found = std::ranges::any_of(who_fields<K, G, C>, is_it) ||
+                       std::ranges::any_of(owner_fields<K, G, C>, is_it) ||
+                       std::ranges::any_of(own_fields, [&](const TopField& own) { return is_it(own.field); });
+    if (found)
+        return;
+    std::string names;
+    for (const TopField& own : own_fields)
+        if (!own.field.column.header.empty())
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", own.field.column.header);
+    throw UsageError(fmt::format("there is no column '{}': PID, COMM, OWNER, {}, or a key of the rows in --json", name,
+                                 names));
+}
+
+std::vector<TopColumn> columns(const Context& context)
+{
+    std::vector<TopColumn> all;
+    for (const auto& [field, own] : fields(context)) {
+        const Shown where = field->shown(context);
+        TopColumn column{.column = field->column, .about = own ? own->about : "", .needs = own ? own->needs : ""};
+        column.column.in_text &= where != Shown::json && !field->column.header.empty();
+        column.column.in_json &= where != Shown::text && !field->column.key.empty();
+        column.device_side = own && own->device_side;
+        column.stays = !own && (field->column.header == "PID" || field->column.header == "COMM");
+        const bool unfilled = !column.needs.empty() && !context.settings.latency;
+        column.shown = column.column.in_text &&
+                       is_asked_for(*field, own ? own->at_first || (!column.needs.empty() && !unfilled)
+                                                : field->column.header != "NSPID",
+                                    context.settings.columns);
+        all.push_back(column);
+    }
+    return all;
+}
+
+std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)
+{
+    const std::vector<Chosen> chosen = fields(context);
+    std::vector<TopRow> all;
+    for (const auto& [key, group] : groups) {
+        TopRow row{row_id(key), branch_of(group), {}};
+        for (const auto& [field, own] : chosen)
+            row.cells.push_back(field->value(key, group, context));
+        all.push_back(std::move(row));
+    }
+    return all;
+}
+
+TopRow total(const std::vector<TopRow>& rows, const Context& context)
+{
+    const std::vector<Chosen> chosen = fields(context);
+    TopRow sum{"total", "", Row(chosen.size())};
+    for (const TopRow& row : rows)
+        for (size_t i = 0; i < chosen.size(); i++)
+            if (chosen[i].own && chosen[i].own->adds)
+                add_to(sum.cells[i], row.cells[i]);
+    return sum;
+}
+
+} // namespace gpusnoop::cudatop

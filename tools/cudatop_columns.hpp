@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of cudatop: one table for the screen, for text and for JSON.
+#pragma once
+
+#include "cudatop_groups.hpp"
+#include "report.hpp"
+#include "snapshot.hpp"
+#include "users.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+
+struct Settings : CallSettings {
+    View rows; // what they stand for
+    bool batch = false;
+    bool cheap = false; // no return probes: no waits, no memory, no results
+    std::vector<std::string> columns; // by header or JSON key: those alone, or (+, -) more or less than the usual ones
+    std::string filter;
+    bool tree = false;
+    uint32_t live_entries = 1'000'000;
+    std::string nvml_library; // empty: the usual one; "off"
+};
+
+// Errors of a GPU that the driver reported for a process.
+struct XidsOf {
+    uint32_t last = 0;
+    uint64_t count = 0;
+};
+
+struct Context : CallContext<Settings> {
+    const Holdings& holdings;
+    Users& users;
+    const std::map<uint32_t, XidsOf>& xids; // by pid
+    bool returns = true; // results, waits and memory are followed
+    bool ioctls = false; // some driver's calls are
+    bool xid = false;    // its errors are
+
+    const WhoView& who() const { return settings.rows.who; }
+};
+
+// Throws UsageError where no column has this name (header or JSON key).
+void check_column(const std::string& name);
+
+// The columns that there are in this view, those shown at first marked.
+std::vector<TopColumn> columns(const Context& context);
+
+// A row for each group, with a cell for each column.
+std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);
+
+// The sum of the rows, of what adds up.
+TopRow total(const std::vector<TopRow>& rows, const Context& context);
+
+} // namespace gpusnoop::cudatop

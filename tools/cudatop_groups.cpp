@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudatop_groups.hpp"
+
+namespace gpusnoop::cudatop {
+
+Part part_of(const call_key& key)
+{
+    if (key.layer == LAYER_KERNEL)
+        return Part::driver;
+    switch (key.kind) {
+    case KIND_LAUNCH:
+    case KIND_GRAPH_LAUNCH:
+    case KIND_HOST_FUNC:
+        return Part::launch;
+    case KIND_COPY:
+        return Part::copy;
+    case KIND_WAIT:
+        return key.wait.wait == WAIT_POLL ? Part::poll : Part::wait;
+    case KIND_ALLOC:
+    case KIND_FREE:
+    case KIND_TRIM:
+        return Part::memory;
+    default:
+        return Part::none;
+    }
+}
+
+template<class Settings>
+Settings Groups::settings() const
+{
+    Settings all;
+    all.view = view_;
+    all.latency = true;
+    return all;
+}
+
+Groups::Groups(const View& view, KernelNames& names, Processes& processes)
+    : view_(view), processes_(processes), launch_settings_(settings<LaunchSettings>()),
+      copy_settings_(settings<CopySettings>()), wait_settings_(settings<WaitSettings>()),
+      memory_settings_(settings<AllocationSettings>()), driver_settings_(settings<DriverSettings>()),
+      launches_(launch_settings_, names, processes), copies_(copy_settings_, processes),
+      waits_(wait_settings_, processes), polls_(wait_settings_, processes), memory_(memory_settings_, processes),
+      driver_(driver_settings_, processes)
+{
+    launch_settings_.kernel = view.kernel;
+    copy_settings_.direction = true;
+}
+
+void Groups::add(const CallDelta& delta)
+{
+    switch (part_of(delta.key)) {
+    case Part::launch:
+        launches_.add(delta);
+        break;
+    case Part::copy:
+        copies_.add(delta);
+        break;
+    case Part::wait:
+        waits_.add(delta);
+        break;
+    case Part::poll:
+        polls_.add(delta);
+        break;
+    case Part::memory:
+        memory_.add(delta);
+        break;
+    case Part::driver:
+        driver_.add(delta);
+        break;
+    case Part::none:
+        return;
+    }
+    if (delta.key.device != DEVICE_UNKNOWN)
+        devices_[call_group(view_, processes_, delta.key)].insert(delta.key.device);
+}
+
+void Groups::add(const Waiting::Part& part)
+{
+    (part_of(part.key) == Part::poll ? polls_ : waits_).add(part);
+}
+
+void Groups::add(const driver_call& pending, uint64_t now_ns)
+{
+    driver_.add(pending, now_ns);
+}
+
+void Groups::add_held(Holdings& holdings, const std::set<ImageId>& ended)
+{
+    memory_.add_held(holdings, ended);
+}
+
+void Groups::add_idle(const ImageId& image)
+{
+    call_key key{};
+    key.image = image;
+    key.device = DEVICE_UNKNOWN;
+    idle_[call_group(view_, processes_, key)].insert(image);
+}
+
+std::map<Key, Group> Groups::joined() const
+{
+    std::map<Key, Group> all;
+    // The row of a tool's group; its process or processes are the row's.
+    auto row = [&](const CallKey& key, const WhoSeen& who, const std::string& kernel = {}) -> Group& {
+        Key whole;
+        static_cast<CallKey&>(whole) = key;
+        whole.kernel = kernel;
+        Group& group = all[whole];
+        group.who.images.insert(who.images.begin(), who.images.end());
+        group.who.owners.insert(who.owners.begin(), who.owners.end());
+        return group;
+    };
+    for (const auto& [key, group] : launches_.groups())
+        row(key, group.who, view_.kernel ? launch_name(key) : "").launches = &group;
+    for (const auto& [key, group] : copies_.groups())
+        row(key, group.who).copies.at(key.direction) = &group;
+    for (const auto& [key, group] : waits_.groups())
+        row(key, group.who).waits = &group;
+    for (const auto& [key, group] : polls_.groups())
+        row(key, group.who).polls = &group;
+    for (const auto& [key, group] : memory_.groups())
+        row(key, group.who).memory = &group;
+    for (const auto& [key, group] : driver_.groups())
+        row(key, group.who).driver = &group;
+    for (const auto& [key, images] : idle_)
+        for (const ImageId& image : images) {
+            WhoSeen who;
+            who.add(image, processes_.owner(image, {}));
+            row(key, who);
+        }
+    for (auto& [key, group] : all)
+        if (const auto devices = devices_.find(key); devices != devices_.end())
+            group.devices = devices->second;
+    return all;
+}
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the other tools count of an interval, side by side: each call goes to the groups of its tool, and a row is what
+// all of them have of one process (or thread, pod, ...).
+#pragma once
+
+#include "allocations.hpp"
+#include "copies.hpp"
+#include "driver_calls.hpp"
+#include "launch_groups.hpp"
+#include "waits.hpp"
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+namespace gpusnoop::cudatop {
+
+// What is told apart: the same for all.
+struct View : CallView {
+    bool kernel = false;
+};
+
+struct Key : CallKey {
+    std::string kernel; // of launches; empty of all other calls
+    auto operator<=>(const Key&) const = default;
+};
+
+// What there is of it; null where nothing is.
+struct Group {
+    WhoSeen who;
+    std::set<uint8_t> devices; // that its calls were about, as far as that is known
+    const LaunchGroup* launches = nullptr;
+    std::array<const CopyGroup*, DIRECTIONS> copies{};
+    const WaitGroup* waits = nullptr;
+    const WaitGroup* polls = nullptr;
+    const AllocationGroup* memory = nullptr;
+    const DriverGroup* driver = nullptr;
+};
+
+// The tool that a row of the table of calls is counted for.
+enum class Part : uint8_t { launch, copy, wait, poll, memory, driver, none };
+Part part_of(const call_key& key);
+
+class Groups {
+public:
+    Groups(const View& view, KernelNames& names, Processes& processes);
+    Groups(const Groups&) = delete; // the groups refer to the settings
+    Groups& operator=(const Groups&) = delete;
+
+    void add(const CallDelta& delta);
+    void add(const Waiting::Part& part);
+    void add(const driver_call& pending, uint64_t now_ns);
+    // What is held at the end of the interval.
+    void add_held(Holdings& holdings, const std::set<ImageId>& ended);
+    // A process that has done nothing is there all the same.
+    void add_idle(const ImageId& image);
+
+    // All of it, by row. Valid until something is added.
+    std::map<Key, Group> joined() const;
+
+private:
+    template<class Settings>
+    Settings settings() const;
+
+    View view_;
+    Processes& processes_;
+    LaunchSettings launch_settings_;
+    CopySettings copy_settings_;
+    WaitSettings wait_settings_;
+    AllocationSettings memory_settings_;
+    DriverSettings driver_settings_;
+    LaunchGroups launches_;
+    CopyGroups copies_;
+    WaitGroups waits_;
+    WaitGroups polls_;
+    AllocationGroups memory_;
+    DriverGroups driver_;
+    std::map<CallKey, std::set<uint8_t>> devices_;
+    std::map<CallKey, std::set<ImageId>> idle_;
+};
+
+} // namespace gpusnoop::cudatop
