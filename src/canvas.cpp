@@ -10,6 +10,11 @@ namespace gpusnoop {
 
 namespace {
 
+bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+
 // Joiners, variation selectors, tags: terminals disagree on what they do to the characters around them.
 bool is_invisible(char32_t code)
 {
@@ -43,6 +48,8 @@ int columns_of(char32_t code)
 
 int columns_of(std::string_view text)
 {
+    if (std::ranges::all_of(text, is_plain))
+        return static_cast<int>(std::min<size_t>(text.size(), Canvas::everything));
     int columns = 0;
     for_each_character(printable(text), [&](char32_t, int width) {
         columns += width;
@@ -114,7 +121,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
     room = std::min(room, columns_ - x);
 
     std::string harmless;
-    if (!std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; })) {
+    if (!std::ranges::all_of(text, is_plain)) {
         append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1); // marks and joiners take no room
         text = harmless;
     }

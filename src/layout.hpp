@@ -41,8 +41,8 @@ std::vector<Rect> flow(int columns, std::span<const int> widths);
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
-// The first visible of `count` rows where `height` are visible: as near to `first` as keeps the selected one in view and
-// leaves no room empty that rows could fill. selected < 0: none.
+// The first visible of `count` rows where `height` are visible: as near to `first` as keeps the selected one in view
+// and leaves no room empty that rows could fill. selected < 0: none.
 int scroll(int first, int selected, int count, int height);
 
 // --- columns ---------------------------------------------------------------------------------------------------------

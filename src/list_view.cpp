@@ -39,17 +39,17 @@ int wanted_width(const TopColumn& column, size_t index, std::span<const ListLine
     int wanted = least;
     if (column.column.unit == Unit::text)
         for (const ListLine& line : lines)
-            if (line.row && index < line.row->cells.size())
-                if (const auto* text = std::get_if<std::string>(&line.row->cells[index]))
-                    wanted = std::max(wanted, text->size() < 8 ? static_cast<int>(text->size()) : columns_of(*text));
+            if (line.row)
+                if (const auto* text = std::get_if<std::string>(&cell_at(line.row->cells, index)))
+                    wanted = std::max(wanted, columns_of(*text));
     return wanted;
 }
 
 std::span<const ListLine> seen(const ListView& view)
 {
     const size_t first = std::min(static_cast<size_t>(view.first), view.lines.size());
-    return std::span(view.lines).subspan(first, std::min(static_cast<size_t>(view.regions.rows.height),
-                                                         view.lines.size() - first));
+    return std::span(view.lines)
+        .subspan(first, std::min(static_cast<size_t>(view.regions.rows.height), view.lines.size() - first));
 }
 
 } // namespace
@@ -75,10 +75,11 @@ std::string name_of(const ScreenState& state, const Snapshot& snapshot, const To
     CellText cells;
     for (int i = 0; i < staying_columns(snapshot.columns, shown); ++i) {
         const size_t column = shown[static_cast<size_t>(i)];
-        if (column >= row.cells.size() || std::holds_alternative<std::monostate>(row.cells[column]))
+        const Cell& cell = cell_at(row.cells, column);
+        if (std::holds_alternative<std::monostate>(cell))
             continue;
         name += name.empty() ? "" : " ";
-        cells.append(name, snapshot.columns[column].column.unit, row.cells[column]);
+        cells.append(name, snapshot.columns[column].column.unit, cell);
     }
     return name.empty() ? row.id : name;
 }
@@ -134,11 +135,12 @@ void widen(ScreenState& state, const Snapshot& snapshot)
     std::string text;
     const auto measure = [&](const TopRow& row) {
         for (size_t index : view.columns) {
-            if (index >= row.cells.size() || std::holds_alternative<std::string>(row.cells[index]))
+            const Cell& cell = cell_at(row.cells, index);
+            if (std::holds_alternative<std::string>(cell))
                 continue;
             const Column& column = snapshot.columns[index].column;
             text.clear();
-            if (cells.append(text, column.unit, row.cells[index]) <= width_of(column))
+            if (cells.append(text, column.unit, cell) <= width_of(column))
                 continue;
             int& width = state.widths[std::string(column.key)];
             width = std::max(width, static_cast<int>(text.size()));

@@ -17,9 +17,9 @@ struct ListView {
     int gpus_side_by_side = 1;
     std::vector<Rect> facts; // from the corner of their region
     std::vector<ListLine> lines;
-    int rows = 0;      // lines that are none of headings
-    int selected = -1; // among the lines
-    int first = 0;     // the first line that is seen
+    int rows = 0;                // lines that are none of headings
+    int selected = -1;           // among the lines
+    int first = 0;               // the first line that is seen
     std::vector<size_t> columns; // shown ones, of the snapshot's
     std::vector<ColumnWidth> widths;
     int staying = 0;

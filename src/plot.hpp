@@ -21,8 +21,8 @@ Glyphs glyphs_of_locale();
 // How many values a plot of so many columns shows.
 size_t values_in(int columns, Glyphs glyphs);
 
-// `lines` lines of `columns` columns each, the newest value at the right edge, the top of them for `top` or, without it,
-// for the largest value. A value that is not known (NaN) leaves a gap; one that is 0 stands on the ground.
+// `lines` lines of `columns` columns each, the newest value at the right edge, the top of them for `top` or, without
+// it, for the largest value. A value that is not known (NaN) leaves a gap; one that is 0 stands on the ground.
 std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs,
                               std::optional<double> top = std::nullopt);
 

@@ -25,8 +25,7 @@ struct ScreenOptions {
     std::string filter;
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
-    std::vector<std::string> by_choices{"pid",       "thread", "container", "pod",
-                                        "namespace", "cgroup", "kernel",    "device"};
+    std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 
 enum class View { list, detail, help, messages, choose_sort, choose_by, choose_columns };
@@ -50,9 +49,9 @@ struct ScreenState {
     std::string selected; // id of the row
     int selected_at = 0;  // where it was last, for when it ends
     int first_row = 0;
-    int first_column = 0;                              // how many are scrolled away
-    std::map<std::string, int, std::less<>> widths;    // by key: the widest number so far, so that columns stand still
-    std::set<std::string, std::less<>> known;          // columns that have been offered
+    int first_column = 0;                           // how many are scrolled away
+    std::map<std::string, int, std::less<>> widths; // by key: the widest number so far, so that columns stand still
+    std::set<std::string, std::less<>> known;       // columns that have been offered
 
     View view = View::list;
     View before = View::list; // where the help or the messages were asked for
@@ -66,7 +65,7 @@ struct ScreenState {
     History history;
 
     Prompt prompt = Prompt::none;
-    std::string input;  // what has been typed
+    std::string input;        // what has been typed
     std::string before_input; // the filter or the search that it takes the place of
     std::string search;
     Messages messages;
@@ -82,8 +81,8 @@ struct Action {
 // A key was pressed.
 std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key);
 
-// Makes the state agree with a snapshot or a size that are new: rows that have ended, columns that have come, pages that
-// have become shorter.
+// Makes the state agree with a snapshot or a size that are new: rows that have ended, columns that have come, pages
+// that have become shorter.
 void settle(ScreenState& state, const Snapshot& snapshot);
 
 std::string interval_text(std::chrono::nanoseconds interval); // "0.5s"

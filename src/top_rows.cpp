@@ -14,12 +14,6 @@ char lower(char c)
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-const Cell& cell_of(const TopRow& row, size_t column)
-{
-    static const Cell none;
-    return column < row.cells.size() ? row.cells[column] : none;
-}
-
 // What a row is sorted by, taken out of it once.
 struct Sorted {
     const TopRow* row;
@@ -44,14 +38,13 @@ std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, size_t column, 
     std::vector<Sorted> sorted;
     sorted.reserve(rows.size());
     for (const TopRow* row : rows) {
-        const Cell& cell = cell_of(*row, column);
+        const Cell& cell = cell_at(row->cells, column);
         const auto* text = std::get_if<std::string>(&cell);
         const double number = sort_value(cell);
         const bool empty = number == sort_value(Cell{}); // NaN is empty, too
         sorted.push_back({row, empty, number, text ? std::string_view(*text) : std::string_view()});
     }
-    std::ranges::stable_sort(sorted,
-                             [&](const Sorted& a, const Sorted& b) { return comes_before(a, b, ascending); });
+    std::ranges::stable_sort(sorted, [&](const Sorted& a, const Sorted& b) { return comes_before(a, b, ascending); });
     std::ranges::transform(sorted, rows.begin(), &Sorted::row);
     return rows;
 }
