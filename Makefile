@@ -47,6 +47,8 @@ VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
 VARIANT_LDFLAGS := -static -s
 LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread
 endif
+# Of what has a screen; nothing else links ncurses.
+SCREEN_LIBS := -lncursesw -ltinfo
 
 SRC     := $(wildcard src/*.cpp)
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
@@ -125,7 +127,7 @@ JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins screen-bins
 	$(Q)tests/run
 
 # Under other kernels, in emulated machines; make test does that, too. Where these packages cannot be had, the tests say
@@ -151,6 +153,7 @@ include tests/standin/standin.mk
 include tests/unit/abi/abi.mk
 include tests/bench/bench.mk
 include tests/kernels/kernels.mk
+include tests/screen/screen.mk
 include tests/vendor/vendor.mk
 
 UNIT_SRC := $(wildcard tests/unit/*.cpp)

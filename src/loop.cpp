@@ -24,6 +24,15 @@ sigset_t ending_signals()
     return set;
 }
 
+// A signal that is ignored kills from now on; a handler that puts something right before it does (the screen's) stays.
+void kill_by(int ending_signal)
+{
+    struct sigaction now {};
+    sigaction(ending_signal, nullptr, &now);
+    if (now.sa_handler == SIG_IGN)
+        signal(ending_signal, SIG_DFL);
+}
+
 timespec to_timespec(std::chrono::nanoseconds time)
 {
     return {time.count() / 1'000'000'000, time.count() % 1'000'000'000};
@@ -47,7 +56,7 @@ Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC))
         // From here on only printing and detaching are left; another signal means that the user will not wait.
         sigset_t ending = ending_signals();
         for (int ending_signal : {SIGINT, SIGTERM, SIGHUP})
-            signal(ending_signal, SIG_DFL);
+            kill_by(ending_signal);
         sigprocmask(SIG_UNBLOCK, &ending, nullptr);
     });
 }

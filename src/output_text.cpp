@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // bcc's habits: one header, padded columns, star histograms.
+#include "cell_text.hpp"
 #include "output_buffer.hpp"
 #include "text.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace gpusnoop {
 
 namespace {
-
-bool is_left_aligned(Unit unit)
-{
-    return unit == Unit::text || unit == Unit::dim3 || unit == Unit::hex || unit == Unit::time;
-}
-
-size_t width_of(const Column& column)
-{
-    return std::max({column.header.size(), static_cast<size_t>(std::max<int>(column.width, 0)), size_t{1}});
-}
 
 class TextOutput final : public Output {
 public:
@@ -79,7 +70,7 @@ private:
             buffer_.line_ended();
         has_output_ = true;
         if (timestamps_ && wall_ns != moment_) {
-            time_.append_clock(buffer_.text, wall_ns);
+            cells_.append_clock(buffer_.text, wall_ns);
             buffer_.line_ended();
             moment_ = wall_ns;
         }
@@ -122,85 +113,11 @@ private:
 
     size_t append_cell(const Column& column, const Cell& cell, bool is_last)
     {
-        std::string& out = buffer_.text;
-        if (const auto* text = std::get_if<std::string>(&cell))
-            return append_printable(out, *text, is_last ? std::string_view::npos : width_of(column));
-        const size_t start = out.size();
-        std::visit([&](const auto& value) { append_value(column.unit, value); }, cell);
-        return out.size() - start;
-    }
-
-    void append_value(Unit, std::monostate) { buffer_.text += '-'; }
-    void append_value(Unit, const std::string&) {} // append_cell() has it
-
-    void append_value(Unit, const Dim3& value)
-    {
-        fmt::format_to(std::back_inserter(buffer_.text), "{},{},{}", value[0], value[1], value[2]);
-    }
-
-    void append_value(Unit unit, int64_t value)
-    {
-        if (value >= 0 || unit == Unit::hex)
-            return append_value(unit, static_cast<uint64_t>(value));
-        buffer_.text += '-';
-        append_value(unit, -static_cast<uint64_t>(value));
-    }
-
-    void append_value(Unit unit, double value)
-    {
-        if (!std::isfinite(value))
-            return append_value(unit, std::monostate{});
-        const bool has_own_form = unit == Unit::bytes || unit == Unit::ns_as_us || unit == Unit::seconds;
-        if (has_own_form && std::fabs(value) < 9e18) // bytes per second, a mean of nanoseconds
-            return append_value(unit, static_cast<int64_t>(std::llround(value)));
-        fmt::format_to(std::back_inserter(buffer_.text), "{:.1f}", value);
-    }
-
-    void append_value(Unit unit, uint64_t value)
-    {
-        switch (unit) {
-        case Unit::bytes:
-            buffer_.text += human_bytes(value);
-            break;
-        case Unit::ns_as_us:
-            append_microseconds(value);
-            break;
-        case Unit::seconds: {
-            const uint64_t microseconds = value / 1000 + (value % 1000 >= 500);
-            fmt::format_to(std::back_inserter(buffer_.text), "{}.{:06}", microseconds / 1'000'000,
-                           microseconds % 1'000'000);
-            break;
-        }
-        case Unit::hex:
-            fmt::format_to(std::back_inserter(buffer_.text), "{:#x}", value);
-            break;
-        case Unit::time:
-            time_.append_clock(buffer_.text, value);
-            break;
-        default:
-            append_integer(value);
-        }
-    }
-
-    void append_integer(uint64_t value)
-    {
-        const fmt::format_int digits(value);
-        buffer_.text.append(digits.data(), digits.size());
-    }
-
-    // One decimal as long as it says something.
-    void append_microseconds(uint64_t ns)
-    {
-        const uint64_t tenths = ns / 100 + (ns % 100 >= 50);
-        if (tenths >= 1000)
-            return append_integer(ns / 1000 + (ns % 1000 >= 500));
-        append_integer(tenths / 10);
-        buffer_.text += '.';
-        append_integer(tenths % 10);
+        return cells_.append(buffer_.text, column.unit, cell, is_last ? std::string::npos : width_of(column));
     }
 
     OutputBuffer buffer_;
-    LocalTime time_;
+    CellText cells_;
     uint64_t moment_ = UINT64_MAX; // the time that was last written above a block
     bool timestamps_;
     bool has_output_ = false;

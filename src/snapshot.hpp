@@ -14,11 +14,11 @@
 namespace gpusnoop {
 
 struct TopColumn {
-    Column column;            // header, JSON key, unit, least width
+    Column column{};          // header, JSON key, unit, least width
     std::string_view about;   // a sentence for the help and the column chooser
     bool shown = true;        // at first
     bool device_side = false; // a figure of the GPU's own counters (NVML), marked as such
-    std::string_view needs;   // what has to be asked for at the start to fill it ("--latency"); empty: nothing
+    std::string_view needs{}; // what has to be asked for at the start to fill it ("--latency"); empty: nothing
     bool stays = false;       // says what a row is: not scrolled away sideways. Where none says so, the first two shown
 };
 

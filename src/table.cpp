@@ -7,6 +7,12 @@
 
 namespace gpusnoop {
 
+const Cell& cell_at(const Row& row, size_t column)
+{
+    static const Cell none;
+    return column < row.size() ? row[column] : none;
+}
+
 double sort_value(const Cell& cell)
 {
     return std::visit(

@@ -40,6 +40,8 @@ using Dim3 = std::array<uint32_t, 3>;
 using Cell = std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3>;
 using Row = std::vector<Cell>; // one cell per column, in the column table's order
 
+const Cell& cell_at(const Row& row, size_t column); // an empty one where the row has none
+
 // Value of a cell as a number for sorting; -inf where it is empty, 0 for text.
 double sort_value(const Cell& cell);
 

@@ -9,13 +9,18 @@ namespace gpusnoop {
 
 namespace {
 
-struct Decoded {
-    char32_t code = 0;
-    size_t length = 0; // 0: not valid UTF-8
-};
+bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+bool is_plain_in_json(char c)
+{
+    return is_plain(c) && c != '"' && c != '\\';
+}
 
-// The code point `text` starts with. Overlong forms, surrogates and values past U+10FFFF are not valid.
-Decoded decode(std::string_view text)
+} // namespace
+
+CodePoint first_code_point(std::string_view text)
 {
     auto lead = static_cast<unsigned char>(text[0]);
     if (lead < 0x80)
@@ -38,23 +43,11 @@ Decoded decode(std::string_view text)
     return {code, length};
 }
 
-// Code points that steer a terminal or turn the direction of the text around them.
 bool steers_terminal(char32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0x202a && code <= 0x202e) ||
            (code >= 0x2066 && code <= 0x2069);
 }
-
-bool is_plain(char c)
-{
-    return c >= 0x20 && c < 0x7f;
-}
-bool is_plain_in_json(char c)
-{
-    return is_plain(c) && c != '"' && c != '\\';
-}
-
-} // namespace
 
 std::string printable(std::string_view text)
 {
@@ -84,7 +77,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
             cut = to.size();
     };
     while (!text.empty() && columns <= width) {
-        Decoded c = decode(text);
+        CodePoint c = first_code_point(text);
         std::string_view bytes = text.substr(0, c.length ? c.length : 1);
         text.remove_prefix(bytes.size());
         if (c.length && !steers_terminal(c.code)) {
@@ -119,7 +112,7 @@ void append_json_string(std::string& to, std::string_view text)
         if (at == text.size())
             break;
 
-        Decoded c = decode(text.substr(at));
+        CodePoint c = first_code_point(text.substr(at));
         if (c.length == 0)
             to += "\xEF\xBF\xBD"; // U+FFFD
         else if (c.code == '"' || c.code == '\\')

@@ -8,6 +8,18 @@
 
 namespace gpusnoop {
 
+struct CodePoint {
+    char32_t code = 0;
+    size_t length = 0; // in bytes; 0: not valid UTF-8
+};
+
+// The code point that a text, which is not empty, starts with. Overlong forms, surrogates and values past U+10FFFF are
+// not valid.
+CodePoint first_code_point(std::string_view text);
+
+// Code points that steer a terminal or turn the direction of the text around them.
+bool steers_terminal(char32_t code);
+
 // Control characters and bytes that are not valid UTF-8 become \xNN, so that nothing can steer the terminal. C1
 // controls and bidirectional overrides (U+202A..202E, U+2066..2069) count as control characters.
 std::string printable(std::string_view text);

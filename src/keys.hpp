@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A key: the character it types or, past the last code point, one of these.
+#pragma once
+
+namespace gpusnoop {
+
+using Key = char32_t;
+
+namespace key {
+
+inline constexpr Key enter = U'\r';
+inline constexpr Key escape = 0x1b;
+inline constexpr Key clear_line = 0x15; // Ctrl-U
+inline constexpr Key repaint = 0x0c;    // Ctrl-L
+
+enum : Key {
+    backspace = 0x110000,
+    up,
+    down,
+    left,
+    right,
+    page_up,
+    page_down,
+    home,
+    end,
+    f1,
+    f2,
+    f3,
+    f4,
+    f5,
+    f6,
+    f7,
+    f8,
+    f9,
+    f10,
+};
+
+} // namespace key
+
+} // namespace gpusnoop

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen.hpp"
+
+#include "clock.hpp"
+#include "draw.hpp"
+#include "error.hpp"
+#include "save.hpp"
+
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+double now()
+{
+    return static_cast<double>(clock_ns(CLOCK_MONOTONIC)) / 1e9;
+}
+
+} // namespace
+
+Screen::Screen(const Options& options, Requests requests)
+    : requests_(std::move(requests)), state_(options), canvas_(terminal_.size().columns, terminal_.size().lines)
+{
+    state_.glyphs = glyphs_of_locale();
+    draw();
+}
+
+std::vector<int> Screen::descriptors() const
+{
+    return {terminal_.input(), terminal_.signals()};
+}
+
+void Screen::ready()
+{
+    terminal_.take_signals();
+    state_.size = terminal_.size();
+    state_.now = now();
+    for (Key key : terminal_.keys())
+        for (const Action& action : press(state_, snapshot_, key))
+            act(action);
+    draw();
+    if (terminal_.gone())
+        requests_.quit();
+}
+
+void Screen::show(Snapshot snapshot)
+{
+    state_.now = now();
+    for (std::string& text : snapshot.messages)
+        state_.messages.add(std::move(text), state_.now);
+    state_.history.add(snapshot);
+    if (!state_.paused || snapshot.by != snapshot_.by)
+        snapshot_ = std::move(snapshot);
+    else if (snapshot_.detail.empty()) { // opened during the pause
+        snapshot_.detail = std::move(snapshot.detail);
+        snapshot_.detail_of = std::move(snapshot.detail_of);
+    }
+    draw();
+}
+
+void Screen::message(std::string text)
+{
+    state_.now = now();
+    state_.messages.add(std::move(text), state_.now);
+    draw();
+}
+
+void Screen::act(const Action& action)
+{
+    switch (action.kind) {
+    case Action::quit:
+        return requests_.quit();
+    case Action::interval:
+        return requests_.interval(state_.interval);
+    case Action::by:
+        return requests_.by(action.text);
+    case Action::open:
+        snapshot_.detail.clear(); // it was of another row
+        return requests_.open(action.text);
+    case Action::refresh:
+        return requests_.refresh();
+    case Action::save:
+        return save(action.text);
+    case Action::repaint:
+        return terminal_.repaint();
+    case Action::theme:
+        return terminal_.next_theme();
+    }
+}
+
+void Screen::save(const std::string& name)
+{
+    try {
+        save_screen(name, state_, snapshot_);
+        state_.messages.add("saved as '" + name + "'", state_.now);
+    } catch (const Error& error) {
+        state_.messages.add(error.what(), state_.now);
+    }
+}
+
+void Screen::draw()
+{
+    const Size size = state_.size = terminal_.size();
+    if (canvas_.columns() != size.columns || canvas_.lines() != size.lines)
+        canvas_ = Canvas(size.columns, size.lines);
+    settle(state_, snapshot_);
+    gpusnoop::draw(canvas_, state_, snapshot_);
+    terminal_.show(canvas_);
+}
+
+} // namespace gpusnoop

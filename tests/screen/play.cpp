@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A screen with snapshots of tests/screen/scene.cpp, in a real loop: play [--rows N] [--gpus N] [--every SECONDS]
+// [--crash SIGNAL|terminate|overflow]. A crash comes with the row "1000" being opened. What was asked for goes to the
+// file in PLAY_LOG, a line each.
+#include "clock.hpp"
+#include "error.hpp"
+#include "loop.hpp"
+#include "scene.hpp"
+#include "screen.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <optional>
+#include <string_view>
+
+using namespace gpusnoop;
+
+namespace {
+
+struct Settings {
+    scene::Cast cast;
+    double every = 1;
+    std::string crash;
+    uint64_t intervals = 0; // 0: until somebody quits
+};
+
+Settings parse(int argc, char** argv)
+{
+    Settings settings;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const std::string_view option = argv[i];
+        const std::string value = argv[i + 1];
+        if (option == "--rows")
+            settings.cast.rows = std::stoul(value);
+        else if (option == "--gpus")
+            settings.cast.gpus = std::stoul(value);
+        else if (option == "--every")
+            settings.every = std::stod(value);
+        else if (option == "--crash")
+            settings.crash = value;
+        else if (option == "--intervals")
+            settings.intervals = std::stoul(value);
+    }
+    return settings;
+}
+
+void log(std::string_view line)
+{
+    if (const char* path = std::getenv("PLAY_LOG"))
+        if (FILE* file = std::fopen(path, "ae")) {
+            fmt::print(file, "{}\n", line);
+            std::fclose(file);
+        }
+}
+
+uint64_t overflow(uint64_t depth) // NOLINT(misc-no-recursion): it is what it is for
+{
+    volatile char room[4096];
+    room[0] = static_cast<char>(depth);
+    return (depth < UINT64_MAX ? overflow(depth + 1) : 0) + static_cast<uint64_t>(room[0]);
+}
+
+void crash(const std::string& how)
+{
+    if (how.empty())
+        return;
+    if (how == "terminate")
+        std::terminate();
+    if (how == "overflow")
+        log(fmt::format("{}", overflow(0)));
+    if (how == "fault")
+        *static_cast<volatile int*>(nullptr) = 1; // NOLINT
+    raise(std::stoi(how));
+}
+
+class Play {
+public:
+    explicit Play(const Settings& settings) : settings_(settings)
+    {
+        ScreenOptions options;
+        options.sort = "launches_per_second";
+        screen_.emplace(options, requests());
+        for (int fd : screen_->descriptors())
+            loop_.watch(fd, [this] { screen_->ready(); });
+        const auto period = std::chrono::duration<double>(settings_.every);
+        loop_.every(std::chrono::duration_cast<std::chrono::nanoseconds>(period), [this] {
+            ++interval_;
+            show();
+        });
+        show();
+    }
+
+    void run()
+    {
+        loop_.run();
+        screen_.reset();
+        fmt::print("ended after {} s of CPU\n", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1'000'000'000);
+        log(fmt::format("cpu {} us in {} intervals", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000, interval_));
+    }
+
+private:
+    Screen::Requests requests()
+    {
+        return {.quit =
+                    [this] {
+                        log("quit");
+                        loop_.stop();
+                    },
+                .interval = [](auto interval) { log(fmt::format("interval {}", interval.count())); },
+                .by =
+                    [this](std::string_view by) {
+                        log(fmt::format("by {}", by));
+                        by_ = by;
+                    },
+                .open =
+                    [this](const std::string& id) {
+                        log(fmt::format("open {}", id));
+                        open_ = id;
+                        if (id == "1000")
+                            crash(settings_.crash);
+                    },
+                .refresh = [this] { show(); }};
+    }
+
+    void show()
+    {
+        Snapshot snapshot = scene::snapshot(settings_.cast, interval_);
+        snapshot.by = by_;
+        if (!open_.empty()) {
+            snapshot.detail = scene::detail(open_, interval_);
+            snapshot.detail_of = open_;
+        }
+        if (interval_ == 1)
+            snapshot.messages.emplace_back("a warning with \x1b[2J in it");
+        screen_->show(std::move(snapshot));
+        if (settings_.intervals && interval_ == settings_.intervals)
+            loop_.stop();
+    }
+
+    Settings settings_;
+    Loop loop_;
+    std::optional<Screen> screen_;
+    uint64_t interval_ = 0;
+    std::string by_ = "pid";
+    std::string open_;
+};
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    set_tool_name("play");
+    try {
+        Play(parse(argc, argv)).run();
+    } catch (const Error& error) {
+        warn(error.what());
+        fmt::print(stderr, "hint: {}\n", error.hint());
+        return 1;
+    }
+    return 0;
+}

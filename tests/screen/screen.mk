@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The program of tests/screen: scripted snapshots on a real screen. Included by the top Makefile.
+
+SCREEN := $(BUILD)/screen
+
+.PHONY: screen-bins
+screen-bins: $(SCREEN)/play
+
+$(SCREEN)/%.o: tests/screen/%.cpp
+	$(say) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(SCREEN)/play: $(SCREEN)/play.o $(SCREEN)/scene.o $(OBJ)/libgpusnoop.a
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $^ -o $@ $(LIBS) $(SCREEN_LIBS)
+
+-include $(wildcard $(SCREEN)/*.d)
