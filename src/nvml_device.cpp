@@ -80,7 +80,7 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
 
 std::string NvmlDeviceQueries::name(NvmlDevice device) const
 {
-    std::array<char, 2 * name_length> room{};
+    std::array<char, 256> room{}; // for more than was asked for, too
     if (!name_ || name_(device, room.data(), name_length) != NVML_OK)
         return {};
     return printable({room.data(), strnlen(room.data(), name_length)});

@@ -82,7 +82,9 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
         begun_ = true;
         return {};
     }
-    const auto percent = begun_ ? means(samples, newest_us_) : std::map<uint32_t, double>();
+    std::map<uint32_t, double> percent;
+    if (begun_)
+        percent = means(samples, newest_us_);
     newest_us_ = newest_of(samples); // also if that is back in time
     begun_ = true;
     without_ = 0;
