@@ -135,11 +135,11 @@ void AllocationGroups::add_peaks(int map_fd)
     }
 }
 
-void AllocationGroups::add_nvml(NvmlMemory& nvml)
+void AllocationGroups::add_nvml(NvmlFigures& nvml)
 {
     nvml.refresh();
     for (auto& [key, group] : groups_)
-        group.nvml_bytes = nvml.of(group.who.images);
+        group.nvml_bytes = nvml.memory_of(group.who.images);
 }
 
 void AllocationGroups::add_released(const call_key& row, const Amount& amount)

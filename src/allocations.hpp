@@ -6,7 +6,7 @@
 #include "call_view.hpp"
 #include "histogram.hpp"
 #include "holdings.hpp"
-#include "nvml_memory.hpp"
+#include "nvml_figures.hpp"
 
 #include <array>
 #include <compare>
@@ -80,7 +80,7 @@ public:
     // Of rows of one process with memory; the most that several held together is not the sum of what each did. map_fd:
     // of the kernel side's held_bytes.
     void add_peaks(int map_fd);
-    void add_nvml(NvmlMemory& nvml); // as it says now
+    void add_nvml(NvmlFigures& nvml); // as it says now
 
     std::map<AllocationKey, AllocationGroup>& groups() { return groups_; }
     const std::map<AllocationKey, AllocationGroup>& groups() const { return groups_; }

@@ -16,7 +16,10 @@ std::unique_ptr<Nvml> Nvml::open(std::string& why, const NvmlPlaces&)
 #else
 
 #include "fd.hpp"
+#include "nvml_device.hpp"
 #include "nvml_list.hpp"
+#include "nvml_samples.hpp"
+#include "nvml_symbols.hpp"
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -66,7 +69,7 @@ struct Closer {
 
 class Library final : public Nvml {
 public:
-    explicit Library(void* library) : library_(library) {}
+    explicit Library(void* library) : library_(library), symbols_(library), queries_(symbols_) {}
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
     ~Library() override
@@ -79,10 +82,11 @@ public:
     {
         int (*init)() = nullptr;
         int (*count)(unsigned*) = nullptr;
-        find(error_text_, {"nvmlErrorString"});
-        if (!find(init, {"nvmlInit_v2", "nvmlInit"}) || !find(shutdown_, {"nvmlShutdown"}) ||
-            !find(count, {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"}) ||
-            !find(handle_, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"}) || !find_lists()) {
+        symbols_.find(error_text_, {"nvmlErrorString"});
+        symbols_.find(samples_function_, {"nvmlDeviceGetProcessUtilization"});
+        if (!symbols_.find(init, {"nvmlInit_v2", "nvmlInit"}) || !symbols_.find(shutdown_, {"nvmlShutdown"}) ||
+            !symbols_.find(count, {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"}) ||
+            !symbols_.find(handle_, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"}) || !find_lists()) {
             why = "the NVML that was found lacks functions: it is too old, or no NVML";
             return false;
         }
@@ -93,6 +97,7 @@ public:
         if (code != NVML_OK)
             why = fmt::format("NVML does not start: {}", text(code));
         devices_ = std::min(devices_, max_devices);
+        samples_.resize(devices_);
         return code == NVML_OK;
     }
 
@@ -109,15 +114,34 @@ public:
         return all;
     }
 
-private:
-    template<class Function>
-    bool find(Function& function, std::initializer_list<const char*> names) const
+    std::vector<NvmlDeviceState> states() override
     {
-        for (const char* const name : names)
-            if (!function)
-                function = reinterpret_cast<Function>(dlsym(library_.get(), name));
-        return function != nullptr;
+        std::vector<NvmlDeviceState> all(devices_);
+        for (unsigned i = 0; i < devices_; i++) {
+            NvmlDevice device = nullptr;
+            all[i].index = i;
+            if (handle_(i, &device) == NVML_OK)
+                all[i] = queries_.ask(i, device);
+        }
+        return all;
     }
+
+    std::vector<NvmlUse> process_use() override
+    {
+        std::vector<NvmlUse> all;
+        for (unsigned i = 0; samples_function_ && i < devices_; i++) {
+            NvmlDevice device = nullptr;
+            if (handle_(i, &device) != NVML_OK)
+                samples_[i] = {};
+            else
+                for (const auto& [pid, percent] : samples_[i].read(samples_function_, device))
+                    all.push_back({pid, i, percent});
+        }
+        return all;
+    }
+
+private:
+    using Instance = std::pair<uint32_t, uint32_t>;
 
     // _v2 before the newer _v3, which tells nothing more: _v2 has never had another layout. The first list is a must.
     bool find_lists()
@@ -126,7 +150,7 @@ private:
             auto& variants = lists_.emplace_back();
             for (const std::string_view suffix : {"_v2", "_v3", ""}) {
                 NvmlListFunction function = nullptr;
-                if (find(function, {fmt::format("nvmlDeviceGet{}RunningProcesses{}", list, suffix).c_str()}))
+                if (symbols_.find(function, {fmt::format("nvmlDeviceGet{}RunningProcesses{}", list, suffix).c_str()}))
                     variants.push_back({function, suffix.empty() ? nvml_small_element : sizeof(NvmlElement)});
             }
         }
@@ -143,6 +167,25 @@ private:
         return elements;
     }
 
+    static NvmlProcess summed_up(uint32_t pid, unsigned device,
+                                 const std::map<Instance, std::optional<uint64_t>>& instances)
+    {
+        NvmlProcess process{pid, device, 0, {}, {}};
+        unsigned with_mig = 0;
+        for (const auto& [instance, bytes] : instances) {
+            process.bytes = process.bytes && bytes ? std::optional(*process.bytes + *bytes) : std::nullopt;
+            if (instance == Instance{nvml_no_instance, nvml_no_instance})
+                continue; // of a list that does not tell
+            const auto id = [&](uint32_t value) {
+                return with_mig == 0 && nvml_has_instance(value) ? std::optional(value) : std::nullopt;
+            };
+            process.gpu_instance = id(instance.first);
+            process.compute_instance = id(instance.second);
+            with_mig++;
+        }
+        return process;
+    }
+
     // Adds the processes of one device. The result: NVML_OK if all is known.
     int add_device(unsigned index, std::vector<NvmlProcess>& all) const
     {
@@ -151,7 +194,7 @@ private:
             return code;
         // A list is of those with a certain kind of context, but what it says is all that the process holds: the lists
         // are not added up. What it holds of each MIG instance is memory of its own. An unknown size is less than any.
-        std::map<uint32_t, std::map<std::pair<uint32_t, uint32_t>, std::optional<uint64_t>>> held;
+        std::map<uint32_t, std::map<Instance, std::optional<uint64_t>>> held;
         int failed = NVML_OK, lacking = NVML_OK;
         bool answered = false;
         for (const auto& variants : lists_) {
@@ -166,12 +209,8 @@ private:
             if (why == NVML_OK)
                 why = code;
         }
-        for (const auto& [pid, instances] : held) {
-            std::optional<uint64_t> sum = 0;
-            for (const auto& [instance, bytes] : instances)
-                sum = sum && bytes ? std::optional(*sum + *bytes) : std::nullopt;
-            all.push_back({pid, index, sum});
-        }
+        for (const auto& [pid, instances] : held)
+            all.push_back(summed_up(pid, index, instances));
         return failed != NVML_OK || answered ? failed : lacking;
     }
 
@@ -184,6 +223,10 @@ private:
     }
 
     std::unique_ptr<void, Closer> library_;
+    NvmlSymbols symbols_;
+    NvmlDeviceQueries queries_;
+    NvmlSamplesFunction samples_function_ = nullptr;
+    std::vector<NvmlSamples> samples_; // by device
     const char* (*error_text_)(int) = nullptr;
     int (*shutdown_)() = nullptr;
     int (*handle_)(unsigned, NvmlDevice*) = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's management library (NVML) says each process holds of each device, to be shown beside our own figures.
-// It is opened at run time where there is one; nothing is linked.
+// What NVIDIA's management library (NVML) says of the devices, and of what each process holds and uses of them, to be
+// shown beside our own figures. It is opened at run time where there is one; nothing is linked.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,29 @@ struct NvmlProcess {
     uint32_t pid;
     unsigned device;               // as nvidia-smi numbers them (PCI order); CUDA may number them differently
     std::optional<uint64_t> bytes; // of device memory; nullopt: the driver does not tell
+    // Of MIG; nullopt: there is none, the driver does not tell, or the process is on several.
+    std::optional<uint32_t> gpu_instance, compute_instance;
+};
+
+// What the driver does not tell is empty.
+struct NvmlDeviceState {
+    unsigned index = 0; // as nvidia-smi numbers them
+    std::string name;   // printable
+    std::string pci;    // "0000:3b:00.0"
+    // Percent of the driver's last sampling period (1/6 to 1 s) in which a kernel ran, at all. Unknown under MIG.
+    std::optional<unsigned> utilization;
+    // Bytes; used is without what the driver keeps for itself where it says so (510 and newer). Unknown where the
+    // device shares the host's memory.
+    std::optional<uint64_t> memory_used, memory_total;
+    std::optional<double> power_watts;
+    std::optional<bool> mig; // on or off; unknown of those that do not have it
+};
+
+// A process that the driver took a sample of. It takes none of those that are idle.
+struct NvmlUse {
+    uint32_t pid;
+    unsigned device;
+    double sm_percent; // of the time since the last call
 };
 
 struct NvmlFailure {
@@ -53,6 +76,13 @@ public:
 
     // The devices of which the last processes() does not know all.
     virtual const std::vector<NvmlFailure>& failures() const = 0;
+
+    // One of each device, in their order; of one that fails only the index.
+    virtual std::vector<NvmlDeviceState> states() = 0;
+
+    // Each (pid, device) once, in the order of devices and pids. The first call only begins; nothing is of the devices
+    // that the driver does not sample by process: those with MIG, and some GPUs.
+    virtual std::vector<NvmlUse> process_use() = 0;
 };
 
 } // namespace gpusnoop

@@ -8,31 +8,21 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned max_processes = 65536;
-constexpr int max_tries = 6;          // for a list that grows while it is read
-constexpr uint32_t max_pid = 1 << 22; // the kernel's PID_MAX_LIMIT
-constexpr uint32_t no_instance = ~0u;
-
 using Room = std::span<const unsigned char>;
 
 NvmlElement element_at(Room room, size_t index, size_t size)
 {
-    NvmlElement element{0, 0, 0, no_instance, no_instance};
+    NvmlElement element{0, 0, 0, nvml_no_instance, nvml_no_instance};
     memcpy(&element, room.data() + index * size, std::min(size, sizeof(element)));
     return element;
 }
 
-bool has_pid(const NvmlElement& element)
-{
-    return element.pid > 0 && element.pid <= max_pid;
-}
-
 bool plausible(Room room, unsigned count, size_t size)
 {
-    const auto id = [](uint32_t value) { return value < 256 || value == no_instance; };
+    const auto id = [](uint32_t value) { return nvml_has_instance(value) || value == nvml_no_instance; };
     for (unsigned i = 0; i < count; i++) {
         const NvmlElement element = element_at(room, i, size);
-        if (!has_pid(element) || !id(element.gpu_instance) || !id(element.compute_instance))
+        if (!nvml_has_pid(element.pid) || !id(element.gpu_instance) || !id(element.compute_instance))
             return false;
     }
     return true;
@@ -63,16 +53,14 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
 {
     std::vector<unsigned char> room;
     unsigned capacity = 0; // the first call asks for the number, so that the second fills the room
-    for (int i = 0; i < max_tries; i++) {
+    for (int i = 0; i < nvml_max_tries; i++) {
         room.assign((capacity + size_t{1}) * nvml_large_element, unwritten); // what writes too much stays inside
         unsigned count = capacity;
         code = list.function(device, &count, capacity ? room.data() : nullptr);
         if (code == NVML_INSUFFICIENT_SIZE) {
-            if (capacity >= max_processes)
+            if (capacity >= nvml_max_room)
                 return {};
-            // Refused with room for what it had said, it grows while we ask: then more than it says.
-            const uint64_t wanted = capacity ? uint64_t{std::max(count, capacity)} * 3 / 2 + 8 : std::max(count, 1u);
-            capacity = static_cast<unsigned>(std::min<uint64_t>(wanted, max_processes));
+            capacity = nvml_more_room(capacity, count);
             continue;
         }
         if (code != NVML_OK || count == 0)
@@ -85,7 +73,7 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
         }
         std::vector<NvmlElement> elements;
         for (unsigned k = 0; k < count; k++)
-            if (const NvmlElement element = element_at(room, k, size); has_pid(element))
+            if (const NvmlElement element = element_at(room, k, size); nvml_has_pid(element.pid))
                 elements.push_back(element);
         return elements;
     }

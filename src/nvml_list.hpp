@@ -2,20 +2,13 @@
 // A list of processes as NVML's functions fill it, whatever the layout of its elements is.
 #pragma once
 
+#include "nvml_abi.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace gpusnoop {
-
-// nvmlReturn_t, and one of ours.
-enum NvmlCode : int {
-    NVML_OK = 0,
-    NVML_NOT_SUPPORTED = 3,
-    NVML_INSUFFICIENT_SIZE = 7,
-    NVML_FUNCTION_NOT_FOUND = 13,
-    NVML_NONSENSE = -1, // an answer that cannot be read
-};
 
 // The layouts of nvmlProcessInfo_t are each other's beginnings: 16 bytes, 24 with the instances, 32 with the protected
 // memory, which we do not need.
@@ -23,12 +16,18 @@ struct NvmlElement {
     uint32_t pid;
     uint32_t padding;
     uint64_t bytes;                          // all ones: not available
-    uint32_t gpu_instance, compute_instance; // all ones: no MIG
+    uint32_t gpu_instance, compute_instance; // nvml_no_instance: no MIG
 };
 static_assert(sizeof(NvmlElement) == 24);
+constexpr uint32_t nvml_no_instance = ~0u;
+
+constexpr bool nvml_has_instance(uint32_t id)
+{
+    return id < 256;
+}
+
 constexpr size_t nvml_small_element = 16, nvml_large_element = 32;
 
-using NvmlDevice = struct nvmlDevice*;
 using NvmlListFunction = int (*)(NvmlDevice, unsigned* count, void* elements);
 
 struct NvmlList {

@@ -7,7 +7,7 @@
 #include "gpualloc_lines.hpp"
 #include "gpualloc_options.hpp"
 #include "held_table.hpp"
-#include "nvml_memory.hpp"
+#include "nvml_figures.hpp"
 #include "skeleton.hpp"
 
 #include "../bpf/attach.h"
@@ -77,7 +77,7 @@ private:
     Skeleton<gpualloc_bpf> skeleton_;
     Holdings holdings_;
     std::optional<HeldTable> held_;
-    std::optional<NvmlMemory> nvml_;
+    std::optional<NvmlFigures> nvml_;
     std::optional<CallEvents> lines_;
 };
 
@@ -149,7 +149,7 @@ void GpuAlloc::load()
     CallTool::load();
     held_.emplace(bpf_map__fd(skeleton_->maps.held));
     if (settings_.rows() && shows_nvml(settings_, options_))
-        nvml_.emplace(settings_.nvml_library);
+        nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
     lines_.emplace(options_, settings_, processes(), probes(),
                    std::initializer_list<Column>{
                        {"CALL", "operation", Unit::text, 5},

@@ -1,71 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against the stand-in, which answers what a file says: tests/standin/README.md.
 #include "nvml.hpp"
 
-#include "container_host.hpp"
 #include "nvml_list.hpp"
+#include "nvml_standin.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <dlfcn.h>
-#include <filesystem>
 #include <fmt/format.h>
-#include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using gpusnoop::Nvml;
 using gpusnoop::NvmlElement;
 using gpusnoop::NvmlPlaces;
-using gpusnoop::container_host::Host;
+using gpusnoop::nvml_standin::Answers;
+using gpusnoop::nvml_standin::open;
+using gpusnoop::nvml_standin::standin;
 
 namespace {
-
-constexpr const char* name = "libnvidia-ml.so.1";
-
-// Beside the program: build/unit and build/standin.
-std::string standin()
-{
-    return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "standin/nvml" / name;
-}
-
-// What the stand-in answers from now on, and the copies that are made of it.
-class Answers {
-public:
-    explicit Answers(const std::string& text)
-    {
-        set(text);
-        setenv("STANDIN_NVML", folder.path("answers").c_str(), 1);
-    }
-    Answers(const Answers&) = delete;
-    Answers& operator=(const Answers&) = delete;
-    ~Answers() { unsetenv("STANDIN_NVML"); }
-
-    void set(const std::string& text) const { folder.write("answers", text); }
-
-    // A copy without the symbols that contain a text.
-    std::string without(const std::vector<std::string>& symbols) const
-    {
-        std::ifstream file(standin(), std::ios::binary);
-        std::string bytes{std::istreambuf_iterator<char>(file), {}};
-        for (const std::string& symbol : symbols)
-            for (size_t at = 0; (at = bytes.find(symbol, at)) != std::string::npos; at++)
-                bytes[at + symbol.size() - 1] = '?';
-        folder.write("copy.so", bytes);
-        return folder.path("copy.so").string();
-    }
-
-    Host folder;
-};
-
-std::unique_ptr<Nvml> open(const std::string& path)
-{
-    std::string why;
-    auto nvml = Nvml::open(why, {path, {}});
-    INFO(why);
-    REQUIRE(nvml);
-    return nvml;
-}
 
 // "device:pid=bytes ..." with what the devices did not tell.
 std::string shown(Nvml& nvml)
@@ -156,6 +109,28 @@ TEST_CASE("a process is listed once for each device", "[nvml]")
     }
 }
 
+TEST_CASE("the MIG instance of a process", "[nvml]")
+{
+    const auto instances = [](const std::string& path) {
+        std::string text;
+        for (const auto& process : open(path)->processes())
+            text += fmt::format("{}:{},{} ", process.pid,
+                                process.gpu_instance ? fmt::to_string(*process.gpu_instance) : "-",
+                                process.compute_instance ? fmt::to_string(*process.compute_instance) : "-");
+        return text;
+    };
+    const Answers answers("device 0\n"
+                          "process 11 4096\n"
+                          "process 12 4096 gi=7 ci=0\nprocess 12 4096 gi=7 ci=0 list=graphics\n"
+                          "process 13 4096 gi=7 ci=0\nprocess 13 4096 gi=7 ci=1 list=mps\n"
+                          "process 14 4096 gi=3\n"
+                          "process 15 4096 gi=300 ci=4000000\n"
+                          "process 16 4096 gi=0 ci=0\nprocess 16 4096 list=graphics\n");
+    CHECK(instances(standin()) == "11:-,- 12:7,0 13:-,- 14:3,- 15:-,- 16:0,0 ");
+    CHECK(instances(answers.without({"Processes_v2"})) == "11:-,- 12:7,0 13:-,- 14:3,- 15:-,- 16:0,0 ");
+    CHECK(instances(answers.without({"Processes_v2", "Processes_v3"})) == "11:-,- 12:-,- 13:-,- 14:-,- 15:-,- 16:-,- ");
+}
+
 TEST_CASE("what the file says is seen during a run", "[nvml]")
 {
     const Answers answers("device 0\n");
@@ -185,6 +160,10 @@ TEST_CASE("the number that a list claims to have is not believed", "[nvml]")
 {
     const Answers answers("claim 4000000000\ndevice 0\nprocess 11 4096\n");
     CHECK(shown(standin()) == "[0: its list of processes has no layout that is known]");
+    answers.set("need 4000000000\ndevice 0\nprocess 11 1048576\n");
+    CHECK(shown(standin()) == "0:11=1048576");
+    answers.set("need 1\n" + three);
+    CHECK(shown(standin()) == three_shown);
     answers.set("claim 2\n" + three);
     CHECK(shown(standin()).starts_with("0:11=1048576 0:12=2097152 "));
 

@@ -1,156 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A management library that answers what a file says. README.md has the lines of that file.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
+// A management library that answers what a file says: its start, and its lists of processes.
+#include "answers.hpp"
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
+#include <cstdio>
+#include <cstring>
+
+int opened;
+char handles[max_devices];
 
 namespace {
 
-// nvmlReturn_t
-enum Result {
-    ok = 0,
-    uninitialized = 1,
-    invalid_argument = 2,
-    not_supported = 3,
-    insufficient_size = 7,
-    driver_not_loaded = 9,
-    function_not_found = 13,
-    gpu_is_lost = 15,
-    version_mismatch = 18,
-    unknown = 999
-};
-
-constexpr uint32_t none = ~0u;
-constexpr int max_devices = 64;
-
-struct Process {
-    std::string list;
-    uint32_t pid;
-    uint64_t bytes; // all ones: unknown
-    uint32_t gpu_instance, compute_instance;
-};
-
-struct Device {
-    std::map<std::string, int> fails; // by list, or "device"
-    std::vector<Process> processes;
-};
-
-// One file.
-struct Answers {
-    int driver[3] = {550, 54, 15};
-    int newest = 3; // suffix of the lists
-    int init = ok;
-    unsigned element = 0, grow = 0;
-    int64_t claim = -1;
-    std::map<unsigned, Device> devices;
-    bool good = true;
-
-    bool wrong_stride() const // from 535.43.02 to 535.86.05
-    {
-        return driver[0] == 535 && driver[1] >= 43 && driver[1] <= 86;
-    }
-};
-
-// Of this process, between nvmlInit and nvmlShutdown.
-int opened;
 unsigned list_calls;
-char handles[max_devices];
-
-bool read_process(std::istringstream& words, Device& device)
-{
-    Process process{"compute", 0, ~uint64_t{0}, none, none};
-    std::string bytes;
-    if (!(words >> process.pid >> bytes))
-        return false;
-    if (bytes != "unknown")
-        process.bytes = strtoull(bytes.c_str(), nullptr, 0);
-    for (std::string option; words >> option;) {
-        const size_t equal = option.find('=');
-        const std::string name = option.substr(0, equal);
-        const std::string value = equal == std::string::npos ? "" : option.substr(equal + 1);
-        if (name == "list" && (value == "compute" || value == "graphics" || value == "mps"))
-            process.list = value;
-        else if (name == "gi")
-            process.gpu_instance = static_cast<uint32_t>(atoi(value.c_str()));
-        else if (name == "ci")
-            process.compute_instance = static_cast<uint32_t>(atoi(value.c_str()));
-        else
-            return false;
-    }
-    device.processes.push_back(process);
-    return true;
-}
-
-bool read_line(const std::string& line, Answers& answers, unsigned& device)
-{
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string word, value;
-    if (!(words >> word))
-        return true;
-    if (word == "driver") {
-        words >> value;
-        return sscanf(value.c_str(), "%d.%d.%d", &answers.driver[0], &answers.driver[1], &answers.driver[2]) >= 2;
-    }
-    if (word == "device") {
-        if (!(words >> device) || device >= max_devices)
-            return false;
-        answers.devices[device];
-        return true;
-    }
-    if (word == "process")
-        return answers.devices.contains(device) && read_process(words, answers.devices[device]);
-    if (word == "symbols") {
-        words >> value;
-        answers.newest = value == "v3" ? 3 : value == "v2" ? 2 : 1;
-        return value == "v3" || value == "v2" || value == "none";
-    }
-    if (word == "fail") {
-        int code = ok;
-        if (!(words >> value))
-            return false;
-        if (value == "init")
-            return static_cast<bool>(words >> answers.init);
-        unsigned index = 0;
-        if (!(words >> index >> code))
-            return false;
-        answers.devices[index].fails[value] = code;
-        return value == "device" || value == "compute" || value == "graphics" || value == "mps";
-    }
-    if (word == "element")
-        return static_cast<bool>(words >> answers.element);
-    if (word == "grow")
-        return static_cast<bool>(words >> answers.grow);
-    if (word == "claim")
-        return static_cast<bool>(words >> answers.claim);
-    return false;
-}
-
-Answers read_answers()
-{
-    Answers answers;
-    const char* const path = getenv("STANDIN_NVML");
-    std::ifstream file(path ? path : "");
-    if (!file) {
-        answers.init = driver_not_loaded;
-        return answers;
-    }
-    unsigned device = max_devices;
-    for (std::string line; std::getline(file, line);)
-        if (!read_line(line, answers, device)) {
-            fprintf(stderr, "standin nvml: %s: cannot read: %s\n", path, line.c_str());
-            answers.init = unknown;
-            answers.good = false;
-        }
-    return answers;
-}
 
 // The elements of all layouts: each is the beginning of this one.
 struct Element {
@@ -162,24 +22,10 @@ struct Element {
 };
 static_assert(sizeof(Element) == 32);
 
-int list(const char* name, int suffix, void* handle, unsigned* count, void* infos)
+int list(const Answers& answers, const Device& device, const char* name, int suffix, unsigned* count, void* infos)
 {
-    if (!opened)
-        return uninitialized;
-    const Answers answers = read_answers();
-    const char* const place = static_cast<char*>(handle);
-    if (place < handles || place >= handles + max_devices || !count)
-        return invalid_argument;
-    const auto device = answers.devices.find(static_cast<unsigned>(place - handles));
-    if (device == answers.devices.end() || !answers.good)
-        return gpu_is_lost;
-    if (suffix > answers.newest)
-        return function_not_found;
-    if (const auto fails = device->second.fails.find(name); fails != device->second.fails.end())
-        return fails->second;
-
     std::vector<Process> found;
-    for (const Process& process : device->second.processes)
+    for (const Process& process : device.processes)
         if (process.list == name)
             found.push_back(process);
     if (strcmp(name, "compute") == 0)
@@ -187,7 +33,7 @@ int list(const char* name, int suffix, void* handle, unsigned* count, void* info
             found.push_back({name, 100000 + i, 4096, none, none});
 
     const unsigned room = *count;
-    *count = static_cast<unsigned>(found.size());
+    *count = static_cast<unsigned>(answers.need >= 0 ? answers.need : static_cast<int64_t>(found.size()));
     if (room < found.size())
         return insufficient_size;
     if (!infos && room > 0)
@@ -202,9 +48,17 @@ int list(const char* name, int suffix, void* handle, unsigned* count, void* info
         const Element element{process.pid, 0, process.bytes, process.gpu_instance, process.compute_instance, 4242};
         memcpy(static_cast<char*>(infos) + i * size, &element, size < sizeof(element) ? size : sizeof(element));
     }
-    if (answers.claim >= 0)
-        *count = static_cast<unsigned>(answers.claim);
+    *count = static_cast<unsigned>(answers.claim >= 0 ? answers.claim : static_cast<int64_t>(found.size()));
     return ok;
+}
+
+int list(const char* name, int suffix, void* handle, unsigned* count, void* infos)
+{
+    if (!count)
+        return invalid_argument;
+    return of_device(handle, name, [&](const Answers& answers, const Device& device) -> int {
+        return suffix > answers.newest ? function_not_found : list(answers, device, name, suffix, count, infos);
+    });
 }
 
 int init()

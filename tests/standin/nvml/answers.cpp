@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answers.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace {
+
+// What may fail.
+const std::set<std::string> questions = {"device",      "compute", "graphics",  "mps",   "name", "pci",
+                                         "utilization", "memory",  "memory_v2", "power", "mig",  "samples"};
+
+bool read_process(std::istringstream& words, Device& device)
+{
+    Process process{"compute", 0, ~uint64_t{0}, none, none};
+    std::string bytes;
+    if (!(words >> process.pid >> bytes))
+        return false;
+    if (bytes != "unknown")
+        process.bytes = strtoull(bytes.c_str(), nullptr, 0);
+    for (std::string option; words >> option;) {
+        const size_t equal = option.find('=');
+        const std::string name = option.substr(0, equal);
+        const std::string value = equal == std::string::npos ? "" : option.substr(equal + 1);
+        if (name == "list" && (value == "compute" || value == "graphics" || value == "mps"))
+            process.list = value;
+        else if (name == "gi")
+            process.gpu_instance = static_cast<uint32_t>(atoi(value.c_str()));
+        else if (name == "ci")
+            process.compute_instance = static_cast<uint32_t>(atoi(value.c_str()));
+        else
+            return false;
+    }
+    device.processes.push_back(process);
+    return true;
+}
+
+// \xNN is that byte.
+std::string unescaped(const std::string& text)
+{
+    std::string bytes;
+    for (size_t i = 0; i < text.size(); i++)
+        if (text.compare(i, 2, "\\x") == 0) {
+            bytes += static_cast<char>(strtoul(text.substr(i + 2, 2).c_str(), nullptr, 16));
+            i += 3;
+        } else {
+            bytes += text[i];
+        }
+    return bytes;
+}
+
+template<class... Numbers>
+bool read_numbers(std::istringstream& words, Numbers&... numbers)
+{
+    return static_cast<bool>((words >> ... >> numbers));
+}
+
+// A line about a device; nullopt: it is about none.
+std::optional<bool> read_figure(const std::string& word, std::istringstream& words, Device& device)
+{
+    if (word == "process")
+        return read_process(words, device);
+    if (word == "sample") {
+        Sample& sample = device.samples.emplace_back();
+        return read_numbers(words, sample.pid, sample.time_us, sample.sm);
+    }
+    if (word == "name") {
+        std::string name;
+        std::getline(words >> std::ws, name);
+        device.name = unescaped(name);
+        return true;
+    }
+    if (word == "pci") {
+        Pci& pci = device.pci.emplace();
+        words >> std::hex;
+        return read_numbers(words, pci.domain, pci.bus, pci.device);
+    }
+    if (word == "memory") {
+        Memory& memory = device.memory.emplace();
+        return read_numbers(words, memory.total, memory.used, memory.reserved);
+    }
+    if (word == "utilization")
+        return read_numbers(words, device.utilization.emplace());
+    if (word == "power")
+        return read_numbers(words, device.power.emplace());
+    if (word == "mig")
+        return read_numbers(words, device.mig.emplace());
+    return std::nullopt;
+}
+
+bool read_line(const std::string& line, Answers& answers, unsigned& device)
+{
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string word, value;
+    if (!(words >> word))
+        return true;
+    if (word == "driver") {
+        words >> value;
+        return sscanf(value.c_str(), "%d.%d.%d", &answers.driver[0], &answers.driver[1], &answers.driver[2]) >= 2;
+    }
+    if (word == "device") {
+        if (!(words >> device) || device >= max_devices)
+            return false;
+        answers.devices[device];
+        return true;
+    }
+    if (const auto found = answers.devices.find(device); found != answers.devices.end())
+        if (const std::optional<bool> read = read_figure(word, words, found->second))
+            return *read;
+    if (word == "symbols") {
+        words >> value;
+        answers.newest = value == "v3" ? 3 : value == "v2" ? 2 : 1;
+        return value == "v3" || value == "v2" || value == "none";
+    }
+    if (word == "fail") {
+        int code = ok;
+        if (!(words >> value))
+            return false;
+        if (value == "init")
+            return static_cast<bool>(words >> answers.init);
+        unsigned index = 0;
+        if (!(words >> index >> code))
+            return false;
+        answers.devices[index].fails[value] = code;
+        return questions.contains(value);
+    }
+    if (word == "element")
+        return static_cast<bool>(words >> answers.element);
+    if (word == "grow")
+        return static_cast<bool>(words >> answers.grow);
+    if (word == "claim")
+        return static_cast<bool>(words >> answers.claim);
+    if (word == "need")
+        return static_cast<bool>(words >> answers.need);
+    if (word == "stale")
+        return answers.stale = true;
+    return false;
+}
+
+} // namespace
+
+Answers read_answers()
+{
+    Answers answers;
+    const char* const path = getenv("STANDIN_NVML");
+    std::ifstream file(path ? path : "");
+    if (!file) {
+        answers.init = driver_not_loaded;
+        return answers;
+    }
+    unsigned device = max_devices;
+    for (std::string line; std::getline(file, line);)
+        if (!read_line(line, answers, device)) {
+            fprintf(stderr, "standin nvml: %s: cannot read: %s\n", path, line.c_str());
+            answers.init = unknown;
+            answers.good = false;
+        }
+    return answers;
+}

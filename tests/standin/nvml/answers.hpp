@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the management library answers: what a file says, read at each call. README.md has the lines of that file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+// nvmlReturn_t
+enum Result {
+    ok = 0,
+    uninitialized = 1,
+    invalid_argument = 2,
+    not_supported = 3,
+    not_found = 6,
+    insufficient_size = 7,
+    driver_not_loaded = 9,
+    function_not_found = 13,
+    gpu_is_lost = 15,
+    version_mismatch = 18,
+    unknown = 999
+};
+
+constexpr uint32_t none = ~0u;
+constexpr int max_devices = 64;
+
+struct Process {
+    std::string list;
+    uint32_t pid;
+    uint64_t bytes; // all ones: unknown
+    uint32_t gpu_instance, compute_instance;
+};
+
+struct Sample {
+    uint32_t pid;
+    uint64_t time_us;
+    uint32_t sm;
+};
+
+struct Memory {
+    uint64_t total, used, reserved;
+};
+
+struct Pci {
+    uint32_t domain, bus, device;
+};
+
+// What was not given is not supported.
+struct Device {
+    std::map<std::string, int> fails; // by what is asked, or "device"
+    std::vector<Process> processes;
+    std::vector<Sample> samples;
+    std::optional<std::string> name;
+    std::optional<Pci> pci;
+    std::optional<Memory> memory;
+    std::optional<uint32_t> utilization, power, mig;
+};
+
+// One file.
+struct Answers {
+    int driver[3] = {550, 54, 15};
+    int newest = 3; // suffix of the lists
+    int init = ok;
+    unsigned element = 0, grow = 0;
+    int64_t claim = -1, need = -1;
+    bool stale = false;
+    std::map<unsigned, Device> devices;
+    bool good = true;
+
+    bool wrong_stride() const // from 535.43.02 to 535.86.05
+    {
+        return driver[0] == 535 && driver[1] >= 43 && driver[1] <= 86;
+    }
+};
+
+Answers read_answers();
+
+// Of this process, between nvmlInit and nvmlShutdown.
+extern int opened;
+extern char handles[max_devices];
+
+// Answers a question about a device, unless it fails: answer(answers, device).
+template<class Answer>
+int of_device(void* handle, const char* question, Answer&& answer)
+{
+    if (!opened)
+        return uninitialized;
+    const Answers answers = read_answers();
+    const char* const place = static_cast<char*>(handle);
+    if (place < handles || place >= handles + max_devices)
+        return invalid_argument;
+    const auto device = answers.devices.find(static_cast<unsigned>(place - handles));
+    if (device == answers.devices.end() || !answers.good)
+        return gpu_is_lost;
+    if (const auto fails = device->second.fails.find(question); fails != device->second.fails.end())
+        return fails->second;
+    return answer(answers, device->second);
+}
