@@ -2,7 +2,7 @@
 # gpusnoop: live tracers for GPUs. README.md has the two commands that do everything: make demo, make test.
 
 # The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp), man/X.8, tools/X_example.txt.
-TOOLS   := cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl
+TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl
 VERSION := 0.1.0
 
 PREFIX  ?= /usr/local

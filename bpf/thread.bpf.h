@@ -38,7 +38,8 @@ struct open_call {
 };
 
 #ifndef OPEN_CALLS
-#define OPEN_CALLS 4 /* a runtime call, the driver call inside it, a host function called from there, ... */
+#define OPEN_CALLS                                                                                                     \
+    4 /* a power of two: a runtime call, the driver call inside it, a host function called from there, ... */
 #endif
 
 #define CONTEXTS_BELOW 8 /* a power of two; what lies deeper is not known again */
@@ -115,23 +116,29 @@ INLINE u64 stack_of(u64 place)
     return place & ~PLACE_PARTS;
 }
 
+/* The verifier is not to know which: it would walk through all that follows once for each of them. */
+INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
+{
+    number = opaque(number);
+    return number < OPEN_CALLS ? &thread->open[number & (OPEN_CALLS - 1)] : 0;
+}
+
 /* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
  * this one have ended without a return (longjmp, exception) and give their room back. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 stack = stack_of(ctx->sp);
-    struct open_call* found = 0;
-    for (int i = 0; i < OPEN_CALLS; i++) {
+    u64 stack = stack_of(ctx->sp), found = OPEN_CALLS;
+    for (u32 i = 0; i < OPEN_CALLS; i++) {
         struct open_call* call = &thread->open[i];
         bool ended = stack_of(call->place) < stack;
-        if (!found && (ended || call->place == (stack | part))) {
+        if (found == OPEN_CALLS && (ended || call->place == (stack | part))) {
             call->place = stack | part;
-            found = call;
-        } else if (found && ended) {
+            found = i;
+        } else if (ended) {
             call->place = 0;
         }
     }
-    return found;
+    return open_call_at(thread, found);
 }
 
 /* The same for the task's thread; 0 where there is no room, which is counted. */
@@ -147,15 +154,14 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
 /* The open call that returns now; its room is free again. A return has popped the return address. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 place = stack_of(ctx->sp - 8) | part;
-    for (int i = 0; i < OPEN_CALLS; i++) {
-        struct open_call* call = &thread->open[i];
-        if (call->place == place) {
-            call->place = 0;
-            return call;
-        }
-    }
-    return 0;
+    u64 place = stack_of(ctx->sp - 8) | part, found = OPEN_CALLS;
+    for (u32 i = 0; i < OPEN_CALLS; i++)
+        if (thread->open[i].place == place)
+            found = i;
+    struct open_call* call = open_call_at(thread, found);
+    if (call)
+        call->place = 0;
+    return call;
 }
 
 /* The same, of a call that must have been seen to begin; 0 where it was not, which is counted. */

@@ -74,14 +74,15 @@ std::span<const Probe> CallTool::probes()
     return probes_;
 }
 
-void CallTool::size_tables(bpf_object* object, bool by_thread) const
+void CallTool::size_tables(bpf_object* object, KeyParts also) const
 {
     const CallView& view = settings_.view;
+    const bool stacks = options_.user_stacks || also.stack;
     const bool measured = needs_returns() || view.function || settings_.histogram();
     const size_t key_bytes = view.who.by_owner()            ? sizeof(call_key)
-                             : options_.user_stacks         ? offsetof(call_key, cgroups)
+                             : stacks                       ? offsetof(call_key, cgroups)
                              : view.stream                  ? offsetof(call_key, caller)
-                             : by_thread || view.who.thread ? offsetof(call_key, stack)
+                             : also.thread || view.who.thread ? offsetof(call_key, stack)
                              : measured                     ? offsetof(call_key, tid)
                                                             : offsetof(call_key, result);
     const size_t row_bytes = key_bytes + sizeof(call_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
@@ -90,7 +91,7 @@ void CallTool::size_tables(bpf_object* object, bool by_thread) const
     bpf_map* calls = bpf_object__find_map_by_name(object, "calls");
     bpf_map__set_key_size(calls, static_cast<uint32_t>(key_bytes));
     bpf_map__set_max_entries(calls, static_cast<uint32_t>(rows));
-    if (!options_.user_stacks)
+    if (!stacks)
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
 }
 

@@ -44,9 +44,14 @@ protected:
                           const std::string& measures);
     // "driver", "runtime" or both, as asked for.
     std::vector<Library> layers() const;
-    // To be called in configure(): how much of a row's key counts, and how many rows there are. by_thread: the thread
-    // counts, whatever the view tells apart.
-    void size_tables(bpf_object* object, bool by_thread = false) const;
+    // What counts of a row's key, whatever the view tells apart.
+    struct KeyParts {
+        bool thread = false;
+        bool stack = false;
+    };
+    // To be called in configure(): how much of a row's key counts, and how many rows there are.
+    void size_tables(bpf_object* object, KeyParts also) const;
+    void size_tables(bpf_object* object) const { size_tables(object, {}); }
 
     virtual void settle() = 0; // after the shared options have been checked: the tool's own; throws UsageError
     virtual std::vector<Probe> choose_probes() const { return {}; }

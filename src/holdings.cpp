@@ -72,6 +72,14 @@ void Holdings::add(const CallDelta& delta)
         now_.erase(row);
 }
 
+void Holdings::learn(const holding_record& record)
+{
+    if (record.type == RECORD_REPLACED)
+        replaced(record);
+    else
+        context_ended(record);
+}
+
 void Holdings::replaced(const holding_record& record)
 {
     if (ended_.contains(record.held.context))

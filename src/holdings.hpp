@@ -51,6 +51,7 @@ public:
     void tell_apart(bool by_size, bool devices) { by_size_ = by_size, by_device_ = devices; }
 
     void add(const CallDelta& delta);
+    void learn(const holding_record& record); // whichever of the two it is
     // The record's entry was overwritten: what it stood for had been freed unseen.
     void replaced(const holding_record& record);
     // All that was allocated in the record's context has gone. Contexts from before tracing began are unknown.

@@ -138,7 +138,8 @@ void Linker::choose_programs(std::span<const Hook> hooks)
 {
     bpf_program* each = nullptr;
     bpf_object__for_each_program (each, object_)
-        bpf_program__set_autoload(each, false);
+        if (bpf_program__section_name(each) == std::string_view("uprobe")) // of others somebody else decides
+            bpf_program__set_autoload(each, false);
     const bool multi = tier_ == Tier::session || tier_ == Tier::multi;
     auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {
         bpf_program* chosen = program(hook, suffix);

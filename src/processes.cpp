@@ -89,6 +89,15 @@ std::set<uint32_t> Processes::pids() const
     return all;
 }
 
+std::vector<ImageId> Processes::images() const
+{
+    std::vector<ImageId> running;
+    for (const auto& [image, info] : known_)
+        if (!info.replaced && info.start_ns)
+            running.push_back(image);
+    return running;
+}
+
 void Processes::forget(const std::set<ImageId>& images)
 {
     if (images.empty())

@@ -42,6 +42,7 @@ public:
     std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
     // Of all that are known.
     std::set<uint32_t> pids() const;
+    std::vector<ImageId> images() const; // that run
     void forget(const std::set<ImageId>& images);
 
 private:

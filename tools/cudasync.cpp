@@ -131,7 +131,7 @@ void CudaSync::configure(const Options& options, std::span<const Probe> probes, 
     data.per_thread = true; // a share of time is one of the threads'
     data.least_ns = settings_.least_ns;
     data.show_waiting = shows_waiting();
-    size_tables(skeleton_->obj, true);
+    size_tables(skeleton_->obj, {.thread = true});
 }
 
 void CudaSync::load()

@@ -2,6 +2,7 @@
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
 #include "call_tool.hpp"
 #include "clock.hpp"
+#include "cudatop_batch.hpp"
 #include "cudatop_columns.hpp"
 #include "cudatop_head.hpp"
 #include "driver_hooks.hpp"
@@ -91,11 +92,13 @@ private:
     std::optional<Xids> xids_;
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::optional<Waiting> waiting_;
+    Tier tier_ = Tier::session;
     Holdings holdings_;
     KernelNames names_;
     NamingSchedule naming_;
     std::set<std::pair<ImageId, uint64_t>> unnamed_;
     std::optional<Users> users_;
+    std::optional<NvmlFigures> figures_;
     std::optional<Head> head_;
 };
 
@@ -130,9 +133,9 @@ void CudaTop::settle()
                          "when its row is opened");
     if (s.latency && s.cheap)
         throw UsageError("--latency needs return probes, and --cheap has none: choose one");
-    check_column(s.sort);
+    s.sort = column_key(s.sort);
     for (const std::string& name : s.columns)
-        check_column(name.starts_with('+') || name.starts_with('-') ? name.substr(1) : name);
+        column_key(std::string_view(name).substr(name.starts_with('+') || name.starts_with('-') ? 1 : 0));
     const Dimension own[] = {{"kernel", &s.rows.kernel}, {"device", &s.rows.device}};
     if (s.by)
         parse_by(*s.by, s.rows, own, false);
@@ -216,6 +219,7 @@ bpf_object* CudaTop::open()
 void CudaTop::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
 {
     auto& data = *skeleton_->rodata;
+    tier_ = filters.tier;
     configure_shared(data, options, filters);
     configure_probes(data, probes, filters);
     configure_calls(data, settings_, options_);
@@ -247,6 +251,7 @@ void CudaTop::load()
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
                      skeleton_->bss->reported_ns);
     users_.emplace(options_.host_root);
+    figures_.emplace(settings_.nvml_library);
     try {
         xids_->attach();
     } catch (const Error& error) {
@@ -257,7 +262,7 @@ void CudaTop::load()
 
 void CudaTop::begin(const Running& running)
 {
-    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), options_);
+    head_.emplace(running, Cost(bpf_map__fd(skeleton_->maps.hits), probe_cost(tier_)));
 }
 
 bool CudaTop::learn(uint32_t type, const void* data, size_t size)
@@ -349,28 +354,37 @@ Snapshot CudaTop::snapshot(std::span<const CallDelta> calls, uint64_t wall_ns, d
     for (const driver_call& call : pending_calls_->take())
         groups.add(call, clock_ns(CLOCK_MONOTONIC));
     groups.add_held(holdings_, gone());
+    figures_->refresh();
     if (!settings_.rows.kernel && !settings_.rows.device && !settings_.rows.who.thread)
         for (const ImageId& image : processes().images())
             groups.add_idle(image);
     const Context context{{options_, settings_, processes(), seconds, probes()},
-                          holdings_,
                           *users_,
+                          *figures_,
                           xids_of_,
                           !settings_.cheap,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
-    Snapshot snapshot{.wall_ns = wall_ns, .seconds = seconds, .by = settings_.by.value_or("pid")};
+    Snapshot snapshot;
+    snapshot.wall_ns = wall_ns;
+    snapshot.seconds = seconds;
+    snapshot.by = settings_.by.value_or("pid");
     snapshot.columns = columns(context);
     snapshot.rows = rows(groups.joined(), context);
     snapshot.totals = {total(snapshot.rows, context)};
+    if (head_)
+        head_->add_to(snapshot, processes().pids().size(), *figures_);
     return snapshot;
 }
 
 void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
-    Snapshot now = snapshot(calls, wall_ns, seconds);
-    head_->add(now);
-    print_snapshot(output, now, settings_, options_);
+    const Snapshot now = snapshot(calls, wall_ns, seconds);
+    const Arrangement arrangement = settings_.arrangement();
+    if (options_.json)
+        print_json(output, now, arrangement);
+    else
+        print_text(output, now, arrangement, options_.rows);
 }
 
 } // namespace

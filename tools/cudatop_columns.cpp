@@ -104,6 +104,40 @@ Cell devices(const G& g)
     return text.empty() ? Cell() : Cell(text);
 }
 
+template<class T>
+Cell optional(const std::optional<T>& value)
+{
+    return value ? Cell(*value) : Cell();
+}
+
+std::vector<const NvmlDeviceState*> gpus_of(const G& g, const C& c)
+{
+    const std::set<unsigned> indices = c.figures.devices_of(g.who.images);
+    std::vector<const NvmlDeviceState*> gpus;
+    for (const NvmlDeviceState& state : c.figures.states())
+        if (indices.contains(state.index))
+            gpus.push_back(&state);
+    return gpus;
+}
+
+Cell busiest(const G& g, const C& c)
+{
+    Cell most;
+    for (const NvmlDeviceState* gpu : gpus_of(g, c))
+        if (gpu->utilization && sort_value(most) < *gpu->utilization)
+            most = static_cast<double>(*gpu->utilization);
+    return most;
+}
+
+Cell power(const G& g, const C& c)
+{
+    Cell all;
+    for (const NvmlDeviceState* gpu : gpus_of(g, c))
+        if (gpu->power_watts)
+            all = (std::holds_alternative<double>(all) ? std::get<double>(all) : 0) + *gpu->power_watts;
+    return all;
+}
+
 struct TopField {
     Field<K, G, C> field;
     std::string_view about;
@@ -161,9 +195,9 @@ const TopField own_fields[] = {
      false,
      false,
      "--latency"},
-    {COLUMN("H2D/s", "", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c)), "bytes copied to the device"},
-    {COLUMN("D2H/s", "", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c)), "bytes copied from the device"},
-    {{{"D2D/s", "", Unit::bytes, 7},
+    {COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c)), "bytes copied to the device"},
+    {COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c)), "bytes copied from the device"},
+    {{{"D2D/s", "d2d_bytes_per_second", Unit::bytes, 7},
       always,
       [](const K&, const G& g, const C& c) {
           return bytes_per_second(bytes(g, {DIRECTION_D2D, DIRECTION_P2P}), c);
@@ -247,6 +281,17 @@ const TopField own_fields[] = {
       }},
      "",
      false},
+    {COLUMN("SM%", "sm_percent", percent, 5, optional(c.figures.sm_percent_of(g.who.images))),
+     "share of time in which kernels of the process ran, by the GPU's own counters", true, true, "", true},
+    {COLUMN("GPUMEM", "nvml_bytes", bytes, 7, optional(c.figures.memory_of(g.who.images))),
+     "device memory of the process by the GPU's driver: with contexts, and what was there before", true, true, "",
+     true},
+    {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(g, c)),
+     "how busy the busiest GPU of the process is, with everybody's work", false, false, "", true},
+    {COLUMN("POWER", "gpu_watts", rate, 6, power(g, c)),
+     "what the GPUs of the process draw, with everybody's work, in watts", false, false, "", true},
+    {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
+     "the MIG instance that the process is on", false, false, "", true},
     {{{"KERNEL", "kernel", Unit::text, 30},
       [](const C& c) { return c.settings.rows.kernel ? Shown::both : Shown::no; },
       [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
@@ -286,6 +331,16 @@ std::vector<Chosen> fields(const C& c)
     return all;
 }
 
+// Whether a column is among the usual ones.
+bool at_first(const Field<K, G, C>& field, const TopField* own, const Context& context)
+{
+    if (!own)
+        return field.column.header != "NSPID";
+    if (own->device_side && !context.figures.available())
+        return false;
+    return own->needs.empty() ? own->at_first : context.settings.latency;
+}
+
 bool is_asked_for(const Field<K, G, C>& field, bool at_first, const std::vector<std::string>& names)
 {
     bool shown = at_first;
@@ -318,6 +373,12 @@ std::string branch_of(const Group& group)
     return {};
 }
 
+// A figure that there is nobody to ask for says so, where a person reads it.
+Cell device_side(const Cell& cell, const Context& context)
+{
+    return context.figures.available() || context.options.json ? cell : Cell(std::string("n/a"));
+}
+
 void add_to(Cell& sum, const Cell& cell)
 {
     if (const auto* n = std::get_if<uint64_t>(&cell))
@@ -328,20 +389,32 @@ void add_to(Cell& sum, const Cell& cell)
 
 } // namespace
 
-void check_column(const std::string& name)
+Arrangement Settings::arrangement() const
 {
-    auto is_it = [&](const Field<K, G, C>& field) { return field.is_called(name); };
-    const bool found = std::ranges::any_of(who_fields<K, G, C>, is_it) ||
-                       std::ranges::any_of(owner_fields<K, G, C>, is_it) ||
-                       std::ranges::any_of(own_fields, [&](const TopField& own) { return is_it(own.field); });
-    if (found)
-        return;
+    return {.sort = sort, .ascending = false, .filter = filter, .tree = tree, .frozen = {}};
+}
+
+std::string column_key(std::string_view name)
+{
     std::string names;
+    auto key_of = [&](const Field<K, G, C>& field) -> std::optional<std::string> {
+        const Column& column = field.column;
+        if (!column.header.empty())
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", column.header);
+        if (field.is_called(name))
+            return std::string(column.key.empty() ? column.header : column.key);
+        return std::nullopt;
+    };
+    for (const auto& field : who_fields<K, G, C>)
+        if (const auto key = key_of(field))
+            return *key;
+    for (const auto& field : owner_fields<K, G, C>)
+        if (const auto key = key_of(field))
+            return *key;
     for (const TopField& own : own_fields)
-        if (!own.field.column.header.empty())
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", own.field.column.header);
-    throw UsageError(fmt::format("there is no column '{}': PID, COMM, OWNER, {}, or a key of the rows in --json", name,
-                                 names));
+        if (const auto key = key_of(own.field))
+            return *key;
+    throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json", name, names));
 }
 
 std::vector<TopColumn> columns(const Context& context)
@@ -354,11 +427,8 @@ std::vector<TopColumn> columns(const Context& context)
         column.column.in_json &= where != Shown::text && !field->column.key.empty();
         column.device_side = own && own->device_side;
         column.stays = !own && (field->column.header == "PID" || field->column.header == "COMM");
-        const bool unfilled = !column.needs.empty() && !context.settings.latency;
         column.shown = column.column.in_text &&
-                       is_asked_for(*field, own ? own->at_first || (!column.needs.empty() && !unfilled)
-                                                : field->column.header != "NSPID",
-                                    context.settings.columns);
+                       is_asked_for(*field, at_first(*field, own, context), context.settings.columns);
         all.push_back(column);
     }
     return all;
@@ -371,7 +441,8 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
     for (const auto& [key, group] : groups) {
         TopRow row{row_id(key), branch_of(group), {}};
         for (const auto& [field, own] : chosen)
-            row.cells.push_back(field->value(key, group, context));
+            row.cells.push_back(own && own->device_side ? device_side(field->value(key, group, context), context)
+                                                        : field->value(key, group, context));
         all.push_back(std::move(row));
     }
     return all;

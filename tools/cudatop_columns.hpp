@@ -3,8 +3,10 @@
 #pragma once
 
 #include "cudatop_groups.hpp"
+#include "nvml_figures.hpp"
 #include "report.hpp"
 #include "snapshot.hpp"
+#include "top_rows.hpp"
 #include "users.hpp"
 
 #include <cstdint>
@@ -23,6 +25,8 @@ struct Settings : CallSettings {
     bool tree = false;
     uint32_t live_entries = 1'000'000;
     std::string nvml_library; // empty: the usual one; "off"
+
+    Arrangement arrangement() const;
 };
 
 // Errors of a GPU that the driver reported for a process.
@@ -32,8 +36,8 @@ struct XidsOf {
 };
 
 struct Context : CallContext<Settings> {
-    const Holdings& holdings;
-    Users& users;
+    const Users& users;
+    const NvmlFigures& figures;
     const std::map<uint32_t, XidsOf>& xids; // by pid
     bool returns = true; // results, waits and memory are followed
     bool ioctls = false; // some driver's calls are
@@ -42,8 +46,8 @@ struct Context : CallContext<Settings> {
     const WhoView& who() const { return settings.rows.who; }
 };
 
-// Throws UsageError where no column has this name (header or JSON key).
-void check_column(const std::string& name);
+// The JSON key of the column with this name (header or key). Throws UsageError where there is none.
+std::string column_key(std::string_view name);
 
 // The columns that there are in this view, those shown at first marked.
 std::vector<TopColumn> columns(const Context& context);

@@ -189,11 +189,7 @@ bool GpuAlloc::learn(uint32_t type, const void* data, size_t size)
     if ((type != RECORD_REPLACED && type != RECORD_CONTEXT_ENDED) || size < sizeof(holding_record))
         return false;
     collect(); // what was allocated before
-    const auto& record = *static_cast<const holding_record*>(data);
-    if (type == RECORD_REPLACED)
-        holdings_.replaced(record);
-    else
-        holdings_.context_ended(record);
+    holdings_.learn(*static_cast<const holding_record*>(data));
     return true;
 }
 

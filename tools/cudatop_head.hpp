@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of the table: what is traced, what was lost, what tracing costs, and how the GPUs are.
+#pragma once
+
+#include "../bpf/hit.h"
+#include "calibrate.hpp"
+#include "nvml_figures.hpp"
+#include "snapshot.hpp"
+#include "tool.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace gpusnoop::cudatop {
+
+// What an interval cost: the traced processes, by hits of probes, and this program.
+class Cost {
+public:
+    // The kernel side's counts of hits, and what one takes; nullopt where that could not be measured.
+    Cost(int hits_fd, std::optional<ProbeCost> of_one) : hits_fd_(hits_fd), of_one_(of_one) {}
+
+    struct Share {
+        double hits_per_second = 0;
+        std::optional<double> probes_percent; // of one CPU's time
+        double own_percent = 0;
+    };
+    Share since_last(double seconds);
+
+private:
+    int hits_fd_;
+    std::optional<ProbeCost> of_one_;
+    std::array<uint64_t, HITS> seen_{};
+    uint64_t own_ns_ = 0;
+};
+
+class Head {
+public:
+    Head(const Running& running, Cost cost) : running_(running), cost_(cost) {}
+
+    // Adds the facts to the snapshot: for people, and for scripts as columns of the sum.
+    void add_to(Snapshot& snapshot, size_t processes, const NvmlFigures& figures);
+
+private:
+    Running running_;
+    Cost cost_;
+};
+
+} // namespace gpusnoop::cudatop
