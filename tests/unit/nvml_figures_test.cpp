@@ -95,10 +95,10 @@ TEST_CASE("NVML is asked at most once per interval", "[nvml]")
     figures.refresh(now + second / 2);
     figures.refresh(now + second * 9 / 10);
     shows(10);
-    figures.refresh(now + second - second / 100); // a timer that is a little early
+    figures.refresh(now + second - second / 25); // a timer that is a little early
     shows(20);
     answers.set(with(3000, 30));
-    figures.refresh(now + 2 * second - second / 10); // does not make it more often
+    figures.refresh(now + 2 * second - second * 7 / 100); // does not make it more often
     shows(20);
     figures.refresh(now + 2 * second);
     shows(30);

@@ -74,15 +74,31 @@ TEST_CASE("devices that are not sampled by process", "[nvml]")
         CHECK((first.empty() || first == "1:12=6"));
         CHECK(nvml->failures().empty());
     }
-    answers.set("device 0\nsample 11 1000 5\n");
-    CHECK(shown(*nvml).empty()); // begins anew
-    answers.set("device 0\nsample 11 1000 5\nsample 11 1001 6\n");
-    CHECK(shown(*nvml) == "0:11=6");
 
     const auto older = open(answers.without({"ProcessUtilization"}));
     CHECK(shown(*older).empty());
     answers.set("device 0\nsample 11 2000 6\n");
     CHECK(shown(*older).empty());
+}
+
+TEST_CASE("a device that comes back begins anew", "[nvml]")
+{
+    const Answers answers("device 0\nsample 11 1000 1\n");
+    const auto nvml = open(standin());
+    shown(*nvml);
+    answers.set("device 0\nsample 11 2000 2\n");
+    CHECK(shown(*nvml) == "0:11=2");
+    unsigned time = 2000;
+    for (const char* why : {"fail samples 0 15", "fail device 0 15", "fail samples 0 3"}) {
+        INFO(why);
+        answers.set(fmt::format("{}\ndevice 0\nsample 11 {} 3\n", why, time + 10));
+        CHECK(shown(*nvml).empty());
+        answers.set(fmt::format("device 0\nsample 11 {} 4\n", time + 20)); // of all the time that it failed
+        CHECK(shown(*nvml).empty());
+        answers.set(fmt::format("device 0\nsample 11 {} 5\n", time + 30));
+        CHECK(shown(*nvml) == "0:11=5");
+        time += 1000;
+    }
 }
 
 TEST_CASE("samples that cannot be", "[nvml]")
