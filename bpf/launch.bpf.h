@@ -61,7 +61,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
 }
 
 /* Kernels under capture are counted where they go; those of a graph, where it is launched. */
-INLINE void follow_launch(struct pt_regs* ctx, const volatile struct probe_row* row, u64 stream, struct call* launch)
+INLINE void follow_launch(u64 func, u64 stream, struct call* launch)
 {
     const struct image* image = &launch->key.image;
     struct capture* capture = capture_of(image, stream);
@@ -71,7 +71,7 @@ INLINE void follow_launch(struct pt_regs* ctx, const volatile struct probe_row* 
     if (!follow_graphs)
         return;
     if (kind == KIND_GRAPH_LAUNCH) {
-        struct graph_exec* exec = exec_of(image, register_argument(ctx, row, ARG_FUNC));
+        struct graph_exec* exec = exec_of(image, func);
         if (exec)
             tell_nodes(launch, &exec->nodes);
         else
@@ -96,12 +96,19 @@ INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
     u64 stream = stream_argument(row, argument(row, &words, ARG_STREAM));
     u32 kind = row->kind;
     launch->key.kind = kind == KIND_LAUNCH_LIST || kind == KIND_LAUNCH_LEGACY ? KIND_LAUNCH : kind;
+    launch->key.kind = opaque(launch->key.kind);
+    u64 func = argument(row, &words, ARG_FUNC);
     if (per_kernel)
-        launch->key.subject = argument(row, &words, ARG_FUNC);
+        launch->key.subject = func;
     if (per_stream)
         launch->key.stream = stream;
     launch->key.flags = 0;
-    follow_launch(ctx, row, stream, launch);
+    follow_launch(func, stream, launch);
+    launch->key.flags = opaque(launch->key.flags);
+    if (follow_graphs) {
+        launch->graph.kernels = opaque(launch->graph.kernels);
+        launch->graph.unknown = opaque(launch->graph.unknown);
+    }
     if (!readable)
         lose(LOSS_ARGUMENTS, 1);
     else if (need_block && launch->key.kind == KIND_LAUNCH)
