@@ -18,11 +18,11 @@
 namespace gpusnoop {
 
 struct ScreenOptions {
-    std::string tool = "cudatop";     // in the title and in the names of saved files
-    std::string sort;                 // key of a column
-    bool ascending = false;           // smallest first
-    std::vector<std::string> columns; // keys; empty: those that are shown at first
-    std::string filter;
+    std::string tool = "cudatop";       // in the title and in the names of saved files
+    std::string sort{};                 // key of a column
+    bool ascending = false;             // smallest first
+    std::vector<std::string> columns{}; // keys; empty: those that are shown at first
+    std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
