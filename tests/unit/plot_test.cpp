@@ -27,7 +27,7 @@ TEST_CASE("a plot in blocks and in ASCII", "[plot]")
 {
     const std::vector<double> values{0, 4, 8, gap, 16};
     CHECK(plot(values, 5, 1, Glyphs::blocks) == Lines{"\u2581\u2582\u2584 \u2588"});
-    CHECK(plot(values, 5, 2, Glyphs::ascii) == Lines{"    :", ".:: :"});
+    CHECK(plot(values, 5, 2, Glyphs::ascii) == Lines{"    :", "..: :"});
     CHECK(plot(values, 5, 1, Glyphs::ascii, 1000) == Lines{"... ."});
 }
 
