@@ -96,7 +96,7 @@ public:
     {
         loop_.run();
         screen_.reset();
-        fmt::print("ended after {} s of CPU\n", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1'000'000'000);
+        std::puts("the screen has ended");
         log(fmt::format("cpu {} us in {} intervals", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000, interval_));
     }
 
