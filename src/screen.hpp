@@ -18,7 +18,8 @@ namespace gpusnoop {
 // the terminal is given back then. Until then nothing else may write to it.
 class Screen {
 public:
-    // What the user asks for. None is called from within another; each may call show() and message().
+    // What the user asks for. None is called from within another; each may call show() and message(). Those that are
+    // not set are not called.
     struct Requests {
         std::function<void()> quit; // also when the terminal has gone
         std::function<void(std::chrono::nanoseconds)> interval;

@@ -44,6 +44,7 @@ struct ScreenState {
     std::vector<std::string> shown; // keys of columns, in their order
     std::chrono::nanoseconds interval;
     bool paused = false; // the snapshot stands still
+    size_t behind = 0;   // intervals since then
 
     // The list. Nothing selected stands for the first line, whatever comes to be there.
     std::string selected; // id of the row

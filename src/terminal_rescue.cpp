@@ -46,8 +46,11 @@ void die(int signal, siginfo_t* info, void*)
     restore();
     const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
     ::sigaction(signal, &rescue.before[at], nullptr);
-    // The instruction that faulted is run once more, for a core that shows it. What was sent is sent again.
-    if (info->si_code <= 0)
+    // The instruction that faulted is run once more, for a core that shows it. What was sent is sent again; SI_KERNEL
+    // is what a terminal sends (Ctrl-\), too.
+    constexpr std::array faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const bool was_sent = info->si_code <= 0 || info->si_code == SI_KERNEL;
+    if (was_sent || std::ranges::find(faults, signal) == faults.end())
         ::raise(signal);
 }
 
@@ -89,7 +92,8 @@ TerminalRescue::~TerminalRescue()
     rescue.fd = -1;
     std::set_terminate(rescue.terminate);
     for (size_t i = 0; i < signals.size(); ++i)
-        ::sigaction(signals[i], &rescue.before[i], nullptr);
+        if (rescue.before[i].sa_handler != SIG_IGN)
+            ::sigaction(signals[i], &rescue.before[i], nullptr);
     ::sigaltstack(&rescue.stack_before, nullptr);
 }
 

@@ -291,3 +291,27 @@ TEST_CASE("any keys at any size", "[screen]")
         }
     }
 }
+
+TEST_CASE("keys that are not known press no others", "[screen]")
+{
+    using Keys = std::vector<Key>;
+    CHECK(without_sequences({}).empty());
+    CHECK(without_sequences({U'q', key::escape}) == Keys{U'q', key::escape});
+    CHECK(without_sequences({key::escape, U'[', U'1', U';', U'5', U'A', U'q'}) == Keys{U'q'});
+    CHECK(without_sequences({key::escape, U'O', U'Z', key::escape}) == Keys{key::escape});
+    CHECK(without_sequences({key::escape, U'[', U'3'}).empty());
+    CHECK(without_sequences({key::escape, U'q'}) == Keys{key::escape, U'q'});
+}
+
+TEST_CASE("a plot stands still during a pause", "[screen]")
+{
+    Stage stage({80, 24});
+    stage.next();
+    stage.press(U"\rp");
+    const std::string before = stage.text();
+    stage.state.history.add(scene::snapshot(stage.cast, 2));
+    ++stage.state.behind;
+    CHECK(stage.text() == before);
+    stage.press(U"p");
+    CHECK(stage.text() != before);
+}
