@@ -3,6 +3,7 @@
 // loop watches its descriptors.
 #pragma once
 
+#include "error.hpp"
 #include "screen_state.hpp"
 #include "terminal.hpp"
 
@@ -35,7 +36,7 @@ public:
     std::vector<int> descriptors() const; // to be watched by the loop
     void ready();                         // one of them is readable
     void show(Snapshot snapshot);         // a new interval
-    void message(std::string text);       // what would have gone to stderr
+    void message(std::string text);       // what would have gone to stderr; warn() comes here by itself
 
 private:
     void act(const Action& action);
@@ -47,6 +48,7 @@ private:
     Snapshot snapshot_; // that is shown; stands still during a pause
     Terminal terminal_;
     Canvas canvas_;
+    WarningsTo warnings_{[this](std::string text) { message(std::move(text)); }};
 };
 
 } // namespace gpusnoop

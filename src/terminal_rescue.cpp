@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <unistd.h>
 
@@ -85,6 +86,7 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
             ::sigaction(signals[i], &action, nullptr);
     }
     rescue.terminate = std::set_terminate(terminate);
+    std::atexit(restore); // does nothing once there is no more to restore
 }
 
 TerminalRescue::~TerminalRescue()
