@@ -28,15 +28,15 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
         return {};
     const TopColumn& of = snapshot.columns[*column];
     const size_t room = values_in(size.columns, state.glyphs);
-    const std::vector<double> values = state.history.values(state.open, *column, room);
+    const std::vector<double> values = state.history.values(state.open, *column, room, state.behind);
     const double most = largest(values);
     const std::string last = values.empty() ? "-" : value_text(of.column.unit, values.back());
 
     std::vector<PageLine> lines;
-    lines.push_back(
-        {fmt::format("{} now {}, at most {} in the last {:.0f} s", header_of(of), last,
-                     values.empty() ? "-" : value_text(of.column.unit, most), state.history.seconds(values.size())),
-         Style::header});
+    lines.push_back({fmt::format("{} now {}, at most {} in the last {:.0f} s", header_of(of), last,
+                                 values.empty() ? "-" : value_text(of.column.unit, most),
+                                 state.history.seconds(values.size(), state.behind)),
+                     Style::header});
     for (std::string& line : plot(values, size.columns, height - 1, state.glyphs))
         lines.push_back({std::move(line), Style::bar});
     return lines;

@@ -93,10 +93,10 @@ void ListDrawing::gpus()
     const int room = region.height * beside;
     for (int i = 0; i < std::min(count, room); ++i) {
         const Rect rect{i % beside * (width + 2), region.y + i / beside, width, 1};
-        if (i == room - 1 && count > room)
-            canvas_.write(rect.x, rect.y, fmt::format("and {} more GPUs", count - i), Style::dim, width);
-        else
-            draw_gpu(canvas_, rect, snapshot_.gpus[static_cast<size_t>(i)]);
+        const std::string more = i == room - 1 && count > room ? fmt::format(" +{}", count - room) : "";
+        const int left = std::max(width - static_cast<int>(more.size()), 0);
+        draw_gpu(canvas_, {rect.x, rect.y, left, 1}, snapshot_.gpus[static_cast<size_t>(i)]);
+        canvas_.write(rect.x + left, rect.y, more, Style::dim, width - left);
     }
 }
 
@@ -169,6 +169,8 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     const TopColumn& column = column_at(placed);
     const size_t index = view_.columns[static_cast<size_t>(placed.column)];
     const Cell& value = cell_at(row.cells, index);
+    if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
+        return; // a sum is of nobody
     if (style == Style::plain && column.device_side)
         style = Style::device;
     if (style != Style::total && std::holds_alternative<std::monostate>(value))

@@ -14,6 +14,7 @@ namespace {
 struct Diagnostics {
     std::string tool = "gpusnoop";
     int verbosity = 0;
+    std::function<void(std::string)> reader; // of warnings, in stderr's place
 };
 
 Diagnostics& diagnostics()
@@ -34,8 +35,20 @@ void set_tool_name(std::string_view name)
     diagnostics().tool = name;
 }
 
+WarningsTo::WarningsTo(std::function<void(std::string)> reader)
+{
+    diagnostics().reader = std::move(reader);
+}
+
+WarningsTo::~WarningsTo()
+{
+    diagnostics().reader = nullptr;
+}
+
 void warn(std::string_view message)
 {
+    if (diagnostics().reader)
+        return diagnostics().reader(std::string(message));
     std::string line = diagnostics().tool + ": ";
     append_printable(line, message);
     line += '\n';

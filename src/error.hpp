@@ -2,6 +2,7 @@
 // The one exception of the suite, and the diagnostics that go to stderr.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -27,6 +28,15 @@ void set_tool_name(std::string_view name);
 
 // Writes one line "tool: message" to stderr. Control characters in it are shown as \xNN.
 void warn(std::string_view message);
+
+// As long as it lives, warnings go to somebody who shows them, and not to stderr. One at a time.
+class WarningsTo {
+public:
+    explicit WarningsTo(std::function<void(std::string)> reader);
+    ~WarningsTo();
+    WarningsTo(const WarningsTo&) = delete;
+    WarningsTo& operator=(const WarningsTo&) = delete;
+};
 
 // How much warn()'s quieter sister says: 0 nothing, 1 with -v, 2 with -vv (libbpf's own log too).
 void set_verbosity(int level);

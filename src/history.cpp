@@ -99,7 +99,7 @@ size_t History::bytes() const
     });
 }
 
-std::vector<double> History::values(std::string_view id, size_t column, size_t last) const
+std::vector<double> History::values(std::string_view id, size_t column, size_t last, size_t behind) const
 {
     auto found = series_.find(id);
     if (found == series_.end() || column >= width_)
@@ -111,15 +111,17 @@ std::vector<double> History::values(std::string_view id, size_t column, size_t l
         values.push_back(series.values[(series.begin + i) % points * width_ + column]);
     // It may be gone.
     values.resize(points + (now_ - series.seen), std::numeric_limits<double>::quiet_NaN());
+    values.resize(values.size() - std::min(behind, values.size()));
     const size_t shown = std::min({last, limits_.points, values.size()});
     values.erase(values.begin(), values.end() - static_cast<ptrdiff_t>(shown));
     return values;
 }
 
-double History::seconds(size_t last) const
+double History::seconds(size_t last, size_t behind) const
 {
-    return std::accumulate(seconds_.end() - static_cast<ptrdiff_t>(std::min(last, seconds_.size())), seconds_.end(),
-                           0.0);
+    const auto end = seconds_.end() - static_cast<ptrdiff_t>(std::min(behind, seconds_.size()));
+    const auto begin = end - std::min(static_cast<ptrdiff_t>(last), end - seconds_.begin());
+    return std::accumulate(begin, end, 0.0);
 }
 
 } // namespace gpusnoop

@@ -27,10 +27,10 @@ public:
     void add(const Snapshot& snapshot);
 
     // The values of a column, oldest first, the last one of the newest interval; NaN where nothing is known. At most
-    // `last` of them; empty for a row that has not been seen.
-    std::vector<double> values(std::string_view id, size_t column, size_t last = SIZE_MAX) const;
+    // `last` of them; empty for a row that has not been seen. behind: as it was that many intervals ago.
+    std::vector<double> values(std::string_view id, size_t column, size_t last = SIZE_MAX, size_t behind = 0) const;
 
-    double seconds(size_t last) const; // how long the last so many intervals took
+    double seconds(size_t last, size_t behind = 0) const; // how long the last so many intervals took
     size_t rows() const { return series_.size(); }
     size_t bytes() const;
 

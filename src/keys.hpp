@@ -2,6 +2,8 @@
 // A key: the character it types or, past the last code point, one of these.
 #pragma once
 
+#include <vector>
+
 namespace gpusnoop {
 
 using Key = char32_t;
@@ -36,5 +38,9 @@ enum : Key {
 };
 
 } // namespace key
+
+// What was typed at once, without the escape sequences (ECMA-48 CSI, SS3) of keys that are not known: their letters and
+// digits are no keys.
+std::vector<Key> without_sequences(const std::vector<Key>& typed);
 
 } // namespace gpusnoop

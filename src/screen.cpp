@@ -6,6 +6,7 @@
 #include "error.hpp"
 #include "save.hpp"
 
+#include <type_traits>
 #include <utility>
 
 namespace gpusnoop {
@@ -15,6 +16,14 @@ namespace {
 double now()
 {
     return static_cast<double>(clock_ns(CLOCK_MONOTONIC)) / 1e9;
+}
+
+// Calls what was asked to be called, if anything was.
+template<typename... Arguments>
+void call(const std::function<void(Arguments...)>& request, const std::type_identity_t<Arguments>&... arguments)
+{
+    if (request)
+        request(arguments...);
 }
 
 } // namespace
@@ -41,7 +50,7 @@ void Screen::ready()
             act(action);
     draw();
     if (terminal_.gone())
-        requests_.quit();
+        call(requests_.quit);
 }
 
 void Screen::show(Snapshot snapshot)
@@ -50,11 +59,15 @@ void Screen::show(Snapshot snapshot)
     for (std::string& text : snapshot.messages)
         state_.messages.add(std::move(text), state_.now);
     state_.history.add(snapshot);
-    if (!state_.paused || snapshot.by != snapshot_.by)
+    if (!state_.paused || snapshot.by != snapshot_.by) {
+        state_.behind = 0;
         snapshot_ = std::move(snapshot);
-    else if (snapshot_.detail.empty()) { // opened during the pause
-        snapshot_.detail = std::move(snapshot.detail);
-        snapshot_.detail_of = std::move(snapshot.detail_of);
+    } else {
+        ++state_.behind;
+        if (snapshot_.detail.empty()) { // opened during the pause
+            snapshot_.detail = std::move(snapshot.detail);
+            snapshot_.detail_of = std::move(snapshot.detail_of);
+        }
     }
     draw();
 }
@@ -70,16 +83,16 @@ void Screen::act(const Action& action)
 {
     switch (action.kind) {
     case Action::quit:
-        return requests_.quit();
+        return call(requests_.quit);
     case Action::interval:
-        return requests_.interval(state_.interval);
+        return call(requests_.interval, state_.interval);
     case Action::by:
-        return requests_.by(action.text);
+        return call(requests_.by, action.text);
     case Action::open:
         snapshot_.detail.clear(); // it was of another row
-        return requests_.open(action.text);
+        return call(requests_.open, action.text);
     case Action::refresh:
-        return requests_.refresh();
+        return call(requests_.refresh);
     case Action::save:
         return save(action.text);
     case Action::repaint:

@@ -3,6 +3,7 @@
 // loop watches its descriptors.
 #pragma once
 
+#include "error.hpp"
 #include "screen_state.hpp"
 #include "terminal.hpp"
 
@@ -18,7 +19,8 @@ namespace gpusnoop {
 // the terminal is given back then. Until then nothing else may write to it.
 class Screen {
 public:
-    // What the user asks for. None is called from within another; each may call show() and message().
+    // What the user asks for. None is called from within another; each may call show() and message(). Those that are
+    // not set are not called.
     struct Requests {
         std::function<void()> quit; // also when the terminal has gone
         std::function<void(std::chrono::nanoseconds)> interval;
@@ -34,7 +36,7 @@ public:
     std::vector<int> descriptors() const; // to be watched by the loop
     void ready();                         // one of them is readable
     void show(Snapshot snapshot);         // a new interval
-    void message(std::string text);       // what would have gone to stderr
+    void message(std::string text);       // what would have gone to stderr; warn() comes here by itself
 
 private:
     void act(const Action& action);
@@ -46,6 +48,7 @@ private:
     Snapshot snapshot_; // that is shown; stands still during a pause
     Terminal terminal_;
     Canvas canvas_;
+    WarningsTo warnings_{[this](std::string text) { message(std::move(text)); }};
 };
 
 } // namespace gpusnoop

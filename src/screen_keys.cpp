@@ -232,6 +232,7 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
     case U' ':
     case U'p':
         state.paused = !state.paused;
+        state.behind = 0;
         actions.push_back({Action::refresh, {}});
         return true;
     case U'w':

@@ -18,11 +18,11 @@
 namespace gpusnoop {
 
 struct ScreenOptions {
-    std::string tool = "cudatop";     // in the title and in the names of saved files
-    std::string sort;                 // key of a column
-    bool ascending = false;           // smallest first
-    std::vector<std::string> columns; // keys; empty: those that are shown at first
-    std::string filter;
+    std::string tool = "cudatop";       // in the title and in the names of saved files
+    std::string sort{};                 // key of a column
+    bool ascending = false;             // smallest first
+    std::vector<std::string> columns{}; // keys; empty: those that are shown at first
+    std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
@@ -44,6 +44,7 @@ struct ScreenState {
     std::vector<std::string> shown; // keys of columns, in their order
     std::chrono::nanoseconds interval;
     bool paused = false; // the snapshot stands still
+    size_t behind = 0;   // intervals since then
 
     // The list. Nothing selected stands for the first line, whatever comes to be there.
     std::string selected; // id of the row

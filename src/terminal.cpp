@@ -133,6 +133,27 @@ Terminal::Curses::Curses()
     ::nonl();
     ::intrflush(::stdscr, FALSE);
     ::keypad(::stdscr, TRUE);
+    // What terminals send that are not quite what TERM says.
+    for (auto [sequence, code] : {std::pair("\033[1~", KEY_HOME),
+                                  {"\033[4~", KEY_END},
+                                  {"\033[7~", KEY_HOME},
+                                  {"\033[8~", KEY_END},
+                                  {"\033[H", KEY_HOME},
+                                  {"\033[F", KEY_END},
+                                  {"\033OH", KEY_HOME},
+                                  {"\033OF", KEY_END},
+                                  {"\033[5~", KEY_PPAGE},
+                                  {"\033[6~", KEY_NPAGE},
+                                  {"\033[A", KEY_UP},
+                                  {"\033[B", KEY_DOWN},
+                                  {"\033[C", KEY_RIGHT},
+                                  {"\033[D", KEY_LEFT},
+                                  {"\033OA", KEY_UP},
+                                  {"\033OB", KEY_DOWN},
+                                  {"\033OC", KEY_RIGHT},
+                                  {"\033OD", KEY_LEFT}})
+        if (::key_defined(sequence) == 0)
+            ::define_key(sequence, code);
     ::nodelay(::stdscr, TRUE);
     ::typeahead(-1);
     ::curs_set(0);
@@ -254,7 +275,7 @@ std::vector<Key> Terminal::keys()
             break;
         keys.push_back(status == KEY_CODE_YES ? key_of(code) : static_cast<Key>(code));
     }
-    return keys;
+    return without_sequences(keys);
 }
 
 bool Terminal::gone() const

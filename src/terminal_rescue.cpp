@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <unistd.h>
 
@@ -46,8 +47,11 @@ void die(int signal, siginfo_t* info, void*)
     restore();
     const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
     ::sigaction(signal, &rescue.before[at], nullptr);
-    // The instruction that faulted is run once more, for a core that shows it. What was sent is sent again.
-    if (info->si_code <= 0)
+    // The instruction that faulted is run once more, for a core that shows it. What was sent is sent again; SI_KERNEL
+    // is what a terminal sends (Ctrl-\), too.
+    constexpr std::array faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const bool was_sent = info->si_code <= 0 || info->si_code == SI_KERNEL;
+    if (was_sent || std::ranges::find(faults, signal) == faults.end())
         ::raise(signal);
 }
 
@@ -82,6 +86,7 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
             ::sigaction(signals[i], &action, nullptr);
     }
     rescue.terminate = std::set_terminate(terminate);
+    std::atexit(restore); // does nothing once there is no more to restore
 }
 
 TerminalRescue::~TerminalRescue()
@@ -89,7 +94,8 @@ TerminalRescue::~TerminalRescue()
     rescue.fd = -1;
     std::set_terminate(rescue.terminate);
     for (size_t i = 0; i < signals.size(); ++i)
-        ::sigaction(signals[i], &rescue.before[i], nullptr);
+        if (rescue.before[i].sa_handler != SIG_IGN)
+            ::sigaction(signals[i], &rescue.before[i], nullptr);
     ::sigaltstack(&rescue.stack_before, nullptr);
 }
 

@@ -12,11 +12,11 @@
 namespace gpusnoop {
 
 struct Arrangement {
-    std::string sort; // key of a column; where there is no such column, rows stay in the snapshot's order
+    std::string sort{}; // key of a column; where there is no such column, rows stay in the snapshot's order
     bool ascending = false;
-    std::string filter;              // rows of which no text has this in it are left out; letter case is ignored
-    bool tree = false;               // rows of a branch stand together; those of none come last
-    std::vector<std::string> frozen; // ids in the order to be kept; rows that are not among them follow
+    std::string filter{};              // rows of which no text has this in it are left out; letter case is ignored
+    bool tree = false;                 // rows of a branch stand together; those of none come last
+    std::vector<std::string> frozen{}; // ids in the order to be kept; rows that are not among them follow
 };
 
 // Pointers into the snapshot. Empty cells come last, whichever the direction; equal rows are in the order of their ids,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen with snapshots of tests/screen/scene.cpp, in a real loop: play [--rows N] [--gpus N] [--every SECONDS]
-// [--crash SIGNAL|terminate|overflow]. A crash comes with the row "1000" being opened. What was asked for goes to the
-// file in PLAY_LOG, a line each.
+// A screen with the snapshots of scene.hpp, in a real loop: play [--rows N] [--gpus N] [--every SECONDS] [--intervals
+// N]
+// [--crash SIGNAL|fault|overflow|terminate|exit|warn]. A crash comes with the row "1000" being opened. What was asked
+// for goes to the file in PLAY_LOG, a line each.
 #include "clock.hpp"
 #include "error.hpp"
 #include "loop.hpp"
@@ -66,6 +67,10 @@ void crash(const std::string& how)
 {
     if (how.empty())
         return;
+    if (how == "exit")
+        std::exit(3);
+    if (how == "warn")
+        return warn("a \x1b[2Jwarning of the library");
     if (how == "terminate")
         std::terminate();
     if (how == "overflow")
@@ -96,7 +101,7 @@ public:
     {
         loop_.run();
         screen_.reset();
-        fmt::print("ended after {} s of CPU\n", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1'000'000'000);
+        std::puts("the screen has ended");
         log(fmt::format("cpu {} us in {} intervals", clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000, interval_));
     }
 

@@ -11,7 +11,7 @@ $(SCREEN)/%.o: tests/screen/%.cpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
 
-$(SCREEN)/play: $(SCREEN)/play.o $(SCREEN)/scene.o $(OBJ)/libgpusnoop.a
+$(SCREEN)/play: $(SCREEN)/play.o $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $^ -o $@ $(LIBS) $(SCREEN_LIBS)
 

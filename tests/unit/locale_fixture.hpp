@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A locale for as long as it lives: what takes how many columns depends on it.
+#pragma once
+
+#include <clocale>
+#include <string>
+
+namespace gpusnoop {
+
+class Locale {
+public:
+    explicit Locale(const char* name) : before_(std::setlocale(LC_CTYPE, nullptr)) { std::setlocale(LC_CTYPE, name); }
+    Locale(const Locale&) = delete;
+    Locale& operator=(const Locale&) = delete;
+    ~Locale() { std::setlocale(LC_CTYPE, before_.c_str()); }
+
+private:
+    std::string before_;
+};
+
+} // namespace gpusnoop
