@@ -99,13 +99,17 @@ $(OBJ)/libgpusnoop.a: $(SRC_OBJ)
 	$(Q)ar rcs $@ $^
 
 # A front end may be several files: X.cpp, X_*.cpp.
-tool_objects = $(patsubst %.cpp,$(OBJ)/%.o,$(wildcard tools/$(1).cpp tools/$(1)_*.cpp))
+tool_objects = $(patsubst %.cpp,$(OBJ)/%.o,$(wildcard tools/$(1).cpp tools/$(1)_*.cpp) $($(1)_also:%=tools/%.cpp))
+# A row of cudatop in full is what these tools show of it.
+cudatop_also := cudalaunch_columns cudalaunch_histograms cudamemcpy_columns cudasync_columns gpualloc_columns nvioctl_columns
 
 .SECONDEXPANSION:
 $(TOOL_BINS): $(BIN)/%: $$(call tool_objects,$$*) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+
+$(BIN)/cudatop: LIBS += $(SCREEN_LIBS)
 
 # Skeletons are those of release: two makes at once must not make them both.
 asan: $(SKELETONS)

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
 

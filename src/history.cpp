@@ -25,6 +25,7 @@ void History::start_anew(const Snapshot& snapshot)
     series_.clear();
     seconds_.clear();
     now_ = 0;
+    wall_ns_ = 0;
     by_ = snapshot.by;
     keys_.clear();
     for (const TopColumn& column : snapshot.columns)
@@ -39,6 +40,9 @@ void History::add(const Snapshot& snapshot)
         start_anew(snapshot);
     if (width_ == 0 || limits_.points == 0)
         return;
+    if (snapshot.wall_ns && snapshot.wall_ns == wall_ns_)
+        return; // the same interval is shown again
+    wall_ns_ = snapshot.wall_ns;
     ++now_;
     if (seconds_.size() == limits_.points)
         seconds_.erase(seconds_.begin());

@@ -51,7 +51,8 @@ private:
     std::string by_;
     std::vector<std::string> keys_; // of all columns
     size_t width_ = 0;
-    uint64_t now_ = 0; // intervals so far
+    uint64_t now_ = 0;     // intervals so far
+    uint64_t wall_ns_ = 0; // when the last one ended
     std::vector<double> seconds_;
     std::map<std::string, Series, std::less<>> series_;
 };

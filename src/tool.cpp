@@ -418,6 +418,7 @@ void Run::finish()
         report();
     output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->flush();
+    tool_.over();
 }
 
 } // namespace

@@ -114,6 +114,8 @@ public:
 
     // The loop is about to run.
     virtual void begin(const Running&) {}
+    // The last report has been made. What takes long, detaching, comes after it.
+    virtual void over() {}
 
     // The probes have been attached a second time (Attacher); from here on these count, in place of the first.
     virtual void attached_again() = 0;

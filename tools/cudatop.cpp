@@ -4,7 +4,9 @@
 #include "clock.hpp"
 #include "cudatop_batch.hpp"
 #include "cudatop_columns.hpp"
+#include "cudatop_detail.hpp"
 #include "cudatop_head.hpp"
+#include "cudatop_live.hpp"
 #include "driver_hooks.hpp"
 #include "driver_layouts.hpp"
 #include "kernel_names.hpp"
@@ -21,6 +23,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <unistd.h>
 
 namespace gpusnoop::cudatop {
 namespace {
@@ -60,11 +63,16 @@ public:
     }
     std::vector<Hook> hooks(std::span<const Probe> probes) const override;
     KernelHooks* kernel_hooks() override { return driver_ ? &*driver_ : nullptr; }
-    std::optional<std::chrono::nanoseconds> usual_interval() const override { return 1s; }
+    std::unique_ptr<Output> make_output(const Options& options) override;
+    std::optional<std::chrono::nanoseconds> usual_interval() const override
+    {
+        return live_wanted_ ? std::nullopt : std::optional<std::chrono::nanoseconds>(1s);
+    }
     bpf_object* open() override;
     void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     void begin(const Running& running) override;
+    void over() override { live_.reset(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
     void armed(bool on) override { skeleton_->bss->naming = on; }
@@ -82,7 +90,10 @@ private:
     void print_event(Output&, const call_event&) override {}
     void forget(const std::set<ImageId>& images) override;
     void learn_xids();
-    Snapshot snapshot(std::span<const CallDelta> calls, uint64_t wall_ns, double seconds);
+    Snapshot snapshot(const std::set<ImageId>& ended);
+    void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
+                  Snapshot& snapshot);
+    void show(const std::set<ImageId>& ended);
 
     Settings settings_;
     Skeleton<cudatop_bpf> skeleton_;
@@ -100,6 +111,18 @@ private:
     std::optional<Users> users_;
     std::optional<NvmlFigures> figures_;
     std::optional<Head> head_;
+    struct Counted { // in the last interval
+        std::vector<CallDelta> calls;
+        std::vector<Waiting::Part> waits;
+        std::vector<driver_call> pending;
+        uint64_t wall_ns = 0;
+        double seconds = 0;
+        Facts facts;
+    } counted_;
+    bool live_wanted_ = false;
+    std::optional<Warnings> warnings_;
+    std::optional<Live> live_;
+    std::string open_; // id of the row that is shown in full
 };
 
 void CudaTop::add_options(CLI::App& app)
@@ -107,8 +130,7 @@ void CudaTop::add_options(CLI::App& app)
     Settings& s = settings_;
     s.sort = "launches_per_second";
     app.add_flag("-b,--batch", s.batch, "tables one below the other, for a log or a pipe; no screen");
-    app.add_option("--by", s.by,
-                   fmt::format("rows by kernel, device, or {} (pid); or several of them", WhoView::names))
+    app.add_option("--by", s.by, fmt::format("rows by kernel, device, or {} (pid); or several of them", WhoView::names))
         ->type_name("WHAT[,WHAT]");
     app.add_option("-s,--sort", s.sort, "column to sort by (LAUNCH/s)")->type_name("COLUMN");
     app.add_option("--columns", s.columns, "these columns alone; or more (+NAME) or less (-NAME) than the usual ones")
@@ -129,19 +151,15 @@ void CudaTop::settle()
 {
     Settings& s = settings_;
     if (options_.failed_only || options_.user_stacks)
-        throw UsageError("-x and -U are of the other tools: cudatop shows errors as a column, and stacks of one process "
-                         "when its row is opened");
+        throw UsageError(
+            "-x and -U are of the other tools: cudatop shows errors as a column, and stacks of one process "
+            "when its row is opened");
     if (s.latency && s.cheap)
         throw UsageError("--latency needs return probes, and --cheap has none: choose one");
     s.sort = column_key(s.sort);
     for (const std::string& name : s.columns)
         column_key(std::string_view(name).substr(name.starts_with('+') || name.starts_with('-') ? 1 : 0));
-    const Dimension own[] = {{"kernel", &s.rows.kernel}, {"device", &s.rows.device}};
-    if (s.by)
-        parse_by(*s.by, s.rows, own, false);
-    else
-        s.rows.who.pid = true;
-    s.rows.who.owner = true;
+    s.choose_rows(s.by.value_or("pid"));
 }
 
 // The driver's functions: what the runtime does ends there. Of the runtime, what gives kernels their names.
@@ -154,9 +172,17 @@ std::vector<Probe> CudaTop::choose_probes() const
     add(batch_kinds);
     add(note_kinds);
     if (!settings_.cheap)
-        for (std::span<const probe_kind> more :
-             {std::span<const probe_kind>(wait_kinds), {alloc_kinds}, {free_kinds}, {handle_kinds}, {gone_kinds},
-              {memory_kinds}, {lookup_kinds}, {capture_kinds}, {device_kinds}, {graph_kinds}, {event_kinds}})
+        for (std::span<const probe_kind> more : {std::span<const probe_kind>(wait_kinds),
+                                                 {alloc_kinds},
+                                                 {free_kinds},
+                                                 {handle_kinds},
+                                                 {gone_kinds},
+                                                 {memory_kinds},
+                                                 {lookup_kinds},
+                                                 {capture_kinds},
+                                                 {device_kinds},
+                                                 {graph_kinds},
+                                                 {event_kinds}})
             add(more);
     std::vector<Probe> all;
     append_probes(all, Library::driver, std::vector<probe_kind>(kinds.begin(), kinds.end()));
@@ -260,9 +286,38 @@ void CudaTop::load()
     }
 }
 
+// A screen where there is a terminal to show it on, and nobody wants anything else.
+std::unique_ptr<Output> CudaTop::make_output(const Options& options)
+{
+    if (!options.json && !settings_.batch) {
+        live_wanted_ = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+        if (!live_wanted_)
+            warn("standard input and output are no terminal: tables in place of the screen, as with -b");
+    }
+    if (!live_wanted_)
+        return CallTool::make_output(options);
+    warnings_.emplace();
+    return make_silent_output();
+}
+
 void CudaTop::begin(const Running& running)
 {
     head_.emplace(running, Cost(bpf_map__fd(skeleton_->maps.hits), probe_cost(tier_)));
+    if (!live_wanted_)
+        return;
+    live_.emplace(settings_, options_.interval.value_or(1s), running,
+                  Live::Requests{.by =
+                                     [this](std::string_view by) {
+                                         settings_.choose_rows(by);
+                                         show({});
+                                     },
+                                 .open =
+                                     [this](const std::string& id) {
+                                         open_ = id;
+                                         show({});
+                                     },
+                                 .refresh = [this] { show({}); }});
+    show({});
 }
 
 bool CudaTop::learn(uint32_t type, const void* data, size_t size)
@@ -344,47 +399,84 @@ void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     CallTool::report(output, wall_ns, interval_ns);
 }
 
-Snapshot CudaTop::snapshot(std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
 {
     Groups groups(settings_.rows, names_, processes());
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : counted_.calls)
         groups.add(delta);
-    for (const Waiting::Part& part : waiting_->take(0))
+    for (const Waiting::Part& part : counted_.waits)
         groups.add(part);
-    for (const driver_call& call : pending_calls_->take())
+    for (const driver_call& call : counted_.pending)
         groups.add(call, clock_ns(CLOCK_MONOTONIC));
-    groups.add_held(holdings_, gone());
-    figures_->refresh();
+    groups.add_held(holdings_, ended);
     if (!settings_.rows.kernel && !settings_.rows.device && !settings_.rows.who.thread)
         for (const ImageId& image : processes().images())
             groups.add_idle(image);
-    const Context context{{options_, settings_, processes(), seconds, probes()},
+    const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
                           *users_,
                           *figures_,
                           xids_of_,
                           !settings_.cheap,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
+    const std::map<Key, Group> joined = groups.joined();
     Snapshot snapshot;
-    snapshot.wall_ns = wall_ns;
-    snapshot.seconds = seconds;
+    snapshot.wall_ns = counted_.wall_ns;
+    snapshot.seconds = counted_.seconds;
     snapshot.by = settings_.by.value_or("pid");
     snapshot.columns = columns(context);
-    snapshot.rows = rows(groups.joined(), context);
+    snapshot.rows = rows(joined, context);
     snapshot.totals = {total(snapshot.rows, context)};
-    if (head_)
-        head_->add_to(snapshot, processes().pids().size(), *figures_);
+    if (!open_.empty())
+        open_row(joined, context, ended, snapshot);
+    add_facts(snapshot, counted_.facts, *figures_);
     return snapshot;
+}
+
+void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
+                       Snapshot& snapshot)
+{
+    const Interval interval{
+        counted_.calls,
+        counted_.waits,
+        counted_.pending,
+        holdings_,
+        ended,
+        names_,
+        [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller); }};
+    snapshot.detail_of = open_;
+    for (const auto& [key, group] : groups)
+        if (row_id(key) == open_)
+            snapshot.detail = detail(key, group.who.images, interval, context);
+}
+
+void CudaTop::show(const std::set<ImageId>& ended)
+{
+    Snapshot now = snapshot(ended);
+    now.messages = warnings_->take();
+    live_->show(std::move(now));
 }
 
 void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
-    const Snapshot now = snapshot(calls, wall_ns, seconds);
-    const Arrangement arrangement = settings_.arrangement();
-    if (options_.json)
-        print_json(output, now, arrangement);
+    figures_->refresh();
+    counted_ = {.calls = {calls.begin(), calls.end()},
+                .waits = waiting_->take(0),
+                .pending = pending_calls_->take(),
+                .wall_ns = wall_ns,
+                .seconds = seconds,
+                .facts = head_->facts(seconds, processes().pids().size())};
+    if (live_)
+        show(gone());
+    else if (options_.json)
+        print_json(output, snapshot(gone()), settings_.arrangement());
     else
-        print_text(output, now, arrangement, options_.rows);
+        print_text(output, snapshot(gone()), settings_.arrangement(), options_.rows);
+    // What is shown again does not bring back those that are forgotten now.
+    auto forgotten = [this](const auto& call) { return gone().contains(call.key.image); };
+    std::erase_if(counted_.calls, forgotten);
+    std::erase_if(counted_.waits, forgotten);
+    std::erase_if(counted_.pending, forgotten);
 }
 
 } // namespace

@@ -154,12 +154,15 @@ Shown in_json(const C&)
 
 // A count of the interval, for scripts; people read the rate.
 #define COUNT(KEY, VALUE)                                                                                              \
-    {{{"", KEY, Unit::count}, in_json, [](const K&, const G& g, const C& c) -> Cell {                                  \
-          (void)c;                                                                                                     \
-          return VALUE;                                                                                                \
-      }},                                                                                                              \
-     "",                                                                                                               \
-     false}
+    {                                                                                                                  \
+        {{"", KEY, Unit::count},                                                                                       \
+         in_json,                                                                                                      \
+         [](const K&, const G& g, const C& c) -> Cell {                                                                \
+             (void)c;                                                                                                  \
+             return VALUE;                                                                                             \
+         }},                                                                                                           \
+            "", false                                                                                                  \
+    }
 
 #define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE)                                                                        \
     {                                                                                                                  \
@@ -349,17 +352,9 @@ bool is_asked_for(const Field<K, G, C>& field, bool at_first, const std::vector<
             if (field.is_called(std::string_view(name).substr(1)))
                 shown = name.starts_with('+');
         }
-    const bool alone = std::ranges::any_of(names, [](const std::string& name) {
-        return !name.starts_with('+') && !name.starts_with('-');
-    });
+    const bool alone = std::ranges::any_of(
+        names, [](const std::string& name) { return !name.starts_with('+') && !name.starts_with('-'); });
     return alone ? std::ranges::any_of(names, [&](const std::string& name) { return field.is_called(name); }) : shown;
-}
-
-std::string row_id(const Key& key)
-{
-    const WhoKey& who = key.who;
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, who.start_ns, who.tid, who.comm,
-                       who.container_id, who.pod, who.pod_namespace, who.cgroup, key.device, key.kernel);
 }
 
 // What a row hangs under in the tree: its pod, or its container where that has none.
@@ -388,6 +383,16 @@ void add_to(Cell& sum, const Cell& cell)
 }
 
 } // namespace
+
+void Settings::choose_rows(std::string_view names)
+{
+    View chosen;
+    const Dimension own[] = {{"kernel", &chosen.kernel}, {"device", &chosen.device}};
+    parse_by(names, chosen, own, false);
+    chosen.who.owner = true;
+    rows = chosen;
+    by = names;
+}
 
 Arrangement Settings::arrangement() const
 {
@@ -427,11 +432,18 @@ std::vector<TopColumn> columns(const Context& context)
         column.column.in_json &= where != Shown::text && !field->column.key.empty();
         column.device_side = own && own->device_side;
         column.stays = !own && (field->column.header == "PID" || field->column.header == "COMM");
-        column.shown = column.column.in_text &&
-                       is_asked_for(*field, at_first(*field, own, context), context.settings.columns);
+        column.shown =
+            column.column.in_text && is_asked_for(*field, at_first(*field, own, context), context.settings.columns);
         all.push_back(column);
     }
     return all;
+}
+
+std::string row_id(const Key& key)
+{
+    const WhoKey& who = key.who;
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, who.start_ns, who.tid, who.comm,
+                       who.container_id, who.pod, who.pod_namespace, who.cgroup, key.device, key.kernel);
 }
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)

@@ -19,13 +19,15 @@ namespace gpusnoop::cudatop {
 struct Settings : CallSettings {
     View rows; // what they stand for
     bool batch = false;
-    bool cheap = false; // no return probes: no waits, no memory, no results
+    bool cheap = false;               // no return probes: no waits, no memory, no results
     std::vector<std::string> columns; // by header or JSON key: those alone, or (+, -) more or less than the usual ones
     std::string filter;
     bool tree = false;
     uint32_t live_entries = 1'000'000;
     std::string nvml_library; // empty: the usual one; "off"
 
+    // "pid", "kernel,pod", ...; throws UsageError.
+    void choose_rows(std::string_view names);
     Arrangement arrangement() const;
 };
 
@@ -39,9 +41,9 @@ struct Context : CallContext<Settings> {
     const Users& users;
     const NvmlFigures& figures;
     const std::map<uint32_t, XidsOf>& xids; // by pid
-    bool returns = true; // results, waits and memory are followed
-    bool ioctls = false; // some driver's calls are
-    bool xid = false;    // its errors are
+    bool returns = true;                    // results, waits and memory are followed
+    bool ioctls = false;                    // some driver's calls are
+    bool xid = false;                       // its errors are
 
     const WhoView& who() const { return settings.rows.who; }
 };
@@ -51,6 +53,9 @@ std::string column_key(std::string_view name);
 
 // The columns that there are in this view, those shown at first marked.
 std::vector<TopColumn> columns(const Context& context);
+
+// Of a row: the same in each interval.
+std::string row_id(const Key& key);
 
 // A row for each group, with a cell for each column.
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);

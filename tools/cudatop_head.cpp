@@ -42,13 +42,12 @@ Cost::Share Cost::since_last(double seconds)
     return share;
 }
 
-void Head::add_to(Snapshot& snapshot, size_t processes, const NvmlFigures& figures)
+void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figures)
 {
-    const Cost::Share share = cost_.since_last(snapshot.seconds);
-    const uint64_t lost = running_.lost();
+    const auto& [processes, attached, lost, share] = facts;
     snapshot.facts = {
         {"processes", fmt::format("{}", processes)},
-        {"probes", running_.attached()},
+        {"probes", attached},
         {"hits/s", fmt::format("{:.0f}", share.hits_per_second)},
         {"probes' cost", share.probes_percent ? fmt::format("{:.1f}% of a CPU", *share.probes_percent) : "n/a"},
         {"own", fmt::format("{:.1f}%", share.own_percent)},

@@ -34,12 +34,25 @@ private:
     uint64_t own_ns_ = 0;
 };
 
+// Of an interval.
+struct Facts {
+    size_t processes = 0;
+    std::string attached;
+    uint64_t lost = 0; // since the start
+    Cost::Share cost;
+};
+
+// Adds them to the snapshot: for people, and for scripts as columns of the sum.
+void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figures);
+
 class Head {
 public:
     Head(const Running& running, Cost cost) : running_(running), cost_(cost) {}
 
-    // Adds the facts to the snapshot: for people, and for scripts as columns of the sum.
-    void add_to(Snapshot& snapshot, size_t processes, const NvmlFigures& figures);
+    Facts facts(double seconds, size_t processes)
+    {
+        return {processes, running_.attached(), running_.lost(), cost_.since_last(seconds)};
+    }
 
 private:
     Running running_;
