@@ -312,6 +312,8 @@ const TopField own_fields[] = {
 #undef COUNT
 #undef COLUMN
 
+constexpr int16_t owner_width = 24;
+
 struct Chosen {
     const Field<K, G, C>* field;
     const TopField* own; // null: one that all tools have
@@ -430,6 +432,8 @@ std::vector<TopColumn> columns(const Context& context)
         TopColumn column{.column = field->column, .about = own ? own->about : "", .needs = own ? own->needs : ""};
         column.column.in_text &= where != Shown::json && !field->column.header.empty();
         column.column.in_json &= where != Shown::text && !field->column.key.empty();
+        if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
+            column.column.width = std::min<int16_t>(column.column.width, owner_width);
         column.device_side = own && own->device_side;
         column.stays = !own && (field->column.header == "PID" || field->column.header == "COMM");
         column.shown =
