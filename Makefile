@@ -36,7 +36,7 @@ endif
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
 OPTIMIZE ?= -O2 -g
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lfmt
+LIBS := -lbpf -ldw -lelf -lz -lfmt -lZydis
 ifeq ($(VARIANT),asan)
 # -g1: a stack names its lines, and twice as much would be written and linked for more.
 VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

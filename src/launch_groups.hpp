@@ -39,6 +39,7 @@ struct LaunchGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t last = 0;
+    NameSource name_source = NameSource::lookup; // the least certain
     bool shaped = false;
     launch_shape shape{}; // the last one
     Histogram blocks;
@@ -58,11 +59,12 @@ public:
         : settings_(settings), names_(names), processes_(processes)
     {}
 
-    LaunchKey key_of(const call_key& key);
     void add(const CallDelta& delta);
     const std::map<LaunchKey, LaunchGroup>& groups() const { return groups_; }
 
 private:
+    LaunchKey key_of(const call_key& key, NameSource& source);
+
     const LaunchSettings& settings_;
     KernelNames& names_;
     Processes& processes_;

@@ -83,6 +83,7 @@ private:
     std::optional<Branch> call_after(uint64_t address);
     void learn_pointers(const std::vector<Site>& sites);
     void read_kernels(const std::vector<Site>& sites);
+    void drop_repeated();
     void read_handles(const std::vector<Site>& sites);
 
     template<class Search>
@@ -285,9 +286,26 @@ void Scan::read_kernels(const std::vector<Site>& sites)
         if (stub && name && fits(register_function, site.arguments))
             found_.kernels.push_back({*stub, *name, site.site});
     }
+    found_.read = found_.kernels.size();
+    drop_repeated();
+}
+
+// A template kernel may be registered by each of the objects it was compiled into. One stub of two kernels (identical
+// code folded by the linker) says nothing.
+void Scan::drop_repeated()
+{
     std::ranges::stable_sort(found_.kernels, {}, &Registration::stub);
-    const auto same = std::ranges::unique(found_.kernels, {}, &Registration::stub);
-    found_.kernels.erase(same.begin(), same.end());
+    std::vector<Registration> once;
+    std::set<uint64_t> ambiguous;
+    for (const Registration& r : found_.kernels) {
+        if (once.empty() || once.back().stub != r.stub)
+            once.push_back(r);
+        else if (r.name != once.back().name &&
+                 image_.string_at(r.name, name_max) != image_.string_at(once.back().name, name_max))
+            ambiguous.insert(r.stub);
+    }
+    std::erase_if(once, [&](const Registration& r) { return ambiguous.contains(r.stub); });
+    found_.kernels = std::move(once);
 }
 
 void Scan::read_handles(const std::vector<Site>& sites)

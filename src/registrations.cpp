@@ -13,6 +13,7 @@ constexpr uint64_t window_bits = 16;
 struct Header {
     uint64_t magic;
     uint64_t sites;
+    uint64_t read;
     uint64_t kernels;
     uint64_t handles;
 };
@@ -50,7 +51,8 @@ const Registration* Registrations::kernel(uint64_t stub) const
 std::string encode(const Registrations& registrations)
 {
     std::string bytes;
-    append(bytes, Header{magic, registrations.sites, registrations.kernels.size(), registrations.handles.size()});
+    append(bytes, Header{magic, registrations.sites, registrations.read, registrations.kernels.size(),
+                         registrations.handles.size()});
     for (const Registration& r : registrations.kernels)
         append(bytes, Entry{r.stub, r.name, packed(r.site)});
     for (const HandleVariable& h : registrations.handles)
@@ -76,6 +78,7 @@ std::optional<Registrations> decode_registrations(std::span<const char> bytes)
     };
     Registrations result;
     result.sites = header.sites;
+    result.read = header.read;
     for (uint64_t i = 0; i < header.kernels; i++) {
         const Entry e = next();
         result.kernels.push_back({e.first, e.second, unpacked(e.site)});

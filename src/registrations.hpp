@@ -34,7 +34,8 @@ struct HandleVariable {
 struct Registrations {
     std::vector<Registration> kernels;   // by stub
     std::vector<HandleVariable> handles; // by variable
-    uint64_t sites = 0;                  // calls of __cudaRegisterFunction, read or not
+    uint64_t sites = 0;                  // calls of __cudaRegisterFunction
+    uint64_t read = 0;                   // those that say which kernel; some kernels are registered more than once
 
     const Registration* kernel(uint64_t stub) const;
 };

@@ -9,6 +9,11 @@
 namespace gpusnoop {
 namespace {
 
+std::string shown_kernel(const std::string& name, const std::string& how)
+{
+    return how == "full" ? name : how == "base" ? base_of_kernel(name) : shorten_kernel(name, 48);
+}
+
 Shown by_shape(const Context& c)
 {
     return c.settings.kernel && !c.settings.view.stack ? Shown::both : Shown::no;
@@ -150,12 +155,16 @@ const LaunchField fields[] = {
     {{"", "kernel", Unit::text},
      [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
      [](const LaunchKey& k, const LaunchGroup&, const Context&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
+    {{"", "name_source", Unit::text},
+     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
+     [](const LaunchKey& k, const LaunchGroup& g, const Context&) {
+         return k.kernel.empty() ? Cell() : Cell(std::string(source_name(g.name_source)));
+     }},
     {{"KERNEL", "", Unit::text, 6},
      [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
      [](const LaunchKey& k, const LaunchGroup&, const Context& c) {
          LaunchKey shown = k; // shortened inside its brackets
-         if (!c.settings.full_names)
-             shown.kernel = shorten_kernel(k.kernel, 48);
+         shown.kernel = shown_kernel(k.kernel, c.settings.names);
          return Cell(launch_name(shown));
      }},
 };
