@@ -42,10 +42,10 @@ ifeq ($(VARIANT),asan)
 VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),static)
-# Debian has no static libfmt; libdw wants what it decompresses with. A static program cannot dlopen.
+# Debian has no static libfmt, nor a static Zydis, which is made from its source; libdw wants what it decompresses with. A static program cannot dlopen.
 VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
 VARIANT_LDFLAGS := -static -s
-LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread
+LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/zydis -lZydis
 endif
 
 SRC     := $(wildcard src/*.cpp)
@@ -110,6 +110,7 @@ asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static:
+	$(Q)scripts/static-zydis $(BUILD)/zydis
 	$(Q)$(MAKE) --no-print-directory VARIANT=static tools
 	$(Q)for t in $(TOOLS); do file -L $(BUILD)/static/$$t | grep -q 'statically linked' || { echo "$$t is not static" >&2; exit 1; }; done
 
@@ -125,7 +126,7 @@ JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins fuzz-bins
 	$(Q)tests/run
 
 # Under other kernels, in emulated machines; make test does that, too. Where these packages cannot be had, the tests say
@@ -152,6 +153,7 @@ include tests/unit/abi/abi.mk
 include tests/bench/bench.mk
 include tests/kernels/kernels.mk
 include tests/vendor/vendor.mk
+include tests/fuzz/fuzz.mk
 
 UNIT_SRC := $(wildcard tests/unit/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)

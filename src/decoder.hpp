@@ -47,8 +47,8 @@ public:
     // Found by their bytes alone, which takes no decoding of all the code: what only looks like a branch is among them.
     virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
 
-    // The same for what sets an argument to -1 (of 32 bits), and for what puts the address of something into a register:
-    // where the instruction begins, and the address.
+    // The same for what sets an argument to -1 (of 32 bits), and for what puts the address of something into a
+    // register: where the instruction begins, and the address.
     virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
     virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
 

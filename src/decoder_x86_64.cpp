@@ -110,7 +110,8 @@ Argument Registers::result(const Instruction& instruction, uint64_t next) const
             return {Argument::constant, values_[*base].value + static_cast<uint64_t>(second.mem.disp.value)};
         return {};
     }
-    const bool same = second.type == ZYDIS_OPERAND_TYPE_REGISTER && second.reg.value == instruction.operands[0].reg.value;
+    const bool same =
+        second.type == ZYDIS_OPERAND_TYPE_REGISTER && second.reg.value == instruction.operands[0].reg.value;
     if ((instruction.is(ZYDIS_MNEMONIC_XOR) || instruction.is(ZYDIS_MNEMONIC_SUB)) && same)
         return {Argument::constant, 0};
     if (instruction.is(ZYDIS_MNEMONIC_OR) && second.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && second.imm.value.s == -1)
@@ -215,10 +216,11 @@ void X86_64::minus_ones(const Code& code, const std::function<void(uint64_t)>& f
 {
     constexpr uint8_t mov[] = {0x41, 0xb8, 0xff, 0xff, 0xff, 0xff}; // mov $-1, %r8d
     constexpr uint8_t mov_long[] = {0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff};
-    constexpr uint8_t bitwise_or[] = {0x41, 0x83, 0xc8, 0xff};  // or $-1, %r8d
-    constexpr uint8_t push_pop[] = {0x6a, 0xff, 0x41, 0x58}; // push $-1; pop %r8
-    for (const std::span<const uint8_t> pattern : {std::span<const uint8_t>(mov), std::span<const uint8_t>(mov_long),
-                                                  std::span<const uint8_t>(bitwise_or), std::span<const uint8_t>(push_pop)}) {
+    constexpr uint8_t bitwise_or[] = {0x41, 0x83, 0xc8, 0xff}; // or $-1, %r8d
+    constexpr uint8_t push_pop[] = {0x6a, 0xff, 0x41, 0x58};   // push $-1; pop %r8
+    for (const std::span<const uint8_t> pattern :
+         {std::span<const uint8_t>(mov), std::span<const uint8_t>(mov_long), std::span<const uint8_t>(bitwise_or),
+          std::span<const uint8_t>(push_pop)}) {
         for (std::span<const uint8_t> rest = code.bytes; !rest.empty();) {
             const void* const hit = memmem(rest.data(), rest.size(), pattern.data(), pattern.size());
             if (!hit)

@@ -14,9 +14,9 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t name_max = 4096;      // a mangled name longer than that is cut
-constexpr size_t handles_max = 100000; // of one process: it may make up as many as it likes
-constexpr unsigned failures_max = 3;   // then a handle has no name, until more is known of the files
+constexpr size_t name_max = 4096;            // a mangled name longer than that is cut
+constexpr size_t handles_max = 100000;       // of one process: it may make up as many as it likes
+constexpr unsigned failures_max = 3;         // then a handle has no name, until more is known of the files
 constexpr size_t variables_piece = 64 << 10; // bytes of memory in which variables are read at once
 constexpr std::chrono::seconds variables_interval(1);
 
@@ -209,8 +209,7 @@ KernelName KernelNames::of_object(const ImageId& image, Process& process, uint64
             return file && file->names().contains(hash);
         });
     };
-    const auto name =
-        objects_->name(static_cast<pid_t>(image.pid), driver_of(image, process), handle, is_kernel);
+    const auto name = objects_->name(static_cast<pid_t>(image.pid), driver_of(image, process), handle, is_kernel);
     return name ? KernelName{demangle(*name), NameSource::object} : KernelName{};
 }
 

@@ -134,7 +134,8 @@ void Scan::find_stubs_of_linker()
                 return;
             for (Target& target : targets_)
                 if (target.slots.contains(b.target) && target.entries.size() < trials)
-                    for (const uint64_t entry : decoder_.stub_entries(b.address, code.bytes.first(b.address - code.address)))
+                    for (const uint64_t entry :
+                         decoder_.stub_entries(b.address, code.bytes.first(b.address - code.address)))
                         target.entries.insert(entry);
         });
     });
@@ -225,9 +226,8 @@ Target Scan::by_calls_of(const std::map<uint64_t, std::vector<uint64_t>>& starts
     for (const auto& [count, target] : most) {
         const std::vector<uint64_t>& calls = starts_by_target.at(target);
         const size_t tried = std::min(calls.size(), trials);
-        const auto good = std::count_if(calls.begin(), calls.begin() + static_cast<ptrdiff_t>(tried), [&](uint64_t call) {
-            return read_site(call, 0, function).site.window != 0;
-        });
+        const auto good = std::count_if(calls.begin(), calls.begin() + static_cast<ptrdiff_t>(tried),
+                                        [&](uint64_t call) { return read_site(call, 0, function).site.window != 0; });
         if (static_cast<size_t>(good) * 4 >= tried * 3)
             return {{target}, {}};
     }
@@ -241,7 +241,8 @@ Target Scan::find_register_function()
     each_piece([&](const Code& code) {
         decoder_.minus_ones(code, [&](uint64_t at) {
             const auto call = call_after(at);
-            if (call && image_.executable(call->target) && (calls.size() < targets_max || calls.contains(call->target)) &&
+            if (call && image_.executable(call->target) &&
+                (calls.size() < targets_max || calls.contains(call->target)) &&
                 calls[call->target].size() < trials * trials)
                 calls[call->target].push_back(call->address);
         });
@@ -258,7 +259,8 @@ Target Scan::find_get_kernel()
             if (!found_.kernel(value))
                 return;
             const auto call = call_after(at);
-            if (call && image_.executable(call->target) && (calls.size() < targets_max || calls.contains(call->target)) &&
+            if (call && !targets_[register_function].is_of(*call) && image_.executable(call->target) &&
+                (calls.size() < targets_max || calls.contains(call->target)) &&
                 calls[call->target].size() < trials * trials)
                 calls[call->target].push_back(call->address);
         });
@@ -318,8 +320,8 @@ void Scan::read_handles(const std::vector<Site>& sites)
             found_.handles.push_back({*variable, *stub, site.site});
     }
     std::ranges::stable_sort(found_.handles, {}, &HandleVariable::variable);
-    const auto same = std::ranges::unique(found_.handles, {}, &HandleVariable::variable);
-    found_.handles.erase(same.begin(), same.end());
+    const auto same = [](const HandleVariable& a, const HandleVariable& b) { return a.variable == b.variable; };
+    found_.handles.erase(std::unique(found_.handles.begin(), found_.handles.end(), same), found_.handles.end());
 }
 
 Registrations Scan::run()

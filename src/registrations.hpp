@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file's code says about its kernels: which host stub is registered under which name, and which variable keeps the
-// handle of which stub. All addresses are in the file's own numbering.
+// What a file's code says about its kernels: which host stub is registered under which name, and which variable keeps
+// the handle of which stub. All addresses are in the file's own numbering.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ bool ours_alone(int fd, mode_t type)
 // Without a build-id, there is nothing that tells one file from another for good.
 std::string file_name(std::string_view build_id, uint64_t file_size)
 {
-    const bool hex = std::ranges::all_of(build_id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+    const bool hex =
+        std::ranges::all_of(build_id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
     return hex && build_id.size() >= 16 ? fmt::format("{}-{}", build_id, file_size) : std::string();
 }
 
@@ -85,7 +86,7 @@ std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t
         return std::nullopt;
     std::vector<char> bytes(static_cast<size_t>(st.st_size));
     return read(file.get(), bytes.data(), bytes.size()) == std::ssize(bytes) ? decode_registrations(bytes)
-                                                                              : std::nullopt;
+                                                                             : std::nullopt;
 }
 
 // Another process may be writing the same: each writes a file of its own, and the last one to rename it wins.
@@ -112,7 +113,8 @@ void ScanCache::make_room(uint64_t bytes) const
         std::string name;
         uint64_t size;
     };
-    const std::unique_ptr<DIR, DirCloser> directory(fdopendir(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    const std::unique_ptr<DIR, DirCloser> directory(
+        fdopendir(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
     std::vector<Entry> entries;
     uint64_t total = bytes;
     while (directory && entries.size() < files_max) {

@@ -75,9 +75,10 @@ void drop_privileges()
 // What malloc, libelf and the scan need. Anything else kills. Without seccomp in the kernel, the rest has to do.
 void restrict_calls()
 {
-    constexpr uint32_t allowed[] = {SYS_pread64, SYS_read,   SYS_write,  SYS_lseek,      SYS_fstat, SYS_newfstatat,
-                                    SYS_fcntl,   SYS_brk,    SYS_mmap,   SYS_munmap,     SYS_mremap, SYS_madvise,
-                                    SYS_close,   SYS_futex,  SYS_getrandom, SYS_rt_sigreturn, SYS_exit, SYS_exit_group};
+    constexpr uint32_t allowed[] = {SYS_pread64,      SYS_read,    SYS_write,     SYS_lseek, SYS_fstat,
+                                    SYS_newfstatat,   SYS_fcntl,   SYS_brk,       SYS_mmap,  SYS_munmap,
+                                    SYS_mremap,       SYS_madvise, SYS_close,     SYS_futex, SYS_getrandom,
+                                    SYS_rt_sigreturn, SYS_exit,    SYS_exit_group};
     std::vector<sock_filter> program = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),

@@ -97,8 +97,8 @@ void CudaLaunch::add_options(CLI::App& app)
            "--graphs", settings_.graphs,
            "kernels behind graph launches: both (beside the launches), expand (among them) or count (not at all)")
         ->type_name("HOW");
-    app.add_option("--names", settings_.names, "kernel names in tables: short, full or base")->type_name("HOW");
-    app.add_flag("--no-cache", settings_.no_cache, "neither read nor keep what libraries register on disk");
+    app.add_option("--names", settings_.names, "kernel names in tables: short, full or base (short)")->type_name("HOW");
+    app.add_flag("--no-cache", settings_.no_cache, "neither read nor keep on disk what libraries register");
 }
 
 void CudaLaunch::settle()
@@ -232,9 +232,8 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
     LaunchKey what;
     what.kind = key.kind;
     what.handle = key.subject;
-    const KernelName known = key.kind != KIND_GRAPH_LAUNCH
-                                 ? names_->name(key.image, key.subject).value_or(KernelName())
-                                 : KernelName();
+    const KernelName known =
+        key.kind != KIND_GRAPH_LAUNCH ? names_->name(key.image, key.subject).value_or(KernelName()) : KernelName();
     what.kernel = known.text;
     if (what.kernel.empty() && key.kind == KIND_LAUNCH && key.layer == LAYER_DRIVER)
         unnamed_.emplace(key.image, key.subject);

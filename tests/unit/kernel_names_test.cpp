@@ -34,7 +34,8 @@ TEST_CASE("names of real kernels are told apart when they are short", "[text]")
 TEST_CASE("a kernel's own name", "[text]")
 {
     const std::pair<std::string_view, std::string_view> names[] = {
-        {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
+        {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> "
+         ">"
          "(int, at::native::CUDAFunctor_add<float>)",
          "vectorized_elementwise_kernel"},
         {"void cutlass::Kernel2<cutlass_80_tensorop_h16816gemm>(cutlass_80_tensorop_h16816gemm::Params)", "Kernel2"},

@@ -24,8 +24,8 @@ try {
     for (const gpusnoop::HandleVariable& h : found.handles)
         printf("{\"variable\":%lu,\"stub\":%lu,\"kept\":%s}\n", h.variable, h.stub,
                keeps_handle(image, h) ? "true" : "false");
-    printf("{\"sites\":%lu,\"read\":%lu,\"kernels\":%zu,\"handles\":%zu,\"cpu_seconds\":%.3f,\"peak_kib\":%ld}\n", found.sites, found.read,
-           found.kernels.size(), found.handles.size(), seconds, usage.ru_maxrss);
+    printf("{\"sites\":%lu,\"read\":%lu,\"kernels\":%zu,\"handles\":%zu,\"cpu_seconds\":%.3f,\"peak_kib\":%ld}\n",
+           found.sites, found.read, found.kernels.size(), found.handles.size(), seconds, usage.ru_maxrss);
 } catch (const gpusnoop::Error& error) {
     fprintf(stderr, "scan: %s\n", error.what());
     return 1;
