@@ -42,7 +42,8 @@ ifeq ($(VARIANT),asan)
 VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),static)
-# Debian has no static libfmt, nor a static Zydis, which is made from its source; libdw wants what it decompresses with. A static program cannot dlopen.
+# Debian has no static libfmt, nor a static Zydis, which is made from its source; libdw wants what it decompresses with.
+# A static program cannot dlopen.
 VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
 VARIANT_LDFLAGS := -static -s
 LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/zydis -lZydis
