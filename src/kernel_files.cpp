@@ -17,6 +17,7 @@ constexpr size_t files_max = 256;  // open at a time
 constexpr size_t seen_max = 65536; // then all are looked at again
 constexpr size_t wanted_max = 64;  // processes may map as many as they like
 constexpr size_t name_max = 16 << 10;
+constexpr uint64_t names_max = 32 << 20; // bytes, of all kernels of a file; those of PyTorch 2.6 have 8 million
 
 } // namespace
 
@@ -28,9 +29,16 @@ std::string KernelFile::registered(uint64_t stub) const
 
 const std::unordered_set<size_t>& KernelFile::names() const
 {
-    if (names_.empty())
-        for (const Registration& r : registrations.kernels)
-            names_.insert(std::hash<std::string>()(image.string_at(r.name, name_max)));
+    if (!names_.empty())
+        return names_;
+    uint64_t bytes = 0;
+    for (const Registration& r : registrations.kernels) {
+        const std::string name = image.string_at(r.name, name_max);
+        bytes += name.empty() ? name_max : name.size();
+        if (bytes > names_max)
+            break;
+        names_.insert(std::hash<std::string>()(name));
+    }
     return names_;
 }
 

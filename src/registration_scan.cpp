@@ -14,6 +14,7 @@ constexpr uint64_t searched_max = 1 << 30; // bytes of code, each time it is gon
 constexpr uint64_t decoded_max = 32 << 20; // bytes, in all
 constexpr uint32_t longest_window = 512;   // between two calls of one function
 constexpr uint32_t first_window = 128;     // in front of the first one
+constexpr uint64_t names_max = 128 << 20;  // the same of names, some of which are read several times
 constexpr size_t name_max = 16 << 10;
 constexpr size_t targets_max = 64 << 10; // that calls are made to, while one of them is looked for
 constexpr size_t trials = 64;            // calls of a function that are looked at to know what it is
@@ -78,6 +79,7 @@ private:
     Target find_get_kernel();
     std::vector<Site> sites_of(const Target& target, Function function);
     bool fits(Function function, const Decoder::Arguments& arguments);
+    std::string name_at(uint64_t address);
     Site read_site(uint64_t address, uint64_t previous, Function function);
     std::optional<uint64_t> value(const Argument& argument) const;
     std::optional<Branch> call_after(uint64_t address);
@@ -96,6 +98,7 @@ private:
     std::unordered_map<uint64_t, uint64_t> pointers_; // what is loaded from where, as the loader leaves it
     Registrations found_;
     uint64_t decoded_ = 0;
+    uint64_t names_read_ = 0;
 };
 
 // Goes through all code, in pieces that overlap by an instruction.
@@ -160,7 +163,16 @@ bool Scan::fits(Function function, const Decoder::Arguments& arguments)
     const bool stub = may_be(stub_argument, [&](uint64_t at) { return image_.executable(at); });
     if (function == get_kernel)
         return stub && may_be(variable_argument, [&](uint64_t at) { return image_.writable(at); });
-    return stub && may_be(name_argument, [&](uint64_t at) { return is_kernel_name(image_.string_at(at, name_max)); });
+    return stub && may_be(name_argument, [&](uint64_t at) { return is_kernel_name(name_at(at)); });
+}
+
+std::string Scan::name_at(uint64_t address)
+{
+    if (names_read_ > names_max)
+        return {};
+    std::string name = image_.string_at(address, name_max);
+    names_read_ += name.empty() ? name_max : name.size();
+    return name;
 }
 
 // previous: where the instruction behind the last call begins, or 0.
@@ -302,8 +314,7 @@ void Scan::drop_repeated()
     for (const Registration& r : found_.kernels) {
         if (once.empty() || once.back().stub != r.stub)
             once.push_back(r);
-        else if (r.name != once.back().name &&
-                 image_.string_at(r.name, name_max) != image_.string_at(once.back().name, name_max))
+        else if (r.name != once.back().name && name_at(r.name) != name_at(once.back().name))
             ambiguous.insert(r.stub);
     }
     std::erase_if(once, [&](const Registration& r) { return ambiguous.contains(r.stub); });

@@ -44,6 +44,8 @@ CallSite unpacked(uint64_t site)
 
 const Registration* Registrations::kernel(uint64_t stub) const
 {
+    if (kernels.empty() || stub < kernels.front().stub || stub > kernels.back().stub)
+        return nullptr; // nearly all that is asked for while a scan goes on
     const auto found = std::ranges::lower_bound(kernels, stub, {}, &Registration::stub);
     return found != kernels.end() && found->stub == stub ? &*found : nullptr;
 }

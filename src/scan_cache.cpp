@@ -46,6 +46,36 @@ bool write_all(int fd, std::string_view bytes)
     return true;
 }
 
+// The oldest go until there is room for so many bytes.
+void make_room(int folder, uint64_t bytes)
+{
+    struct Entry {
+        time_t changed;
+        std::string name;
+        uint64_t size;
+    };
+    const std::unique_ptr<DIR, DirCloser> directory(fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    std::vector<Entry> entries;
+    uint64_t total = bytes;
+    while (directory && entries.size() < files_max) {
+        const dirent* const entry = readdir(directory.get());
+        struct stat st {};
+        if (!entry)
+            break;
+        if (fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        entries.push_back({st.st_mtime, entry->d_name, static_cast<uint64_t>(st.st_size)});
+        total += entries.back().size;
+    }
+    std::ranges::sort(entries, {}, &Entry::changed);
+    for (const Entry& entry : entries) {
+        if (total <= ScanCache::size_max && entries.size() < files_max)
+            break;
+        unlinkat(folder, entry.name.c_str(), 0);
+        total -= entry.size;
+    }
+}
+
 } // namespace
 
 std::string ScanCache::default_folder()
@@ -64,22 +94,19 @@ std::string ScanCache::default_folder()
     return home.empty() ? "" : home + "/.cache/gpusnoop";
 }
 
-ScanCache::ScanCache(const std::string& folder)
+Fd ScanCache::folder() const
 {
-    if (folder.empty())
-        return;
-    mkdir(folder.c_str(), 0700);
-    Fd opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (opened && ours_alone(opened.get(), S_IFDIR))
-        folder_ = std::move(opened);
+    Fd opened(path_.empty() ? -1 : open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return opened && ours_alone(opened.get(), S_IFDIR) ? std::move(opened) : Fd();
 }
 
 std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t file_size) const
 {
     const std::string name = file_name(build_id, file_size);
-    if (!folder_ || name.empty())
+    const Fd folder = name.empty() ? Fd() : this->folder();
+    if (!folder)
         return std::nullopt;
-    const Fd file(openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const Fd file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat st {};
     if (!file || !ours_alone(file.get(), S_IFREG) || fstat(file.get(), &st) != 0 ||
         static_cast<uint64_t>(st.st_size) > encoded_max)
@@ -93,47 +120,21 @@ std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t
 void ScanCache::keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const
 {
     const std::string name = file_name(build_id, file_size);
-    if (!folder_ || name.empty())
+    if (path_.empty() || name.empty())
+        return;
+    mkdir(path_.c_str(), 0700);
+    const Fd folder = this->folder();
+    if (!folder)
         return;
     const std::string bytes = encode(registrations);
-    make_room(bytes.size());
+    make_room(folder.get(), bytes.size());
     const std::string temporary = fmt::format("{}.{}", name, getpid());
-    unlinkat(folder_.get(), temporary.c_str(), 0); // of an earlier process with this number
-    const Fd file(openat(folder_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    unlinkat(folder.get(), temporary.c_str(), 0); // of an earlier process with this number
+    const Fd file(openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file)
         return;
-    if (!write_all(file.get(), bytes) || renameat(folder_.get(), temporary.c_str(), folder_.get(), name.c_str()) != 0)
-        unlinkat(folder_.get(), temporary.c_str(), 0);
-}
-
-void ScanCache::make_room(uint64_t bytes) const
-{
-    struct Entry {
-        time_t changed;
-        std::string name;
-        uint64_t size;
-    };
-    const std::unique_ptr<DIR, DirCloser> directory(
-        fdopendir(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-    std::vector<Entry> entries;
-    uint64_t total = bytes;
-    while (directory && entries.size() < files_max) {
-        const dirent* const entry = readdir(directory.get());
-        struct stat st {};
-        if (!entry)
-            break;
-        if (fstatat(folder_.get(), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
-            continue;
-        entries.push_back({st.st_mtime, entry->d_name, static_cast<uint64_t>(st.st_size)});
-        total += entries.back().size;
-    }
-    std::ranges::sort(entries, {}, &Entry::changed);
-    for (const Entry& entry : entries) {
-        if (total <= size_max && entries.size() < files_max)
-            break;
-        unlinkat(folder_.get(), entry.name.c_str(), 0);
-        total -= entry.size;
-    }
+    if (!write_all(file.get(), bytes) || renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0)
+        unlinkat(folder.get(), temporary.c_str(), 0);
 }
 
 } // namespace gpusnoop

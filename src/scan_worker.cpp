@@ -26,7 +26,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::chrono::seconds longest(30); // on the clock: the disk may be slow
-constexpr rlim_t cpu_seconds = 10;          // far above what cuBLASLt takes, which is 1.5
+constexpr rlim_t cpu_seconds = 5;           // far above what cuBLASLt takes, which is 1.3
 constexpr rlim_t memory_bytes = 256 << 20;  // more than we have ourselves
 constexpr gid_t nobody = 65534;
 
