@@ -71,7 +71,7 @@ Cell share_of_time(const WaitGroup* group, const C& c)
 uint64_t errors(const G& g)
 {
     return of(g.launches, &LaunchGroup::errors) + sum<CopyGroup>(g.copies, &CopyGroup::errors) +
-           of(g.waits, &WaitGroup::errors) + of(g.polls, &WaitGroup::errors) +
+           of(g.waits, &WaitGroup::errors) - g.told_twice + of(g.polls, &WaitGroup::errors) +
            of(g.memory, &AllocationGroup::failures) + of(g.driver, &DriverGroup::errors);
 }
 
