@@ -163,6 +163,7 @@ void CudaTop::settle()
         throw UsageError(fmt::format("--names takes short, full or base, not '{}'", s.names));
     names_.emplace(s.no_cache ? "" : ScanCache::default_folder());
     s.sort = column_key(s.sort);
+    s.ascending = is_ascending(s.sort);
     for (const std::string& name : s.columns)
         column_key(std::string_view(name).substr(name.starts_with('+') || name.starts_with('-') ? 1 : 0));
     s.choose_rows(s.by.value_or("pid"));
