@@ -36,16 +36,17 @@ endif
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
 OPTIMIZE ?= -O2 -g
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lfmt
+LIBS := -lbpf -ldw -lelf -lz -lfmt -lZydis
 ifeq ($(VARIANT),asan)
 # -g1: a stack names its lines, and twice as much would be written and linked for more.
 VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),static)
-# Debian has no static libfmt; libdw wants what it decompresses with. A static program cannot dlopen.
+# Debian has no static libfmt, nor a static Zydis, which is made from its source; libdw wants what it decompresses with.
+# A static program cannot dlopen.
 VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
 VARIANT_LDFLAGS := -static -s
-LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread
+LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/zydis -lZydis
 endif
 # Of what has a screen; nothing else links ncurses.
 SCREEN_LIBS := -lncursesw -ltinfo
@@ -116,6 +117,7 @@ asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static:
+	$(Q)scripts/static-zydis $(BUILD)/zydis
 	$(Q)$(MAKE) --no-print-directory VARIANT=static tools
 	$(Q)for t in $(TOOLS); do file -L $(BUILD)/static/$$t | grep -q 'statically linked' || { echo "$$t is not static" >&2; exit 1; }; done
 
@@ -131,7 +133,7 @@ JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins screen-bins
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins screen-bins fuzz-bins
 	$(Q)tests/run
 
 # Under other kernels, in emulated machines; make test does that, too. Where these packages cannot be had, the tests say
@@ -159,6 +161,7 @@ include tests/bench/bench.mk
 include tests/kernels/kernels.mk
 include tests/screen/screen.mk
 include tests/vendor/vendor.mk
+include tests/fuzz/fuzz.mk
 
 UNIT_SRC := $(wildcard tests/unit/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)

@@ -60,11 +60,11 @@ public:
         auto& programs = skeleton_->progs;
         if (returns && session_) {
             Fd link(create_link({.program = bpf_program__fd(programs.calibrate_session),
-                                       .attach_type = uprobe_session_attach_type,
-                                       .path = own_file,
-                                       .offsets = &*offset_,
-                                       .count = 1,
-                                       .pid = getpid()}));
+                                 .attach_type = uprobe_session_attach_type,
+                                 .path = own_file,
+                                 .offsets = &*offset_,
+                                 .count = 1,
+                                 .pid = getpid()}));
             if (link)
                 links.push_back(own_link(std::move(link)));
             return links;

@@ -79,12 +79,12 @@ void CallTool::size_tables(bpf_object* object, KeyParts also) const
     const CallView& view = settings_.view;
     const bool stacks = options_.user_stacks || also.stack;
     const bool measured = needs_returns() || view.function || settings_.histogram();
-    const size_t key_bytes = view.who.by_owner()            ? sizeof(call_key)
-                             : stacks                       ? offsetof(call_key, cgroups)
-                             : view.stream                  ? offsetof(call_key, caller)
+    const size_t key_bytes = view.who.by_owner()              ? sizeof(call_key)
+                             : stacks                         ? offsetof(call_key, cgroups)
+                             : view.stream                    ? offsetof(call_key, caller)
                              : also.thread || view.who.thread ? offsetof(call_key, stack)
-                             : measured                     ? offsetof(call_key, tid)
-                                                            : offsetof(call_key, result);
+                             : measured                       ? offsetof(call_key, tid)
+                                                              : offsetof(call_key, result);
     const size_t row_bytes = key_bytes + sizeof(call_stats) * static_cast<size_t>(libbpf_num_possible_cpus());
     const size_t rows =
         options_.table_rows ? options_.table_rows : std::clamp<size_t>(table_bytes / row_bytes, 4096, 16384);

@@ -71,6 +71,7 @@ std::vector<PageLine> table_lines(const DetailPart& part)
         }
     }
     std::vector<PageLine> result;
+    result.reserve(lines.size());
     for (std::string& line : lines)
         result.push_back({std::move(line), result.empty() ? Style::header : Style::plain});
     return result;

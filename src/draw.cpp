@@ -140,16 +140,16 @@ void ListDrawing::rows()
 {
     const Rect& region = view_.regions.rows;
     for (int i = 0; i < region.height; ++i) {
-        const auto at = static_cast<size_t>(view_.first + i);
-        if (at >= view_.lines.size())
+        const int at = view_.first + i;
+        if (at >= static_cast<int>(view_.lines.size()))
             break;
         const int y = region.y + i;
-        const ListLine& line = view_.lines[at];
+        const ListLine& line = view_.lines[static_cast<size_t>(at)];
         if (!line.row)
             canvas_.write(0, y, line.branch.empty() ? "(none)" : line.branch, Style::branch);
         else
             row(y, *line.row, Style::plain);
-        if (view_.first + i == view_.selected)
+        if (at == view_.selected)
             canvas_.restyle({0, y, region.width, 1}, Style::selected);
     }
     if (view_.lines.empty())

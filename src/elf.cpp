@@ -412,8 +412,41 @@ std::vector<uint8_t> Elf::bytes(uint64_t file_offset, size_t max) const
     if (file_offset >= impl_->file_size)
         return {};
     std::vector<uint8_t> result(std::min<uint64_t>(max, impl_->file_size - file_offset));
-    result.resize(read_at(impl_->file, file_offset, result.data(), result.size()));
+    result.resize(read(file_offset, result));
     return result;
+}
+
+size_t Elf::read(uint64_t file_offset, std::span<uint8_t> to) const
+{
+    return file_offset < impl_->file_size ? read_at(impl_->file, file_offset, to.data(), to.size()) : 0;
+}
+
+uint64_t Elf::file_size() const
+{
+    return impl_->file_size;
+}
+
+std::span<const Elf64_Phdr> Elf::segments() const
+{
+    return impl_->segments;
+}
+
+std::vector<Part> Elf::code() const
+{
+    std::vector<Part> parts;
+    impl_->find_section([&](const Elf64_Shdr& s) {
+        constexpr Elf64_Xword wanted = SHF_ALLOC | SHF_EXECINSTR;
+        if ((s.sh_flags & wanted) == wanted && s.sh_type == SHT_PROGBITS &&
+            fits(s.sh_offset, s.sh_size, impl_->file_size) && parts.size() < max_segments)
+            parts.push_back({s.sh_addr, s.sh_offset, s.sh_size});
+        return false;
+    });
+    if (!parts.empty())
+        return parts;
+    for (const Elf64_Phdr& s : impl_->segments)
+        if (s.p_type == PT_LOAD && (s.p_flags & PF_X))
+            parts.push_back({s.p_vaddr, s.p_offset, s.p_filesz});
+    return parts;
 }
 
 } // namespace gpusnoop

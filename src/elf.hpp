@@ -5,6 +5,7 @@
 #include "fd.hpp"
 
 #include <cstdint>
+#include <elf.h>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,13 @@ struct Symbol {
     uint64_t size = 0;
     uint64_t file_offset = 0; // of the first byte, through the program headers
     bool function = false;    // FUNC (IFUNC is left out), else OBJECT
+};
+
+// Bytes of the file, and where they are in its own numbering of virtual addresses.
+struct Part {
+    uint64_t address = 0;
+    uint64_t file_offset = 0;
+    uint64_t size = 0;
 };
 
 class Elf {
@@ -49,6 +57,17 @@ public:
 
     // Up to max bytes of the file at this offset; shorter at the end of the file.
     std::vector<uint8_t> bytes(uint64_t file_offset, size_t max) const;
+
+    // The same into memory that is there; returns how many bytes that were.
+    size_t read(uint64_t file_offset, std::span<uint8_t> to) const;
+
+    uint64_t file_size() const;
+
+    // Program headers. Those of type PT_LOAD lie within the file; addresses and the others may be anything.
+    std::span<const Elf64_Phdr> segments() const;
+
+    // Where the code is: the executable sections or, where the file has none, the executable segments.
+    std::vector<Part> code() const;
 
 private:
     struct Impl;

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch handle -> kernel name. A handle is a CUfunction, a CUkernel, a runtime kernel handle, or the address of a host
-// stub; what each stands for is learned from the calls that made it and from the symbols of the file around it.
+// stub; what each stands for is learned from the calls that made it, from the file around it, and from the process'
+// memory. Names of one handle never change; that it has none may.
 #pragma once
 
 #include "../bpf/names.h"
-#include "elf.hpp"
+#include "name_source.hpp"
 #include "process.hpp"
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 namespace gpusnoop {
+
+class DriverObjects;
+class KernelFiles;
 
 // One program image of one process (bpf/process.h), ordered for maps.
 struct ImageId {
@@ -29,33 +35,51 @@ struct ImageId {
 
 class KernelNames {
 public:
+    // cache_folder: where what scans of files have found is kept; empty: nowhere (scan_cache.hpp).
+    explicit KernelNames(const std::string& cache_folder);
+    ~KernelNames();
+
     // A record from the ring, with its name behind it (size: of both).
     void learn(const name_record& record, size_t size);
 
-    // Demangled; nullopt while unknown. Looks at the process' symbols if nothing else is known, which works while it
+    // nullopt while unknown. Looks at the process' symbols and memory if nothing else is known, which works while it
     // lives, so ask early.
-    std::optional<std::string> name(const ImageId& image, uint64_t handle);
+    std::optional<KernelName> name(const ImageId& image, uint64_t handle);
+
+    // Once a second: scans of the files of processes that have launched something unknown go on, elsewhere.
+    void tick();
 
     void forget(const ImageId& image);
 
 private:
     struct Known {
-        std::string name;   // demangled; empty where only the alias is known
-        uint64_t alias = 0; // another handle of the same kernel
+        KernelName name;         // empty where only the alias is known
+        uint64_t alias = 0;      // another handle of the same kernel
+        bool correlated = false; // that is what the alias is from
     };
 
     struct Process {
         std::unordered_map<uint64_t, Known> handles;
         std::vector<Mapping> mappings;
-        std::unordered_map<uint64_t, unsigned> failures; // lookups of an address that found nothing
+        std::unordered_map<uint64_t, unsigned> failures; // lookups of a handle that found nothing
+        std::unordered_map<uint64_t, uint64_t> kept;     // runtime handle -> host stub, from variables of the program
+        std::optional<std::chrono::steady_clock::time_point> kept_read;
     };
 
-    std::string resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
-    std::string symbol(const ImageId& image, Process& process, uint64_t address);
-    const Elf* file_of(const ImageId& image, const Mapping& mapping);
+    KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
+    KernelName search(const ImageId& image, Process& process, uint64_t handle);
+    KernelName at_address(const ImageId& image, Process& process, uint64_t address);
+    KernelName of_variable(const ImageId& image, Process& process, uint64_t handle);
+    KernelName of_object(const ImageId& image, Process& process, uint64_t handle);
+    void read_variables(const ImageId& image, Process& process);
+    const Mapping* mapping_of(const ImageId& image, Process& process, uint64_t address);
+    std::string driver_of(const ImageId& image, Process& process);
 
     std::map<ImageId, Process> processes_;
-    std::map<std::pair<uint64_t, uint64_t>, std::unique_ptr<Elf>> files_; // by device and inode; null: unusable
+    std::set<ImageId> puzzling_; // have launched what has no name
+    std::unique_ptr<KernelFiles> files_;
+    std::unique_ptr<DriverObjects> objects_;
+    uint64_t offsets_known_ = 0; // by objects_, when failures were last forgotten
 };
 
 } // namespace gpusnoop

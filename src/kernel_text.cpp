@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <fmt/format.h>
 #include <vector>
 
 namespace gpusnoop {
@@ -15,6 +16,8 @@ namespace {
 constexpr int deepest_shown = 8;         // template arguments nested deeper are always <...>
 constexpr size_t shortest_argument = 18; // columns; less of an argument says nothing
 constexpr std::string_view ellipsis = "...";
+constexpr size_t tag_columns = 5;
+constexpr size_t narrowest_tagged = 24; // narrower, the tag would say more than the name
 
 bool starts_code_point(char c)
 {
@@ -83,11 +86,21 @@ size_t word_length(std::string_view rest)
     return rest.substr(0, length) == "operator" ? length + operator_length(rest.substr(length)) : length;
 }
 
+// Stands for all of a name: the same in every run, and hardly ever that of another kernel of the same table.
+std::string tag_of(std::string_view name)
+{
+    uint32_t hash = 2166136261; // FNV-1a
+    for (const char c : name)
+        hash = (hash ^ static_cast<uint8_t>(c)) * 16777619;
+    return fmt::format("#{:04x}", (hash ^ hash >> 16) & 0xffff);
+}
+
 class KernelName {
 public:
     explicit KernelName(std::string_view name);
 
     std::string shorten(size_t width) const;
+    std::string base() const;
 
 private:
     // How much of a name is written.
@@ -103,6 +116,7 @@ private:
     size_t after_function_scope(size_t open) const;
     std::string render(size_t from, size_t to, Detail detail, int depth) const;
     std::string leading_arguments(size_t width) const;
+    std::string shorten_further(size_t width) const;
     bool is_open(size_t i, char bracket) const
     {
         return tokens_[i].kind == Token::open && tokens_[i].text[0] == bracket;
@@ -329,16 +343,34 @@ std::string KernelName::leading_arguments(size_t width) const
 
 std::string KernelName::shorten(size_t width) const
 {
+    const bool whole = is_parsed_ && depth_ <= deepest_shown;
+    for (Detail detail : {Detail{depth_, true, true}, Detail{depth_, true, false}, Detail{depth_, false, false}})
+        if (std::string text = whole ? render(first_, last_, detail, 0) : std::string(text_); columns(text) <= width)
+            return text;
+    if (width < narrowest_tagged)
+        return shorten_further(width);
+    return shorten_further(width - tag_columns) + tag_of(text_);
+}
+
+// Some of what tells kernels apart is left out.
+std::string KernelName::shorten_further(size_t width) const
+{
     if (!is_parsed_)
         return cut_middle(text_, width);
-    for (int depth = std::min(depth_, deepest_shown); depth > 0 || depth_ == 0; --depth) {
+    for (int depth = std::min(depth_ - 1, deepest_shown); depth > 0; --depth)
         for (Detail detail : {Detail{depth, true, true}, Detail{depth, true, false}, Detail{depth, false, false}})
             if (std::string text = render(first_, last_, detail, 0); columns(text) <= width)
                 return text;
-        if (depth == 0)
-            break;
-    }
     return leading_arguments(width);
+}
+
+// What is left of the last path without its arguments: of a lambda, the function that it stands in.
+std::string KernelName::base() const
+{
+    std::string text = is_parsed_ ? render(first_, last_, {0, false, false}, 0) : std::string(text_);
+    for (size_t at = 0; is_parsed_ && (at = text.find("<...>", at)) != std::string::npos;)
+        text.erase(at, std::string_view("<...>").size());
+    return text;
 }
 
 } // namespace
@@ -350,6 +382,12 @@ std::string shorten_kernel(std::string_view name, size_t width)
     if (name.size() > longest)
         return cut_middle(name, width);
     return KernelName(name).shorten(width);
+}
+
+std::string base_of_kernel(std::string_view name)
+{
+    constexpr size_t longest = 64 << 10;
+    return name.size() > longest ? cut_middle(name, 64) : KernelName(name).base();
 }
 
 } // namespace gpusnoop

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch_groups.hpp"
 
+#include "text.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 
 namespace gpusnoop {
+namespace {
+
+std::string shown_kernel(const std::string& name, std::string_view how)
+{
+    return how == "full" ? name : how == "base" ? base_of_kernel(name) : shorten_kernel(name, 48);
+}
+
+} // namespace
 
 void LaunchGroup::add(const CallDelta& delta)
 {
@@ -49,7 +59,15 @@ std::string launch_name(const LaunchKey& key)
     }
 }
 
-LaunchKey LaunchGroups::key_of(const call_key& key)
+// Shortened inside its brackets.
+std::string shown_name(const LaunchKey& key, std::string_view how)
+{
+    LaunchKey shown = key;
+    shown.kernel = shown_kernel(key.kernel, how);
+    return launch_name(shown);
+}
+
+LaunchKey LaunchGroups::key_of(const call_key& key, NameSource& source)
 {
     LaunchKey group;
     static_cast<CallKey&>(group) = call_group(settings_.view, processes_, key);
@@ -58,8 +76,11 @@ LaunchKey LaunchGroups::key_of(const call_key& key)
     const ImageId image = key.image;
     group.kind = key.kind;
     group.handle = key.subject;
-    if (key.kind != KIND_GRAPH_LAUNCH)
-        group.kernel = names_.name(image, key.subject).value_or("");
+    if (key.kind != KIND_GRAPH_LAUNCH) {
+        KernelName name = names_.name(image, key.subject).value_or(KernelName());
+        group.kernel = std::move(name.text);
+        source = name.source;
+    }
     // Kernels of one name are one row, whichever process launches them; a bare handle means nothing elsewhere.
     if (!group.kernel.empty())
         group.handle = 0;
@@ -70,7 +91,9 @@ LaunchKey LaunchGroups::key_of(const call_key& key)
 
 void LaunchGroups::add(const CallDelta& delta)
 {
-    LaunchGroup& group = groups_[key_of(delta.key)];
+    NameSource source = NameSource::none;
+    LaunchGroup& group = groups_[key_of(delta.key, source)];
+    group.name_source = std::max(group.name_source, source);
     group.add(delta);
     group.who.add(delta.key.image, processes_.owner(delta.key.image, delta.key.cgroups));
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace gpusnoop {
 
@@ -39,6 +40,7 @@ struct LaunchGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t last = 0;
+    NameSource name_source = NameSource::lookup; // the least certain
     bool shaped = false;
     launch_shape shape{}; // the last one
     Histogram blocks;
@@ -51,6 +53,8 @@ struct LaunchGroup {
 
 // "vecadd(float*)", "[graph 0x...]", "[host function f]"; the handle where there is no name.
 std::string launch_name(const LaunchKey& key);
+// The same with the kernel's name as a person reads it: "short", "base" or "full".
+std::string shown_name(const LaunchKey& key, std::string_view how);
 
 class LaunchGroups {
 public:
@@ -58,11 +62,12 @@ public:
         : settings_(settings), names_(names), processes_(processes)
     {}
 
-    LaunchKey key_of(const call_key& key);
     void add(const CallDelta& delta);
     const std::map<LaunchKey, LaunchGroup>& groups() const { return groups_; }
 
 private:
+    LaunchKey key_of(const call_key& key, NameSource& source);
+
     const LaunchSettings& settings_;
     KernelNames& names_;
     Processes& processes_;

@@ -41,7 +41,7 @@ public:
 using Links = std::vector<std::unique_ptr<Link>>;
 
 std::unique_ptr<Link> own_link(bpf_link* link); // as libbpf made it
-std::unique_ptr<Link> own_link(Fd fd);           // as the kernel did
+std::unique_ptr<Link> own_link(Fd fd);          // as the kernel did
 
 void detach(Links links); // all at once
 

@@ -28,6 +28,7 @@ int staying_columns(const std::vector<TopColumn>& columns, const std::vector<siz
 std::vector<int> fact_widths(const std::vector<Fact>& facts)
 {
     std::vector<int> widths;
+    widths.reserve(facts.size());
     for (const Fact& fact : facts)
         widths.push_back(columns_of(fact.label) + 1 + columns_of(fact.value));
     return widths;

@@ -258,14 +258,6 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
 
 } // namespace
 
-void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
-{
-    auto column = column_index(snapshot.columns, key);
-    state.arrangement.sort = key;
-    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text; // from A on
-    state.arrangement.frozen.clear();
-}
-
 std::vector<Action> step_interval(ScreenState& state, int direction)
 {
     static constexpr std::array steps = {100ms, 200ms, 500ms, 1000ms, 2000ms, 5000ms, 10'000ms, 30'000ms, 60'000ms};
@@ -275,16 +267,6 @@ std::vector<Action> step_interval(ScreenState& state, int direction)
         return {};
     state.interval = direction > 0 ? *next : *(next - 1);
     return {{Action::interval, {}}};
-}
-
-std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by)
-{
-    if (by == snapshot.by)
-        return {};
-    state.selected.clear();
-    state.first_row = 0;
-    state.arrangement.frozen.clear();
-    return {{Action::by, by}, {Action::refresh, {}}};
 }
 
 std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)

@@ -123,6 +123,24 @@ std::vector<Action> close(ScreenState& state)
 
 } // namespace
 
+void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
+{
+    auto column = column_index(snapshot.columns, key);
+    state.arrangement.sort = key;
+    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text; // from A on
+    state.arrangement.frozen.clear();
+}
+
+std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by)
+{
+    if (by == snapshot.by)
+        return {};
+    state.selected.clear();
+    state.first_row = 0;
+    state.arrangement.frozen.clear();
+    return {{Action::by, by}, {Action::refresh, {}}};
+}
+
 void open_page(ScreenState& state, View view)
 {
     if (state.view == View::list || state.view == View::detail)

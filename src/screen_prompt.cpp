@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <ctime>
 #include <fmt/chrono.h>
 #include <utility>
@@ -31,7 +32,7 @@ std::vector<Action> take_interval(ScreenState& state)
         state.messages.add("an interval is 0.1 to 60 seconds, not '" + state.input + "'", state.now);
         return {};
     }
-    state.interval = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000 + 0.5));
+    state.interval = std::chrono::milliseconds(std::lround(seconds * 1000));
     return {{Action::interval, {}}};
 }
 

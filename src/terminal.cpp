@@ -2,6 +2,7 @@
 #include "terminal.hpp"
 
 #include "error.hpp"
+#include "terminal_theme.hpp"
 #include "terminal_type.hpp"
 
 #include <algorithm>
@@ -22,50 +23,6 @@ namespace {
 
 // A size that somebody has set by hand may be anything, and cells are memory.
 constexpr int most_columns = 1000, most_lines = 500;
-
-struct Look {
-    short foreground = -1; // -1: the terminal's own
-    short background = -1;
-    attr_t attributes = WA_NORMAL;
-};
-
-using Theme = std::array<Look, static_cast<size_t>(Style::count)>;
-
-// Nothing but the first eight colours, none of them light on light or dark on dark.
-Theme colours()
-{
-    Theme theme{};
-    const auto set = [&](Style style, Look look) { theme[static_cast<size_t>(style)] = look; };
-    set(Style::dim, ::COLORS >= 16 ? Look{8, -1} : Look{-1, -1, WA_DIM});
-    set(Style::title, {-1, -1, WA_BOLD});
-    set(Style::header, {COLOR_BLACK, COLOR_GREEN});
-    set(Style::sorted, {COLOR_BLACK, COLOR_CYAN});
-    set(Style::device, {COLOR_BLUE, -1, WA_BOLD});
-    set(Style::selected, {COLOR_BLACK, COLOR_CYAN});
-    set(Style::branch, {COLOR_MAGENTA, -1, WA_BOLD});
-    set(Style::total, {-1, -1, WA_BOLD});
-    set(Style::alarm, {COLOR_RED, -1, WA_BOLD});
-    set(Style::notice, {COLOR_BLACK, COLOR_YELLOW});
-    set(Style::bar, {COLOR_GREEN, -1});
-    set(Style::hint, {COLOR_BLACK, COLOR_CYAN});
-    return theme;
-}
-
-Theme mono()
-{
-    Theme theme{};
-    const auto set = [&](Style style, attr_t attributes) { theme[static_cast<size_t>(style)].attributes = attributes; };
-    set(Style::title, WA_BOLD);
-    set(Style::header, WA_REVERSE);
-    set(Style::sorted, WA_REVERSE | WA_BOLD | WA_UNDERLINE);
-    set(Style::selected, WA_REVERSE | WA_BOLD);
-    set(Style::branch, WA_BOLD);
-    set(Style::total, WA_BOLD);
-    set(Style::alarm, WA_BOLD | WA_REVERSE);
-    set(Style::notice, WA_BOLD);
-    set(Style::hint, WA_BOLD);
-    return theme;
-}
 
 Key key_of(wint_t code)
 {
@@ -174,7 +131,7 @@ Terminal::Curses::~Curses()
 
 void Terminal::Curses::take_theme()
 {
-    theme = coloured ? colours() : mono();
+    theme = coloured ? colours(::COLORS) : mono();
     for (size_t i = 0; coloured && i < theme.size(); ++i)
         ::init_pair(static_cast<short>(i + 1), theme[i].foreground, theme[i].background);
 }

@@ -4,6 +4,7 @@
 #include "error.hpp"
 
 #include <clocale>
+#include <cstdint>
 #include <cstdlib>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@ namespace {
 std::string capability(const char* name)
 {
     const char* value = ::tigetstr(name);
-    std::string text(value && value != reinterpret_cast<char*>(-1) ? value : "");
+    const bool is_none = reinterpret_cast<intptr_t>(value) <= 0; // -1: it is no string
+    std::string text(is_none ? "" : value);
     for (size_t at; (at = text.find("$<")) != std::string::npos;)
         text.erase(at, text.find('>', at) - at + 1);
     return text;

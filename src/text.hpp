@@ -39,7 +39,11 @@ std::string human_bytes(uint64_t bytes); // 1023 -> "1023", 1536 -> "1.5K", 1234
 std::string demangle(std::string_view name);
 
 // A demangled kernel name cut down for a table: return type and parameter list off, template arguments to <...> from
-// the inside out until it fits in `width` columns, then cut in the middle with "...". Keeps what tells kernels apart.
+// the inside out until it fits in `width` columns, then cut in the middle with "...". Keeps what tells kernels apart:
+// where template arguments or middles are left out, the name ends with "#" and four digits that stand for all of it.
 std::string shorten_kernel(std::string_view name, size_t width);
+
+// Its own name alone, without namespaces and template arguments: kernels that share it are not told apart.
+std::string base_of_kernel(std::string_view name);
 
 } // namespace gpusnoop

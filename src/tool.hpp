@@ -52,10 +52,10 @@ public:
 
 // What a tool may ask of the run that it is in.
 struct Running {
-    Loop& loop; // what else the tool waits for, it may add
-    std::function<void()> report; // makes one now
+    Loop& loop;                            // what else the tool waits for, it may add
+    std::function<void()> report;          // makes one now
     std::function<std::string()> attached; // "589 functions in 2 files, session"
-    std::function<uint64_t()> lost; // of everything, since the start
+    std::function<uint64_t()> lost;        // of everything, since the start
 };
 
 class Tool {

@@ -71,7 +71,8 @@ std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::s
 
 bool contains(std::string_view text, std::string_view part)
 {
-    return !std::ranges::search(text, part, {}, lower, lower).empty() || part.empty();
+    const auto same = [](char a, char b) { return lower(a) == lower(b); };
+    return part.empty() || std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
 bool has_text(const TopRow& row, std::string_view text)

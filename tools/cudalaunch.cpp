@@ -4,6 +4,7 @@
 #include "cudalaunch_columns.hpp"
 #include "kernel_names.hpp"
 #include "naming.hpp"
+#include "scan_cache.hpp"
 #include "skeleton.hpp"
 #include "text.hpp"
 
@@ -67,12 +68,12 @@ private:
     void retired(const ImageId& image) override;
     void forget(const std::set<ImageId>& images) override
     {
-        std::ranges::for_each(images, [this](const ImageId& image) { names_.forget(image); });
+        std::ranges::for_each(images, [this](const ImageId& image) { names_->forget(image); });
     }
 
     Settings settings_;
     Skeleton<cudalaunch_bpf> skeleton_;
-    KernelNames names_;
+    std::optional<KernelNames> names_;
     NamingSchedule naming_;
     std::set<std::pair<ImageId, uint64_t>> unnamed_;
     std::optional<CallEvents> lines_;
@@ -87,7 +88,8 @@ void CudaLaunch::add_options(CLI::App& app)
            "--graphs", settings_.graphs,
            "kernels behind graph launches: both (beside the launches), expand (among them) or count (not at all)")
         ->type_name("HOW");
-    app.add_flag("--full-names", settings_.full_names, "do not shorten kernel names");
+    app.add_option("--names", settings_.names, "kernel names in tables: short, full or base (short)")->type_name("HOW");
+    app.add_flag("--no-cache", settings_.no_cache, "neither read nor keep on disk what libraries register");
 }
 
 void CudaLaunch::settle()
@@ -106,6 +108,9 @@ void CudaLaunch::settle()
         throw UsageError("a gap has no result: leave out -x");
     if (s.graphs != "both" && s.graphs != "expand" && s.graphs != "count")
         throw UsageError(fmt::format("--graphs takes both, expand or count, not '{}'", s.graphs));
+    if (s.names != "full" && s.names != "short" && s.names != "base")
+        throw UsageError(fmt::format("--names takes short, full or base, not '{}'", s.names));
+    names_.emplace(s.no_cache ? "" : ScanCache::default_folder());
     check_sort(s.sort);
     s.latency |= s.histogram_of == Measure::latency;
     const Dimension kernel[] = {{"kernel", &s.kernel}};
@@ -192,6 +197,7 @@ void CudaLaunch::load()
                    std::initializer_list<Column>{
                        {"", "handle", Unit::hex, 0, false},
                        {"", "kernel", Unit::text, 0, false},
+                       {"", "name_source", Unit::text, 0, false},
                        {"KERNEL", "", Unit::text, 6, true, false},
                    });
 }
@@ -200,7 +206,7 @@ bool CudaLaunch::learn(uint32_t type, const void* data, size_t size)
 {
     if (type != RECORD_NAME || size < sizeof(name_record))
         return false;
-    names_.learn(*static_cast<const name_record*>(data), size);
+    names_->learn(*static_cast<const name_record*>(data), size);
     return true;
 }
 
@@ -217,8 +223,9 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
     LaunchKey what;
     what.kind = key.kind;
     what.handle = key.subject;
-    if (key.kind != KIND_GRAPH_LAUNCH)
-        what.kernel = names_.name(key.image, key.subject).value_or("");
+    const KernelName known =
+        key.kind != KIND_GRAPH_LAUNCH ? names_->name(key.image, key.subject).value_or(KernelName()) : KernelName();
+    what.kernel = known.text;
     if (what.kernel.empty() && key.kind == KIND_LAUNCH && key.layer == LAYER_DRIVER)
         unnamed_.emplace(key.image, key.subject);
     const bool shaped = key.kind == KIND_LAUNCH && key.launch.blocks != BUCKET_NONE;
@@ -229,6 +236,7 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
                    shaped && key.launch.threads != BUCKET_NONE ? dimensions(event.shape.block) : Cell(),
                    shaped ? Cell(uint64_t{event.shape.smem}) : Cell()},
                   {uint64_t{key.subject}, what.kernel.empty() ? Cell() : Cell(what.kernel),
+                   what.kernel.empty() ? Cell() : Cell(std::string(source_name(known.source))),
                    key.flags & CALL_RECORDED ? name + " [captured]" : name},
                   event_frames(event));
 }
@@ -237,8 +245,9 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
 bool CudaLaunch::tick(Output& output)
 {
     CallTool::tick(output);
+    names_->tick();
     if (settings_.events)
-        std::erase_if(unnamed_, [&](const auto& item) { return names_.name(item.first, item.second).has_value(); });
+        std::erase_if(unnamed_, [&](const auto& item) { return names_->name(item.first, item.second).has_value(); });
     return naming_.tick(unnamed_.size());
 }
 
@@ -247,7 +256,7 @@ void CudaLaunch::look_at(const CallDelta& delta)
     const call_key& key = delta.key;
     if (!key.subject || key.kind != KIND_LAUNCH)
         return;
-    if (names_.name(key.image, key.subject))
+    if (names_->name(key.image, key.subject))
         unnamed_.erase({key.image, key.subject});
     else if (key.layer == LAYER_DRIVER)
         unnamed_.emplace(key.image, key.subject);
@@ -260,7 +269,7 @@ void CudaLaunch::retired(const ImageId& image)
 
 void CudaLaunch::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
-    LaunchGroups groups(settings_, names_, processes());
+    LaunchGroups groups(settings_, *names_, processes());
     for (const CallDelta& delta : calls)
         groups.add(delta);
     const Context context{{options_, settings_, processes(), seconds, probes()}};

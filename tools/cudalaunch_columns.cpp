@@ -2,7 +2,6 @@
 #include "cudalaunch_columns.hpp"
 
 #include "call_fields.hpp"
-#include "text.hpp"
 
 #include <algorithm>
 
@@ -150,14 +149,14 @@ const LaunchField fields[] = {
     {{"", "kernel", Unit::text},
      [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
      [](const LaunchKey& k, const LaunchGroup&, const Context&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
+    {{"", "name_source", Unit::text},
+     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
+     [](const LaunchKey& k, const LaunchGroup& g, const Context&) {
+         return k.kernel.empty() ? Cell() : Cell(std::string(source_name(g.name_source)));
+     }},
     {{"KERNEL", "", Unit::text, 6},
      [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup&, const Context& c) {
-         LaunchKey shown = k; // shortened inside its brackets
-         if (!c.settings.full_names)
-             shown.kernel = shorten_kernel(k.kernel, 48);
-         return Cell(launch_name(shown));
-     }},
+     [](const LaunchKey& k, const LaunchGroup&, const Context& c) { return Cell(shown_name(k, c.settings.names)); }},
 };
 
 } // namespace

@@ -14,7 +14,8 @@ enum class Measure : uint8_t { none, latency, grid, block, gap };
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
-    bool full_names = false;
+    std::string names = "short";
+    bool no_cache = false;
     std::string graphs = "both";
 
     bool follows_graphs() const { return graphs != "count"; }

@@ -11,6 +11,7 @@
 #include "driver_layouts.hpp"
 #include "kernel_names.hpp"
 #include "naming.hpp"
+#include "scan_cache.hpp"
 #include "skeleton.hpp"
 #include "xids.hpp"
 
@@ -105,7 +106,7 @@ private:
     std::optional<Waiting> waiting_;
     Tier tier_ = Tier::session;
     Holdings holdings_;
-    KernelNames names_;
+    std::optional<KernelNames> names_;
     NamingSchedule naming_;
     std::set<std::pair<ImageId, uint64_t>> unnamed_;
     std::optional<Users> users_;
@@ -140,6 +141,8 @@ void CudaTop::add_options(CLI::App& app)
     app.add_flag("--tree", s.tree, "rows below their pods");
     app.add_flag("-l,--latency", s.latency, "measure launch calls and copies, and count their errors: return probes");
     app.add_flag("--cheap", s.cheap, "entry probes only: launches and copies, nothing of waits, memory and errors");
+    app.add_option("--names", s.names, "kernel names: short, full or base (short)")->type_name("HOW");
+    app.add_flag("--no-cache", s.no_cache, "neither read nor keep on disk what libraries register");
     app.add_option("--live-entries", s.live_entries, "allocations that can be followed at once (1000000)")
         ->type_name("N")
         ->check(CLI::Range(1024, 100'000'000));
@@ -156,6 +159,9 @@ void CudaTop::settle()
             "when its row is opened");
     if (s.latency && s.cheap)
         throw UsageError("--latency needs return probes, and --cheap has none: choose one");
+    if (s.names != "full" && s.names != "short" && s.names != "base")
+        throw UsageError(fmt::format("--names takes short, full or base, not '{}'", s.names));
+    names_.emplace(s.no_cache ? "" : ScanCache::default_folder());
     s.sort = column_key(s.sort);
     for (const std::string& name : s.columns)
         column_key(std::string_view(name).substr(name.starts_with('+') || name.starts_with('-') ? 1 : 0));
@@ -323,7 +329,7 @@ void CudaTop::begin(const Running& running)
 bool CudaTop::learn(uint32_t type, const void* data, size_t size)
 {
     if (type == RECORD_NAME && size >= sizeof(name_record)) {
-        names_.learn(*static_cast<const name_record*>(data), size);
+        names_->learn(*static_cast<const name_record*>(data), size);
     } else if (type == RECORD_XID && size >= sizeof(xid_record) && xids_) {
         xids_->add(*static_cast<const xid_record*>(data));
     } else if ((type == RECORD_REPLACED || type == RECORD_CONTEXT_ENDED) && size >= sizeof(holding_record)) {
@@ -354,7 +360,7 @@ void CudaTop::look_at(const CallDelta& delta)
         holdings_.add(delta);
     if (part != Part::launch || !key.subject || key.kind != KIND_LAUNCH)
         return;
-    if (names_.name(key.image, key.subject))
+    if (names_->name(key.image, key.subject))
         unnamed_.erase({key.image, key.subject});
     else
         unnamed_.emplace(key.image, key.subject);
@@ -367,6 +373,7 @@ bool CudaTop::tick(Output& output)
     layouts_->refresh();
     waiting_->forget_ended();
     CallTool::tick(output);
+    names_->tick();
     return naming_.tick(unnamed_.size());
 }
 
@@ -385,7 +392,7 @@ void CudaTop::learn_xids()
 void CudaTop::forget(const std::set<ImageId>& images)
 {
     for (const ImageId& image : images) {
-        names_.forget(image);
+        names_->forget(image);
         xids_of_.erase(image.pid);
         std::erase_if(unnamed_, [&](const auto& item) { return item.first == image; });
     }
@@ -401,7 +408,7 @@ void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 
 Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
 {
-    Groups groups(settings_.rows, names_, processes());
+    Groups groups(settings_.rows, *names_, processes());
     for (const CallDelta& delta : counted_.calls)
         groups.add(delta);
     for (const Waiting::Part& part : counted_.waits)
@@ -442,7 +449,7 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
         counted_.pending,
         holdings_,
         ended,
-        names_,
+        *names_,
         [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller); }};
     snapshot.detail_of = open_;
     for (const auto& [key, group] : groups)

@@ -295,11 +295,36 @@ const TopField own_fields[] = {
      "what the GPUs of the process draw, with everybody's work, in watts", false, false, "", true},
     {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
      "the MIG instance that the process is on", false, false, "", true},
-    {{{"KERNEL", "kernel", Unit::text, 30},
-      [](const C& c) { return c.settings.rows.kernel ? Shown::both : Shown::no; },
-      [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
+    {{{"KERNEL", "", Unit::text, 30},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::text : Shown::no; },
+      [](const K&, const G& g, const C& c) {
+          return g.kernel ? Cell(shown_name(*g.kernel, c.settings.names)) : Cell();
+      }},
      "the kernel's name",
      true,
+     false},
+    {{{"", "kernel", Unit::text},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
+      [](const K&, const G& g, const C&) {
+          return g.kernel && !g.kernel->kernel.empty() ? Cell(g.kernel->kernel) : Cell();
+      }},
+     "",
+     false,
+     false},
+    {{{"", "name_source", Unit::text},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
+      [](const K&, const G& g, const C&) {
+          return g.kernel && !g.kernel->kernel.empty() ? Cell(std::string(source_name(g.launches->name_source)))
+                                                       : Cell();
+      }},
+     "",
+     false,
+     false},
+    {{{"", "handle", Unit::hex},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
+      [](const K&, const G& g, const C&) { return g.kernel && g.kernel->handle ? Cell(g.kernel->handle) : Cell(); }},
+     "",
+     false,
      false},
     {{{"DEVICE", "device", Unit::count, 6},
       [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
@@ -386,14 +411,14 @@ void add_to(Cell& sum, const Cell& cell)
 
 } // namespace
 
-void Settings::choose_rows(std::string_view names)
+void Settings::choose_rows(std::string_view what)
 {
     View chosen;
     const Dimension own[] = {{"kernel", &chosen.kernel}, {"device", &chosen.device}};
-    parse_by(names, chosen, own, false);
+    parse_by(what, chosen, own, false);
     chosen.who.owner = true;
     rows = chosen;
-    by = names;
+    by = what;
 }
 
 Arrangement Settings::arrangement() const

@@ -22,12 +22,14 @@ struct Settings : CallSettings {
     bool cheap = false;               // no return probes: no waits, no memory, no results
     std::vector<std::string> columns; // by header or JSON key: those alone, or (+, -) more or less than the usual ones
     std::string filter;
+    std::string names = "short"; // of kernels
+    bool no_cache = false;
     bool tree = false;
     uint32_t live_entries = 1'000'000;
     std::string nvml_library; // empty: the usual one; "off"
 
     // "pid", "kernel,pod", ...; throws UsageError.
-    void choose_rows(std::string_view names);
+    void choose_rows(std::string_view what);
     Arrangement arrangement() const;
 };
 

@@ -110,8 +110,11 @@ std::map<Key, Group> Groups::joined() const
         group.who.owners.insert(who.owners.begin(), who.owners.end());
         return group;
     };
-    for (const auto& [key, group] : launches_.groups())
-        row(key, group.who, view_.kernel ? launch_name(key) : "").launches = &group;
+    for (const auto& [key, group] : launches_.groups()) {
+        Group& whole = row(key, group.who, view_.kernel ? launch_name(key) : "");
+        whole.launches = &group;
+        whole.kernel = view_.kernel ? &key : nullptr;
+    }
     for (const auto& [key, group] : copies_.groups())
         row(key, group.who).copies.at(key.direction) = &group;
     for (const auto& [key, group] : waits_.groups())

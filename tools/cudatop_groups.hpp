@@ -31,7 +31,8 @@ struct Key : CallKey {
 // What there is of it; null where nothing is.
 struct Group {
     WhoSeen who;
-    std::set<uint8_t> devices; // that its calls were about, as far as that is known
+    std::set<uint8_t> devices;         // that its calls were about, as far as that is known
+    const LaunchKey* kernel = nullptr; // where kernels are told apart
     const LaunchGroup* launches = nullptr;
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;

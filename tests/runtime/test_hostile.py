@@ -29,7 +29,7 @@ def no_control_bytes(tool):
 
 
 @case(each={"table": ["--by", "thread,kernel"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["-U", "-v"],
-            "histogram": ["-H", "grid", "--by", "kernel,thread"], "full": ["--full-names", "-r", "0"]}, asan="instead")
+            "histogram": ["-H", "grid", "--by", "kernel,thread"], "full": ["--names=full", "-r", "0"]}, asan="instead")
 def text_stays_text(mode):
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, *mode, json=False)
@@ -38,7 +38,7 @@ def text_stays_text(mode):
     heads = len([line for line in tool.lines if "COMM" in line or "KERNEL" in line])
     if mode == ["-e"]:
         equal(len(tool.lines) - heads, sum(10 + i for i in range(len(comms))), "lines")
-    if mode[0] == "--full-names":
+    if mode[0] == "--names=full":
         equal(len(tool.lines) - heads, len(comms), "lines")
 
 

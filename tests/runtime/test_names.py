@@ -106,9 +106,9 @@ def two_programs_with_one_handle():
 
 @case
 def short_and_full():
-    """A table shortens names, --full-names does not; JSON is always whole."""
+    """A table shortens names, --names full does not; JSON is always whole."""
     workload = Workload(f"forever; {every_kernel}; sleep 50; end")
-    short, full = (Tool("-p", workload.pid, "-i", "0.3", *more, json=False) for more in ([], ["--full-names"]))
+    short, full = (Tool("-p", workload.pid, "-i", "0.3", *more, json=False) for more in ([], ["--names", "full"]))
     workload.go()
     for tool, names in (full, demangled), (short, ("vecadd", "saxpy", "reduce", "detail::apply", "scale")):
         for name in names:

@@ -15,7 +15,7 @@ hostfunc 6; capture begin; launch apply 2 stream=1; capture end; threads 2; laun
 modes = {
     "default": [], "timestamps": ["-T"], "latency": ["-l"], "failed": ["-x"], "stacks": ["-U"], "events": ["-e"],
     "events_all": ["-e", "-l", "-U"], "failed_events": ["-e", "-x"], "both": ["--api", "both"], "rows": ["-r", "1"],
-    "sorted": ["-s", "launches_per_second"], "full": ["--full-names"],
+    "sorted": ["-s", "launches_per_second"], "full": ["--names", "full"], "base": ["--names", "base"],
     **{f"by_{what}": ["--by", what] for what in ("kernel", "pid", "comm", "thread", "stream", "device",
                                                  "kernel,pid,comm,thread,stream,device")},
     **{f"hist_{what}": ["-H", what] for what in ("latency", "grid", "block", "gap")},

@@ -71,7 +71,7 @@ def without_names(truth, tool):
 
 @case
 def stripped_and_running():
-    """Nothing says what the kernels are called. The counts are the same."""
+    """Nothing but the code says what the kernels are called, and that may take longer. The counts are the same."""
     program = launcher("shared-stripped")
     tool = Tool("-p", program.pid, "--api", "runtime", "-l")
     truth = program.ask("30")

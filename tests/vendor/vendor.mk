@@ -9,7 +9,7 @@ VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls copies addresses)
 VENDOR_LAUNCHER := $(addprefix $(VENDOR)/launcher-,static shared static-stripped shared-stripped)
 
 .PHONY: vendor-bins
-vendor-bins: $(VENDOR)/caller $(VENDOR)/placement $(if $(NVCC),$(VENDOR)/launchers)
+vendor-bins: $(VENDOR)/caller $(VENDOR)/placement $(VENDOR)/scan $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
 
 $(VENDOR)/%.o: tests/vendor/%.cpp
 	$(say) CXX $<
@@ -23,6 +23,16 @@ $(VENDOR)/caller: $(VENDOR_CALLER)
 $(VENDOR)/placement: $(VENDOR)/placement.o $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
+
+$(VENDOR)/scan: $(VENDOR)/scan.o $(OBJ)/libgpusnoop.a
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
+
+$(VENDOR)/registered/built: tests/vendor/build-registered tests/vendor/launcher.cu tests/vendor/registered.cu \
+                            $(SB)/libcudart.so.12 $(SB)/libcudart_static.a
+	$(say) NVCC $(@D)
+	$(Q)tests/vendor/build-registered $(@D) $(abspath $(SB)) $(NVCC)
+	$(Q)touch $@
 
 # An nvcc that cannot use this machine's compiler is no reason to fail: the tests say that the launchers are missing.
 $(VENDOR)/launchers: tests/vendor/launcher.cu

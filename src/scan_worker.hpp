@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scans a file in a process of its own. The tracing thread cannot wait for a library of a gigabyte on a slow disk, and
+// the file is hostile: what it might do to the decoder, it does to a process without privileges, descriptors, system
+// calls or much time, whose answer is checked. Slices of the loop's tick would give none of that.
+#pragma once
+
+#include "fd.hpp"
+#include "registrations.hpp"
+
+#include <chrono>
+#include <optional>
+#include <sys/types.h>
+
+namespace gpusnoop {
+
+class ScanWorker {
+public:
+    // Takes the file over. Without a process, or where that fails, the answer is empty.
+    explicit ScanWorker(Fd file);
+    ~ScanWorker();
+    ScanWorker(const ScanWorker&) = delete;
+    ScanWorker& operator=(const ScanWorker&) = delete;
+
+    // True once it has ended; it is ended where it takes too long. Never waits.
+    bool ended();
+
+    // The answer, once that is so; nullopt where it is none.
+    std::optional<Registrations> answer() const;
+
+private:
+    pid_t child_ = -1;
+    Fd result_;
+    std::chrono::steady_clock::time_point begun_;
+};
+
+} // namespace gpusnoop

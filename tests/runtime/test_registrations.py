@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that were there before the tool, without symbols: what their code registers, and their memory, names their
+kernels; and each name says where it is from."""
+import os
+import subprocess
+
+import harness
+from harness import case, equal
+from programs import Tool, Workload
+from test_names import demangled, every_kernel, known_before, names
+from truth import same_counts
+
+
+def running(form, seconds=6, strip=False):
+    """A program of this form that has its handles already, and goes on for so long once told to."""
+    folder = harness.here if strip else None
+    if strip:
+        subprocess.run(["strip", "-o", harness.here / form, harness.standin / form], check=True)
+    workload = Workload(known_before + f"repeat {seconds * 10}; {every_kernel}; sleep 100; end", form, folder=folder,
+                        env={"LD_LIBRARY_PATH": str(harness.standin)})
+    workload.go()
+    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    return workload
+
+
+def stripped(form):
+    return running(form, strip=True)
+
+
+def sources(tool, **fields):
+    return {(row["kernel"], row["name_source"]) for row in tool.rows
+            if "kernel" in row and all(row[k] == v for k, v in fields.items())}
+
+
+def traced(workload, *arguments, cache=None):
+    """Tools see the program go on from here; their rows of the last interval."""
+    folder = cache or harness.here / "cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ["CACHE_DIRECTORY"] = str(folder)
+    tool = Tool("-p", workload.pid, "-i", 1, *arguments)
+    (harness.here / "start").touch()
+    truth = workload.truth()
+    return tool.finish(), truth
+
+
+def last_sources(tool):
+    return sources(tool, time=max(row["time"] for row in tool.rows))
+
+
+@case(asan=True)
+def a_static_runtime_stripped():
+    """Nothing of the runtime can be probed, and no call made a handle under the tool's eyes: the driver's objects keep
+    the names, where kernels that the program registers were found."""
+    tool, truth = traced(running("workload-static-stripped"))
+    same_counts(tool, truth, api="driver", by=())
+    equal(last_sources(tool), {(name, "object") for name in demangled}, "names and where they are from")
+
+
+@case(each={"driver": "correlation", "runtime": "registration"})
+def a_stripped_program(source):
+    """The runtime is called with host stubs, which have no symbols."""
+    api = {"correlation": "driver", "registration": "runtime"}[source]
+    tool, _ = traced(stripped("workload"), "--api", api)
+    equal(last_sources(tool), {(name, source) for name in demangled}, "names and where they are from")
+
+
+@case
+def handles_of_runtime_13():
+    """They are opaque, and were handed out before: the program's variables have them."""
+    tool, _ = traced(stripped("workload13"), "--api", "runtime")
+    equal(last_sources(tool), {(name, "handle") for name in demangled}, "names and where they are from")
+
+
+@case
+def with_symbols():
+    tool, _ = traced(running("workload"), "--api", "runtime")
+    equal(last_sources(tool), {(name, "symbol") for name in demangled}, "names and where they are from")
+
+
+@case
+def as_lines():
+    """-e: the first lines have a handle, later ones the name."""
+    tool, _ = traced(stripped("workload"), "--api", "runtime", "-e")
+    last = tool.events[-15:]
+    equal({(event.get("kernel"), event.get("name_source")) for event in last},
+          {(name, "registration") for name in demangled}, "names and where they are from")
+
+
+@case(each={"kept": [], "not kept": ["--no-cache"]})
+def the_cache(options):
+    """What was found is kept for the next run, by build-id, for the owner's eyes only."""
+    folder = harness.here / "kept"
+    traced(stripped("workload"), "--api", "runtime", *options, cache=folder)
+    files = list(folder.iterdir())
+    equal(len(files), 0 if options else 1, "files in the cache")
+    for file in files:
+        equal(file.stat().st_mode & 0o777, 0o600, "mode")
+
+
+@case(each={"garbage": b"\xff" * 4096, "empty": b"", "cut": None})
+def a_spoilt_cache(content):
+    folder = harness.here / "kept"
+    traced(stripped("workload"), "--api", "runtime", cache=folder)
+    for file in folder.iterdir():
+        file.write_bytes(file.read_bytes()[:-8] if content is None else content)
+    for name in "up", "start":
+        (harness.here / name).unlink()
+    tool, _ = traced(stripped("workload"), "--api", "runtime", cache=folder)
+    equal(last_sources(tool), {(name, "registration") for name in demangled}, "names and where they are from")
+
+
+@case
+def a_cache_that_others_write_to():
+    folder = harness.here / "kept"
+    folder.mkdir(mode=0o777)
+    os.chmod(folder, 0o777)
+    tool, _ = traced(stripped("workload"), "--api", "runtime", cache=folder)
+    equal(list(folder.iterdir()), [], "files in a folder that is anybody's")
+    equal(names(tool, time=max(row["time"] for row in tool.rows)), demangled, "names")

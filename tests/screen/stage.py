@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cases share: the program that is played, what it was asked for, what is on its screen."""
+import os
+import pathlib
+import re
+import tempfile
+
+import terminal
+
+play = pathlib.Path(os.environ.get("BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")).resolve() / "screen/play"
+folder = pathlib.Path(tempfile.mkdtemp(prefix="gpusnoop-screen-"))
+log = folder / "log"
+cases = []
+
+
+def case(function):
+    cases.append(function)
+    return function
+
+
+def start(*arguments, **settings):
+    log.write_text("")
+    return terminal.Terminal(" ".join([str(play), *arguments]), PLAY_LOG=str(log), **settings)
+
+
+def logged():
+    return log.read_text().split("\n")
+
+
+def pids(text):
+    """Of the rows, top to bottom."""
+    return [int(found) for found in re.findall(r"^ +(\d{4}) ", text, re.M)]
+
+
+def equal(found, expected):
+    assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+def restored(screen):
+    """The terminal is as it was before the program."""
+    equal(screen.after.read_text(), screen.before.read_text())
+    screen.wait_for("back in the shell")
+    screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the screen of the shell")
+    equal(screen.format("cursor_flag"), "1")
+    equal(screen.format("keypad_cursor_flag"), "0")
