@@ -53,6 +53,14 @@ Cell followed_rate(const C& c, uint64_t n)
     return c.returns ? per_second(n, c) : Cell();
 }
 
+// Of graphs from before tracing began it is not known what is in them; without returns, of none.
+Cell behind_graphs(const G& g, const C& c, const Cell& kernels)
+{
+    const uint64_t graphs = of(g.launches, &LaunchGroup::graphs);
+    const uint64_t unknown = c.returns ? of(g.launches, &LaunchGroup::graphs_unknown) : graphs;
+    return graphs && graphs == unknown ? Cell() : kernels;
+}
+
 Cell bytes_per_second(uint64_t n, const C& c)
 {
     return static_cast<uint64_t>(static_cast<double>(n) / c.seconds);
@@ -185,10 +193,10 @@ const TopField own_fields[] = {
      "graphs launched"},
     COUNT("graph_launches", of(g.launches, &LaunchGroup::graphs)),
     {COLUMN("GKERN/s", "graph_kernels_per_second", rate, 8,
-            per_second(of(g.launches, &LaunchGroup::graph_kernels), c)),
-     "kernels behind the launches of graphs"},
-    COUNT("graph_kernels", of(g.launches, &LaunchGroup::graph_kernels)),
-    COUNT("graphs_unknown", of(g.launches, &LaunchGroup::graphs_unknown)),
+            behind_graphs(g, c, per_second(of(g.launches, &LaunchGroup::graph_kernels), c))),
+     "kernels behind the launches of graphs that were built since tracing began"},
+    COUNT("graph_kernels", behind_graphs(g, c, of(g.launches, &LaunchGroup::graph_kernels))),
+    COUNT("graphs_unknown", followed(c, of(g.launches, &LaunchGroup::graphs_unknown))),
     COUNT("host_functions", of(g.launches, &LaunchGroup::host_functions)),
     COUNT("captured", of(g.launches, &LaunchGroup::captured)),
     {{{"p99(us)", "launch_p99_ns", Unit::ns_as_us, 9},
