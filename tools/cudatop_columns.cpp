@@ -373,7 +373,7 @@ std::vector<Chosen> fields(const C& c)
 bool at_first(const Field<K, G, C>& field, const TopField* own, const Context& context)
 {
     if (!own)
-        return field.column.header != "NSPID";
+        return field.column.header != "NSPID" || context.options.extra_columns;
     if (own->device_side && !context.figures.available())
         return false;
     return own->needs.empty() ? own->at_first : context.settings.latency;
