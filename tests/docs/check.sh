@@ -113,7 +113,7 @@ columns_of() {
     ! has_option "$1" --events || shared+=" $call_columns"
     # shellcheck disable=SC2086 # one argument per file
     {
-        grep -ohE '(\{|COLUMN\()"[^"]*", "[^"]*", (Unit::)?[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared |
+        grep -ohE '(\{"[^"]*", "[^"]*", Unit::|COLUMN\("[^"]*", "[^"]*", )[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared |
             sed -E 's/^COLUMN\(/{/'
         sed -nE 's/^ *\{("[^"]*", Unit::[a-z0-9_]+), OwnerPart.*/{"", \1/p' $shared
         sed -nE 's/^ *COUNT\(("[^"]*").*/{"", \1/p' tools/"$1"*.cpp
