@@ -177,6 +177,9 @@ check_completion() {
     same "$tool: --help and completion list the same options" "$(options_of_help "$tool")" \
         "$(complete_words "$program" "" | sorted_words)"
     check_values "$tool" --by
+    if has_option "$tool" --columns; then
+        same "$tool: completion of a column" "-SPIN%" "$(complete_words "$program" --columns -SPI)"
+    fi
     if has_option "$tool" --hist; then check_values "$tool" -H; fi
     if counts_functions "$tool"; then check_values "$tool" --api; fi
     check_values "$tool" --attach
