@@ -8,7 +8,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t block_size = 4096;
-constexpr size_t blocks_max = 512; // of each file, and there may be hundreds
+constexpr size_t blocks_max = 512;             // of each file, and there may be hundreds
 constexpr uint64_t dynamic_max = 4096;         // entries
 constexpr uint64_t relocations_max = 16 << 20; // cuBLASLt 13.0 has 375,000
 constexpr size_t found_max = 64;

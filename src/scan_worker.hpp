@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans a file in a process of its own. The tracing thread cannot wait for a library of a gigabyte on a slow disk, and the
-// file is hostile: what it might do to the decoder, it does to a process without privileges, descriptors, system calls or
-// much time, whose answer is checked. Slices of the loop's tick would give none of that.
+// Scans a file in a process of its own. The tracing thread cannot wait for a library of a gigabyte on a slow disk, and
+// the file is hostile: what it might do to the decoder, it does to a process without privileges, descriptors, system
+// calls or much time, whose answer is checked. Slices of the loop's tick would give none of that.
 #pragma once
 
 #include "fd.hpp"
