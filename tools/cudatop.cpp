@@ -408,7 +408,7 @@ void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 
 Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
 {
-    Groups groups(settings_.rows, *names_, processes());
+    Groups groups(settings_.rows, settings_.latency, *names_, processes());
     for (const CallDelta& delta : counted_.calls)
         groups.add(delta);
     for (const Waiting::Part& part : counted_.waits)

@@ -71,8 +71,17 @@ Cell share_of_time(const WaitGroup* group, const C& c)
 uint64_t errors(const G& g)
 {
     return of(g.launches, &LaunchGroup::errors) + sum<CopyGroup>(g.copies, &CopyGroup::errors) +
-           of(g.waits, &WaitGroup::errors) + of(g.polls, &WaitGroup::errors) +
+           of(g.waits, &WaitGroup::errors) - g.told_twice + of(g.polls, &WaitGroup::errors) +
            of(g.memory, &AllocationGroup::failures) + of(g.driver, &DriverGroup::errors);
+}
+
+// Kernels behind graphs; not known where none of the graphs is.
+std::optional<uint64_t> graph_kernels(const G& g, const C& c)
+{
+    const uint64_t kernels = of(g.launches, &LaunchGroup::graph_kernels);
+    if (!c.returns || (!kernels && of(g.launches, &LaunchGroup::graphs_unknown)))
+        return std::nullopt;
+    return kernels;
 }
 
 uint64_t held(const G& g)
@@ -184,13 +193,17 @@ const TopField own_fields[] = {
     {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7, per_second(of(g.launches, &LaunchGroup::graphs), c)),
      "graphs launched"},
     COUNT("graph_launches", of(g.launches, &LaunchGroup::graphs)),
-    {COLUMN("GKERN/s", "graph_kernels_per_second", rate, 8,
-            per_second(of(g.launches, &LaunchGroup::graph_kernels), c)),
-     "kernels behind the launches of graphs"},
-    COUNT("graph_kernels", of(g.launches, &LaunchGroup::graph_kernels)),
-    COUNT("graphs_unknown", of(g.launches, &LaunchGroup::graphs_unknown)),
+    {{{"GKERN/s", "graph_kernels_per_second", Unit::rate, 8},
+      always,
+      [](const K&, const G& g, const C& c) {
+          const auto kernels = graph_kernels(g, c);
+          return kernels ? per_second(*kernels, c) : Cell();
+      }},
+     "kernels behind the launches of graphs, those made since tracing began"},
+    COUNT("graph_kernels", optional(graph_kernels(g, c))),
+    COUNT("graphs_unknown", followed(c, of(g.launches, &LaunchGroup::graphs_unknown))),
     COUNT("host_functions", of(g.launches, &LaunchGroup::host_functions)),
-    COUNT("captured", of(g.launches, &LaunchGroup::captured)),
+    COUNT("captured", followed(c, of(g.launches, &LaunchGroup::captured))),
     {{{"p99(us)", "launch_p99_ns", Unit::ns_as_us, 9},
       always,
       [](const K&, const G& g, const C&) { return g.launches ? duration_cell(*g.launches, 0.99) : Cell(); }},
