@@ -11,7 +11,7 @@ void add_own_options(CLI::App& app, Settings& settings)
     Settings& s = settings;
     s.sort = "launches_per_second";
     app.add_flag("-b,--batch", s.batch, "tables one below the other, for a log or a pipe; no screen");
-    app.add_option("--by", s.by, fmt::format("rows by kernel, device, or {} (pid); or several of them", WhoView::names))
+    app.add_option("--by", s.by, fmt::format("rows by kernel, device, {}, or several (pid)", WhoView::names))
         ->type_name("WHAT[,WHAT]");
     app.add_option("-s,--sort", s.sort, "column to sort by (LAUNCH/s)")->type_name("COLUMN");
     app.add_option("--columns", s.columns, "these columns alone; or more (+NAME) or less (-NAME) than the usual ones")
