@@ -34,8 +34,8 @@ Settings Groups::settings() const
     return all;
 }
 
-Groups::Groups(const View& view, KernelNames& names, Processes& processes)
-    : view_(view), processes_(processes), launch_settings_(settings<LaunchSettings>()),
+Groups::Groups(const View& view, bool results, KernelNames& names, Processes& processes)
+    : view_(view), results_(results), processes_(processes), launch_settings_(settings<LaunchSettings>()),
       copy_settings_(settings<CopySettings>()), wait_settings_(settings<WaitSettings>()),
       memory_settings_(settings<AllocationSettings>()), driver_settings_(settings<DriverSettings>()),
       launches_(launch_settings_, names, processes), copies_(copy_settings_, processes),
@@ -44,6 +44,12 @@ Groups::Groups(const View& view, KernelNames& names, Processes& processes)
 {
     launch_settings_.kernel = view.kernel;
     copy_settings_.direction = true;
+}
+
+// A call that waits may be a copy or a free as well, whose part counts its errors already.
+bool Groups::is_told_twice(const call_key& key) const
+{
+    return key.result && (key.wait.wait == WAIT_FREE || (key.wait.wait == WAIT_COPY && results_));
 }
 
 void Groups::add(const CallDelta& delta)
@@ -57,6 +63,8 @@ void Groups::add(const CallDelta& delta)
         break;
     case Part::wait:
         waits_.add(delta);
+        if (is_told_twice(delta.key))
+            told_twice_[call_group(view_, processes_, delta.key)] += delta.count;
         break;
     case Part::poll:
         polls_.add(delta);
@@ -117,8 +125,12 @@ std::map<Key, Group> Groups::joined() const
     }
     for (const auto& [key, group] : copies_.groups())
         row(key, group.who).copies.at(key.direction) = &group;
-    for (const auto& [key, group] : waits_.groups())
-        row(key, group.who).waits = &group;
+    for (const auto& [key, group] : waits_.groups()) {
+        Group& whole = row(key, group.who);
+        whole.waits = &group;
+        if (const auto twice = told_twice_.find(key); twice != told_twice_.end())
+            whole.told_twice = twice->second;
+    }
     for (const auto& [key, group] : polls_.groups())
         row(key, group.who).polls = &group;
     for (const auto& [key, group] : memory_.groups())

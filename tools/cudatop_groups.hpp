@@ -37,6 +37,7 @@ struct Group {
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;
     const WaitGroup* polls = nullptr;
+    uint64_t told_twice = 0; // errors of waits that are errors of copies or of frees, too
     const AllocationGroup* memory = nullptr;
     const DriverGroup* driver = nullptr;
 };
@@ -47,7 +48,8 @@ Part part_of(const call_key& key);
 
 class Groups {
 public:
-    Groups(const View& view, KernelNames& names, Processes& processes);
+    // results: those of copies are known.
+    Groups(const View& view, bool results, KernelNames& names, Processes& processes);
     Groups(const Groups&) = delete; // the groups refer to the settings
     Groups& operator=(const Groups&) = delete;
 
@@ -65,8 +67,10 @@ public:
 private:
     template<class Settings>
     Settings settings() const;
+    bool is_told_twice(const call_key& key) const;
 
     View view_;
+    bool results_;
     Processes& processes_;
     LaunchSettings launch_settings_;
     CopySettings copy_settings_;
@@ -80,6 +84,7 @@ private:
     AllocationGroups memory_;
     DriverGroups driver_;
     std::map<CallKey, std::set<uint8_t>> devices_;
+    std::map<CallKey, uint64_t> told_twice_;
     std::map<CallKey, std::set<ImageId>> idle_;
 };
 

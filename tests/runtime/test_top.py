@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudatop: every call is counted once, whatever part of the screen it is about, and nothing else is."""
+import os
+import signal
+
+import copies
+import harness
+import system
+import tops
+import waits
+from containers import Cgroup, Contained, HostRoot, Image, Name, kubepods
+from harness import check, equal, wait_until
+from programs import Tool, Workload
+from test_waits import every
+from truth import Rows
+from tops import case, modes, same, same_live, same_sums, trace_top
+
+launching = """
+launch vecadd 101; launch saxpy 17 result=700; launch apply 5 runtime_result=35; hostfunc 9; hostfunc 3 result=1
+build reduce 3; graph 5; graph 2 result=1; graph 4 fn=cuGraphLaunch
+launch scale 13 fn=cuLaunchCooperativeKernelMultiDevice devices=3
+threads 4; launch vecadd 53; launch saxpy 11 fn=cuLaunchKernelEx; end
+"""
+copying = """
+alloc d 200000; alloc e 200000
+copy 7; copy 5 fn=cudaMemcpyAsync src=d dst=e bytes=100000 stream=1; copy 3 kind=2 bytes=70001; copy 2 result=700
+copy 4 fn=cuMemcpyDtoHAsync_v2 result=719; copy 6 fn=cuMemsetD8_v2; copy 2 fn=cuMemcpyBatchAsync sizes=100,65536,3
+threads 3; copy 11 fn=cuMemcpyHtoD_v2; end
+"""
+capturing = """
+capture begin; launch reduce 3 stream=1; copy 2 fn=cudaMemcpyAsync stream=1; capture end; graph 7
+graph create G; graph add G kernel 4; graph add G memcpy 2; graph instantiate G X; graph launch X 6
+"""
+waiting = """
+sync 5; sync 9 fn=cudaStreamQuery result=600; sync 3 fn=cuEventQuery result=700; sync 4 fn=cuStreamSynchronize result=719
+"""
+holding = """
+alloc a 1009; alloc b 2003 fn=cuMemAllocAsync; alloc c 4096 fn=cudaMallocHost; alloc f 2097152 fn=cuMemCreate
+alloc z 77 result=2; alloc z 5 result=1; free a result=1; free a; free c result=400; alloc g 3001 fn=cudaMallocManaged
+threads 4; churn 50 keep; end
+"""
+
+
+@case(each=modes, asan=True)
+def all_that_is_counted(mode):
+    """In every column, over several intervals; what is not followed has no figure at all, not 0."""
+    script = launching + copying + waiting + holding + "sleep 300\n" + launching
+    if "--cheap" in mode:  # which knows no memory, so that nobody can say where a batch goes
+        script = script.replace("copy 2 fn=cuMemcpyBatchAsync sizes=100,65536,3", "")
+    else:
+        script += capturing
+    tool, _ = trace_top(script, *mode, "-i", "0.2")
+    for row in tool.rows:
+        if "--cheap" in mode:
+            equal([key for key in tops.never_cheap if key in row], [], f"what is not followed, in {row}")
+        equal("launch_p99_ns" in row, "-l" in mode and row["by"] == "pid" and row["launches"] > 0, f"latency in {row}")
+
+
+# Functions that are followed as two things at once, on many threads; with their failures, and inside of each other.
+twice = "threads 32; repeat 3; copy 5; alloc .a 4096; copy 2 kind=2; sync 3; free .a; hostfunc 2; launch vecadd 3\n" \
+        "copy 1 result=1; sync 1 fn=cuStreamQuery result=600; alloc .b 64 fn=cudaMallocHost; free .b; end; end\n"
+
+
+@case(each={"default": [], "latency": ["-l"]}, asan=True)
+def two_things_at_once(mode):
+    """A synchronous copy is a copy and a wait, a free may be a wait: none is lost, and an error is one error."""
+    every_wait = every(waits.driver_syncs, waits.driver_copies, waits.driver_frees)
+    trace_top(twice + every_wait, *mode)
+
+
+@case
+def at_the_driver():
+    """Every function that copies, without a runtime."""
+    functions = copies.callable_functions("driver")
+    trace_top(copies.steps(functions), form="workload-driver")
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs")})
+def tiers_are_equal(tier):
+    system.need_tier(tier)
+    tool, _ = trace_top(launching + copying + capturing + waiting + holding + twice, "-l", "--attach", tier)
+    equal({record["tier"] for record in tool.of_type("attached")}, {tier}, "tier")
+
+
+@case
+def several_processes():
+    """Of every form, at once; others count nothing."""
+    forms = ("workload", "workload13", "workload-static", "workload-static-stripped", "workload-nopie")
+    script = launching.replace("fn=cuLaunchCooperativeKernelMultiDevice devices=3", "") + copying + waiting + holding
+    workloads = [Workload(script.replace("101", str(100 + i)), form) for i, form in enumerate(forms)]
+    other = Workload(script)
+    tool = Tool("-p", ",".join(str(workload.pid) for workload in workloads))
+    for workload in (*workloads, other):
+        workload.go()
+    truth = [call for workload in workloads for call in workload.truth()]
+    other.wait()
+    tool.finish()
+    same(tool, truth)
+    same_live(tool, *workloads)
+    equal(max(row["traced_processes"] for row in same_sums(tool)), len(forms), "processes")
+    equal({row["pid"] for row in tops.rows(tool)}, {workload.pid for workload in workloads}, "processes")
+
+
+@case
+def another_process_counts_nothing():
+    quiet, busy = Workload("wait {dir}/end"), Workload(launching + copying)
+    tool = Tool("-p", quiet.pid, "-i", "0.2")
+    quiet.go(), busy.go().wait()
+    tool.stop()
+    equal(tops.rows(tool), [], "rows")
+    equal({row["probe_hits_per_second"] for row in same_sums(tool)}, {0}, "hits of probes")
+
+
+@case
+def graphs_from_before():
+    """What they start nobody knows: no 0."""
+    workload = Workload("touch {up}; build reduce 3; touch {dir}/built; wait {go}; graph 5", "workload-driver", warm=False)
+    wait_until((harness.here / "built").exists, "the graph is built")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    row, = (row for row in tops.rows(tool.finish()) if row["graph_launches"])
+    equal((row["graph_launches"], row["graphs_unknown"]), (5, 5), "launches of the graph")
+    check(not {"graph_kernels", "graph_kernels_per_second"} & row.keys(), f"kernels that nobody knows: {row}")
+
+
+@case
+def rows_by():
+    """However rows are cut, they add up to the same; what is known of each call is known of its row."""
+    script = (launching + copying + waiting + holding + "device 1; launch scale 7; copy 3; sync 2; alloc k 999\n"
+              "threads 2; launch reduce 19; copy 5; end")
+    workload = Workload(script)
+    views = {"pid": ("pid",), "thread": ("pid", "tid"), "kernel": (), "device": ()}
+    tools = {by: Tool("-p", workload.pid, "--by", by) for by in views}
+    workload.go()
+    truth = workload.truth()
+    for by, tool in tools.items():
+        tool.finish()
+        same(tool, truth, views[by])
+        equal({row["by"] for row in tool.rows}, {"total", by}, "what rows say that they stand for")
+        held = sum(row["live_bytes"] for row in same_sums(tool)[-1:])
+        equal(held, sum(tops.live(tops.rows(tools["pid"])).values()), f"{tool}: memory held")
+    same_live(tools["pid"], workload)
+    by_kernel = {}
+    for call in truth:
+        if call["layer"] == "driver" and call["kind"] == "kernel" and not call["recorded"]:
+            by_kernel[call["demangled"]] = by_kernel.get(call["demangled"], 0) + call["count"] * call["kernels"]
+    named = Rows(truth).count(tops.rows(tools["kernel"]), ("kernel",))
+    equal({key[0]: n for key, n in named.items() if key[1] == "launches"}, by_kernel, "launches by kernel")
+
+
+@case
+def pods():
+    """Rows of pods and of containers are the sums of their processes."""
+    host, image, name, other = HostRoot(), Image(), Name(), Name()
+    second = Name(pod=name.pod, namespace=name.namespace, pod_uid=name.pod_uid)
+    for each in (name, second, other):
+        host.kubelet(each)
+    inside = [Contained(launching + copying + f"copy {i + 1}; alloc h {1000 * (i + 1)}", image=image,
+                        cgroups=[Cgroup("v2", kubepods(each))]) for i, each in enumerate((name, second, other))]
+    target = ",".join(str(workload.pid) for workload in inside)
+    tools = {by: Tool("-p", target, "--by", by, "--host-root", host.path, preexec=host.enter)
+             for by in ("pod", "container", "namespace", "pid")}
+    for workload in inside:
+        workload.go()
+    truth = [workload.truth() for workload in inside]
+    for by, tool in tools.items():
+        tool.finish()
+        equal(tops.found(tops.rows(tool), ()), tops.expected([c for calls in truth for c in calls], ()), f"{tool}: sum")
+        same_sums(tool)
+    for by, key, groups in (("pod", "pod_uid", {name.pod_uid: truth[0] + truth[1], other.pod_uid: truth[2]}),
+                            ("namespace", "namespace", {name.namespace: truth[0] + truth[1], other.namespace: truth[2]}),
+                            ("container", "container_id", {e.id: t for e, t in zip((name, second, other), truth)})):
+        for value, calls in groups.items():
+            mine = [row for row in tops.rows(tools[by]) if row.get(key) == value]
+            equal(tops.found(mine, ()), tops.expected(calls, ()), f"{by} {value}")
+    held = tops.live(tops.rows(tools["pid"]))
+    of_pods = tops.live(tops.rows(tools["pod"]), ("pod_uid",))
+    equal(of_pods[name.pod_uid,], held[inside[0].pid,] + held[inside[1].pid,], "memory of the pod")
+
+
+family = """
+launch vecadd 1009; copy 3; fork; launch vecadd 7; sync 2; fork; copy 5; end; end; launch saxpy 13
+exec; launch vecadd 17; alloc a 1000; fork; launch apply 3; end; end
+"""
+
+
+@case
+def everybody():
+    """Children, programs that become others, fifty that live for milliseconds; and who does nothing has a row as long
+    as it lives, also where it is killed."""
+    idle = Workload("launch vecadd 11; alloc a 5000; touch {dir}/idle; forever; sleep 10; end")
+    tool = Tool("-i", "0.2")
+    idle.go()
+    of_idle = lambda: [row for row in tool.rows if row.get("pid") == idle.pid]
+    wait_until(lambda: [row for row in of_idle() if not row["launches"] and row["live_bytes"] == 5000], "a row of no calls")
+    parent = Workload(family, warm=False)
+    short = [Workload(f"launch vecadd {10 + i}; copy {i + 1}; alloc a 100", warm=False) for i in range(50)]
+    truth = parent.truth() + [call for workload in short for call in workload.truth()]
+    equal(len({call["pid"] for call in truth}), 4 + len(short), "processes in the truth")
+    idle.process.send_signal(signal.SIGKILL)
+    idle.process.wait()
+    last = lambda: [row for row in tool.rows if row["by"] == "total"][-1]
+    seen = {row["time"] for row in tool.rows}
+    wait_until(lambda: len({row["time"] for row in tool.rows} - seen) > 2, "two intervals after its end")
+    pids = {call["pid"] for call in truth}
+    check(not [row for row in tool.rows if row["time"] == last()["time"] and row.get("pid") in pids | {idle.pid}],
+          "rows of those that have ended")
+    tool.stop()
+    same(tool, truth)
+    equal(sum(row["launches"] for row in of_idle()), 11, "launches of who was killed")
+    same_sums(tool)
+    names = {row.get("comm") for row in tops.rows(tool) if row["pid"] in pids}
+    equal(names, {"workload"}, "names of those that have ended")
+    equal(of_idle()[0].get("user"), "root", "whose it is")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cudatop counted against what was done: each call once, in every column that it is about."""
+import functools
+from collections import Counter
+
+import copies
+import harness
+import memory
+import waits
+from harness import check, equal
+from programs import Tool, Workload
+from truth import layer_wanted, weight
+
+case = functools.partial(harness.case, tool="cudatop")
+
+modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
+
+launched = ("launches", "host_functions", "graph_launches")
+copied = ("copies", "small_copies", "copies_unsized", "h2d_bytes", "d2h_bytes", "d2d_bytes")
+# Not known from entry probes alone.
+followed = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "allocation_failures", "out_of_memory",
+            "waits", "polls", "errors")
+never_cheap = followed + ("graph_kernels_per_second", "live_bytes", "allocs_and_frees_per_second", "blocked_percent",
+                          "blocked_ns", "spinning_percent", "errors_per_second", "launch_p99_ns")
+costs = ("traced_processes", "probe_hits_per_second", "own_cpu_percent", "lost")
+
+
+def launches(call, latency):
+    n = weight(call)
+    out = Counter(errors=n if latency and call["result"] else 0)
+    if call["recorded"]:
+        return out + Counter(captured=n)
+    if call["kind"] == "graph":
+        started = 0 if latency and call["result"] else n * call["kernels"]
+        return out + Counter(graph_launches=n, graph_kernels=started)
+    return out + Counter({"launches" if call["kind"] == "kernel" else "host_functions": n})
+
+
+def copies_of(call, latency):
+    sums = copies.sums(call, latency)
+    out = Counter(copies=sums["copies"], small_copies=sums["small"], copies_unsized=sums["unsized"])
+    if (direction := call["direction"]) in ("h2d", "d2h", "d2d", "p2p"):
+        out[f"{direction.replace('p2p', 'd2d')}_bytes"] = sums["bytes"]
+    if call["result"] and (latency or waits.wait_of(call)):
+        out["errors"] = call["count"]
+    return out
+
+
+def memory_of(call):
+    n = call["count"]
+    if call["result"]:
+        return Counter(errors=n, allocation_failures=n,
+                       out_of_memory=n if call["kind"] == "alloc" and call["result"] == 2 else 0)
+    known = memory.kind_of(call["holding"]) in memory.memory and not call["recorded"]
+    return Counter({call["kind"] + "s": n if known else 0})
+
+
+def waits_of(call):
+    wait = waits.wait_of(call)
+    return Counter({"polls" if wait == "poll" else "waits": call["count"]}) if wait else Counter()
+
+
+def of_call(call, mode):
+    """What a driver call adds to which sum of a row."""
+    latency = "-l" in mode
+    out = waits_of(call)
+    if call["kind"] in ("kernel", "graph", "host"):
+        out += launches(call, latency)
+    elif copies.is_copy(call):
+        out += copies_of(call, latency)
+    elif memory.is_memory(call):
+        out += memory_of(call)
+    elif call["kind"] in ("sync", "poll") and waits.wait_of(call) and call["result"] not in (0, 600):
+        out["errors"] += call["count"]
+    return out
+
+
+def expected(truth, by=("pid",), mode=()):
+    """{(values of `by`..., measure): how much}."""
+    out = Counter()
+    for call in truth:
+        if layer_wanted(call, "driver"):
+            for measure, n in of_call(call, mode).items():
+                if "--cheap" not in mode or measure not in followed:
+                    out[*(call[field] for field in by), measure] += n
+    return {key: n for key, n in out.items() if n}
+
+
+def rows(tool, by=None):
+    """Of the sums, of the GPUs and of those that rows stand for each has its own."""
+    return [row for row in tool.rows if (row["by"] not in ("total", "gpu") if by is None else row["by"] == by)]
+
+
+def found(some, by=("pid",)):
+    out = Counter()
+    for row in some:
+        for measure in launched + copied + followed:
+            out[*(row.get(field) for field in by), measure] += row.get(measure, 0)
+    return {key: n for key, n in out.items() if n}
+
+
+def same(tool, truth, by=("pid",), mode=()):
+    """Rows of the tool against the truth, exactly; with `pid` among `by`, only those of its processes."""
+    pids = {call["pid"] for call in truth}
+    mine = [row for row in rows(tool) if "pid" not in by or row["pid"] in pids]
+    equal(found(mine, by), expected(truth, by, mode), f"{tool}, by {', '.join(by)}")
+
+
+def same_sums(tool):
+    """The sum line of each interval is the sum of its rows, and says what the tool costs."""
+    sums, parts = {}, {}
+    for row in tool.rows:
+        if row["by"] == "total":
+            check(row["time"] not in sums, f"one sum for an interval: {row}")
+            sums[row["time"]] = row
+        elif row["by"] != "gpu":
+            parts.setdefault(row["time"], []).append(row)
+    check(sums, f"{tool} prints sums")
+    for time, row in sums.items():
+        equal(found([row], ()), found(parts.get(time, []), ()), f"{tool}: the sum of {time}")
+        equal(row.get("live_bytes", 0), sum(r.get("live_bytes", 0) for r in parts.get(time, [])), "live_bytes of the sum")
+        equal([key for key in costs if key not in row], [], f"{tool}: own cost in {row}")
+        equal(row["lost"], 0, "losses in the sum")
+    return list(sums.values())
+
+
+def live(some, by=("pid",)):
+    """What the last row of each says that it holds."""
+    last = {tuple(row.get(field) for field in by): row.get("live_bytes") for row in some}
+    return {key: held for key, held in last.items() if held}
+
+
+def same_live(tool, *workloads):
+    want = Counter()
+    for workload in workloads:
+        for row in memory.told(workload, "memory"):
+            want[row["pid"],] += row["bytes"] if row["holding"] in memory.on_device else 0
+    mine = [row for row in rows(tool) if (row.get("pid"),) in want or not want]
+    equal(live(mine), {key: n for key, n in want.items() if n}, f"{tool}: memory held at the end")
+
+
+def trace_top(script, *arguments, form="workload", **options):
+    """Traces one workload from before its script to its end: the tool, and the workload. Everything that both say is
+    the same."""
+    workload = Workload(script, form)
+    tool = Tool("-p", workload.pid, *arguments, **options)
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    same(tool, truth, mode=arguments)
+    same_sums(tool)
+    if "--cheap" not in arguments:
+        same_live(tool, workload)
+    return tool, workload
