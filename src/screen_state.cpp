@@ -25,10 +25,13 @@ namespace {
 void meet_columns(ScreenState& state, const Snapshot& snapshot)
 {
     const bool told = state.known.empty() && !state.shown.empty();
+    auto place = state.shown.begin(); // behind the one that is before it in the snapshot
     for (const TopColumn& column : snapshot.columns) {
         const std::string key(column.column.key);
         if (state.known.insert(key).second && column.shown && !told)
-            state.shown.push_back(key);
+            place = state.shown.insert(place, key);
+        if (auto at = std::ranges::find(state.shown, key); at != state.shown.end())
+            place = at + 1;
     }
 }
 

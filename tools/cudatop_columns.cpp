@@ -99,7 +99,7 @@ void Settings::choose_rows(std::string_view what)
 
 Arrangement Settings::arrangement() const
 {
-    return {.sort = sort, .ascending = false, .filter = filter, .tree = tree, .frozen = {}};
+    return {.sort = sort, .ascending = ascending, .filter = filter, .tree = tree, .frozen = {}};
 }
 
 std::string column_key(std::string_view name)
@@ -125,6 +125,15 @@ std::string column_key(std::string_view name)
     throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json", name, names));
 }
 
+bool is_ascending(std::string_view key)
+{
+    auto is_text = [&](const Field<K, G, C>& field) {
+        return field.is_called(key) && field.column.unit == Unit::text;
+    };
+    return std::ranges::any_of(who_fields<K, G, C>, is_text) || std::ranges::any_of(owner_fields<K, G, C>, is_text) ||
+           std::ranges::any_of(own_fields(), is_text, &TopField::field);
+}
+
 std::vector<TopColumn> columns(const Context& context)
 {
     std::vector<TopColumn> all;
@@ -133,6 +142,8 @@ std::vector<TopColumn> columns(const Context& context)
         TopColumn column{.column = field->column, .about = own ? own->about : "", .needs = own ? own->needs : ""};
         column.column.in_text &= where != Shown::json && !field->column.header.empty();
         column.column.in_json &= where != Shown::text && !field->column.key.empty();
+        if (field->column.key.empty()) // by which the screen tells columns apart
+            column.column.key = field->column.header;
         if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
             column.column.width = std::min<int16_t>(column.column.width, owner_width);
         column.device_side = own && own->device_side;

@@ -21,6 +21,7 @@ struct Settings : CallSettings {
     bool batch = false;
     bool cheap = false;               // no return probes: no waits, no memory, no results
     std::vector<std::string> columns; // by header or JSON key: those alone, or (+, -) more or less than the usual ones
+    bool ascending = false;           // sorted from the smallest on
     std::string filter;
     std::string names = "short"; // of kernels
     bool no_cache = false;
@@ -52,6 +53,8 @@ struct Context : CallContext<Settings> {
 
 // The JSON key of the column with this name (header or key). Throws UsageError where there is none.
 std::string column_key(std::string_view name);
+// Whether rows that are sorted by it begin with the smallest: names from A on.
+bool is_ascending(std::string_view key);
 
 // The columns that there are in this view, those shown at first marked.
 std::vector<TopColumn> columns(const Context& context);

@@ -42,6 +42,7 @@ void settle_options(Settings& settings, const Options& options)
     if (s.names != "full" && s.names != "short" && s.names != "base")
         throw UsageError(fmt::format("--names takes short, full or base, not '{}'", s.names));
     s.sort = column_key(s.sort);
+    s.ascending = is_ascending(s.sort);
     for (const std::string& name : s.columns)
         column_key(std::string_view(name).substr(name.starts_with('+') || name.starts_with('-') ? 1 : 0));
     s.choose_rows(s.by.value_or("pid"));

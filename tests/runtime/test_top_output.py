@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudatop: tables for logs and pipes, in the order, columns and rows that were asked for; and what it refuses."""
+import re
+import subprocess
+
+import harness
+import tops
+from harness import check, equal
+from programs import Tool, Workload
+from tops import case
+
+scripts = {"launcher": "name launcher; launch vecadd 300; launch saxpy 7", "copier": "name copier; launch vecadd 20; copy 50",
+           "leaker": "name leaker; launch vecadd 100; alloc a 1073741824; sync 3"}
+
+
+def table(tool):
+    """Headers, and a line for each process by its name. A first line of an interval has the time."""
+    head, *lines = [line.split() for line in tool.lines if line.strip() and not re.fullmatch(r"\d\d:\d\d:\d\d", line)]
+    return head, {line[head.index("COMM")]: line for line in lines}, [line[head.index("COMM")] for line in lines]
+
+
+@case(asan=True)
+def tables():
+    """One interval that is longer than all of them live: the table at the end has everything."""
+    workloads = {name: Workload(script) for name, script in scripts.items()}
+    pids = ",".join(str(workload.pid) for workload in workloads.values())
+    run = lambda *words: Tool("-p", pids, "-i", "1000", *words, json=False)
+    usual, live, alone = run("-b"), run("-b", "-s", "LIVE", "-r", "2"), run("-b", "--columns", "COMM,LIVE,copies_per_second")
+    other = run("-b", "-s", "comm", "--columns", "+COPY/s,-USER", "--filter", "er", "--by", "thread")
+    none = run("--filter", "nobody")  # no terminal, and no -b
+    for workload in workloads.values():
+        workload.go()
+    for workload in workloads.values():
+        workload.wait()
+    for tool in (usual, live, alone, other, none):
+        tool.finish()
+    head, rows, order = table(usual)
+    equal(order, ["launcher", "leaker", "copier"], "most launches first")
+    for word in ("PID", "COMM", "USER", "LAUNCH/s", "GRAPH/s", "H2D/s", "LIVE", "BLOCK%", "SPIN%", "ERR/s"):
+        check(word in head, f"{word} is no header: {head}")
+    check("COPY/s" not in head and "launches" not in head, f"what is not usual: {head}")
+    equal(rows["launcher"][head.index("PID")], str(workloads["launcher"].pid), "pid")
+    rates = [float(rows[name][head.index("LAUNCH/s")]) for name in ("launcher", "copier")]
+    check(12 < rates[0] / max(rates[1], 0.05) < 19 or rates[1] < 2, f"307 to 20 launches: {rates}")
+    _, _, order = table(live)
+    equal((order[0], len(order)), ("leaker", 2), "most memory first, two rows")
+    head, rows, _ = table(alone)
+    equal(head, ["COMM", "COPY/s", "LIVE"], "these alone")
+    equal([rows[name][2] for name in ("leaker", "launcher")], ["1.0G", "0"], f"memory: {alone.text}")
+    head, rows, order = table(other)
+    check("COPY/s" in head and "TID" in head and "USER" not in head, f"one more, one less: {head}")
+    equal(order, ["copier", "launcher", "leaker"], "names from A on")
+    equal(table(none)[2], [], "rows with a text that none has")
+    check("no terminal" in none.error and "-b" in none.error, f"says that it prints tables: {none.error}")
+    check("no terminal" not in usual.error, f"was asked for tables: {usual.error}")
+
+
+@case
+def so_many_tables():
+    """-b INTERVAL COUNT ends by itself."""
+    workload = Workload("forever; launch vecadd 10; sleep 10; end")
+    tool, lines = Tool("-p", workload.pid, "-b", "0.2", "3", json=False), Tool("-p", workload.pid, "0.2", "2")
+    workload.go()
+    tool.finish(), lines.finish()
+    equal(sum("PID" in line for line in tool.lines), 3, "tables")
+    equal(len(tops.rows(lines, "total")), 2, "sums")
+    workload.stop()
+
+
+usage = {
+    "sort": (["-s", "colour"], "colour", "LAUNCH/s"), "sort_empty": (["-s", ""], "column"),
+    "columns": (["--columns", "PID,colour"], "colour"), "more_columns": (["--columns", "+colour"], "'colour'"),
+    "less_columns": (["--columns", "-"], "column"), "cheap_latency": (["--latency", "--cheap"], "--latency", "--cheap"),
+    "failed": (["-x"], "-x", "error"), "stacks": (["-U"], "-U", "stacks"), "by": (["--by", "colour"], "colour", "kernel", "device"),
+    "by_hole": (["--by", "pid,,comm"], "--by"), "by_empty": (["--by", ""], "--by"), "events": (["-e"], "-e"),
+    "live_entries": (["--live-entries", "1"], "--live-entries"), "interval": (["0"], "interval"), "count": (["1", "0"], "count"),
+    "batch_word": (["-b", "soon"], "interval"),
+}
+
+
+@case(asan="instead")
+def usage_errors():
+    """One sentence, and how to find out more; nothing is attached."""
+    for name, (arguments, *words) in usage.items():
+        done = subprocess.run([harness.binary, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=100 * harness.patience)
+        equal((done.returncode, done.stdout), (2, ""), f"{name}: {done.stderr}")
+        first, *rest = done.stderr.splitlines()
+        check(first.startswith("cudatop: ") and "terminate" not in first, f"{name}: {first}")
+        check(len(rest) < 2 and all(line == "Try 'cudatop --help'." for line in rest), f"{name}: what follows: {rest}")
+        for word in words:
+            check(word.lower() in first.lower(), f"{name} does not mention {word!r}: {first}")
+
+
+@case
+def help_and_version():
+    for words, text in (["--help"], "--latency"), (["-h"], "Examples:"), (["-V"], "cudatop"):
+        done = subprocess.run([harness.binary, *words], capture_output=True, text=True, timeout=60 * harness.patience)
+        equal((done.returncode, done.stderr), (0, ""), f"{words}")
+        check(text in done.stdout, f"{words}: {done.stdout}")

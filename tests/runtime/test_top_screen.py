@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudatop on a screen, in a real terminal, with real probes: what is seen is what was done."""
+import json
+import os
+import re
+import signal
+import sys
+
+import harness
+import leftovers
+import system
+import tops
+from harness import Skip, check, equal, wait_until
+from programs import Workload
+from tops import case
+
+sys.path.append(str(harness.root / "tests/screen"))
+import terminal  # noqa: E402
+
+terminal.patience *= harness.patience
+
+
+class Screen(terminal.Terminal):
+    """The case's tool on a screen of its own. Its intervals are so long that figures stand still until next()."""
+
+    def __init__(self, *arguments, interval=60, columns=200, lines=50):
+        if not terminal.available:
+            raise Skip("there is no tmux")
+        if not {"-p", "-c"} & set(arguments):
+            harness.must_be_alone()
+        words = " ".join(map(str, (harness.binary, interval, "--nvml", "off", *arguments)))
+        super().__init__(words, columns, lines, ASAN_OPTIONS="exitcode=99")
+        harness.at_end.append(self.stop)
+        self.wait_for("by pid")
+        self.tool = self.pid()
+        (harness.here / f"tool.{self.tool}").touch()  # for leftovers
+
+    def stop(self):
+        """What was in it ends a moment later than it."""
+        server = self.format("pid")
+        inside = {int(server), *system.descendants(int(server))} if server.isdigit() else set()
+        super().stop()
+        wait_until(lambda: not any(system.stat_fields(pid)[:1] not in ([], ["Z"]) for pid in inside), "all has ended")
+
+    def interval(self, seconds):
+        self.keys("d")
+        self.type(str(seconds))
+        self.keys("Enter")
+
+    def next(self, seen):
+        """One interval with all that was done since the last one, which then stands still."""
+        self.interval(4)
+        self.wait_for(seen, "an interval")
+        self.keys("Space")
+        self.wait_for("PAUSED")
+        self.interval(60)
+
+    def rows(self):
+        """Cells of each row below the headers, by header; a name of several words would be cut apart."""
+        lines = [line for line in self.lines() if line.strip()]
+        at = next((i for i, line in enumerate(lines) if re.search(r"\bPID\b.*LAUNCH/s", line)), None)
+        if at is None:
+            return []  # another page
+        head = re.sub(r"[▲▼*]", "", lines[at]).split()
+        return [dict(zip(head, line.split())) for line in lines[at + 1:] if re.match(r"\s*\d+\s", line)]
+
+    def column(self, name):
+        return [row[name] for row in self.rows()]
+
+    def save(self, kind):
+        file = harness.here / f"saved{len(list(harness.here.glob('saved*')))}.{kind}"
+        self.keys("w", "C-u")
+        self.type(str(file))
+        self.keys("Enter")
+        wait_until(lambda: file.exists() and file.read_text().endswith("\n"), "the screen is saved")
+        return file.read_text()
+
+    def saved(self):
+        """Every column of every row that is shown."""
+        return [json.loads(line) for line in self.save("json").splitlines()]
+
+    def quit(self):
+        self.keys("q")
+        self.over()
+
+    def over(self):
+        equal(self.ended(), 0, f"exit status ({self.text()})")
+        restored(self)
+
+
+def restored(screen):
+    equal(screen.after.read_text(), screen.before.read_text(), "settings of the terminal")
+    equal((screen.format("alternate_on"), screen.format("cursor_flag")), ("0", "1"), "screen and cursor")
+
+
+def living(script):
+    """A workload that does this when it is told to, and then lives on."""
+    file = harness.here / f"done{len(list(harness.here.glob('workload*.err')))}"
+    workload = Workload(f"{script}; touch {file}; forever; sleep 20; end")
+    return workload, lambda: (workload.go(), wait_until(file.exists, "the workload has done it"))
+
+
+def start_three():
+    """One that launches most, one that copies, one that holds most memory; and what lets them do it."""
+    return [living(script) for script in (
+        "name launcher; launch vecadd 30011; launch saxpy 7 fn=cuLaunchKernelEx",
+        "name copier; launch vecadd 20; copy 5003; sync 11; threads 2; copy 100; end",
+        "name leaker; launch vecadd 1000; alloc a 1073741824; alloc b 99 result=2")]
+
+
+@case(asan=True)
+def numbers_order_and_views():
+    three = start_three()
+    workloads = [workload for workload, _ in three]
+    with Screen("-p", ",".join(str(workload.pid) for workload in workloads)) as screen:
+        for _, do in three:
+            do()
+        screen.next(lambda text: "launcher" in text)
+        names = lambda: screen.column("COMM")
+        equal(names(), ["launcher", "leaker", "copier"], "most launches first")
+        saved = screen.saved()
+        for row, shown in zip(saved, screen.rows()):
+            for header, key in ("LAUNCH/s", "launches_per_second"), ("GRAPH/s", "graph_launches_per_second"), \
+                    ("ERR/s", "errors_per_second"):
+                equal(shown[header], f"{row[key]:.1f}", f"{header} of {row}")
+            equal((shown["PID"], shown["FAILED"]), (str(row["pid"]), str(row["allocation_failures"])), "pid, failures")
+            check(abs(row["launches_per_second"] * row["interval_ns"] / 1e9 - row["launches"]) < 0.02 * row["launches"],
+                  f"a rate is a count in its time: {row}")
+        equal([row["LIVE"] for row in screen.rows() if row["COMM"] == "leaker"], ["1.0G"], "memory")
+        for _ in range(6):
+            screen.keys(">")
+        screen.wait_for(lambda _: names() == ["leaker", "copier", "launcher"], "most memory first")
+        screen.keys("r")
+        screen.wait_for(lambda _: names() == ["launcher", "copier", "leaker"], "least memory first")
+        screen.keys("/")
+        screen.type("copier")
+        screen.keys("Enter")
+        screen.wait_for(lambda _: names() == ["copier"], "rows with this text")
+        screen.keys("2")
+        screen.wait_for("by thread")
+        screen.wait_for(lambda _: names() == ["copier"] * 3, "its threads")
+        by_thread = screen.saved()
+        screen.keys("Escape", "b", "Home", "Down", "Down", "Down", "Enter")
+        screen.wait_for("by pod")
+        screen.wait_for(lambda text: re.search(r"^ *POD\b.*\bLAUNCH/s", text, re.M), "the pods' column")
+        of_pods = screen.saved()
+        screen.keys("1")
+        screen.wait_for(lambda _: len(names()) == 3, "processes again")
+        screen.quit()
+    truth = [call for workload in workloads for call in workload.stop().truth()]
+    equal(tops.found(saved), tops.expected(truth), "what the screen was about")
+    copier = [call for call in truth if call["pid"] == workloads[1].pid]
+    equal(tops.found(by_thread, ("tid",)), tops.expected(copier, ("tid",)), "threads")
+    equal(tops.found(of_pods, ()), tops.expected(truth, ()), "pods")
+
+
+@case
+def drill_down():
+    workload, do = living("launch vecadd 4001; launch reduce 13; copy 211 kind=2; sync 17; build scale 3; graph 19; alloc a 70000")
+    with Screen("-p", workload.pid) as screen:
+        do()
+        screen.next(f"{workload.pid} workload")
+        screen.keys("Enter")
+        screen.wait_for(lambda text: re.search(r"^ +4001 +[\d.]+ .* vecadd", text, re.M), "launches of the kernel")
+        page = screen.save("txt")  # all of it, which is longer than the screen
+        for line in (r"^ +4001 +[\d.]+ .* vecadd", r"^ +13 +[\d.]+ .*reduce", r"^D2H +211 ",
+                     r"^ +19 ", r"WAIT copy, CALLS 211,", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+",
+                     r"workload::\w+.*\(workload\)", r"KIND device, LIVE", r"65536 -> 131071 +: 1 "):
+            check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
+        equal(sum(map(int, re.findall("WAIT context, CALLS (\\d+)", page))), 17, "waits for the device")
+        screen.keys("Escape")
+        screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
+        screen.quit()
+    workload.stop()
+
+
+@case(asan=True)
+def sizes():
+    """Down to one character and back, while figures come and go."""
+    workload, do = living("forever; launch vecadd 10; sleep 1; end")
+    workload.go()
+    with Screen("-p", workload.pid, interval=0.2) as screen:
+        screen.wait_for("workload")
+        sizes = [(1, 1), (80, 24), (2, 1), (1, 50), (200, 1), (40, 10), (3, 3)]
+        for columns, lines in 2 * sizes + [(80, 24)]:
+            screen.resize(columns, lines)
+        screen.wait_for(lambda text: "workload" in text and "LAUNCH/s" in text, "the screen again")
+        screen.keys("Enter")
+        screen.wait_for("Kernels")
+        for columns, lines in sizes + [(200, 50)]:
+            screen.resize(columns, lines)
+        screen.wait_for("vecadd")
+        screen.keys("Escape")
+        screen.wait_for("LAUNCH/s")
+        screen.quit()
+    workload.stop()
+
+
+@case(each={name: getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT")})
+def ended_by(number):
+    """The terminal is as it was, the status 0, and nothing stays attached."""
+    workload, do = living("launch vecadd 10")
+    with Screen("-p", workload.pid, interval=0.2) as screen:
+        do()
+        screen.wait_for("workload")
+        held = leftovers.programs_of(screen.tool)
+        check(len(held) > 10, "there is something to be left")
+        os.kill(screen.tool, number)
+        screen.over()
+    wait_until(lambda: not held & leftovers.programs(), "the programs are gone")
+    equal(workload.process.poll(), None, "exit status of who was traced")
+    workload.stop()
+
+
+@case
+def killed_target():
+    """The row of a process that is killed goes, its drill-down says so, and the others stay."""
+    (first, do_first), (second, do_second) = living("launch vecadd 10"), living("launch vecadd 10")
+    with Screen("-p", f"{first.pid},{second.pid}", interval=0.2) as screen:
+        do_first(), do_second()
+        screen.wait_for(lambda text: {str(first.pid), str(second.pid)} <= set(screen.column("PID")), "both")
+        first.process.kill()
+        screen.wait_for(lambda _: screen.column("PID") == [str(second.pid)], "the one that lives")
+        screen.quit()
+    second.stop()
