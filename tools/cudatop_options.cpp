@@ -16,7 +16,8 @@ void add_own_options(CLI::App& app, Settings& settings)
     app.add_option("-s,--sort", s.sort, "column to sort by (LAUNCH/s)")->type_name("COLUMN");
     app.add_option("--columns", s.columns, "these columns alone; or more (+NAME) or less (-NAME) than the usual ones")
         ->delimiter(',')
-        ->type_name("NAME[,NAME]");
+        ->type_name("NAME[,NAME]")
+        ->allow_extra_args(false); // what follows is the interval
     app.add_option("--filter", s.filter, "only rows with this text in them")->type_name("TEXT");
     app.add_flag("--tree", s.tree, "rows below their pods");
     app.add_flag("-l,--latency", s.latency, "measure launch calls and copies, and count their errors: return probes");
