@@ -109,6 +109,7 @@ private:
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::optional<Waiting> waiting_;
     Tier tier_ = Tier::session;
+    bool followed_ = true; // calls to their return
     Holdings holdings_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
@@ -148,19 +149,20 @@ void CudaTop::configure(const Options& options, std::span<const Probe> probes, c
 {
     auto& data = *skeleton_->rodata;
     tier_ = filters.tier;
+    followed_ = !settings_.cheap && filters.returns;
     configure_shared(data, options, filters);
     configure_probes(data, probes, filters);
     configure_calls(data, settings_, options_);
     // Everything that a row may be asked for later.
     data.per_thread = true;
-    data.per_device = !settings_.cheap;
+    data.per_device = followed_;
     data.per_cgroup = false;
     data.per_kernel = true;
     data.per_shape = false;
     data.per_size = true;
-    data.measure_latency = !settings_.cheap;
-    data.follow = !settings_.cheap;
-    data.follow_graphs = !settings_.cheap;
+    data.measure_latency = followed_;
+    data.follow = followed_;
+    data.follow_graphs = followed_;
     data.show_waiting = true;
     data.stacks_of_waits = true;
     data.stacks_of_allocations = true;
@@ -319,7 +321,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           *users_,
                           *figures_,
                           xids_of_,
-                          !settings_.cheap,
+                          followed_,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
     const std::map<Key, Group> joined = groups.joined();

@@ -127,9 +127,7 @@ std::string column_key(std::string_view name)
 
 bool is_ascending(std::string_view key)
 {
-    auto is_text = [&](const Field<K, G, C>& field) {
-        return field.is_called(key) && field.column.unit == Unit::text;
-    };
+    auto is_text = [&](const Field<K, G, C>& field) { return field.is_called(key) && field.column.unit == Unit::text; };
     return std::ranges::any_of(who_fields<K, G, C>, is_text) || std::ranges::any_of(owner_fields<K, G, C>, is_text) ||
            std::ranges::any_of(own_fields(), is_text, &TopField::field);
 }
