@@ -183,6 +183,7 @@ install: all
 	install -m 755 $(TOOL_BINS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(TOOLS:%=man/%.8) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
+	install -D -m 644 docs/cudatop.png $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs/cudatop.png
 	for t in $(TOOLS); do install -m 644 scripts/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; done
 

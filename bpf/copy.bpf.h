@@ -327,6 +327,7 @@ static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, struct bat
         kept->call.copy.source = read_argument(&walk->arguments, row, ARG_SOURCE);
         kept->call.copy.bytes = read_argument(&walk->arguments, row, ARG_BYTES);
     }
+    walk->arguments.error = opaque(walk->arguments.error);
     return 1;
 }
 

@@ -38,6 +38,12 @@ _gpusnoop_values() {
     tr ',' '\n' <<<"$text" | sed -E 's/^ +//; s/ +$//; /^[a-z]+$/!d'
 }
 
+# The columns of a tool that lists them where one is unknown: "there is no column 'x': PID, COMM, ..., or a key".
+_gpusnoop_columns() {
+    "${1/#\~/$HOME}" -s no-such-column -d 0.01 2>&1 | sed -nE "s/.*there is no column '[^']*': (.*), or a key.*/\1/p" |
+        tr ',' '\n' | sed 's/^ //'
+}
+
 # Processes that map a CUDA library; all of them where none is found in half a second.
 _gpusnoop_processes() {
     local found
@@ -105,6 +111,17 @@ _gpusnoop() {
         local mount
         mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
         _gpusnoop_reply "$cur" "" < <(cd "${mount:-/sys/fs/cgroup}" 2>/dev/null && find . -mindepth 1 -type d -printf '%P\n')
+        ;;
+    *,--sort,*)
+        _gpusnoop_reply "$cur" "" < <(_gpusnoop_columns "$command")
+        ;;
+    *,--columns,*)
+        local sign=
+        [[ $cur != [+-]* ]] || { sign=${cur:0:1}; cur=${cur:1}; }
+        _gpusnoop_reply "$cur" "$before$sign" < <(_gpusnoop_columns "$command")
+        ;;
+    *,--names,*)
+        _gpusnoop_reply "$cur" "" < <(printf '%s\n' short full base)
         ;;
     *,--nvml,*)
         _gpusnoop_reply "$cur" "" < <(echo off; compgen -f -- "$cur")

@@ -68,7 +68,8 @@ Page help_page(const Snapshot& snapshot)
     page.lines.push_back({});
     page.lines.push_back({"Columns (* from the GPU's own counters; - cannot be known)", Style::title});
     for (const TopColumn& column : snapshot.columns)
-        page.lines.push_back({fmt::format("  {:<14}{}", header_of(column), about_column(column))});
+        if (column.column.in_text)
+            page.lines.push_back({fmt::format("  {:<14}{}", header_of(column), about_column(column))});
     return page;
 }
 

@@ -181,7 +181,8 @@ Filters Run::choose_probes(bpf_object* object)
 {
     const Tier tier = options_.attach.empty() ? best_tier() : tier_from_name(options_.attach);
     std::vector<Hook> hooks = tool_.hooks(probes_);
-    if (!returns_are_safe()) {
+    const bool returns = returns_are_safe();
+    if (!returns) {
         const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
                           "which lacks commit cf6cb56ef244";
         if (tool_.needs_returns())
@@ -197,7 +198,8 @@ Filters Run::choose_probes(bpf_object* object)
                                         .filter_at_attach = filter_at_attach,
                                         .again = [this] { tool_.attached_again(); }});
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
-    return {.tier = tier, .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach)};
+    return {
+        .tier = tier, .returns = returns, .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach)};
 }
 
 void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)

@@ -30,6 +30,7 @@ class Loop;
 // What the kernel side has to do by itself.
 struct Filters {
     Tier tier = Tier::session;
+    bool returns = true;                    // return probes can be used without harm
     bool pids = false;                      // the attach is not limited to them
     cgroup_controller v1 = CONTROLLER_NONE; // the hierarchy that stands for v1, if any is mounted
     bool cgroups = false;

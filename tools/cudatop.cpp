@@ -7,6 +7,8 @@
 #include "cudatop_detail.hpp"
 #include "cudatop_head.hpp"
 #include "cudatop_live.hpp"
+#include "cudatop_options.hpp"
+#include "cudatop_probes.hpp"
 #include "driver_hooks.hpp"
 #include "driver_layouts.hpp"
 #include "kernel_names.hpp"
@@ -21,7 +23,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <unistd.h>
@@ -54,7 +55,7 @@ public:
                "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n";
     }
 
-    void add_options(CLI::App& app) override;
+    void add_options(CLI::App& app) override { add_own_options(app, settings_); }
     std::string traced() const override { return "GPU use"; }
     bool needs_returns() const override { return settings_.latency; }
     bool measures_durations() const override { return settings_.latency; }
@@ -62,7 +63,10 @@ public:
     {
         return "waits, memory, results, names and captures are not known";
     }
-    std::vector<Hook> hooks(std::span<const Probe> probes) const override;
+    std::vector<Hook> hooks(std::span<const Probe> probes) const override
+    {
+        return hooks_of(probes, settings_.cheap, needs_returns());
+    }
     KernelHooks* kernel_hooks() override { return driver_ ? &*driver_ : nullptr; }
     std::unique_ptr<Output> make_output(const Options& options) override;
     std::optional<std::chrono::nanoseconds> usual_interval() const override
@@ -81,7 +85,7 @@ public:
 
 private:
     void settle() override;
-    std::vector<Probe> choose_probes() const override;
+    std::vector<Probe> choose_probes() const override { return probes_of_all(settings_.cheap); }
     int load_skeleton() override { return cudatop_bpf::load(skeleton_.get()); }
     bpf_object* object() override { return skeleton_->obj; }
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
@@ -105,6 +109,7 @@ private:
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::optional<Waiting> waiting_;
     Tier tier_ = Tier::session;
+    bool followed_ = true; // calls to their return
     Holdings holdings_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
@@ -126,119 +131,10 @@ private:
     std::string open_; // id of the row that is shown in full
 };
 
-void CudaTop::add_options(CLI::App& app)
-{
-    Settings& s = settings_;
-    s.sort = "launches_per_second";
-    app.add_flag("-b,--batch", s.batch, "tables one below the other, for a log or a pipe; no screen");
-    app.add_option("--by", s.by, fmt::format("rows by kernel, device, or {} (pid); or several of them", WhoView::names))
-        ->type_name("WHAT[,WHAT]");
-    app.add_option("-s,--sort", s.sort, "column to sort by (LAUNCH/s)")->type_name("COLUMN");
-    app.add_option("--columns", s.columns, "these columns alone; or more (+NAME) or less (-NAME) than the usual ones")
-        ->delimiter(',')
-        ->type_name("NAME[,NAME]");
-    app.add_option("--filter", s.filter, "only rows with this text in them")->type_name("TEXT");
-    app.add_flag("--tree", s.tree, "rows below their pods");
-    app.add_flag("-l,--latency", s.latency, "measure launch calls and copies, and count their errors: return probes");
-    app.add_flag("--cheap", s.cheap, "entry probes only: launches and copies, nothing of waits, memory and errors");
-    app.add_option("--names", s.names, "kernel names: short, full or base (short)")->type_name("HOW");
-    app.add_flag("--no-cache", s.no_cache, "neither read nor keep on disk what libraries register");
-    app.add_option("--live-entries", s.live_entries, "allocations that can be followed at once (1000000)")
-        ->type_name("N")
-        ->check(CLI::Range(1024, 100'000'000));
-    app.add_option("--nvml", s.nvml_library, "library to ask for the GPUs' own figures, or off (libnvidia-ml.so.1)")
-        ->type_name("FILE");
-}
-
 void CudaTop::settle()
 {
-    Settings& s = settings_;
-    if (options_.failed_only || options_.user_stacks)
-        throw UsageError(
-            "-x and -U are of the other tools: cudatop shows errors as a column, and stacks of one process "
-            "when its row is opened");
-    if (s.latency && s.cheap)
-        throw UsageError("--latency needs return probes, and --cheap has none: choose one");
-    if (s.names != "full" && s.names != "short" && s.names != "base")
-        throw UsageError(fmt::format("--names takes short, full or base, not '{}'", s.names));
-    names_.emplace(s.no_cache ? "" : ScanCache::default_folder());
-    s.sort = column_key(s.sort);
-    s.ascending = is_ascending(s.sort);
-    for (const std::string& name : s.columns)
-        column_key(std::string_view(name).substr(name.starts_with('+') || name.starts_with('-') ? 1 : 0));
-    s.choose_rows(s.by.value_or("pid"));
-}
-
-// The driver's functions: what the runtime does ends there. Of the runtime, what gives kernels their names.
-std::vector<Probe> CudaTop::choose_probes() const
-{
-    std::set<probe_kind> kinds;
-    auto add = [&](std::span<const probe_kind> more) { kinds.insert(more.begin(), more.end()); };
-    add(launch_kinds);
-    add(copy_kinds);
-    add(batch_kinds);
-    add(note_kinds);
-    if (!settings_.cheap)
-        for (std::span<const probe_kind> more : {std::span<const probe_kind>(wait_kinds),
-                                                 {alloc_kinds},
-                                                 {free_kinds},
-                                                 {handle_kinds},
-                                                 {gone_kinds},
-                                                 {memory_kinds},
-                                                 {lookup_kinds},
-                                                 {capture_kinds},
-                                                 {device_kinds},
-                                                 {graph_kinds},
-                                                 {event_kinds}})
-            add(more);
-    std::vector<Probe> all;
-    append_probes(all, Library::driver, std::vector<probe_kind>(kinds.begin(), kinds.end()));
-    append_probes(all, Library::runtime, launch_kinds);
-    append_probes(all, Library::runtime, note_kinds);
-    if (!settings_.cheap) {
-        append_probes(all, Library::runtime, lookup_kinds);
-        append_probes(all, Library::runtime, device_kinds);
-    }
-    return all;
-}
-
-std::vector<Hook> CudaTop::hooks(std::span<const Probe> probes) const
-{
-    auto driver_rows = [&](std::span<const probe_kind> kinds) {
-        std::vector<unsigned> rows = probes_of(probes, kinds);
-        std::erase_if(rows, [&](unsigned i) { return probes[i].library != Library::driver; });
-        return rows;
-    };
-    auto runtime_rows = [&](std::span<const probe_kind> kinds) {
-        std::vector<unsigned> rows = probes_of(probes, kinds);
-        std::erase_if(rows, [&](unsigned i) { return probes[i].library != Library::runtime; });
-        return rows;
-    };
-    std::vector<Hook> all{{"launch", needs_returns(), driver_rows(launch_kinds), true},
-                          {"mark", false, runtime_rows(launch_kinds), false},
-                          {"note", false, probes_of(probes, note_kinds), true},
-                          {"copy", needs_returns(), driver_rows(copy_kinds), true},
-                          {"batch", needs_returns(), driver_rows(batch_kinds), true}};
-    if (settings_.cheap)
-        return all;
-    Hook state{"state", true, probes_of(probes, lookup_kinds), true};
-    std::ranges::copy(probes_of(probes, device_kinds), std::back_inserter(state.probes));
-    Hook follow{"follow", true, driver_rows(capture_kinds), true};
-    std::ranges::copy(driver_rows(graph_kinds), std::back_inserter(follow.probes));
-    Hook memory{"memory", true, driver_rows(memory_kinds), true};
-    std::erase_if(memory.probes, [&](unsigned i) { return !tells_memory(probes[i].row); });
-    Hook wait{"wait", true, driver_rows(wait_kinds), true};
-    std::erase_if(wait.probes, [&](unsigned i) { return !waits(probes[i].row); });
-    all.insert(all.end(), {state,
-                           follow,
-                           {"event", false, driver_rows(event_kinds), true},
-                           memory,
-                           wait,
-                           {"alloc", true, driver_rows(alloc_kinds), true},
-                           {"free", true, driver_rows(free_kinds), true},
-                           {"handle", true, driver_rows(handle_kinds), true},
-                           {"gone", true, driver_rows(gone_kinds), true}});
-    return all;
+    settle_options(settings_, options_);
+    names_.emplace(settings_.no_cache ? "" : ScanCache::default_folder());
 }
 
 bpf_object* CudaTop::open()
@@ -253,19 +149,20 @@ void CudaTop::configure(const Options& options, std::span<const Probe> probes, c
 {
     auto& data = *skeleton_->rodata;
     tier_ = filters.tier;
+    followed_ = !settings_.cheap && filters.returns;
     configure_shared(data, options, filters);
     configure_probes(data, probes, filters);
     configure_calls(data, settings_, options_);
     // Everything that a row may be asked for later.
     data.per_thread = true;
-    data.per_device = !settings_.cheap;
+    data.per_device = followed_;
     data.per_cgroup = false;
     data.per_kernel = true;
     data.per_shape = false;
     data.per_size = true;
-    data.measure_latency = !settings_.cheap;
-    data.follow = !settings_.cheap;
-    data.follow_graphs = !settings_.cheap;
+    data.measure_latency = followed_;
+    data.follow = followed_;
+    data.follow_graphs = followed_;
     data.show_waiting = true;
     data.stacks_of_waits = true;
     data.stacks_of_allocations = true;
@@ -424,7 +321,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           *users_,
                           *figures_,
                           xids_of_,
-                          !settings_.cheap,
+                          followed_,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
     const std::map<Key, Group> joined = groups.joined();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudatop_columns.hpp"
 
-#include "call_fields.hpp"
+#include "cudatop_fields.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <span>
 
 namespace gpusnoop::cudatop {
 namespace {
@@ -13,342 +12,6 @@ namespace {
 using K = Key;
 using G = Group;
 using C = Context;
-
-Shown always(const C&)
-{
-    return Shown::both;
-}
-
-template<class Group, class Member>
-uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
-{
-    uint64_t all = 0;
-    for (const Group* group : groups)
-        all += group ? group->*member : 0;
-    return all;
-}
-
-uint64_t bytes(const G& g, std::initializer_list<direction> directions)
-{
-    uint64_t all = 0;
-    for (const direction d : directions)
-        all += g.copies[d] ? g.copies[d]->bytes : 0;
-    return all;
-}
-
-template<class Part, class Member>
-uint64_t of(const Part* part, Member Part::*member)
-{
-    return part ? part->*member : 0;
-}
-
-// Where results are not followed they are not known.
-Cell followed(const C& c, uint64_t n)
-{
-    return c.returns ? Cell(n) : Cell();
-}
-
-Cell followed_rate(const C& c, uint64_t n)
-{
-    return c.returns ? per_second(n, c) : Cell();
-}
-
-Cell bytes_per_second(uint64_t n, const C& c)
-{
-    return static_cast<uint64_t>(static_cast<double>(n) / c.seconds);
-}
-
-// Of the time that the threads had which waited, as cudasync has it.
-Cell share_of_time(const WaitGroup* group, const C& c)
-{
-    if (!c.returns)
-        return {};
-    if (!group || group->threads.empty())
-        return 0.0;
-    return share(group->total_ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
-}
-
-uint64_t errors(const G& g)
-{
-    return of(g.launches, &LaunchGroup::errors) + sum<CopyGroup>(g.copies, &CopyGroup::errors) +
-           of(g.waits, &WaitGroup::errors) - g.told_twice + of(g.polls, &WaitGroup::errors) +
-           of(g.memory, &AllocationGroup::failures) + of(g.driver, &DriverGroup::errors);
-}
-
-// Kernels behind graphs; not known where none of the graphs is.
-std::optional<uint64_t> graph_kernels(const G& g, const C& c)
-{
-    const uint64_t kernels = of(g.launches, &LaunchGroup::graph_kernels);
-    if (!c.returns || (!kernels && of(g.launches, &LaunchGroup::graphs_unknown)))
-        return std::nullopt;
-    return kernels;
-}
-
-uint64_t held(const G& g)
-{
-    return g.memory ? g.memory->device().bytes_held() : 0;
-}
-
-const XidsOf* xids_of(const G& g, const C& c)
-{
-    for (const ImageId& image : g.who.images)
-        if (const auto found = c.xids.find(image.pid); found != c.xids.end())
-            return &found->second;
-    return nullptr;
-}
-
-Cell user(const G& g, const C& c)
-{
-    const Cell pid = pid_cell(g.who);
-    const auto* number = std::get_if<uint64_t>(&pid);
-    const auto name = number ? c.users.of(static_cast<pid_t>(*number)) : std::nullopt;
-    return name ? Cell(*name) : Cell();
-}
-
-Cell devices(const G& g)
-{
-    std::string text;
-    for (const uint8_t device : g.devices)
-        text += fmt::format("{}{}", text.empty() ? "" : ",", device);
-    return text.empty() ? Cell() : Cell(text);
-}
-
-template<class T>
-Cell optional(const std::optional<T>& value)
-{
-    return value ? Cell(*value) : Cell();
-}
-
-std::vector<const NvmlDeviceState*> gpus_of(const G& g, const C& c)
-{
-    const std::set<unsigned> indices = c.figures.devices_of(g.who.images);
-    std::vector<const NvmlDeviceState*> gpus;
-    for (const NvmlDeviceState& state : c.figures.states())
-        if (indices.contains(state.index))
-            gpus.push_back(&state);
-    return gpus;
-}
-
-Cell busiest(const G& g, const C& c)
-{
-    Cell most;
-    for (const NvmlDeviceState* gpu : gpus_of(g, c))
-        if (gpu->utilization && sort_value(most) < *gpu->utilization)
-            most = static_cast<double>(*gpu->utilization);
-    return most;
-}
-
-Cell power(const G& g, const C& c)
-{
-    Cell all;
-    for (const NvmlDeviceState* gpu : gpus_of(g, c))
-        if (gpu->power_watts)
-            all = (std::holds_alternative<double>(all) ? std::get<double>(all) : 0) + *gpu->power_watts;
-    return all;
-}
-
-struct TopField {
-    Field<K, G, C> field;
-    std::string_view about;
-    bool at_first = true;        // shown
-    bool adds = true;            // rows have a sum
-    std::string_view needs = {}; // to be asked for at the start
-    bool device_side = false;
-};
-
-Shown in_json(const C&)
-{
-    return Shown::json;
-}
-
-// A count of the interval, for scripts; people read the rate.
-#define COUNT(KEY, VALUE)                                                                                              \
-    {                                                                                                                  \
-        {{"", KEY, Unit::count},                                                                                       \
-         in_json,                                                                                                      \
-         [](const K&, const G& g, const C& c) -> Cell {                                                                \
-             (void)c;                                                                                                  \
-             return VALUE;                                                                                             \
-         }},                                                                                                           \
-            "", false                                                                                                  \
-    }
-
-#define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE)                                                                        \
-    {                                                                                                                  \
-        {HEADER, KEY, Unit::UNIT, WIDTH}, always, [](const K& k, const G& g, const C& c) -> Cell {                     \
-            (void)k, (void)g, (void)c;                                                                                 \
-            return VALUE;                                                                                              \
-        }                                                                                                              \
-    }
-
-const TopField own_fields[] = {
-    {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", true, false},
-    {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
-     "the process's CUDA devices that its calls are about, where the current context is known",
-     true,
-     false},
-    {COLUMN("LAUNCH/s", "launches_per_second", rate, 8, per_second(of(g.launches, &LaunchGroup::kernels), c)),
-     "kernels launched by themselves"},
-    COUNT("launches", of(g.launches, &LaunchGroup::kernels)),
-    {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7, per_second(of(g.launches, &LaunchGroup::graphs), c)),
-     "graphs launched"},
-    COUNT("graph_launches", of(g.launches, &LaunchGroup::graphs)),
-    {{{"GKERN/s", "graph_kernels_per_second", Unit::rate, 8},
-      always,
-      [](const K&, const G& g, const C& c) {
-          const auto kernels = graph_kernels(g, c);
-          return kernels ? per_second(*kernels, c) : Cell();
-      }},
-     "kernels behind the launches of graphs, those made since tracing began"},
-    COUNT("graph_kernels", optional(graph_kernels(g, c))),
-    COUNT("graphs_unknown", followed(c, of(g.launches, &LaunchGroup::graphs_unknown))),
-    COUNT("host_functions", of(g.launches, &LaunchGroup::host_functions)),
-    COUNT("captured", followed(c, of(g.launches, &LaunchGroup::captured))),
-    {{{"p99(us)", "launch_p99_ns", Unit::ns_as_us, 9},
-      always,
-      [](const K&, const G& g, const C&) { return g.launches ? duration_cell(*g.launches, 0.99) : Cell(); }},
-     "time that the launch call takes on the host: 99 of 100 take less",
-     false,
-     false,
-     "--latency"},
-    {COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c)), "bytes copied to the device"},
-    {COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c)), "bytes copied from the device"},
-    {{{"D2D/s", "d2d_bytes_per_second", Unit::bytes, 7},
-      always,
-      [](const K&, const G& g, const C& c) {
-          return bytes_per_second(bytes(g, {DIRECTION_D2D, DIRECTION_P2P}), c);
-      }},
-     "bytes copied within devices or between them",
-     false},
-    COUNT("h2d_bytes", bytes(g, {DIRECTION_H2D})),
-    COUNT("d2h_bytes", bytes(g, {DIRECTION_D2H})),
-    {{{"", "d2d_bytes", Unit::count},
-      in_json,
-      [](const K&, const G& g, const C&) -> Cell { return bytes(g, {DIRECTION_D2D, DIRECTION_P2P}); }},
-     "",
-     false},
-    {COLUMN("COPY/s", "copies_per_second", rate, 8, per_second(sum<CopyGroup>(g.copies, &CopyGroup::copies), c)),
-     "copies, sets and prefetches", false},
-    COUNT("copies", sum<CopyGroup>(g.copies, &CopyGroup::copies)),
-    COUNT("small_copies", sum<CopyGroup>(g.copies, &CopyGroup::small)),
-    COUNT("copies_unsized", sum<CopyGroup>(g.copies, &CopyGroup::unsized)),
-    {{{"SMALL%", "small_percent", Unit::percent, 6},
-      always,
-      [](const K&, const G& g, const C&) {
-          const uint64_t all = sum<CopyGroup>(g.copies, &CopyGroup::copies);
-          return share(sum<CopyGroup>(g.copies, &CopyGroup::small),
-                       all - sum<CopyGroup>(g.copies, &CopyGroup::unsized));
-      }},
-     "copies of less than 64K among those of known size",
-     true,
-     false},
-    {COLUMN("LIVE", "live_bytes", bytes, 7, followed(c, held(g))),
-     "device memory allocated since tracing began and not freed"},
-    {COLUMN("ALLOC/s", "allocs_and_frees_per_second", rate, 8,
-            followed_rate(c, of(g.memory, &AllocationGroup::allocs) + of(g.memory, &AllocationGroup::frees))),
-     "allocations and frees"},
-    COUNT("allocs", followed(c, of(g.memory, &AllocationGroup::allocs))),
-    COUNT("frees", followed(c, of(g.memory, &AllocationGroup::frees))),
-    {COLUMN("FAILED", "allocation_failures", count, 6, followed(c, of(g.memory, &AllocationGroup::failures))),
-     "allocations and frees that failed"},
-    COUNT("out_of_memory", followed(c, of(g.memory, &AllocationGroup::out_of_memory))),
-    {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
-     "of the time of the threads that wait: blocked in calls that wait for the device", true, false},
-    COUNT("blocked_ns", followed(c, of(g.waits, &WaitGroup::total_ns))),
-    COUNT("waits", followed(c, of(g.waits, &WaitGroup::calls))),
-    {COLUMN("SPIN%", "spinning_percent", percent, 6, share_of_time(g.polls, c)),
-     "of the time of the threads that ask: in calls that only ask whether work is done", true, false},
-    COUNT("polls", followed(c, of(g.polls, &WaitGroup::calls))),
-    {{{"IOCTL/s", "ioctls_per_second", Unit::rate, 7},
-      always,
-      [](const K&, const G& g, const C& c) {
-          return c.ioctls ? per_second(of(g.driver, &DriverGroup::calls), c) : Cell();
-      }},
-     "calls into the GPU's driver",
-     false},
-    COUNT("ioctls", c.ioctls ? Cell(of(g.driver, &DriverGroup::calls)) : Cell()),
-    {{{"IOCTL%", "ioctl_percent", Unit::percent, 6},
-      always,
-      [](const K&, const G& g, const C& c) {
-          return c.ioctls ? share(of(g.driver, &DriverGroup::total_ns), static_cast<uint64_t>(c.seconds * 1e9))
-                          : Cell();
-      }},
-     "time in them, of one thread's",
-     false,
-     false},
-    COUNT("ioctl_ns", c.ioctls ? Cell(of(g.driver, &DriverGroup::total_ns)) : Cell()),
-    {COLUMN("ERR/s", "errors_per_second", rate, 6, followed_rate(c, errors(g))),
-     "calls that returned an error: waits, allocations, driver calls; launches and copies with --latency"},
-    COUNT("errors", followed(c, errors(g))),
-    {{{"XID", "xid", Unit::count, 4},
-      always,
-      [](const K&, const G& g, const C& c) {
-          const XidsOf* xids = xids_of(g, c);
-          return xids ? Cell(uint64_t{xids->last}) : Cell();
-      }},
-     "the last error of a GPU that the driver reported for the process",
-     true,
-     false},
-    {{{"", "xids", Unit::count},
-      in_json,
-      [](const K&, const G& g, const C& c) {
-          const XidsOf* xids = xids_of(g, c);
-          return c.xid ? Cell(xids ? xids->count : 0) : Cell();
-      }},
-     "",
-     false},
-    {COLUMN("SM%", "sm_percent", percent, 5, optional(c.figures.sm_percent_of(g.who.images))),
-     "share of time in which kernels of the process ran, by the GPU's own counters", true, true, "", true},
-    {COLUMN("GPUMEM", "nvml_bytes", bytes, 7, optional(c.figures.memory_of(g.who.images))),
-     "device memory of the process by the GPU's driver: with contexts, and what was there before", true, true, "",
-     true},
-    {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(g, c)),
-     "how busy the busiest GPU of the process is, with everybody's work", false, false, "", true},
-    {COLUMN("POWER", "gpu_watts", rate, 6, power(g, c)),
-     "what the GPUs of the process draw, with everybody's work, in watts", false, false, "", true},
-    {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
-     "the MIG instance that the process is on", false, false, "", true},
-    {{{"KERNEL", "", Unit::text, 30},
-      [](const C& c) { return c.settings.rows.kernel ? Shown::text : Shown::no; },
-      [](const K&, const G& g, const C& c) {
-          return g.kernel ? Cell(shown_name(*g.kernel, c.settings.names)) : Cell();
-      }},
-     "the kernel's name",
-     true,
-     false},
-    {{{"", "kernel", Unit::text},
-      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
-      [](const K&, const G& g, const C&) {
-          return g.kernel && !g.kernel->kernel.empty() ? Cell(g.kernel->kernel) : Cell();
-      }},
-     "",
-     false,
-     false},
-    {{{"", "name_source", Unit::text},
-      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
-      [](const K&, const G& g, const C&) {
-          return g.kernel && !g.kernel->kernel.empty() ? Cell(std::string(source_name(g.launches->name_source)))
-                                                       : Cell();
-      }},
-     "",
-     false,
-     false},
-    {{{"", "handle", Unit::hex},
-      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
-      [](const K&, const G& g, const C&) { return g.kernel && g.kernel->handle ? Cell(g.kernel->handle) : Cell(); }},
-     "",
-     false,
-     false},
-    {{{"DEVICE", "device", Unit::count, 6},
-      [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
-      [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); }},
-     "the CUDA device",
-     true,
-     false},
-};
-
-#undef COUNT
-#undef COLUMN
 
 constexpr int16_t owner_width = 24;
 
@@ -369,7 +32,7 @@ std::vector<Chosen> fields(const C& c)
         add(field, nullptr);
     for (const auto& field : owner_fields<K, G, C>)
         add(field, nullptr);
-    for (const TopField& own : own_fields)
+    for (const TopField& own : own_fields())
         add(own.field, &own);
     return all;
 }
@@ -378,7 +41,7 @@ std::vector<Chosen> fields(const C& c)
 bool at_first(const Field<K, G, C>& field, const TopField* own, const Context& context)
 {
     if (!own)
-        return field.column.header != "NSPID";
+        return field.column.header != "NSPID" || context.options.extra_columns;
     if (own->device_side && !context.figures.available())
         return false;
     return own->needs.empty() ? own->at_first : context.settings.latency;
@@ -456,7 +119,7 @@ std::string column_key(std::string_view name)
     for (const auto& field : owner_fields<K, G, C>)
         if (const auto key = key_of(field))
             return *key;
-    for (const TopField& own : own_fields)
+    for (const TopField& own : own_fields())
         if (const auto key = key_of(own.field))
             return *key;
     throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json", name, names));
@@ -466,7 +129,7 @@ bool is_ascending(std::string_view key)
 {
     auto is_text = [&](const Field<K, G, C>& field) { return field.is_called(key) && field.column.unit == Unit::text; };
     return std::ranges::any_of(who_fields<K, G, C>, is_text) || std::ranges::any_of(owner_fields<K, G, C>, is_text) ||
-           std::ranges::any_of(own_fields, is_text, &TopField::field);
+           std::ranges::any_of(own_fields(), is_text, &TopField::field);
 }
 
 std::vector<TopColumn> columns(const Context& context)

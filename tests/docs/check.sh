@@ -106,17 +106,24 @@ wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " len
 
 # Keys and headers of the columns, which a tool's sources and those that all tools share declare as
 # {"HEADER", "key", Unit::unit, width, in text?, in JSON?; keys of an owner, in JSON only, as {"key", Unit::unit, ...
-shared_columns="src/call_fields.hpp src/call_events.cpp src/event_who.cpp src/report.hpp src/who.hpp"
+table_columns="src/report.hpp src/who.hpp"
+call_columns="src/call_fields.hpp src/call_events.cpp src/event_who.cpp" # of tools that show single calls
 columns_of() {
+    local shared=$table_columns
+    ! has_option "$1" --events || shared+=" $call_columns"
     # shellcheck disable=SC2086 # one argument per file
     {
-        grep -ohE '\{"[^"]*", "[^"]*", Unit::[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared_columns
-        sed -nE 's/^ *\{("[^"]*", Unit::[a-z0-9_]+), OwnerPart.*/{"", \1/p' $shared_columns
+        grep -ohE '(\{"[^"]*", "[^"]*", Unit::|COLUMN\("[^"]*", "[^"]*", )[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared |
+            sed -E 's/^COLUMN\(/{/'
+        sed -nE 's/^ *\{("[^"]*", Unit::[a-z0-9_]+), OwnerPart.*/{"", \1/p' $shared
+        sed -nE 's/^ *COUNT\(("[^"]*").*/{"", \1/p' tools/"$1"*.cpp
     } | sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
 }
 
+has_option() { options_of_help "$1" | grep -qx -- "$2"; }
+
 # Whether its calls are those of functions of a library; else they are of the kernel.
-counts_functions() { options_of_help "$1" | grep -qx -- --api; }
+counts_functions() { has_option "$1" --api; }
 
 # What only a function has is not shown by others.
 columns_shown() {
@@ -170,7 +177,10 @@ check_completion() {
     same "$tool: --help and completion list the same options" "$(options_of_help "$tool")" \
         "$(complete_words "$program" "" | sorted_words)"
     check_values "$tool" --by
-    check_values "$tool" -H
+    if has_option "$tool" --columns; then
+        same "$tool: completion of a column" "-SPIN%" "$(complete_words "$program" --columns -SPI)"
+    fi
+    if has_option "$tool" --hist; then check_values "$tool" -H; fi
     if counts_functions "$tool"; then check_values "$tool" --api; fi
     check_values "$tool" --attach
     same "$tool: completion goes on behind a comma" "pid,container" "$(complete_words "$program" --by pid,con)"

@@ -7,6 +7,7 @@ import graphs
 import harness
 import leftovers
 import memory
+import tops
 import truth
 import waits
 from harness import case, check, equal
@@ -48,7 +49,11 @@ def graphed(tool, workload):
     graphs.same_graphs(tool, workload)
 
 
-tools = {"cudalaunch": (["--by", "pid,kernel"], launches), "cudamemcpy": (["--by", "pid,kind", "-r", 0], copied),
+def topped(tool, workload):
+    tops.same(tool, calls_of(tool, workload))
+
+
+tools = {"cudatop": ([], topped), "cudalaunch": (["--by", "pid,kernel"], launches), "cudamemcpy": (["--by", "pid,kind", "-r", 0], copied),
          "cudasync": (["--by", "pid,api,wait"], waited), "gpualloc": (["--by", "pid,kind"], allocated),
          "cudagraph": ([], graphed)}
 
