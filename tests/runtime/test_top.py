@@ -10,10 +10,10 @@ import tops
 import waits
 from containers import Cgroup, Contained, HostRoot, Image, Name, kubepods
 from harness import check, equal, wait_until
-from programs import Tool, Workload
+from programs import Workload
 from test_waits import every
 from truth import Rows
-from tops import case, modes, same, same_live, same_sums, trace_top
+from tops import Tool, case, modes, same, same_live, same_sums, trace_top
 
 launching = """
 launch vecadd 101; launch saxpy 17 result=700; launch apply 5 runtime_result=35; hostfunc 9; hostfunc 3 result=1

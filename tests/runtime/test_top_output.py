@@ -6,8 +6,8 @@ import subprocess
 import harness
 import tops
 from harness import check, equal
-from programs import Tool, Workload
-from tops import case
+from programs import Workload
+from tops import Tool, case
 
 scripts = {"launcher": "name launcher; launch vecadd 300; launch saxpy 7", "copier": "name copier; launch vecadd 20; copy 50",
            "leaker": "name leaker; launch vecadd 100; alloc a 1073741824; sync 3"}

@@ -6,12 +6,17 @@ from collections import Counter
 import copies
 import harness
 import memory
+import programs
 import waits
 from harness import check, equal
-from programs import Tool, Workload
+from programs import Workload
 from truth import layer_wanted, weight
 
 case = functools.partial(harness.case, tool="cudatop")
+
+# Frames of code without frame pointers are chance, and so is which stacks find their place in the table taken: those
+# losses may be; same_sums() looks for others.
+Tool = functools.partial(programs.Tool, losses=True)
 
 modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
 
@@ -108,6 +113,7 @@ def same(tool, truth, by=("pid",), mode=()):
 
 def same_sums(tool):
     """The sum line of each interval is the sum of its rows, and says what the tool costs, and what it lost."""
+    equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
     sums, parts = {}, {}
     for row in tool.rows:
         if row["by"] == "total":
@@ -143,12 +149,10 @@ def trace_top(script, *arguments, form="workload", **options):
     """Traces one workload from before its script to its end: the tool, and the workload. Everything that both say is
     the same."""
     workload = Workload(script, form)
-    tool = Tool("-p", workload.pid, *arguments, losses=True, **options)
+    tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go()
     truth = workload.truth()
     tool.finish()
-    # Frames of code without frame pointers are chance, and so is which stacks find their place in the table taken.
-    equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
     same(tool, truth, mode=arguments)
     same_sums(tool)
     if "--cheap" not in arguments:
