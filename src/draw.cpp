@@ -175,6 +175,8 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
         style = Style::device;
     if (style != Style::total && std::holds_alternative<std::monostate>(value))
         style = Style::dim;
+    if (column.device_side && std::holds_alternative<std::monostate>(value))
+        return canvas_.write_right(placed.x, y, "n/a", style, placed.width); // nobody to ask, or no answer
     if (const auto* text = std::get_if<std::string>(&value)) {
         canvas_.write(placed.x, y, *text, style, placed.width);
         return;

@@ -10,7 +10,7 @@ namespace {
 
 Shown by_shape(const Context& c)
 {
-    return c.settings.kernel && !c.settings.view.stack ? Shown::both : Shown::no;
+    return c.settings.kernel && c.settings.shapes && !c.settings.view.stack ? Shown::both : Shown::no;
 }
 
 Shown not_by_kernel(const Context& c)

@@ -14,6 +14,7 @@ enum class Measure : uint8_t { none, latency, grid, block, gap };
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
+    bool shapes = true; // of kernels are known
     std::string names = "short";
     bool no_cache = false;
     std::string graphs = "both";

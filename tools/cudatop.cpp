@@ -22,6 +22,7 @@
 #include "cudatop.skel.h" // after the types that it mentions
 
 #include <algorithm>
+#include <bpf/bpf.h>
 #include <fmt/format.h>
 #include <optional>
 #include <set>
@@ -95,6 +96,7 @@ private:
     void print_event(Output&, const call_event&) override {}
     void forget(const std::set<ImageId>& images) override;
     void learn_xids();
+    void sweep_stacks();
     Snapshot snapshot(const std::set<ImageId>& ended);
     void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
                   Snapshot& snapshot);
@@ -110,6 +112,7 @@ private:
     std::optional<Waiting> waiting_;
     Tier tier_ = Tier::session;
     bool followed_ = true; // calls to their return
+    uint64_t swept_ns_ = clock_ns(CLOCK_MONOTONIC);
     Holdings holdings_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
@@ -269,10 +272,32 @@ bool CudaTop::tick(Output& output)
     if (!skeleton_->bss->traced_since)
         skeleton_->bss->traced_since = clock_ns(CLOCK_BOOTTIME);
     layouts_->refresh();
+    sweep_stacks();
     waiting_->forget_ended();
     CallTool::tick(output);
     names_->tick();
     return naming_.tick(unnamed_.size());
+}
+
+// The table of stacks has room for so many, and forgets none by itself. One that comes again gets its place back.
+void CudaTop::sweep_stacks()
+{
+    constexpr uint64_t pause_ns = 30'000'000'000;
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (now - swept_ns_ < pause_ns)
+        return;
+    swept_ns_ = now;
+    std::set<uint32_t> held;
+    for (const auto& [row, amount] : holdings_.now())
+        held.insert(static_cast<uint32_t>(row.stack & ~STACK_WITHOUT_FIRST));
+    const int map = bpf_map__fd(skeleton_->maps.stacks);
+    std::vector<uint32_t> idle;
+    uint32_t id = 0;
+    for (const uint32_t* before = nullptr; bpf_map_get_next_key(map, before, &id) == 0; before = &id)
+        if (!held.contains(id))
+            idle.push_back(id);
+    for (const uint32_t stack : idle)
+        bpf_map_delete_elem(map, &stack);
 }
 
 void CudaTop::learn_xids()

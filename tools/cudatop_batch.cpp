@@ -20,6 +20,12 @@ Cell cell(const std::optional<T>& value)
     return value ? Cell(*value) : Cell();
 }
 
+// A figure of the GPU's own counters says so where there is nobody to ask for it.
+Cell for_people(const TopColumn& column, const Cell& cell)
+{
+    return column.device_side && std::holds_alternative<std::monostate>(cell) ? Cell(std::string("n/a")) : cell;
+}
+
 void print_gpus(Output& output, const Snapshot& snapshot)
 {
     const Column columns[] = {by_column,
@@ -53,7 +59,7 @@ void print_text(Output& output, const Snapshot& snapshot, const Arrangement& arr
         Row row;
         for (size_t i = 0; i < snapshot.columns.size(); i++)
             if (snapshot.columns[i].shown)
-                row.push_back(line->cells[i]);
+                row.push_back(for_people(snapshot.columns[i], line->cells[i]));
         output.row(columns, row, {});
     }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace gpusnoop::cudatop {
 namespace {
@@ -14,6 +15,13 @@ using G = Group;
 using C = Context;
 
 constexpr int16_t owner_width = 24;
+
+// What a row is called by.
+bool is_name(std::string_view header)
+{
+    constexpr std::string_view names[] = {"PID", "COMM", "KERNEL", "DEVICE"};
+    return std::ranges::find(names, header) != std::end(names);
+}
 
 struct Chosen {
     const Field<K, G, C>* field;
@@ -69,12 +77,6 @@ std::string branch_of(const Group& group)
             return *text;
     }
     return {};
-}
-
-// A figure that there is nobody to ask for says so, where a person reads it.
-Cell device_side(const Cell& cell, const Context& context)
-{
-    return context.figures.available() || context.options.json ? cell : Cell(std::string("n/a"));
 }
 
 void add_to(Cell& sum, const Cell& cell)
@@ -145,7 +147,7 @@ std::vector<TopColumn> columns(const Context& context)
         if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
             column.column.width = std::min<int16_t>(column.column.width, owner_width);
         column.device_side = own && own->device_side;
-        column.stays = !own && (field->column.header == "PID" || field->column.header == "COMM");
+        column.stays = is_name(field->column.header);
         column.shown =
             column.column.in_text && is_asked_for(*field, at_first(*field, own, context), context.settings.columns);
         all.push_back(column);
@@ -167,8 +169,7 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
     for (const auto& [key, group] : groups) {
         TopRow row{row_id(key), branch_of(group), {}};
         for (const auto& [field, own] : chosen)
-            row.cells.push_back(own && own->device_side ? device_side(field->value(key, group, context), context)
-                                                        : field->value(key, group, context));
+            row.cells.push_back(field->value(key, group, context));
         all.push_back(std::move(row));
     }
     return all;

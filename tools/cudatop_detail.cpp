@@ -82,6 +82,7 @@ void Page::launches()
     cudalaunch::Settings settings;
     settings.kernel = true;
     settings.latency = context_.settings.latency;
+    settings.shapes = false;
     settings.names = context_.settings.names;
     settings.sort = "launches";
     LaunchGroups kernels(settings, interval_.names, context_.processes), graphs = kernels;

@@ -173,6 +173,20 @@ Shown in_json(const C&)
     }
 
 const TopField fields[] = {
+    {{{"KERNEL", "", Unit::text, 30},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::text : Shown::no; },
+      [](const K&, const G& g, const C& c) {
+          return g.kernel ? Cell(shown_name(*g.kernel, c.settings.names)) : Cell();
+      }},
+     "the kernel's name",
+     true,
+     false},
+    {{{"DEVICE", "device", Unit::count, 6},
+      [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
+      [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); }},
+     "the CUDA device",
+     true,
+     false},
     {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", true, false},
     {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
      "the process's CUDA devices that its calls are about, where the current context is known",
@@ -299,14 +313,6 @@ const TopField fields[] = {
      "what the GPUs of the process draw, with everybody's work, in watts", false, false, "", true},
     {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
      "the MIG instance that the process is on", false, false, "", true},
-    {{{"KERNEL", "", Unit::text, 30},
-      [](const C& c) { return c.settings.rows.kernel ? Shown::text : Shown::no; },
-      [](const K&, const G& g, const C& c) {
-          return g.kernel ? Cell(shown_name(*g.kernel, c.settings.names)) : Cell();
-      }},
-     "the kernel's name",
-     true,
-     false},
     {{{"", "kernel", Unit::text},
       [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
       [](const K&, const G& g, const C&) {
@@ -329,12 +335,6 @@ const TopField fields[] = {
       [](const K&, const G& g, const C&) { return g.kernel && g.kernel->handle ? Cell(g.kernel->handle) : Cell(); }},
      "",
      false,
-     false},
-    {{{"DEVICE", "device", Unit::count, 6},
-      [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
-      [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); }},
-     "the CUDA device",
-     true,
      false},
 };
 

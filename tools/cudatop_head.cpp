@@ -35,7 +35,8 @@ Cost::Share Cost::since_last(double seconds)
         share.hits_per_second = (entries + returns) / seconds;
         if (of_one_)
             share.probes_percent = (entries * of_one_->entry_ns + returns * of_one_->return_ns) / percent_ns;
-        share.own_percent = own_ns_ ? static_cast<double>(own_ns - own_ns_) / percent_ns : 0;
+        if (own_ns_)
+            share.own_percent = static_cast<double>(own_ns - own_ns_) / percent_ns;
     }
     seen_ = hits;
     own_ns_ = own_ns;
@@ -50,14 +51,14 @@ void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figure
         {"probes", attached},
         {"hits/s", fmt::format("{:.0f}", share.hits_per_second)},
         {"probes' cost", share.probes_percent ? fmt::format("{:.1f}% of a CPU", *share.probes_percent) : "n/a"},
-        {"own", fmt::format("{:.1f}%", share.own_percent)},
+        {"own", share.own_percent ? fmt::format("{:.1f}%", *share.own_percent) : "-"},
         {"lost", fmt::format("{}", lost), lost != 0},
     };
     const std::pair<Column, Cell> sums[] = {
         {{"", "traced_processes", Unit::count}, uint64_t{processes}},
         {{"", "probe_hits_per_second", Unit::rate}, share.hits_per_second},
         {{"", "probes_cpu_percent", Unit::percent}, known(share.probes_percent)},
-        {{"", "own_cpu_percent", Unit::percent}, share.own_percent},
+        {{"", "own_cpu_percent", Unit::percent}, known(share.own_percent)},
         {{"", "lost", Unit::count}, lost},
     };
     for (auto& [column, cell] : sums) {

@@ -23,7 +23,7 @@ public:
     struct Share {
         double hits_per_second = 0;
         std::optional<double> probes_percent; // of one CPU's time
-        double own_percent = 0;
+        std::optional<double> own_percent;    // nullopt: of the first interval
     };
     Share since_last(double seconds);
 

@@ -27,7 +27,7 @@ followed = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "a
             "waits", "polls", "errors")
 never_cheap = followed + ("graph_kernels_per_second", "live_bytes", "allocs_and_frees_per_second", "blocked_percent",
                           "blocked_ns", "spinning_percent", "errors_per_second", "launch_p99_ns")
-costs = ("traced_processes", "probe_hits_per_second", "own_cpu_percent", "lost")
+costs = ("traced_processes", "probe_hits_per_second", "lost")
 
 
 def launches(call, latency):
