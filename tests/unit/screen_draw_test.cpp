@@ -113,7 +113,7 @@ TEST_CASE("a large screen has all columns", "[screen]")
         R"(    PID USER     COMM                 LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC% P99(us)  ERR/s  SM%*)");
     CHECK(
         lines[4] ==
-        R"(   1005 alice    evil\x1B[31m\x0Aname    600.0        -   95.0M   20.0K    1.0G  38.0       -    0.0     -)");
+        R"(   1005 alice    evil\x1B[31m\x0Aname    600.0        -   95.0M   20.0K    1.0G  38.0       -    0.0   n/a)");
 }
 
 TEST_CASE("tiny screens have rows", "[screen]")
