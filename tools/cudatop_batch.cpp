@@ -38,8 +38,8 @@ void print_gpus(Output& output, const Snapshot& snapshot)
     output.begin_table(columns, snapshot.wall_ns, interval_ns(snapshot));
     for (const GpuState& gpu : snapshot.gpus)
         output.row(columns,
-                   {std::string("gpu"), uint64_t{gpu.index}, gpu.name, cell(gpu.utilization), cell(gpu.memory_used),
-                    cell(gpu.memory_total), cell(gpu.power_watts)},
+                   {std::string("gpu"), uint64_t{gpu.index}, gpu.name.empty() ? Cell() : Cell(gpu.name),
+                    cell(gpu.utilization), cell(gpu.memory_used), cell(gpu.memory_total), cell(gpu.power_watts)},
                    {});
 }
 

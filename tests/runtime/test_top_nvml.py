@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudatop and NVML: figures of the GPU's own counters beside those that were counted, and none where there is nobody to
+ask."""
+from harness import equal, wait_until
+from programs import Tool
+from test_alloc_nvml import Nvml, end, holder, mib
+from tops import case, rows
+
+keys = ("nvml_bytes", "sm_percent", "gpu_percent", "gpu_watts", "mig_instance")
+gpu_keys = ("gpu_index", "gpu_name", "gpu_percent", "gpu_used_bytes", "gpu_total_bytes", "gpu_watts")
+
+
+@case(asan=True)
+def of_processes_and_devices():
+    """Exactly what it says. Samples are of the time between two reports: each has a newer one."""
+    workload = holder()
+
+    def say(seconds):
+        nvml.say("device 0", "name Card", "utilization 71", "power 250000", f"memory {80 * mib} {30 * mib} 0",
+                 f"process {workload.pid} {25 * mib} gi=7 ci=0", f"sample {workload.pid} {seconds * 10**6} 42",
+                 "device 1", "utilization 3")
+    nvml = Nvml("device 0")
+    say(1)
+    tool = nvml.tool("-p", workload.pid, "-i", "0.2")
+    workload.go()
+    times = iter(range(2, 100000))
+
+    def found():
+        say(next(times))
+        figures = [tuple(row.get(key) for key in keys) for row in rows(tool, "pid")]
+        return (25 * mib, 42, 71, 250, "gi 7 ci 0") in figures
+    wait_until(found, "all figures of the process")
+    end(workload)
+    tool.finish()
+    gpus = {tuple(row.get(key) for key in gpu_keys) for row in rows(tool, "gpu")}
+    equal(gpus, {(0, "Card", 71, 30 * mib, 80 * mib, 250), (1, None, 3, None, None, None)}, "devices")
+
+
+@case
+def nobody_to_ask():
+    """No keys, no rows of GPUs; n/a for people who ask for a column."""
+    workload = holder()
+    tools = [Tool("-p", workload.pid, "--nvml", "off", "--columns", "+SM%,+GPUMEM", json=json)
+             for json in (True, False)]
+    workload.go()
+    end(workload)
+    for tool in tools:
+        tool.finish()
+    equal([row for row in tools[0].rows if row["by"] == "gpu" or set(keys) & set(row)], [], "figures")
+    head, row = [line for line in tools[1].text.splitlines() if line][-2:]
+    equal((head.split()[-2:], row.split()[-2:]), (["SM%", "GPUMEM"], ["n/a", "n/a"]), tools[1].text)
