@@ -225,7 +225,7 @@ def nothing_is_kept_of_who_has_ended():
         workload.go()
     for i in range(3):
         wait_until((harness.here / str(i)).exists, "memory is there")
-    names = ("address_spaces", "allocations", "physical", "ranges")
+    names = ("address_spaces", "allocations", "physical_memory", "ranges")
     kept = {name: entries(tool, name) for name in names}
     check(all(n >= 3 for n in kept.values()), f"something is kept while they live: {kept}")
     (harness.here / "end").touch()
