@@ -68,15 +68,15 @@ def exactly(name):
     arguments, same = tools[name]
     workload = Workload(script)
     # A library of another process that starts meanwhile is probed while its calls are under way.
-    one, everything = Tool("-p", workload.pid, *arguments), Tool(*arguments, losses=True)
+    one, everything = Tool("-p", workload.pid, *arguments, losses=True), Tool(*arguments, losses=True)
     for tool in one, everything:
         equal({record["tier"] for record in tool.of_type("attached")}, {best}, f"how {tool} is attached")
     watch = Workload("launch vecadd 1", "workload-driver")
     workload.go().wait()
     one.finish()
     everything.stop()
-    equal(set(everything.lost) - {"ends_unmatched"}, set(), f"losses of {everything}")
     for tool in one, everything:
+        equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
         same(tool, workload)
     leftovers.check_no_breakpoints(watch.pid, "libcuda")
     equal(watch.process.poll(), None, "exit status of a process that was traced")
