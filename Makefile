@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpusnoop: live tracers for GPUs. README.md has the two commands that do everything: make demo, make test.
 
-# The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp), man/X.8, tools/X_example.txt.
+# The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp or tools/X/), its columns in src/columns/, man/X.8,
+# tools/X_example.txt.
 TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl
 VERSION := 0.1.0
 
@@ -15,6 +16,10 @@ CLANG_TIDY   ?= clang-tidy
 # Ubuntu's bpftool is a wrapper that wants the tools of the running kernel; those of any kernel will do here.
 BPFTOOL ?= $(shell bpftool version >/dev/null 2>&1 && echo bpftool || ls /usr/lib/linux-tools*/*/bpftool 2>/dev/null | tail -1)
 
+# A warning is an error where the project itself builds, WERROR=1, and nowhere else: the next compiler has new ones.
+WERROR ?= 0
+WERROR_FLAG := $(if $(filter 1,$(WERROR)),-Werror)
+
 V ?= 0
 ifeq ($(V),0)
 Q := @
@@ -23,7 +28,8 @@ else
 say = @:
 endif
 
-# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no libraries).
+# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no libraries);
+# of some rooms also fuzz (tests/fuzz/fuzz.mk).
 VARIANT ?= release
 OBJ := $(BUILD)/obj/$(VARIANT)
 GEN := $(BUILD)/gen
@@ -33,13 +39,24 @@ else
 BIN := $(BUILD)/$(VARIANT)
 endif
 
-WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
-OPTIMIZE ?= -O2 -g
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion $(WERROR_FLAG)
+# Ubuntu 24.04: GCC 13 sees arrays of big integers in fmt 9 written beyond their ends, which never happens.
+ifeq ($(shell $(CXX) -dumpversion | cut -d. -f1),13)
+WARNINGS += -Wno-array-bounds -Wno-stringop-overflow
+endif
+# -g1: a stack names its functions and lines. Values of variables (-g) would take a third more of the compilers' time.
+OPTIMIZE ?= -O2 -g1
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
 LIBS := -lbpf -ldw -lelf -lz -lfmt -lZydis
 ifeq ($(VARIANT),asan)
 # -g1: a stack names its lines, and twice as much would be written and linked for more.
-VARIANT_FLAGS := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# -Wno-maybe-uninitialized: with sanitizers GCC 12 finds that in its own <regex>.
+VARIANT_FLAGS := -O1 -g1 -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+ifeq ($(VARIANT),fuzz)
+# Clang gives up on the tables of probes sooner than GCC does.
+VARIANT_FLAGS := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+                 -fconstexpr-steps=100000000 -Wno-c99-extensions
 endif
 ifeq ($(VARIANT),static)
 # Debian has no static libfmt, nor a static Zydis, which is made from its source; libdw wants what it decompresses with.
@@ -48,31 +65,45 @@ VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
 VARIANT_LDFLAGS := -static -s
 LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/zydis -lZydis
 endif
-# Of what has a screen; nothing else links ncurses.
-SCREEN_LIBS := -lncursesw -ltinfo
+LIBS += -lncursesw -ltinfo
 
-SRC     := $(wildcard src/*.cpp)
+SRC     := $(wildcard src/*/*.cpp)
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
+# All of the tools but main().
+TOOL_SRC := $(filter-out tools/main.cpp,$(wildcard tools/*.cpp tools/*/*.cpp))
+TOOL_OBJ := $(TOOL_SRC:%.cpp=$(OBJ)/%.o)
 # What the library itself loads.
 LIBRARY_BPF := inodes calibrate
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
-.PHONY: all tools demo test test-kernels bench asan static install format format-check tidy clean deps unit standin
+.PHONY: all tools man-pages demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:
 .SECONDARY: $(SKELETONS) $(SKELETONS:%.skel.h=%.bpf.o)
 
-all: tools
+all: tools man-pages
 
 tools: $(TOOL_BINS)
 
+# --- manual ----------------------------------------------------------------------------------------------------------
+
+MAN_PAGES := $(TOOLS:%=$(BUILD)/man/%.8)
+
+man-pages: $(MAN_PAGES)
+
+$(BUILD)/man/%.8: man/%.8 scripts/man-page $(wildcard man/common/*.8)
+	$(say) MAN $@
+	$(Q)mkdir -p $(@D)
+	$(Q)scripts/man-page $< > $@
+
 # --- kernel side -----------------------------------------------------------------------------------------------------
 
-BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -Wall -Wextra -Wno-unused-parameter -Werror
+BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -Ibpf -Wall -Wextra -Wno-unused-parameter $(WERROR_FLAG)
 # The BPF target knows no architecture folder; linux/types.h wants asm/types.h from there.
 BPF_INCLUDES := -idirafter /usr/include/$(shell $(CLANG) -print-multiarch 2>/dev/null || gcc -print-multiarch) -idirafter /usr/include
 
-$(GEN)/%.bpf.o: bpf/%.bpf.c
+vpath %.bpf.c bpf tests/unit/attach
+$(GEN)/%.bpf.o: %.bpf.c
 	$(say) BPF $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) $(BPF_INCLUDES) -MMD -MP -c $< -o $(GEN)/$*.tmp.o -MF $(GEN)/$*.d -MT $@
@@ -90,27 +121,34 @@ $(GEN)/driver_tables.hpp: scripts/driver-tables $(wildcard data/*.tsv)
 
 # --- front ends ------------------------------------------------------------------------------------------------------
 
-$(OBJ)/%.o: %.cpp | $(SKELETONS) $(GEN)/driver_tables.hpp
+ifeq ($(filter asan fuzz,$(VARIANT)),)
+PRECOMPILED := $(OBJ)/precompiled.hpp
+endif
+
+# The compiler takes the .gch beside the header, if it was made with the same flags, and else the header.
+$(OBJ)/precompiled.hpp: src/precompiled.hpp
 	$(say) CXX $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -x c++-header $< -o $@.gch
+	$(Q)cp $< $@
+
+$(OBJ)/%.o: %.cpp | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
+	$(say) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $(addprefix -include ,$(PRECOMPILED)) -MMD -MP -c $< -o $@
 
 $(OBJ)/libgpusnoop.a: $(SRC_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
-# A front end may be several files: X.cpp, X_*.cpp.
-tool_objects = $(patsubst %.cpp,$(OBJ)/%.o,$(wildcard tools/$(1).cpp tools/$(1)_*.cpp) $($(1)_also:%=tools/%.cpp))
-# A row of cudatop in full is what these tools show of it.
-cudatop_also := cudalaunch_columns cudalaunch_histograms cudamemcpy_columns cudasync_columns gpualloc_columns nvioctl_columns
-
-.SECONDEXPANSION:
-$(TOOL_BINS): $(BIN)/%: $$(call tool_objects,$$*) $(OBJ)/libgpusnoop.a
+# One program with as many names as there are tools: half as large as seven programs.
+$(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
-$(BIN)/cudatop: LIBS += $(SCREEN_LIBS)
+$(TOOL_BINS): $(BIN)/gpusnoop
+	$(Q)ln -sf gpusnoop $@
 
 # Skeletons are those of release: two makes at once must not make them both.
 asan: $(SKELETONS)
@@ -133,11 +171,25 @@ JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan standin unit vendor-bins kernels-bins screen-bins fuzz-bins
-	$(Q)tests/run
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin $(BUILD)/unit/unit-tests kernels-bins screen-bins
+	$(Q)tests/run --short
 
-# Under other kernels, in emulated machines; make test does that, too. Where these packages cannot be had, the tests say
-# what is missing.
+# And what takes long: sanitizers, NVIDIA's own libraries, inputs of fuzzing, every kernel (or KERNELS="6.1 newest") with each tool as
+# one file.
+test-long:
+	$(Q)scripts/install-deps
+	-$(Q)scripts/install-deps kernels
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan static standin unit vendor-bins kernels-bins fuzz-replay
+	$(Q)KERNELS="$(KERNELS)" tests/run --long
+
+# Both, some fuzzing, and other distributions.
+test-all:
+	$(Q)scripts/install-deps roots
+	$(Q)$(MAKE) --no-print-directory test; short=$$?; $(MAKE) --no-print-directory test-long; long=$$?; \
+	    $(MAKE) --no-print-directory $(JOBS) fuzz SECONDS=30; fuzz=$$?; tests/roots/run && [ $$short$$long$$fuzz = 000 ]
+
+# Under other kernels, in emulated machines; make test takes the oldest and the newest. Where these packages cannot be
+# had, the tests say what is missing.
 test-kernels:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
@@ -149,6 +201,12 @@ demo:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
 	$(Q)scripts/demo
 
+# All tools for an hour, or so many MINUTES.
+soak:
+	$(Q)scripts/install-deps
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
+	$(Q)tests/soak/run $(MINUTES)
+
 bench:
 	$(Q)scripts/install-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin bench-bins
@@ -156,20 +214,21 @@ bench:
 
 include tests/standin/standin.mk
 
-include tests/unit/abi/abi.mk
+include tests/unit/probes/abi/abi.mk
 include tests/bench/bench.mk
 include tests/kernels/kernels.mk
 include tests/screen/screen.mk
 include tests/vendor/vendor.mk
 include tests/fuzz/fuzz.mk
 
-UNIT_SRC := $(wildcard tests/unit/*.cpp)
+UNIT_SRC := $(wildcard tests/unit/*/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
+$(OBJ)/tests/unit/attach/refusal_test.o: $(GEN)/refused.skel.h
 
 unit: $(BUILD)/unit/unit-tests asan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan
 
-$(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \
+$(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(TOOL_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \
                                                               | $(SB)/nvml/libnvidia-ml.so.1
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
@@ -180,14 +239,25 @@ $(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(ABI_OBJS) 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man8 \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
-	install -m 755 $(TOOL_BINS) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(TOOLS:%=man/%.8) $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 755 -s $(BIN)/gpusnoop $(DESTDIR)$(PREFIX)/bin
+	for t in $(TOOLS); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
+	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -D -m 644 docs/cudatop.png $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs/cudatop.png
 	for t in $(TOOLS); do install -m 644 scripts/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; done
 
-FORMATTED := $(shell git ls-files '*.cpp' '*.hpp' '*.c' '*.h')
+# What install has stripped off, where debuggers, perf and eu-stack look for it beside a file that names it; after install.
+DEBUG_DIR = $(DESTDIR)$(PREFIX)/bin/.debug
+
+install-debug: all
+	install -d $(DEBUG_DIR)
+	objcopy --only-keep-debug $(BIN)/gpusnoop $(DEBUG_DIR)/gpusnoop.debug
+	chmod 644 $(DEBUG_DIR)/gpusnoop.debug
+	objcopy --remove-section=.gnu_debuglink --add-gnu-debuglink=$(DEBUG_DIR)/gpusnoop.debug \
+	    $(DESTDIR)$(PREFIX)/bin/gpusnoop
+
+FORMATTED = $(shell git ls-files '*.cpp' '*.hpp' '*.c' '*.h')
 
 format:
 	$(Q)$(CLANG_FORMAT) -i $(FORMATTED)
@@ -196,9 +266,9 @@ format-check:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
 tidy: $(SKELETONS) $(GEN)/driver_tables.hpp
-	$(Q)printf '%s\n' $(SRC) $(wildcard tools/*.cpp) | xargs -P 2 -I{} $(CLANG_TIDY) --quiet {} -- $(ALL_CXXFLAGS)
+	$(Q)printf '%s\n' $(SRC) $(wildcard tools/*.cpp tools/*/*.cpp) | xargs -P 2 -I{} $(CLANG_TIDY) --quiet {} -- $(ALL_CXXFLAGS)
 
 clean:
 	rm -rf $(BUILD)
 
--include $(wildcard $(OBJ)/src/*.d $(OBJ)/tools/*.d $(OBJ)/tests/unit/*.d $(GEN)/*.d)
+-include $(wildcard $(OBJ)/src/*/*.d $(OBJ)/tools/*.d $(OBJ)/tools/*/*.d $(OBJ)/tests/unit/*/*.d $(GEN)/*.d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* What a measured duration contains of its own probe: the time between entry and return of a function that does
  * nothing, taken the way the tools take it. */
-#include "common.bpf.h"
+#include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -10,6 +10,14 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 __u64 entered = 0;
 __u32 taken = 0;
 __u64 samples[CALIBRATION_SAMPLES] = {};
+
+/* As base/probe.bpf.h has it: to attach by tracefs takes one, though there is one place only. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 4);
+    __type(key, u64);
+    __type(value, u32);
+} rows_by_place SEC(".maps");
 
 INLINE int calibrate_enter(struct pt_regs* ctx)
 {

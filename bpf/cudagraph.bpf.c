@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
-#include "api_call.bpf.h"
-#include "graph_record.h"
-#include "graph_state.bpf.h"
-#include "state.bpf.h"
+#include "base/api_call.bpf.h"
+#include "shared/graph_record.h"
+#include "state/graph_state.bpf.h"
+#include "state/state.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool count_launches = false; /* of kernels, without a graph */
 const volatile bool measure_nodes = false;  /* of the graphs that are launched, in place of the duration */
 
-static __attribute__((noinline)) int count_graph(struct task_struct* task, const struct call* call, u64 entry_ns,
-                                                 u64 duration_ns, u64 setup_ns)
+/* Asks for the task itself: a caller that keeps it until here may have more than 512 bytes of stack below it (before
+ * 6.13). */
+static __attribute__((noinline)) int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
 {
-    if (!task || !call)
+    if (!call)
         return 0;
-    struct call_stats* stats = count_call(task, call, 1, entry_ns, duration_ns);
+    struct call_stats* stats = count_call(bpf_get_current_task_btf(), call, 1, entry_ns, duration_ns);
     if (!stats)
         return 0;
     if (call->key.kind == KIND_GRAPH_LAUNCH && !call->key.result && !(call->key.flags & CALL_RECORDED))
@@ -49,7 +50,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     if (exec) {
         key->subject = exec->number;
         kept.call.graph.graph = exec->graph;
-        tell_nodes(&kept.call, &exec->nodes);
+        fill_from_nodes(&kept.call, &exec->nodes);
         if (measure_nodes && !exec->nodes.unknown)
             key->duration =
                 histogram_bucket((u64)kept.call.graph.kernels + kept.call.graph.copies + kept.call.graph.others);
@@ -69,7 +70,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
     if (need_return)
         return keep_call(ctx, task, &kept, now) ? 0 : 1;
-    count_graph(task, &kept.call, now, 0, 0);
+    count_graph(&kept.call, now, 0, 0);
     return 1;
 }
 
@@ -82,7 +83,7 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     const struct call_key* key = &ended.kept->call.key;
     if (key->flags & CALL_RECORDED && !key->result)
         add_child(ended.kept);
-    count_graph(task, &ended.kept->call, ended.entry_ns, ended.duration_ns, 0);
+    count_graph(&ended.kept->call, ended.entry_ns, ended.duration_ns, 0);
     return 0;
 }
 
@@ -168,9 +169,9 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     call->graph.graph = words->graph;
     if (exec) {
         call->graph.graph = words->graph ?: exec->graph;
-        tell_nodes(call, &exec->nodes);
+        fill_from_nodes(call, &exec->nodes);
     } else if (graph) {
-        tell_nodes(call, &graph->nodes);
+        fill_from_nodes(call, &graph->nodes);
     } else {
         call->graph.unknown = 1;
     }
@@ -209,7 +210,7 @@ INLINE int graph_return_body(struct pt_regs* ctx)
     if (!key->result && kind == KIND_EXEC_GONE && exec)
         send_exec_ended(&key->image, exec);
     graph_call_destroyed(&key->image, kind, &words, key->subject, !key->result);
-    count_graph(task, call, ended.entry_ns, ended.duration_ns, setup_ns);
+    count_graph(call, ended.entry_ns, ended.duration_ns, setup_ns);
     return 0;
 }
 
@@ -246,15 +247,15 @@ INLINE void count_direct_launch(struct pt_regs* ctx, struct task_struct* task)
     if (!begin_call(ctx, task, &kept))
         return;
     kept.call.key.kind = KIND_LAUNCH;
-    count_graph(task, &kept.call, 0, 0, 0);
+    count_graph(&kept.call, 0, 0, 0);
 }
 
 /* Calls that become nodes while their stream is under capture. */
 INLINE int node_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = row_number(ctx);
-    if (!number || (!captures_open && !count_launches) || !wanted_process(task))
+    u32 number = captures_open || count_launches ? wanted_row_of_process(ctx, task) : 0;
+    if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     u32 node = captured_node(row);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Waits. */
-#include "wait.bpf.h"
+#include "calls/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

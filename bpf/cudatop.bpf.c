@@ -5,10 +5,10 @@
  */
 #define OPEN_CALLS 8
 
-#include "allocation.bpf.h"
-#include "copy.bpf.h"
-#include "driver_hook.bpf.h"
-#include "launch.bpf.h"
-#include "wait.bpf.h"
+#include "calls/allocation.bpf.h"
+#include "calls/copy.bpf.h"
+#include "calls/driver_hook.bpf.h"
+#include "calls/launch.bpf.h"
+#include "calls/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The kernel's own inodes behind the file mappings of a process. A uprobe belongs to the real inode; on overlayfs
  * stat() shows another one, so that one file under two paths would be probed, and counted, twice. */
-#include "kernel.h"
+#include "shared/kernel.h"
 
 #include <bpf/bpf_helpers.h>
 
-#include "inodes.h"
+#include "shared/inodes.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -22,6 +22,7 @@ int mapped_inodes(struct bpf_iter__task_vma* ctx)
         return 0;
     struct inode* inode = file->f_inode;
     struct mapped_inode mapped = {
+        .process = task->tgid,
         .address = vma->vm_start,
         .kernel_inode = (u64)inode,
         .device = inode->i_sb->s_dev,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Bash completion for every gpusnoop tool, installed once under each tool's name. What there is to complete is asked of
-# the tool itself (TOOL --help), so it cannot fall behind.
+# Bash completion for every gpusnoop tool, installed once under each tool's name. Candidates come from the tool itself
+# (TOOL --help), so completion cannot fall behind.
 
-# Options of a tool, one per line: "-p,--pid<TAB>TYPE or nothing<TAB>what it says about itself".
+# Options of a tool, one per line: "-p,--pid<TAB>TYPE or nothing<TAB>help text".
 _gpusnoop_options() {
     "${1/#\~/$HOME}" --help 2>/dev/null | awk '
         function put() {
@@ -38,13 +38,12 @@ _gpusnoop_values() {
     tr ',' '\n' <<<"$text" | sed -E 's/^ +//; s/ +$//; /^[a-z]+$/!d'
 }
 
-# The columns of a tool that lists them where one is unknown: "there is no column 'x': PID, COMM, ..., or a key".
+# The columns of a tool, by header: those of "--columns help", whose lines are " +THREADS        threads".
 _gpusnoop_columns() {
-    "${1/#\~/$HOME}" -s no-such-column -d 0.01 2>&1 | sed -nE "s/.*there is no column '[^']*': (.*), or a key.*/\1/p" |
-        tr ',' '\n' | sed 's/^ //'
+    "${1/#\~/$HOME}" --columns help 2>/dev/null | sed -nE 's/^  [ +]([^ ]+).*/\1/p' | sort -u
 }
 
-# Processes that map a CUDA library; all of them where none is found in half a second.
+# Processes that map a CUDA library; all processes if none is found in half a second.
 _gpusnoop_processes() {
     local found
     found=$(timeout 0.5 grep -lE '/libcuda(rt[^/]*)?\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's|^/proc/||; s|/maps$||')
@@ -52,8 +51,8 @@ _gpusnoop_processes() {
     printf '%s\n' "$found"
 }
 
-# Adds those candidates (one per line of stdin) that begin with $1, each behind the prefix $2. Names of processes may
-# contain anything: they are never expanded.
+# Adds the candidates (one per line of stdin) that begin with $1, each after the prefix $2. Process names may contain
+# anything: they are never expanded.
 _gpusnoop_reply() {
     local candidate
     while IFS= read -r candidate; do
@@ -85,7 +84,7 @@ _gpusnoop() {
         return
     fi
 
-    # The part behind the last comma is being typed; what stands before it stays.
+    # The part after the last comma is being typed; the text before it stays.
     local before=
     if [[ $type == *,* && $cur == *,* ]]; then
         before=${cur%,*},
@@ -118,7 +117,9 @@ _gpusnoop() {
     *,--columns,*)
         local sign=
         [[ $cur != [+-]* ]] || { sign=${cur:0:1}; cur=${cur:1}; }
-        _gpusnoop_reply "$cur" "$before$sign" < <(_gpusnoop_columns "$command")
+        _gpusnoop_reply "$cur" "$before$sign" < <(
+            _gpusnoop_columns "$command"
+            [[ -n $before$sign ]] || echo help)
         ;;
     *,--names,*)
         _gpusnoop_reply "$cur" "" < <(printf '%s\n' short full base)

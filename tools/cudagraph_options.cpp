@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudagraph_options.hpp"
 
+#include "run/command_line.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -8,42 +10,33 @@
 
 namespace gpusnoop::cudagraph {
 
-void add_own_options(CLI::App& app, Settings& settings)
+void add_own_options(CommandLine& line, Settings& settings)
 {
-    app.add_flag("--summary", settings.summary, "one row per process: captures, instantiations, share of kernels");
-    app.add_option("--storms", settings.storms,
-                   "a line for each process that captures or instantiates more than N times in a minute (6)")
-        ->expected(0, 1)
-        ->default_str("6")
-        ->check(CLI::Range(1, 1 << 20).description(""))
-        ->type_name("N");
-    app.add_option("--warm-up", settings.warm_up_s, "with --storms: not in the first so many seconds (60)")
-        ->check(CLI::Range(0.0, 1e6).description(""))
-        ->type_name("SEC");
+    line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings.summary);
+    line.number_or_none("--storms", "N",
+                        "a line for each process that captures or instantiates more than N times in a minute (6)",
+                        settings.storms, {1, 1 << 20}, "6");
+    line.number("--warm-up", "SEC", "with --storms: ignore the first SEC seconds of each process (60)",
+                settings.warm_up_s, {0, 1e6});
 }
 
-void settle_options(Settings& settings, Options& options)
+void validate_options(Settings& settings, Options& options)
 {
     Settings& s = settings;
-    constexpr std::pair<std::string_view, Measure> measures[] = {{"", Measure::none},
-                                                                 {"launch", Measure::launch},
-                                                                 {"instantiate", Measure::instantiate},
-                                                                 {"nodes", Measure::nodes}};
-    auto measure = std::ranges::find(measures, s.measure, &std::pair<std::string_view, Measure>::first);
-    if (measure == std::end(measures))
-        throw UsageError(fmt::format("-H takes launch, instantiate or nodes, not '{}'", s.measure));
-    s.histogram_of = measure->second;
+    s.histogram_of = static_cast<Measure>(measure_number(s.measure, measures));
     if (s.summary && (s.by || s.events || s.histogram()))
         throw UsageError("--summary is by process: leave out --by, -e and -H");
     if (s.storms && (s.summary || s.by || s.events || s.histogram() || options.failed_only))
-        throw UsageError("--storms has lines of its own: leave out --summary, --by, -e, -H and -x");
+        throw UsageError("--storms prints lines of its own: leave out --summary, --by, -e, -H and -x");
+    if (s.storms && !options.columns.empty())
+        throw UsageError("--storms prints lines of its own: leave out --columns");
     if (s.warm_up_s && !s.storms)
-        throw UsageError("--warm-up is of storms: give --storms, too");
+        throw UsageError("--warm-up applies only to storms: also give --storms");
     if (s.warm_up_s && std::isnan(*s.warm_up_s)) // in no range, and outside of none
         throw UsageError("--warm-up must be a number from 0 to 1000000");
     if (options.failed_only && s.histogram_of == Measure::nodes)
-        throw UsageError("with -x graphs are not followed, and their nodes not known: leave out -x or -H nodes");
-    check_sort(s.sort);
+        throw UsageError("with -x graphs are not tracked, so their nodes are unknown: leave out -x or -H nodes");
+    check_fields(options, s.sort);
     // What is only counted needs no return of launches.
     s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
     s.time_instantiations = s.histogram_of == Measure::instantiate;

@@ -2,15 +2,17 @@
 // The options that cudagraph alone has, and which of them go together.
 #pragma once
 
-#include "cudagraph_columns.hpp"
+#include "columns/cudagraph_columns.hpp"
 
-#include <CLI/CLI.hpp>
+namespace gpusnoop {
+class CommandLine;
+}
 
 namespace gpusnoop::cudagraph {
 
-void add_own_options(CLI::App& app, Settings& settings);
+void add_own_options(CommandLine& line, Settings& settings);
 
 // What follows from what was asked for. Throws UsageError where that makes no sense.
-void settle_options(Settings& settings, Options& options);
+void validate_options(Settings& settings, Options& options);
 
 } // namespace gpusnoop::cudagraph

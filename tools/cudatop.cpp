@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
-#include "call_tool.hpp"
-#include "clock.hpp"
-#include "cudatop_batch.hpp"
-#include "cudatop_columns.hpp"
-#include "cudatop_detail.hpp"
-#include "cudatop_head.hpp"
-#include "cudatop_live.hpp"
-#include "cudatop_options.hpp"
-#include "cudatop_probes.hpp"
-#include "driver_hooks.hpp"
-#include "driver_layouts.hpp"
-#include "kernel_names.hpp"
-#include "naming.hpp"
-#include "scan_cache.hpp"
-#include "skeleton.hpp"
-#include "xids.hpp"
+#include "calls/held_table.hpp"
+#include "cudatop/batch.hpp"
+#include "cudatop/columns.hpp"
+#include "cudatop/detail.hpp"
+#include "cudatop/head.hpp"
+#include "cudatop/live.hpp"
+#include "cudatop/options.hpp"
+#include "cudatop/programs.hpp"
+#include "driver/driver_hooks.hpp"
+#include "driver/driver_layouts.hpp"
+#include "driver/xids.hpp"
+#include "names/kernel_names.hpp"
+#include "names/naming.hpp"
+#include "run/call_tool.hpp"
+#include "tools.hpp"
+#include "util/clock.hpp"
 
-#include "../bpf/attach.h"
-#include "../bpf/record.h"
+#include "bpf/shared/record.h"
 #include "cudatop.skel.h" // after the types that it mentions
 
 #include <algorithm>
@@ -33,65 +32,44 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class CudaTop : public CallTool {
+constexpr ToolSpec about{
+    .name = "cudatop",
+    .summary = "Shows who uses the GPUs now, and what they wait for: launches, graphs, copies, memory, waits, driver "
+               "calls and errors by process, thread, container or pod.",
+    .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
+                "  cudatop --by pod            # pods\n"
+                "  cudatop -c pod:NS/NAME      # the processes of one pod\n"
+                "  cudatop -p 1234 --by thread # the threads of a process\n"
+                "  cudatop --latency           # with the duration of launch calls: adds return probes (slower)\n"
+                "  cudatop --cheap             # launches and copies only: the cheapest probes\n"
+                "  cudatop -s LIVE             # most memory first\n"
+                "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
+                "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
+    .without_returns = "waits, memory, results, names and captures are unknown",
+};
+
+class CudaTop : public CallToolOn<cudatop_bpf, Settings> {
 public:
-    CudaTop() : CallTool(settings_) {}
+    CudaTop() : CallToolOn(about, {.thread = true, .stack = true}) {}
 
-    std::string_view name() const override { return "cudatop"; }
-    std::string_view summary() const override
-    {
-        return "Shows who uses the GPUs now, and what they wait for: launches, graphs, copies, memory, waits, driver "
-               "calls and errors by process, thread, container or pod.";
-    }
-    std::string_view examples() const override
-    {
-        return "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
-               "  cudatop --by pod            # pods\n"
-               "  cudatop -c pod:NS/NAME      # the processes of one pod\n"
-               "  cudatop -p 1234 --by thread # the threads of a process\n"
-               "  cudatop --latency           # with the time that launch calls take: a dearer probe\n"
-               "  cudatop --cheap             # launches and copies only: the cheapest probes\n"
-               "  cudatop -s LIVE             # most memory first\n"
-               "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
-               "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n";
-    }
-
-    void add_options(CLI::App& app) override { add_own_options(app, settings_); }
-    std::string traced() const override { return "GPU use"; }
-    bool needs_returns() const override { return settings_.latency; }
-    bool measures_durations() const override { return settings_.latency; }
-    std::string_view without_returns() const override
-    {
-        return "waits, memory, results, names and captures are not known";
-    }
-    std::vector<Hook> hooks(std::span<const Probe> probes) const override
-    {
-        return hooks_of(probes, settings_.cheap, needs_returns());
-    }
-    KernelHooks* kernel_hooks() override { return driver_ ? &*driver_ : nullptr; }
+    void add_options(CommandLine& line) override { add_own_options(line, settings_); }
     std::unique_ptr<Output> make_output(const Options& options) override;
-    std::optional<std::chrono::nanoseconds> usual_interval() const override
-    {
-        return live_wanted_ ? std::nullopt : std::optional<std::chrono::nanoseconds>(1s);
-    }
-    bpf_object* open() override;
-    void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     void begin(const Running& running) override;
     void over() override { live_.reset(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
-    void armed(bool on) override { skeleton_->bss->naming = on; }
-    void attached_again() override { skeleton_->bss->attach_generation = COOKIE_SECOND; }
+    void on_exec(pid_t pid, uint64_t time_ns) override;
+    void on_exit(pid_t pid) override;
 
 private:
-    void settle() override;
-    std::vector<Probe> choose_probes() const override { return probes_of_all(settings_.cheap); }
-    int load_skeleton() override { return cudatop_bpf::load(skeleton_.get()); }
-    bpf_object* object() override { return skeleton_->obj; }
+    void validate(RunPlan& plan) override;
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     bool learn(uint32_t type, const void* data, size_t size) override;
-    void look_at(const CallDelta& delta) override;
+    void on_delta(const CallDelta& delta) override;
+    void collected() override { holdings_.settle(); }
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output&, const call_event&) override {}
     void forget(const std::set<ImageId>& images) override;
@@ -100,23 +78,26 @@ private:
     Snapshot snapshot(const std::set<ImageId>& ended);
     void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
                   Snapshot& snapshot);
+    void open_screen(const Running& running);
+    bool asked_for(const ImageId& image);
+    size_t traced_processes();
     void show(const std::set<ImageId>& ended);
 
-    Settings settings_;
-    Skeleton<cudatop_bpf> skeleton_;
     std::optional<DriverHooks> driver_;
     std::optional<DriverLayouts> layouts_;
     std::optional<PendingCalls> pending_calls_;
     std::optional<Xids> xids_;
     std::map<uint32_t, XidsOf> xids_of_; // by pid
+    std::set<ImageId> seen_;             // whose calls have counted, or go on
     std::optional<Waiting> waiting_;
     Tier tier_ = Tier::session;
-    bool followed_ = true; // calls to their return
+    Known known_;
     uint64_t swept_ns_ = clock_ns(CLOCK_MONOTONIC);
     Holdings holdings_;
+    std::optional<HeldTable> held_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
-    std::set<std::pair<ImageId, uint64_t>> unnamed_;
+    UnnamedKernels unnamed_;
     std::optional<Users> users_;
     std::optional<NvmlFigures> figures_;
     std::optional<Head> head_;
@@ -128,61 +109,79 @@ private:
         double seconds = 0;
         Facts facts;
     } counted_;
-    bool live_wanted_ = false;
     std::optional<Warnings> warnings_;
     std::optional<Live> live_;
     std::string open_; // id of the row that is shown in full
 };
 
-void CudaTop::settle()
+void CudaTop::validate(RunPlan& plan)
 {
-    settle_options(settings_, options_);
-    names_.emplace(settings_.no_cache ? "" : ScanCache::default_folder());
+    validate_options(settings_, options_);
+    names_.emplace(settings_.names.cache_folder());
+    std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
+    // A screen where there is a terminal to show it on, and nobody wants anything else.
+    const bool screen_wanted = !options_.json && !settings_.batch;
+    settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
+        warn("standard input and output are not both terminals: printing tables, as with -b");
+    plan.traced = "GPU use";
+    plan.nvml_library = settings_.nvml_library;
+    plan.programs = programs(settings_.cheap, settings_.latency);
+    if (!settings_.screen)
+        plan.usual_interval = 1s;
 }
 
-bpf_object* CudaTop::open()
+Opened CudaTop::open()
 {
-    skeleton_ = open_skeleton<cudatop_bpf>();
-    driver_.emplace(skeleton_->obj, std::nullopt);
-    xids_.emplace(skeleton_->obj);
-    return skeleton_->obj;
+    Opened opened = CallToolOn::open();
+    driver_.emplace(opened.object, std::nullopt);
+    opened.kernel_hooks = &*driver_;
+    xids_.emplace(opened.object);
+    return opened;
 }
 
-void CudaTop::configure(const Options& options, std::span<const Probe> probes, const Filters& filters)
+void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
 {
+    CallToolOn::configure(probes, filters);
     auto& data = *skeleton_->rodata;
     tier_ = filters.tier;
-    followed_ = !settings_.cheap && filters.returns;
-    configure_shared(data, options, filters);
-    configure_probes(data, probes, filters);
-    configure_calls(data, settings_, options_);
+    const bool followed = !settings_.cheap && filters.returns; // calls to their return
+    auto all = [&](std::initializer_list<std::string_view> hooks) {
+        return std::ranges::all_of(hooks, [&](std::string_view hook) { return filters.has(hook); });
+    };
+    known_ = {.launches = all({"launch"}),
+              .copies = all({"copy"}),
+              .graphs = followed && all({"launch", "follow", "event"}),
+              .memory = followed && all({"alloc", "free", "handle", "gone"}),
+              .waits = followed && all({"wait"}),
+              .results = followed};
     // Everything that a row may be asked for later.
     data.per_thread = true;
-    data.per_device = followed_;
+    data.per_device = followed;
     data.per_cgroup = false;
     data.per_kernel = true;
     data.per_shape = false;
     data.per_size = true;
-    data.measure_latency = followed_;
-    data.follow = followed_;
-    data.follow_graphs = followed_;
+    data.measure_latency = followed;
+    data.follow = followed;
+    data.follow_graphs = known_.graphs;
     data.show_waiting = true;
     data.stacks_of_waits = true;
     data.stacks_of_allocations = true;
     data.count_hits = true;
     xids_->configure(data);
-    size_tables(skeleton_->obj, {.thread = true, .stack = true});
     bpf_map__set_max_entries(skeleton_->maps.held, settings_.cheap ? 1 : settings_.live_entries);
-    holdings_.tell_apart(true, true);
+    holdings_.distinguish(true, true);
 }
 
 void CudaTop::load()
 {
-    CallTool::load();
+    CallToolOn::load();
     layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
                      skeleton_->bss->reported_ns);
+    held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
     try {
@@ -193,25 +192,24 @@ void CudaTop::load()
     }
 }
 
-// A screen where there is a terminal to show it on, and nobody wants anything else.
 std::unique_ptr<Output> CudaTop::make_output(const Options& options)
 {
-    if (!options.json && !settings_.batch) {
-        live_wanted_ = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-        if (!live_wanted_)
-            warn("standard input and output are no terminal: tables in place of the screen, as with -b");
-    }
-    if (!live_wanted_)
-        return CallTool::make_output(options);
+    if (!settings_.screen)
+        return CallToolOn::make_output(options);
     warnings_.emplace();
     return make_silent_output();
 }
 
 void CudaTop::begin(const Running& running)
 {
+    if (settings_.screen)
+        open_screen(running);
+    // Measuring takes a while, and is for the first report: the screen is there before.
     head_.emplace(running, Cost(bpf_map__fd(skeleton_->maps.hits), probe_cost(tier_)));
-    if (!live_wanted_)
-        return;
+}
+
+void CudaTop::open_screen(const Running& running)
+{
     live_.emplace(settings_, options_.interval.value_or(1s), running,
                   Live::Requests{.by =
                                      [this](std::string_view by) {
@@ -234,7 +232,6 @@ bool CudaTop::learn(uint32_t type, const void* data, size_t size)
     } else if (type == RECORD_XID && size >= sizeof(xid_record) && xids_) {
         xids_->add(*static_cast<const xid_record*>(data));
     } else if ((type == RECORD_REPLACED || type == RECORD_CONTEXT_ENDED) && size >= sizeof(holding_record)) {
-        collect(); // what was allocated before
         holdings_.learn(*static_cast<const holding_record*>(data));
     } else {
         return false;
@@ -244,7 +241,7 @@ bool CudaTop::learn(uint32_t type, const void* data, size_t size)
 
 std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallTool::tables_of(gone);
+    std::vector<const char*> tables = CallToolOn::tables_of(gone);
     tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
                                  "context_bytes", "held_bytes"});
     collect();
@@ -253,30 +250,37 @@ std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
     return tables;
 }
 
-void CudaTop::look_at(const CallDelta& delta)
+void CudaTop::on_delta(const CallDelta& delta)
 {
-    const call_key& key = delta.key;
-    const Part part = part_of(key);
-    if (part == Part::memory)
+    const CallPart part = part_of(delta.key);
+    seen_.insert(delta.key.image);
+    if (part == CallPart::memory)
         holdings_.add(delta);
-    if (part != Part::launch || !key.subject || key.kind != KIND_LAUNCH)
-        return;
-    if (names_->name(key.image, key.subject))
-        unnamed_.erase({key.image, key.subject});
-    else
-        unnamed_.emplace(key.image, key.subject);
+    else if (part == CallPart::launch)
+        unnamed_.note(*names_, delta.key);
 }
 
 bool CudaTop::tick(Output& output)
 {
-    if (!skeleton_->bss->traced_since)
-        skeleton_->bss->traced_since = clock_ns(CLOCK_BOOTTIME);
     layouts_->refresh();
     sweep_stacks();
+    held_->make_room(holdings_);
     waiting_->forget_ended();
-    CallTool::tick(output);
+    CallToolOn::tick(output);
     names_->tick();
     return naming_.tick(unnamed_.size());
+}
+
+void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
+{
+    waiting_->executed(static_cast<uint32_t>(pid), time_ns);
+    CallToolOn::on_exec(pid, time_ns);
+}
+
+void CudaTop::on_exit(pid_t pid)
+{
+    waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
+    CallToolOn::on_exit(pid);
 }
 
 // The table of stacks has room for so many, and forgets none by itself. One that comes again gets its place back.
@@ -287,7 +291,7 @@ void CudaTop::sweep_stacks()
     if (now - swept_ns_ < pause_ns)
         return;
     swept_ns_ = now;
-    std::set<uint32_t> held;
+    std::set<uint32_t> held = waiting_->stacks(); // of those that hang, too
     for (const auto& [row, amount] : holdings_.now())
         held.insert(static_cast<uint32_t>(row.stack & ~STACK_WITHOUT_FIRST));
     const int map = bpf_map__fd(skeleton_->maps.stacks);
@@ -304,7 +308,7 @@ void CudaTop::learn_xids()
 {
     if (!xids_)
         return;
-    for (const XidReport& report : xids_->take(clock_ns(CLOCK_MONOTONIC), false))
+    for (const XidReport& report : xids_->drain(clock_ns(CLOCK_MONOTONIC), false))
         if (report.pid) {
             XidsOf& of = xids_of_[*report.pid];
             of.last = report.xid;
@@ -317,7 +321,8 @@ void CudaTop::forget(const std::set<ImageId>& images)
     for (const ImageId& image : images) {
         names_->forget(image);
         xids_of_.erase(image.pid);
-        std::erase_if(unnamed_, [&](const auto& item) { return item.first == image; });
+        unnamed_.forget(image);
+        seen_.erase(image);
     }
     holdings_.forget(images);
 }
@@ -326,7 +331,25 @@ void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
     learn_xids();
-    CallTool::report(output, wall_ns, interval_ns);
+    CallToolOn::report(output, wall_ns, interval_ns);
+}
+
+// With -n all processes are known, for what one allocates or creates may be for a thread with the name.
+bool CudaTop::asked_for(const ImageId& image)
+{
+    return options_.comm.empty() || seen_.contains(image) ||
+           processes().info(image).comm.find(options_.comm) != std::string::npos;
+}
+
+size_t CudaTop::traced_processes()
+{
+    if (options_.comm.empty())
+        return processes().pids().size();
+    std::set<uint32_t> pids;
+    for (const ImageId& image : processes().images())
+        if (asked_for(image))
+            pids.insert(image.pid);
+    return pids.size();
 }
 
 Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
@@ -341,12 +364,13 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     groups.add_held(holdings_, ended);
     if (!settings_.rows.kernel && !settings_.rows.device && !settings_.rows.who.thread)
         for (const ImageId& image : processes().images())
-            groups.add_idle(image);
+            if (asked_for(image))
+                groups.add_idle(image);
     const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
                           *users_,
                           *figures_,
                           xids_of_,
-                          followed_,
+                          known_,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
     const std::map<Key, Group> joined = groups.joined();
@@ -391,11 +415,16 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
 {
     figures_->refresh();
     counted_ = {.calls = {calls.begin(), calls.end()},
-                .waits = waiting_->take(0),
-                .pending = pending_calls_->take(),
+                .waits = waiting_->drain(0),
+                .pending = pending_calls_->read(),
                 .wall_ns = wall_ns,
                 .seconds = seconds,
-                .facts = head_->facts(seconds, processes().pids().size())};
+                .facts = {}};
+    for (const Waiting::Part& part : counted_.waits)
+        seen_.insert(part.key.image);
+    for (const driver_call& call : counted_.pending)
+        seen_.insert(call.key.image);
+    counted_.facts = head_->facts(seconds, traced_processes());
     if (live_)
         show(gone());
     else if (options_.json)
@@ -412,8 +441,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
 } // namespace
 } // namespace gpusnoop::cudatop
 
-int main(int argc, char** argv)
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudatop()
 {
-    gpusnoop::cudatop::CudaTop tool;
-    return gpusnoop::run_tool(argc, argv, tool);
+    return std::make_unique<cudatop::CudaTop>();
 }

@@ -1,54 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpualloc_options.hpp"
 
+#include "run/command_line.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
 namespace gpusnoop::gpualloc {
 
-void add_own_options(CLI::App& app, Settings& settings)
+void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
-    app.add_flag("--leaks", s.leaks, "what has not been freed, by call stack: bytes, count, age of the oldest");
-    app.add_option_function<double>(
-           "-o,--older",
-           [&s](double seconds) {
-               if (!(seconds >= 0 && seconds <= 1e9)) // a NaN is neither
-                   throw CLI::ValidationError("", "an age (-o) is a number of seconds, at most 1e9");
-               s.older_than_ns = static_cast<uint64_t>(seconds * 1e9);
-           },
-           "with --leaks: only allocations that are so many seconds old")
-        ->type_name("AGE");
-    app.add_flag("--exited", s.exited, "a line for each process that ends, with what it still holds, by call stack");
-    app.add_option("--live-entries", s.live_entries, "allocations that are followed at once (1000000)")
-        ->check(CLI::Range(1024, 1 << 26).description(""))
-        ->type_name("N");
-    app.add_option("--nvml", s.nvml_library, "library to ask for NVML's figures (libnvidia-ml.so.1), or off")
-        ->type_name("FILE");
+    line.flag("--leaks", "what has not been freed, by call stack: bytes, count, age of the oldest", s.leaks);
+    line.number("-o,--older", "AGE", "with --leaks: only allocations at least this many seconds old",
+                [&s](double seconds) {
+                    if (!(seconds >= 0 && seconds <= 1e9)) // a NaN is neither
+                        throw UsageError("an age (-o) must be a number of seconds, at most 1e9");
+                    s.older_than_ns = static_cast<uint64_t>(seconds * 1e9);
+                });
+    line.flag("--exited", "a line for each process that ends, with what it still holds, by call stack", s.exited);
+    line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
+                {1024, 1 << 26});
+    line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
 
-void settle_options(Settings& settings, Options& options)
+void validate_options(Settings& settings, Options& options)
 {
     Settings& s = settings;
-    constexpr std::pair<std::string_view, Measure> measures[] = {
-        {"", Measure::none}, {"size", Measure::size}, {"latency", Measure::latency}, {"lifetime", Measure::lifetime}};
-    auto measure = std::ranges::find(measures, s.measure, &std::pair<std::string_view, Measure>::first);
-    if (measure == std::end(measures))
-        throw UsageError(fmt::format("-H takes size, latency or lifetime, not '{}'", s.measure));
-    s.histogram_of = measure->second;
+    s.histogram_of = static_cast<Measure>(measure_number(s.measure, measures));
     if (s.leaks + s.exited + s.events + s.histogram() > 1)
         throw UsageError("choose one of --leaks, --exited, -e and -H");
     if ((s.leaks || s.exited) && (s.by || options.failed_only))
         throw UsageError("--leaks and --exited are by process and call stack: leave out --by and -x");
     if (s.older_than_ns && !s.leaks)
-        throw UsageError("an age (-o) is for --leaks");
+        throw UsageError("an age (-o) applies only to --leaks");
     if (s.histogram_of == Measure::lifetime && options.failed_only)
-        throw UsageError("what failed has no lifetime: leave out -x or -H");
+        throw UsageError("failed calls have no lifetime: leave out -x or -H");
     if (!s.leaks && !s.exited)
-        check_sort(s.sort);
+        check_fields(options, s.sort);
     else if (s.sort != "live_bytes")
-        throw UsageError("--leaks and --exited are sorted by what is held: leave out -s");
+        throw UsageError("--leaks and --exited are sorted by bytes held: leave out -s");
+    else if (!options.columns.empty())
+        throw UsageError("--leaks and --exited have columns of their own: leave out --columns");
     s.latency |= s.events || s.histogram_of == Measure::latency;
     s.view.layer = options.failed_only; // an allocation at one layer may be freed at the other
     s.operation = s.histogram_of == Measure::latency || options.failed_only;

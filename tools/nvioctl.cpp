@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvioctl: calls into GPU drivers, by name, status and latency; and what was called last before an Xid.
-#include "call_fields.hpp"
-#include "call_tool.hpp"
-#include "clock.hpp"
-#include "driver_devices.hpp"
-#include "driver_hooks.hpp"
-#include "driver_layouts.hpp"
-#include "monitors.hpp"
-#include "nvioctl_columns.hpp"
+#include "calls/call_fields.hpp"
+#include "driver/driver_devices.hpp"
+#include "driver/driver_hooks.hpp"
+#include "driver/driver_layouts.hpp"
+#include "driver/driver_text.hpp"
+#include "driver/monitors.hpp"
+#include "nvioctl_options.hpp"
 #include "nvioctl_xids.hpp"
-#include "skeleton.hpp"
+#include "run/call_tool.hpp"
+#include "tools.hpp"
+#include "util/clock.hpp"
 
 #include "nvioctl.skel.h" // after the types that it mentions
 
@@ -21,62 +22,48 @@
 namespace gpusnoop::nvioctl {
 namespace {
 
-class NvIoctl : public CallTool {
+constexpr ToolSpec about{
+    .name = "nvioctl",
+    .summary = "Shows calls into GPU drivers (NVIDIA's and AMD's ioctls, open, close and mmap): which, from whom, "
+               "how long they took, and what the driver returned.",
+    .examples = "  nvioctl                      # calls of all processes by command, until Ctrl-C\n"
+                "  nvioctl 1                    # a table every second, including calls that hang\n"
+                "  nvioctl --by pod 5           # which pod keeps the driver busy\n"
+                "  nvioctl --no-monitor 5       # without nvidia-smi, nvtop, DCGM and others that only poll\n"
+                "  nvioctl -x                   # only calls that failed, with the driver's status\n"
+                "  nvioctl -e -l 10000          # one line per call of 10 ms or more\n"
+                "  nvioctl -H latency -p 1234   # a histogram per command of one process\n"
+                "  nvioctl --xid                # GPU errors (Xids), with the last calls of the process\n"
+                "  nvioctl --json 1             # one JSON object per row and second\n",
+    .attach_names = driver_hook_names,
+};
+
+class NvIoctl : public CallToolOn<nvioctl_bpf, Settings> {
 public:
-    NvIoctl() : CallTool(settings_) { settings_.of_functions = false; }
+    NvIoctl() : CallToolOn(about) {}
 
-    std::string_view name() const override { return "nvioctl"; }
-    std::string_view summary() const override
-    {
-        return "Shows calls into GPU drivers (NVIDIA's and AMD's ioctls, open, close and mmap): which, from whom, how "
-               "long, and what the driver answered.";
-    }
-    std::string_view examples() const override
-    {
-        return "  nvioctl                      # calls of all processes by command, until Ctrl-C\n"
-               "  nvioctl 1                    # a table each second, with calls that hang\n"
-               "  nvioctl --by pod 5           # which pod keeps the driver busy\n"
-               "  nvioctl --no-monitor 5       # without nvidia-smi, nvtop, DCGM and others that only poll\n"
-               "  nvioctl -x                   # only calls that failed, with the driver's status\n"
-               "  nvioctl -e -l 10000          # one line per call of 10 ms or more\n"
-               "  nvioctl -H latency -p 1234   # a histogram per command of one process\n"
-               "  nvioctl --xid                # errors of a GPU, with the last calls of the process\n"
-               "  nvioctl --json 1             # one JSON object per row and second\n";
-    }
-
-    void add_options(CLI::App& app) override;
-    std::string traced() const override
-    {
-        return settings_.xid ? "Xid reports" : options_.failed_only ? "driver calls that fail" : "driver calls";
-    }
-    std::span<const std::string_view> attach_names() const override { return driver_hook_names; }
-    KernelHooks* kernel_hooks() override { return hooks_ ? &*hooks_ : nullptr; }
-    bpf_object* open() override;
-    void configure(const Options& options, std::span<const Probe> probes, const Filters& filters) override;
+    void add_options(CommandLine& line) override;
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    void attached_again() override {}
 
 private:
-    bool shows_rows() const override { return !settings_.xid && CallTool::shows_rows(); }
-    void settle() override;
-    int load_skeleton() override { return nvioctl_bpf::load(skeleton_.get()); }
-    bpf_object* object() override { return skeleton_->obj; }
-    void look_at(const CallDelta& delta) override { monitors_.see(delta.key); }
+    bool shows_rows() const override { return !settings_.xid && CallToolOn::shows_rows(); }
+    void validate(RunPlan& plan) override;
+    void on_delta(const CallDelta& delta) override { monitors_.see(delta.key); }
     bool learn(uint32_t type, const void* data, size_t size) override;
     void forget(const std::set<ImageId>& images) override { monitors_.forget(images); }
     std::vector<const char*> tables_of(std::span<const ImageId>) override { return {}; }
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     bool left_out(const call_key& key, uint64_t calls);
-    void tell_left_out(Output& output);
+    void report_left_out(Output& output);
 
-    Settings settings_;
-    Skeleton<nvioctl_bpf> skeleton_;
     std::optional<DriverHooks> hooks_;
     std::optional<PendingCalls> pending_calls_;
-    std::optional<CallEvents> lines_;
+    std::optional<CallEvents<CallLine, Context>> lines_;
     std::optional<XidLines> xids_;
     std::optional<DriverLayouts> layouts_;
     Monitors monitors_;
@@ -84,90 +71,53 @@ private:
     uint64_t calls_left_out_ = 0;
 };
 
-void NvIoctl::add_options(CLI::App& app)
+void NvIoctl::add_options(CommandLine& line)
 {
     settings_.sort = "total_ns";
-    settings_.latency = true;
-    add_call_options(app, "command, device, class, ", "command,device,pid", "latency");
-    app.add_option_function<double>(
-           "-l,--least",
-           [this](double least_us) {
-               if (!(least_us >= 0 && least_us <= 1e12)) // a NaN is neither
-                   throw CLI::ValidationError("", "a least latency (-l) is a number of microseconds, at most 1e12");
-               settings_.least_ns = static_cast<uint64_t>(least_us * 1000);
-           },
-           "only calls that last at least so many microseconds")
-        ->type_name("MIN_US");
-    app.add_flag("--no-monitor", settings_.no_monitor,
-                 "leave out processes that only ask how a GPU is (nvidia-smi, nvtop, DCGM); says how many");
-    app.add_flag("--xid", settings_.xid, "only errors of a GPU (Xid), each with the last calls of its process");
+    add_call_options(line, "command, device, class, ", "command,device,pid", "latency");
+    add_least(line, "calls", settings_.least_ns);
+    add_own_options(line, settings_);
 }
 
-void NvIoctl::settle()
+void NvIoctl::validate(RunPlan& plan)
 {
-    Settings& s = settings_;
-    if (s.histogram() && s.measure != "latency")
-        throw UsageError(fmt::format("-H takes latency, not '{}'", s.measure));
-    if (s.xid && (s.events || s.histogram() || s.by || options_.failed_only || s.no_monitor || s.least_ns))
-        throw UsageError("--xid shows lines of its own: leave out --by, -e, -H, -x, -l and --no-monitor");
-    check_sort(s.sort);
-    const Dimension own[] = {{"command", &s.command}, {"device", &s.node}, {"class", &s.object_class}};
-    if (s.by) {
-        parse_by(*s.by, s.view, own, s.of_functions);
-    } else {
-        s.command = true;
-        s.node |= !s.histogram();
-        s.view.who.pid |= !s.histogram();
-    }
+    validate_options(settings_, options_);
+    plan.traced = settings_.xid ? "Xid reports" : options_.failed_only ? "driver calls that fail" : "driver calls";
 }
 
-bpf_object* NvIoctl::open()
+Opened NvIoctl::open()
 {
-    skeleton_ = open_skeleton<nvioctl_bpf>();
+    Opened opened = CallToolOn::open();
     const auto way = std::ranges::find(driver_hook_names, options_.attach);
-    hooks_.emplace(skeleton_->obj, way == std::end(driver_hook_names)
-                                       ? std::nullopt
-                                       : std::optional(static_cast<DriverHook>(way - std::begin(driver_hook_names))));
+    hooks_.emplace(opened.object, way == std::end(driver_hook_names)
+                                      ? std::nullopt
+                                      : std::optional(static_cast<DriverHook>(way - std::begin(driver_hook_names))));
+    opened.kernel_hooks = &*hooks_;
     if (settings_.xid)
-        xids_.emplace(skeleton_->obj);
+        xids_.emplace(opened.object);
     else
-        leave_out_xids(skeleton_->obj);
-    return skeleton_->obj;
+        leave_out_xids(opened.object);
+    return opened;
 }
 
-void NvIoctl::configure(const Options& options, std::span<const Probe>, const Filters& filters)
+void NvIoctl::configure(std::span<const Probe> probes, const Filters& filters)
 {
+    CallToolOn::configure(probes, filters);
     auto& data = *skeleton_->rodata;
-    configure_shared(data, options, filters);
-    configure_calls(data, settings_, options);
     data.least_ns = settings_.least_ns;
     data.keep_recent = settings_.xid;
     if (xids_)
         xids_->configure(data);
-    size_tables(skeleton_->obj);
 }
 
 void NvIoctl::load()
 {
-    CallTool::load();
+    CallToolOn::load();
     layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     if (xids_)
         xids_->attach(bpf_map__fd(skeleton_->maps.recent));
-    lines_.emplace(options_, settings_, processes(), std::span<const Probe>(),
-                   std::initializer_list<Column>{
-                       {"DEVICE", "device", Unit::text, 12},
-                       {"COMMAND", "command", Unit::text, 36},
-                       {"", "request", Unit::hex, 0, false},
-                       {"", "subject", Unit::hex, 0, false},
-                       {"", "class", Unit::text, 0, false},
-                       {"BYTES", "bytes", Unit::bytes, 7},
-                       {"", "virtual_bytes", Unit::bytes, 0, false},
-                   },
-                   std::initializer_list<Column>{
-                       {"RESULT", "result", Unit::text, 8},
-                       {"", "result_code", Unit::count, 0, false},
-                   });
+    lines_.emplace(line_fields(), Context{options_, settings_, processes(), 0, {}});
 }
 
 bool NvIoctl::learn(uint32_t type, const void* data, size_t size)
@@ -183,15 +133,15 @@ bool NvIoctl::tick(Output& output)
     if (xids_)
         xids_->print(output, processes(), false);
     layouts_->refresh();
-    return CallTool::tick(output);
+    return CallToolOn::tick(output);
 }
 
 void NvIoctl::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (xids_)
         xids_->print(output, processes(), true);
-    CallTool::report(output, wall_ns, interval_ns);
-    tell_left_out(output);
+    CallToolOn::report(output, wall_ns, interval_ns);
+    report_left_out(output);
 }
 
 // A monitor's, where those are not to be shown.
@@ -204,14 +154,13 @@ bool NvIoctl::left_out(const call_key& key, uint64_t calls)
     return true;
 }
 
-void NvIoctl::tell_left_out(Output& output)
+void NvIoctl::report_left_out(Output& output)
 {
     const Loss left_out[] = {
-        {"returns_missed", "calls returned unseen and are not counted: too many at once for a kprobe",
-         pending_calls_->take_missed()},
-        {"monitors_left_out", "left out (--no-monitor): processes that only ask how a GPU is",
+        {"returns_missed", "calls were not counted because their return was missed", pending_calls_->drain_missed()},
+        {"monitors_left_out", "left out (--no-monitor): processes that only query GPU state",
          monitors_left_out_.size()},
-        {"monitor_calls_left_out", "left out with them: calls", calls_left_out_},
+        {"monitor_calls_left_out", "calls of these processes, also left out", calls_left_out_},
     };
     output.lost(left_out);
     monitors_left_out_.clear();
@@ -225,7 +174,7 @@ void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t w
         if (!left_out(delta.key, delta.count))
             groups.add(delta);
     if (!settings_.histogram() && !options_.failed_only)
-        for (const driver_call& call : pending_calls_->take())
+        for (const driver_call& call : pending_calls_->read())
             if (!left_out(call.key, 1))
                 groups.add(call, clock_ns(CLOCK_MONOTONIC));
     const Context context{options_, settings_, processes(), seconds, {}};
@@ -238,28 +187,15 @@ void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t w
 
 void NvIoctl::print_event(Output& output, const call_event& event)
 {
-    const call_key& key = event.key;
-    monitors_.see(key);
-    if (left_out(key, 1))
-        return;
-    const bool is_ioctl = key.kind == ENTRY_IOCTL;
-    const auto number = object_class(key);
-    const Cell bytes = event.memory.sized ? Cell(uint64_t{event.memory.bytes}) : Cell();
-    lines_->print(output, event,
-                  {node_name(key.driver.node, key.driver.minor), command_text(key),
-                   is_ioctl ? Cell(key.subject & 0xffffffff) : Cell(),
-                   key.flags & CALL_SUBJECT ? Cell(key.subject >> 32) : Cell(),
-                   number ? Cell(class_text(number)) : Cell(), key.flags & CALL_VIRTUAL ? Cell() : bytes,
-                   key.flags & CALL_VIRTUAL ? bytes : Cell()},
-                  {outcome_text(key.driver.outcome, key.result), result_code(key.driver.outcome, key.result)},
-                  event_frames(event));
+    monitors_.see(event.key);
+    if (!left_out(event.key, 1))
+        lines_->print(output, {event}, event_frames(event));
 }
 
 } // namespace
 } // namespace gpusnoop::nvioctl
 
-int main(int argc, char** argv)
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_nvioctl()
 {
-    gpusnoop::nvioctl::NvIoctl tool;
-    return gpusnoop::run_tool(argc, argv, tool);
+    return std::make_unique<nvioctl::NvIoctl>();
 }

@@ -2,9 +2,9 @@
 // Lines of nvioctl --xid: an error of a GPU, and below it the last calls of the process that it is about.
 #pragma once
 
-#include "output.hpp"
-#include "processes.hpp"
-#include "xids.hpp"
+#include "driver/xids.hpp"
+#include "output/output.hpp"
+#include "who/processes.hpp"
 
 #include <vector>
 
@@ -31,8 +31,7 @@ private:
         recent_calls recent{}; // of its process, when that became known
     };
 
-    void look(bool all);
-    void print(Output& output, Processes& processes, const Line& line);
+    void print_due(bool all);
 
     Xids xids_;
     int recent_fd_ = -1;

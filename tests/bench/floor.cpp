@@ -3,8 +3,8 @@
 //
 //     floor entry|pair|session PID PATH OFFSET[,OFFSET]
 //     floor perf PID PATH OFFSET
-#include "fd.hpp"
-#include "tier.hpp"
+#include "attach/tier.hpp"
+#include "util/fd.hpp"
 
 #include <bpf/bpf.h>
 #include <cstdio>

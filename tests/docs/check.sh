@@ -26,7 +26,7 @@ options_of_usage() { sed -E 's/, +-/,-/' | sed -nE 's/^ +(-[^ ]*).*/\1/p' | sort
 options_of_help() { "$build/$1" --help | options_of_usage; }
 
 options_of_man() {
-    sed -n '/^\.SH OPTIONS/,/^\.SH EXAMPLES/p' "man/$1.8" | sed 's/\\-/-/g' | grep -A1 '^\.TP' |
+    sed -n '/^\.SH OPTIONS/,/^\.SH EXAMPLES/p' "$build/man/$1.8" | sed 's/\\-/-/g' | grep -A1 '^\.TP' |
         grep -oE '(^|[ "])-(-[a-z][a-z-]*|[A-Za-z])' | tr -d '" ' | sorted_words
 }
 
@@ -95,7 +95,7 @@ missing_targets() {
 # Rows of the table of messages: "| `message` | what it means |".
 unknown_messages() {
     local sources message
-    sources=$(cat src/*.cpp tools/*.cpp | tr '\n' ' ' | sed 's/" *"//g')
+    sources=$(cat src/*/*.cpp tools/*.cpp tools/*/*.cpp | tr '\n' ' ' | sed 's/" *"//g')
     while read -r message; do
         grep -qF -- "$message" <<<"$sources" || echo "$message"
     done < <(sed -n '/^| message/,/^$/p' "$1" | sed -nE 's/^\| `([^`]*)` \|.*/\1/p')
@@ -104,33 +104,29 @@ unknown_messages() {
 # Output of the tools is as wide as it is.
 wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " length " columns" }' "$1"; }
 
-# Keys and headers of the columns, which a tool's sources and those that all tools share declare as
-# {"HEADER", "key", Unit::unit, width, in text?, in JSON?; keys of an owner, in JSON only, as {"key", Unit::unit, ...
-table_columns="src/report.hpp src/who.hpp"
-call_columns="src/call_fields.hpp src/call_events.cpp src/event_who.cpp" # of tools that show single calls
+# Headers and keys of the columns that a tool has, in tables and in lines of every kind.
 columns_of() {
-    local shared=$table_columns
-    ! has_option "$1" --events || shared+=" $call_columns"
-    # shellcheck disable=SC2086 # one argument per file
-    {
-        grep -ohE '(\{"[^"]*", "[^"]*", Unit::|COLUMN\("[^"]*", "[^"]*", )[a-z0-9_]+(, [0-9]+(, [a-z]+)?)?' tools/"$1"*.cpp $shared |
-            sed -E 's/^COLUMN\(/{/'
-        sed -nE 's/^ *\{("[^"]*", Unit::[a-z0-9_]+), OwnerPart.*/{"", \1/p' $shared
-        sed -nE 's/^ *COUNT\(("[^"]*").*/{"", \1/p' tools/"$1"*.cpp
-    } | sed -E 's/^\{"[^"]*"(.*, false)$/{""\1/; s/^\{"([^"]*)", "([^"]*)".*/\1\n\2/' | sed '/^$/d' | sort -u
+    "$build/$1" --columns json | sed -nE 's/^\{"in":"[a-z]*","header":"([^"]*)","key":"([^"]*)".*/\1\n\2/p' |
+        sed '/^$/d' | sort -u
 }
+
+# Keys that its man page explains and no column has: "WAIT (wait)" and "(not_ready)" of the section FIELDS, up to what is
+# of histograms.
+keys_without_column() {
+    LC_ALL=C comm -23 <(sed -n '/^\.SH FIELDS/,/^\.S[HS] \(JSON OUTPUT\|Histograms\)/p' "$build/man/$1.8" |
+        sed -nE 's/^\.(BR|RB) .*\(([a-z][a-z0-9_]+(, [a-z0-9_]+)*)\).*/\2/p' | sorted_words) \
+        <({ columns_of "$1"; printf '%s\n' time frames last_calls; } | LC_ALL=C sort -u)
+}
+
+# Headers of the columns of its tables.
+headers_of() { "$build/$1" --columns json | sed -nE 's/^\{"in":"table","header":"([^"]+)".*/\1/p' | sort -u; }
 
 has_option() { options_of_help "$1" | grep -qx -- "$2"; }
 
 # Whether its calls are those of functions of a library; else they are of the kernel.
 counts_functions() { has_option "$1" --api; }
 
-# What only a function has is not shown by others.
-columns_shown() {
-    if counts_functions "$1"; then columns_of "$1"; else columns_of "$1" | grep -viE '^(function|layer|stream|captured)$'; fi
-}
-
-loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/losses.cpp; }
+loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/run/losses.cpp; }
 
 # What a letter stands for: "-d --duration end after this time". The text is left out where it tells of the tool: what
 # its histograms are of, what it sorts by, what it measures.
@@ -150,7 +146,7 @@ letters_of_two_meanings() {
 
 not_in_man() {
     local word text
-    text=$(sed 's/\\-/-/g' "man/$1.8")
+    text=$(sed 's/\\-/-/g' "$build/man/$1.8")
     while read -r word; do
         grep -qF -- "$word" <<<"$text" || echo "$word"
     done
@@ -172,14 +168,32 @@ check_values() { # TOOL OPTION: what completion offers is what the tool takes
         done)"
 }
 
+# -s and --columns complete to the headers of tables, and the tool takes what is offered.
+check_columns() {
+    local tool=$1 program=$2 sign first name
+    for sign in "" + -; do
+        check "$tool: completion of --columns ${sign}NAME" "$(
+            offered=$(complete_words "$program" --columns "$sign" | sed 's/\\//g')
+            [ -n "$offered" ] || echo "nothing is offered"
+            headers_of "$tool" | sort -u | while read -r name; do
+                grep -qxF -- "$sign$name" <<<"$offered" || echo "$sign$name is not offered"
+            done
+            while read -r name; do
+                "$program" --columns="$name,help" >/dev/null 2>&1 || echo "$name is offered, and the tool does not take it"
+            done <<<"$offered")"
+    done
+    first=$(headers_of "$tool" | grep -m 1 -x '[A-Z]*')
+    same "$tool: completion of -s" "$first" "$(complete_words "$program" -s "$first" | grep -xF "$first")"
+    same "$tool: completion of a second column" "+PID,-$first" \
+        "$(complete_words "$program" --columns "+PID,-$first" | grep -xF -- "+PID,-$first")"
+}
+
 check_completion() {
     local tool=$1 program=$build/$1
     same "$tool: --help and completion list the same options" "$(options_of_help "$tool")" \
         "$(complete_words "$program" "" | sorted_words)"
     check_values "$tool" --by
-    if has_option "$tool" --columns; then
-        same "$tool: completion of a column" "-SPIN%" "$(complete_words "$program" --columns -SPI)"
-    fi
+    check_columns "$tool" "$program"
     if has_option "$tool" --hist; then check_values "$tool" -H; fi
     if counts_functions "$tool"; then check_values "$tool" --api; fi
     check_values "$tool" --attach
@@ -197,20 +211,27 @@ check_completion() {
 
 check_man() {
     local tool=$1 page=man/$1.8
+    if [ ! -f "$build/$page" ]; then
+        fail "$page" "$build/$page is not built"
+        return
+    fi
+    same "$page: as built" "$(scripts/man-page "$page")" "$(cat "$build/$page")"
+    check "$page: nothing is left to fill in" "$(grep -nE '^\.\\" common:|@tool@' "$build/$page")"
     same "$tool: --help and man page list the same options" "$(options_of_help "$tool")" "$(options_of_man "$tool")"
     if command -v man >/dev/null; then
-        check "$page: man --warnings" "$(man --warnings -l "$page" 2>&1 >/dev/null)"
+        check "$page: man --warnings" "$(man --warnings -l "$build/$page" 2>&1 >/dev/null)"
     else
         skip "$page: there is no man"
     fi
     if command -v groff >/dev/null; then
-        check "$page: groff -ww" "$(groff -man -ww -Tutf8 "$page" 2>&1 >/dev/null)"
+        check "$page: groff -ww" "$(groff -man -ww -Tutf8 "$build/$page" 2>&1 >/dev/null)"
     else
         skip "$page: there is no groff"
     fi
-    check "$page: has every column and key" "$(columns_shown "$tool" | not_in_man "$tool")"
+    check "$page: has every column and key" "$(columns_of "$tool" | not_in_man "$tool")"
+    check "$page: explains keys that there are" "$(keys_without_column "$tool")"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
-    check "$page: line width" "$(wide_lines "$page")"
+    check "$page: line width" "$(wide_lines "$build/$page")"
 }
 
 check_example() {
@@ -236,6 +257,11 @@ for tool in $tools; do
     check "README.md: names $tool" "$(grep -qw "$tool" README.md || echo no)"
 done
 
+parts=$(sed -nE 's/^\.\\" common: //p' man/*.8 | sort)
+same "man/common: each part is in at least four pages" "" "$(
+    for part in man/common/*.8; do
+        [ "$(grep -cx "$(basename "$part" .8)" <<<"$parts")" -ge 4 ] || echo "$part"
+    done)"
 check "a letter of an option means the same in every tool" "$(letters_of_two_meanings)"
 check "README.md: options that no tool has" "$(unknown_bare_options README.md)"
 check "README.md: paths that do not exist" "$(missing_paths README.md)"

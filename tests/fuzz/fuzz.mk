@@ -1,26 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is fuzzed. Included by the top Makefile. Where clang has no fuzzer runtime, the test says so.
+# What is fuzzed: a target is a file in targets/; it starts from what is in seeds/ and regressions/ in a folder of its name.
+# Included by the top Makefile. Each is built twice: as the tests with sanitizers are, to be handed those inputs (make
+# test-long), and by clang with its fuzzer (make fuzz). Where clang has no fuzzer runtime, the test says so.
 
 FUZZ         := $(BUILD)/fuzz
-FUZZ_SECONDS ?= 600
-FUZZ_SRC     := tests/fuzz/registrations.cpp $(addprefix src/,elf.cpp elf_image.cpp registrations.cpp \
-                registration_scan.cpp decoder_x86_64.cpp error.cpp text.cpp)
-FUZZ_FLAGS   := -std=c++20 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+FUZZ_CXX     ?= $(CLANG)++
+SECONDS      ?= 600
+FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
+FUZZ_ROOMS   := util maps proc elf instructions output probes who attach names nvml driver
+FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) src/run/command_line.cpp src/run/shared_options.cpp
 comma        := ,
 FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os)
 
-.PHONY: fuzz fuzz-bins
+.PHONY: fuzz fuzz-bins fuzz-replay fuzz-targets
 fuzz: fuzz-bins
-	$(Q)tests/fuzz/run $(FUZZ_SECONDS)
-
-fuzz-bins: $(FUZZ)/registrations $(FUZZ_SEEDS)
+	$(Q)tests/fuzz/run $(SECONDS) $(TARGETS)
 
 # A compiler that cannot is no reason to fail.
-$(FUZZ)/registrations: $(FUZZ_SRC) $(wildcard src/elf*.hpp src/regist*.hpp src/decoder.hpp)
-	$(say) FUZZ $@
+fuzz-bins: $(FUZZ_SEEDS) $(SKELETONS) $(GEN)/driver_tables.hpp
+	$(Q)mkdir -p $(FUZZ)
+	$(Q)if echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' | \
+	    $(FUZZ_CXX) -x c++ -fsanitize=fuzzer,address - -o $(FUZZ)/can 2>$(FUZZ)/log; \
+	then $(MAKE) --no-print-directory VARIANT=fuzz CXX="$(FUZZ_CXX)" WERROR=0 fuzz-targets; \
+	else echo "  (no fuzzer: $$(grep -m 1 -i error $(FUZZ)/log))"; fi
+
+fuzz-replay: $(FUZZ_SEEDS) $(SKELETONS) $(GEN)/driver_tables.hpp
+	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-targets
+
+fuzz-targets: $(FUZZ_TARGETS:%=$(FUZZ)/$(VARIANT)/%)
+
+ifeq ($(VARIANT),fuzz)
+FUZZ_MAIN := -fsanitize=fuzzer
+else
+FUZZ_MAIN := $(OBJ)/tests/fuzz/replay.o
+endif
+
+$(OBJ)/libfuzzed.a: $(FUZZ_SRC:%.cpp=$(OBJ)/%.o)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(FUZZ_TARGETS:%=$(FUZZ)/$(VARIANT)/%): $(FUZZ)/$(VARIANT)/%: $(OBJ)/tests/fuzz/targets/%.o $(OBJ)/tests/fuzz/target.o \
+                                                            $(OBJ)/libfuzzed.a $(filter %.o,$(FUZZ_MAIN))
+	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG)++ $(FUZZ_FLAGS) -Isrc $(FUZZ_SRC) -o $@ -lelf -lfmt -lZydis 2>$(FUZZ)/log || \
-	    { rm -f $@; echo "  (no fuzzer: $$(grep -m 1 -i error $(FUZZ)/log))"; }
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $(filter-out %/replay.o,$^) $(FUZZ_MAIN) -o $@ $(LIBS)
+
+-include $(wildcard $(OBJ)/tests/fuzz/*.d $(OBJ)/tests/fuzz/targets/*.d)
 
 # $(call fuzz_seed,NAME,FLAGS)
 define fuzz_seed

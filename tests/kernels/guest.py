@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine under QEMU with a kernel of our choice and the host's root, which runs one command and ends."""
+"""A machine under QEMU with a kernel of our choice and the host's root, which runs one command and ends. A kernel whose
+modules cannot be had has no way to that root; it brings along one of its own, and talks by serial lines."""
 import ctypes
 import pathlib
 import re
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 
+import own_root
 from images import Missing, root
 
 here = pathlib.Path(__file__).resolve().parent
@@ -18,9 +23,15 @@ qemu = "qemu-system-x86_64"
 # Nothing runs there that could attack it, and an emulated CPU is slow enough. An oops must not go unnoticed.
 kernel_arguments = ("console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off ibt=off tsc=reliable "
                     "clocksource=tsc nowatchdog random.trust_cpu=on rdinit=/init")
-boot_seconds = 90  # five on an idle host
+boot_seconds = 180  # five on an idle host
+
+# What a machine without the host's root writes to these files goes out by serial lines.
+lines = {"output": "/dev/ttyS1", "status": "/dev/ttyS2"}
 
 trouble = re.compile(r"Kernel panic|Oops|BUG:|WARNING: CPU|general protection fault|Call Trace:|hung_task|rcu.*stall")
+
+
+stopping = threading.Event()  # all machines are to end
 
 
 class Died(Exception):
@@ -55,22 +66,32 @@ def archive(files):
     return bytes(out)
 
 
-def initramfs(image):
-    folders = {name: (0o40755, b"") for name in ("bin", "modules")}
-    programs = {"init": (0o100755, (here / "init").read_bytes()),
-                "bin/busybox": (0o100755, pathlib.Path(shutil.which("busybox")).read_bytes())}
-    return archive(folders | programs | {f"modules/{path.name}": (0o100644, path.read_bytes())
-                                         for path in image.modules})
+def initramfs(image, talk):
+    """`talk` are the files of /run/guest where the host's root is not to be had."""
+    busybox = pathlib.Path(shutil.which("busybox")).read_bytes()
+    files = {"init": (0o100755, (here / "init").read_bytes())}
+    if image.modules:
+        files |= {name: (0o40755, b"") for name in ("bin", "modules")}
+        files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in image.modules}
+    else:
+        files |= own_root.files() | {"run/guest": (0o40755, b"")}
+        files |= {f"run/guest/{name}": (0o100755, data) for name, data in talk.items()}
+        files |= {f"run/guest/{name}": (0o120777, line.encode()) for name, line in lines.items()}
+    place = "bin" if stat.S_ISDIR(files["bin"][0]) else "usr/bin"
+    return archive(files | {f"{place}/busybox": (0o100755, busybox)})
 
 
 def command_line(image, share, memory):
     def folder(name, path, *options):
         return ["-fsdev", ",".join(["local", f"id={name}", f"path={path}", "security_model=none", *options]),
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
+    if image.modules:
+        talk = [*folder("host", "/", "readonly=on", "multidevs=remap"), *folder("share", share)]
+    else:
+        talk = [word for name in lines for word in ("-serial", f"file:{share / name}")]
     return [qemu, "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "Nehalem", "-smp", "2", "-m", memory,
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,
-            "-initrd", share / "initramfs", "-append", kernel_arguments, "-serial", f"file:{share / 'console'}",
-            *folder("host", "/", "readonly=on", "multidevs=remap"), *folder("share", share)]
+            "-initrd", share / "initramfs", "-append", kernel_arguments, "-serial", f"file:{share / 'console'}", *talk]
 
 
 class Guest:
@@ -95,27 +116,33 @@ class Guest:
                 process.kill()
                 process.wait()
                 self.console = self.read(share / "qemu") + self.read(share / "console")
-            if not (share / "status").exists():
+            status = self.read(share / "status").strip()
+            if not status:
                 raise Died("the machine ended before the command did")
-            return int(self.read(share / "status"))
+            return int(status)
         finally:
             shutil.rmtree(share, ignore_errors=True)
 
     def prepare(self, share):
-        (share / "initramfs").write_bytes(initramfs(self.image))
-        shutil.copy(shutil.which("busybox"), share / "busybox")
-        shutil.copy(here / "session", share / "session")
-        (share / "command").write_text(self.command + "\n")
         variables = {"GUEST_FOLDER": str(self.folder), **self.environment}
-        (share / "environment").write_text("".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items()))
+        talk = {"session": (here / "session").read_bytes(), "busybox": pathlib.Path(shutil.which("busybox")).read_bytes(),
+                "command": self.command.encode() + b"\n",
+                "environment": "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items()).encode()}
+        for name, data in talk.items():
+            (share / name).write_bytes(data)
+        (share / "busybox").chmod(0o755)
+        (share / "initramfs").write_bytes(initramfs(self.image, talk))
 
     def follow(self, process, share):
         start, told = time.monotonic(), 0
         while True:
             ended = process.poll() is not None
             output = share / "output"
+            if stopping.is_set():
+                sys.exit(1)
+            if not self.boot_time and (output.exists() if self.image.modules else self.read(share / "status")):
+                self.boot_time = time.monotonic() - start
             if output.exists():
-                self.boot_time = self.boot_time or time.monotonic() - start
                 with open(output, "rb") as file:
                     file.seek(told)
                     text = file.read()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels: fetched from its archive with what a module needs to be built, unpacked, and kept."""
+"""Debian's kernels: fetched from its archives with what a module needs to be built, unpacked, and kept."""
+import contextlib
 import fcntl
 import lzma
 import os
@@ -8,19 +9,35 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 root = pathlib.Path(__file__).resolve().parents[2]
 cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or
                      pathlib.Path(os.environ.get("BUILD", root / "build")).resolve() / "kernels")
 
-# Cloud flavours are smaller, but have no 9p.
-releases = {"6.1": r"6\.1\.0-\d+-amd64", "6.12": r"6\.12\.\d+\+deb12-amd64"}
+# The matrix. "newest" is whatever is newest on the day: one of these, or one more.
+listed = ("5.10", "6.1", "6.12", "6.16", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3")
+newest = "newest"
+
+# Where they are: apt is told so itself, as the host installs its own packages from elsewhere.
+mirror = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org")
+suites = ("debian bullseye", "debian-security bullseye-security", "debian bookworm", "debian-security bookworm-security",
+          "debian bookworm-backports", "debian trixie", "debian trixie-backports")
+keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+# Cloud flavours are smaller, but have no 9p; backports to bullseye are the same kernels once more.
+release_name = re.compile(r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-amd64)")
 
 # What the guest needs before it has a root; which modules these need is in them.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
+# What programs that build modules may want newer than the host has it.
+libraries = ("libc6", "libelf1t64", "zlib1g", "libzstd1")
+
 # Goes up when what is kept of an image changes.
-layout = 1
+layout = 2
+
+day = 86400
 
 
 class Missing(Exception):
@@ -29,17 +46,16 @@ class Missing(Exception):
 
 class Image:
     def __init__(self, folder):
-        self.folder = folder
         self.release = (folder / "release").read_text().strip()
-        self.kernel = folder / "boot" / f"vmlinuz-{self.release}"
-        self.modules = sorted((folder / "modules").iterdir())
+        self.kernel = folder / "vmlinuz"
+        self.modules = sorted((folder / "modules").iterdir())  # none: it cannot have the host's root
         self.headers = folder / "usr/src" / f"linux-headers-{self.release}"
 
 
 def run(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode:
-        raise Missing(f"{' '.join(command[:3])}: {(done.stderr.strip() or done.stdout.strip())[-300:]}")
+        raise Missing(f"{command[0]}: {(done.stderr.strip() or done.stdout.strip())[-300:]}")
     return done.stdout
 
 
@@ -47,26 +63,65 @@ def by_version(text):
     return [int(n) for n in re.findall(r"\d+", text)]
 
 
-def depends(package):
-    """Names of the packages that a package needs, the first of each choice."""
-    field = re.search(r"^Depends: (.*)$", run("apt-cache", "show", "--no-all-versions", package), re.M)
-    return [re.split(r"[ :(]", choice.split("|")[0].strip())[0] for choice in (field[1].split(",") if field else [])]
+def apt(program, *words, **options):
+    if not shutil.which(program):
+        raise Missing(f"no {program}: kernels come as packages of Debian")
+    if not keyring.exists():
+        raise Missing(f"no {keyring}, which tells what is Debian's: package debian-archive-keyring")
+    own = cache / "apt"
+    for folder in "lists/partial", "cache/archives/partial":
+        (own / folder).mkdir(parents=True, exist_ok=True)
+    (own / "sources.list").write_text("".join(
+        "deb [arch=amd64 signed-by={}] {}/{} {} main\n".format(keyring, mirror, *suite.split()) for suite in suites))
+    settings = {"Dir::State": own, "Dir::State::status": "/dev/null", "Dir::Cache": own / "cache",
+                "Dir::Cache::pkgcache": "packages", "Dir::Cache::srcpkgcache": "", "Dir::Etc::SourceList": own / "sources.list",
+                "Dir::Etc::SourceParts": "/dev/null", "Dir::Etc::Preferences": "/dev/null",
+                "Dir::Etc::PreferencesParts": "/dev/null", "APT::Sandbox::User": "root", "Acquire::Languages": "none"}
+    return run(program, *[word for key, value in settings.items() for word in ("-o", f"{key}={value}")], *words, **options)
 
 
-def available(series):
-    """The newest release of a series of which everything can be had, and its packages."""
-    names = run("apt-cache", "pkgnames", "linux-image-").split()
-    found = [m[1] for name in names if (m := re.fullmatch(rf"linux-image-({releases[series]})", name))]
-    for release in sorted(found, key=by_version, reverse=True):
-        headers = f"linux-headers-{release}"
-        packages = [f"linux-image-{release}", headers]
+def update():
+    """Asks for what there is, once a day. One archive that does not answer keeps nobody from the others."""
+    stamp = cache / "apt/updated"
+    if stamp.exists() and time.time() - stamp.stat().st_mtime < day:
+        return
+    with contextlib.suppress(Missing):
+        apt("apt-get", "-q", "update")
+        stamp.touch()
+
+
+def packages():
+    """Names of all packages of kernels, and {series: its releases, newest first}."""
+    update()
+    names = set(apt("apt-cache", "pkgnames", "linux-").split())
+    found = {}
+    for release, series in {match.groups() for name in names if (match := release_name.fullmatch(name))}:
+        found.setdefault(series, []).append(release)
+    if not found:
+        raise Missing(f"apt finds no kernels at {mirror}")
+    return names, {series: sorted(releases, key=by_version, reverse=True) for series, releases in found.items()}
+
+
+def packages_of(release, names):
+    """What a release boots from, with modules if they are still to be had, and what modules are built with."""
+    version, series = release.removesuffix("-amd64"), ".".join(release.split(".")[:2])
+    image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
+    boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image is but a name for both
+    whole = set(boot) <= names
+    kbuild = next((name for name in (f"linux-kbuild-{version}", f"linux-kbuild-{series}") if name in names), "none")
+    headers = [f"linux-headers-{release}", f"linux-headers-{version}-common", kbuild]
+    buildable = set(headers) <= names
+    return whole, buildable, [name for name in boot if name in names] + headers * (whole and buildable)
+
+
+def newest_series():
+    """By what the archives have today; by what is kept, where they cannot be asked."""
+    with locked():
         try:
-            packages += [name for name in depends(headers) if re.match(r"linux-(headers|kbuild)-", name)]
-            run("apt-get", "download", "--print-uris", *packages)
+            return max(packages()[1], key=by_version)
         except Missing:
-            continue
-        return release, packages
-    raise Missing(f"apt knows no Debian kernel {series} with its headers")
+            kept = [folder.name.rpartition(".")[0] for folder in cache.glob(f"*.*.{layout}")]
+            return max(kept or listed, key=by_version)
 
 
 def module_files(folder):
@@ -96,36 +151,54 @@ def keep_modules(source, target):
         (target / f"{number:02}-{name}.ko").write_bytes(data)
 
 
-def download(series, debs):
-    release, packages = available(series)
-    run("apt-get", "-q", "download", *packages, cwd=debs)  # which checks what it got
-    return release
+def unpack(folder, *names):
+    with tempfile.TemporaryDirectory(dir=cache) as debs:
+        apt("apt-get", "-q", "download", *names, cwd=debs)  # which checks what it got
+        for deb in pathlib.Path(debs).iterdir():
+            run("dpkg", "-x", str(deb), str(folder))
+
+
+def make_runnable(folder):
+    """Programs that build modules, made for a newer Debian than this host, run with the libraries of that one."""
+    programs = [path for path in (folder / "usr/lib").glob("linux-kbuild-*/**/*") if path.is_file() and os.access(path, os.X_OK)]
+    needy = [path for path in programs if "not found" in subprocess.run(
+        ["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout]
+    if needy:
+        unpack(folder / "newer", *libraries)
+    for program in needy:
+        program.rename(f"{program}.elf")
+        place = "${0%/*}/" + os.path.relpath(folder / "newer/usr/lib/x86_64-linux-gnu", program.parent)
+        program.write_text(f'#!/bin/sh\nexec "{place}/ld-linux-x86-64.so.2" --library-path "{place}" "$0.elf" "$@"\n')
+        program.chmod(0o755)
 
 
 def fetch(series, folder):
-    if not shutil.which("apt-get"):
-        raise Missing("no apt-get: kernels come as packages of Debian")
-    debs = folder / "debs"
-    debs.mkdir()
-    try:
-        release = download(series, debs)
-    except Missing:
-        run("apt-get", "-q", "update")  # its lists may be old, or empty
-        release = download(series, debs)
-    for deb in debs.iterdir():
-        run("dpkg", "-x", str(deb), str(folder))
-    shutil.rmtree(debs)
-    keep_modules(folder / "lib/modules", folder / "modules")
-    shutil.rmtree(folder / "lib")
+    names, releases = packages()
+    # The newest of those of which most is there.
+    release = max(releases.get(series, []), key=lambda one: (*packages_of(one, names)[:2], by_version(one)), default=None)
+    if not release:
+        raise Missing(f"Debian has no kernel {series} any more, or not yet")
+    unpack(folder, *packages_of(release, names)[2])
+    make_runnable(folder)
+    keep_modules(folder, folder / "modules")
+    next(folder.rglob("vmlinuz*")).rename(folder / "vmlinuz")
+    for name in "boot", "lib/modules", "usr/lib/modules":
+        shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "release").write_text(release + "\n")
+
+
+@contextlib.contextmanager
+def locked():
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def image(series):
     """What is kept of a series, fetched if there is nothing. It has its name only once it is whole."""
     folder = cache / f"{series}.{layout}"
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked():
         if not folder.exists():
             partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
             try:

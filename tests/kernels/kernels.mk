@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program that tries the ways into a driver. Included by the top Makefile.
 
-KERNELS := $(BUILD)/kernels-bin
+KERNELS_BIN := $(BUILD)/kernels-bin
 
 .PHONY: kernels-bins
-kernels-bins: $(KERNELS)/paths
+kernels-bins: $(KERNELS_BIN)/paths
 
-$(KERNELS)/paths.bpf.o: tests/kernels/paths/paths.bpf.c tests/kernels/paths/paths.h bpf/kernel.h
+$(KERNELS_BIN)/paths.bpf.o: tests/kernels/paths/paths.bpf.c tests/kernels/paths/paths.h bpf/shared/kernel.h
 	$(say) BPF $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -Ibpf $(BPF_INCLUDES) -c $< -o $(KERNELS)/paths.tmp.o
-	$(Q)$(BPFTOOL) gen object $@ $(KERNELS)/paths.tmp.o
+	$(Q)$(CLANG) $(BPF_CFLAGS) -Ibpf $(BPF_INCLUDES) -c $< -o $(KERNELS_BIN)/paths.tmp.o
+	$(Q)$(BPFTOOL) gen object $@ $(KERNELS_BIN)/paths.tmp.o
 
-$(KERNELS)/paths.skel.h: $(KERNELS)/paths.bpf.o
+$(KERNELS_BIN)/paths.skel.h: $(KERNELS_BIN)/paths.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name paths_bpf > $@
 
-$(KERNELS)/paths: tests/kernels/paths/paths.cpp $(KERNELS)/paths.skel.h
+$(KERNELS_BIN)/paths: tests/kernels/paths/paths.cpp $(KERNELS_BIN)/paths.skel.h
 	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) -I$(KERNELS) $< -o $@ $(LIBS)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -I$(KERNELS_BIN) $< -o $@ $(LIBS)

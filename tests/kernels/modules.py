@@ -3,10 +3,11 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
-from images import Missing, cache
+from images import Missing, cache, run
 
 source = pathlib.Path(__file__).resolve().parent / "stub"
 
@@ -28,6 +29,10 @@ def folder(image):
 
 def build(image):
     """{driver: path of nvidia.ko}; what is built stays until its source changes."""
+    if not image.modules:
+        raise Missing(f"Debian has only the image of {image.release}, and none of its modules")
+    if not image.headers.exists():
+        raise Missing(f"Debian has no headers of {image.release} any more, so there is no stub of the driver")
     out = {}
     for driver in drivers:
         place = folder(image) / driver
@@ -42,16 +47,21 @@ def build(image):
 
 
 def compile_in(place, image, driver):
-    # The headers name the other half of themselves by the path they would be installed at.
-    common = image.headers.with_name(image.headers.name.replace("-amd64", "-common"))
-    (image.headers / "Makefile").write_text(f"include {common}/Makefile\n")
-    compiler = next((name for name in ("gcc-12", "gcc") if shutil.which(name)), None)
+    # The headers name themselves by the paths they would be installed at.
+    makefile = image.headers / "Makefile"
+    makefile.write_text(re.sub(r"[^\s=]*/usr/src/", f"{image.headers.parent}/", makefile.read_text()))
+    its_own = re.search(r"gcc-\d+", (image.headers / ".kernelvariables").read_text())[0]
+    compiler = next((name for name in (its_own, "gcc-12", "gcc") if shutil.which(name)), None)
     if not compiler or not shutil.which("make"):
         raise Missing("no gcc and make for kernel modules")
+    # The kernel was configured for the compiler and the pahole that it was made with.
+    ours = ["CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT="] if compiler != its_own else []
+    if shutil.which("pahole"):
+        ours.append("CONFIG_PAHOLE_VERSION=" + run("pahole", "--numeric_version").strip())
     done = subprocess.run(["make", "-s", "-C", image.headers, f"M={place}", f"DRIVER={driver}", f"CC={compiler}",
-                           "modules"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+                           *ours, "modules"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
     if done.returncode:
-        raise Missing(f"the stub {driver} does not build for {image.release}:\n{done.stdout}{done.stderr}")
+        raise Missing(f"the stub {driver} does not build for {image.release}:\n{(done.stdout + done.stderr)[:2000]}")
     if driver not in with_types:
         subprocess.run(["objcopy", "--remove-section", ".BTF", "--remove-section", ".BTF.base",
                         place / "nvidia.ko"], check=True)

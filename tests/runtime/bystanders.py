@@ -20,7 +20,7 @@ def not_trapped(tier, ask, end, **options):
     other = Workload("launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)
     descriptor = leftovers.counting()
     tool = Tool(*ask(target.pid), "--attach", tier, "--by", "pid,kernel", *mode)
-    programs = leftovers.programs_of(tool.pid)
+    programs = leftovers.programs_for_calls(tool.pid)
     check(programs, "the tool holds programs")
     for library in ("libcuda.so",) if form == "workload-driver" else ("libcuda.so", "libcudart.so"):
         check(leftovers.breakpoints(target.pid, library), f"breakpoints in {library} of the target")

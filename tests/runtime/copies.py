@@ -104,16 +104,17 @@ def same(tool, truth, by=("function", "kind"), api="driver"):
 
 
 Row = namedtuple("Row", "name layer versions kind")
-table_line = re.compile(r'\{"(cu\w+)", (single|ptsz|ptds), (driver|runtime), ([^,]+), (KIND_COPY\w*)')
+table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", (KIND_COPY\w*),\s*((?:[^{}]|\{[^{}]*\})*)\}')
 
 
 @functools.cache
 def table():
     """The rows of the probe table that count copies, each variant by its name: what the tool attaches to."""
     rows = []
-    for name, variants, layer, versions, kind in table_line.findall((harness.root / "src/probe_table.cpp").read_text()):
-        for suffix in ("",) if variants == "single" else ("", f"_{variants}"):
-            rows.append(Row(name + suffix, layer, set(re.findall(r"cudart(\d+)", versions)), kind))
+    for name, variant, kind, rest in table_line.findall((harness.root / "src/probes/probe_table.cpp").read_text()):
+        layer = "runtime" if name.startswith("cuda") else "driver"
+        for suffix in ("", variant) if variant else ("",):
+            rows.append(Row(name + suffix, layer, set(re.findall(r"cudart(\d+)", rest)), kind))
     return rows
 
 

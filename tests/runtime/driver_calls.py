@@ -5,7 +5,7 @@ import json
 import re
 
 import harness
-from harness import equal
+from harness import check, equal
 from programs import Workload
 
 known = re.compile(r"nvidia|kfd|card\d|renderD\d")
@@ -64,7 +64,16 @@ def shown(tool):
 
 
 def same_calls(tool, workload):
-    equal(shown(tool), called(workload.lines("ioctl")), f"calls of {tool}")
+    """Exactly; but for calls whose probes the kernel says it skipped, as it may with fentry where it preempts."""
+    got, want = shown(tool), called(workload.lines("ioctl"))
+    skipped = tool.lost.get("hits_skipped", 0)
+    if not skipped:
+        equal(got, want, f"calls of {tool}")
+    equal(sorted(got.keys() - want.keys()), [], f"calls of {tool} that nobody made")
+    missing = sum(counts["calls"] - got.get(key, {}).get("calls", 0) for key, counts in want.items())
+    check(missing <= skipped, f"calls of {tool}: {missing} are missing, and {skipped} hits were skipped")
+    for key, counts in got.items():
+        check(all(n <= want[key].get(name, 0) for name, n in counts.items()), f"calls of {tool}: {key}: {counts}, {want[key]}")
 
 
 def same_files(tool, workload, kinds=("open", "mmap", "close"), failures=True):

@@ -9,8 +9,12 @@ loads the machine, or measures times.
 Cases at the same time have stand-ins of their own: whoever attaches to a file locks the memory of all processes that
 map it, and a tool that asks just then whether an address is the host's is told to come back later.
 
-A case is a function with @case that fails by raising and skips by raising Skip. One line per case:
-    ok NAME (0.8 s)        FAIL NAME: reason        skip NAME: reason
+A case is a function with @case that fails by raising and skips by raising Skip. One line per case, and how many have
+ended of all; what takes long is named while it runs, and the time of each file's cases stands at the end:
+    ok NAME (0.8 s) [7/640]        FAIL NAME: reason [8/640]        skip NAME: reason [9/640]
+
+`make test` leaves out what is `long`: the sanitizers' builds, and what differs from another case in a way to attach or an
+option only. `make test-all` runs that as well.
 """
 import collections
 import fnmatch
@@ -32,7 +36,8 @@ import system
 root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
-AT_ONCE = len(os.sched_getaffinity(0)) + 1  # cases: they wait more than they compute
+AT_ONCE = 2 * len(os.sched_getaffinity(0))  # cases: they wait more than they compute
+SECOND_TRIES = 5                            # what is wrong in more cases than these is not the machine's noise
 
 # A slow machine takes so many times as long as the cases think.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
@@ -42,7 +47,7 @@ binary = build / "cudalaunch"       # what Tool starts: the tool of the case
 at_end = []                         # called when the case ends, however it does
 others_run = False                  # other cases, at the same time
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary alone")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone long")
 cases = []
 
 
@@ -63,22 +68,36 @@ def must_be_alone():
         raise NotAlone
 
 
-def case(function=None, *, each=None, timeout=180, asan=False, alone=False, tool="cudalaunch"):
+def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), tool="cudalaunch"):
     """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
-    argument. `asan`: once more with the sanitizers' build of the tool; "instead": with that alone, where it is built,
-    for the many that differ in an option only. `alone`: while no other case runs."""
+    argument. `asan`: once more with the sanitizers' build of the tool. `alone`: while no other case runs. `long`: not in
+    make test. Both may be some of `each`."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, tool=tool)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each else {"": ()}
+    for some in filter(lambda some: some is not True, (alone, long)):
+        missing = {f"[{name}]" for name in some} - set(variants)
+        assert not missing, f"{module}.{function.__name__} has no {missing}"
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        sanitized = asan and (build / "asan" / tool).exists()
-        if asan != "instead" or not sanitized:
-            cases.append(Case(name, function, arguments, timeout, build / tool, alone))
-        if sanitized:
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, alone))
+        by_itself, is_long = (some is True or suffix[1:-1] in some for some in (alone, long))
+        cases.append(Case(name, function, arguments, timeout, build / tool, by_itself, is_long))
+        if asan and (build / "asan" / tool).exists():
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, by_itself, True))
     return function
+
+
+def all_but(names, *kept):
+    """For `long`, where the rest is proven without the kernel: what tables and histograms show of calls is in
+    unit/columns."""
+    assert set(kept) <= set(names), set(kept) - set(names)
+    return [name for name in names if name not in kept]
+
+
+def all_but_one_in(n, names):
+    """For `long`, where cases differ in an option only."""
+    return [name for number, name in enumerate(names) if number % n]
 
 
 def equal(got, want, what=""):
@@ -205,7 +224,10 @@ def start(chosen, folder):
         os.close(result)
         system.adopt_orphans()
         begin = time.monotonic()
-        out = supervise(chosen)
+        try:
+            out = supervise(chosen)
+        except Exception as error:
+            out = {"result": "FAIL", "reason": f"nobody supervised it: {error!r}", "details": traceback.format_exc()}
         with open(write, "w") as file:
             json.dump(out | {"seconds": time.monotonic() - begin}, file)
     finally:
@@ -213,7 +235,7 @@ def start(chosen, folder):
 
 
 def run(wanted, folders):
-    """Each case and its result, as they end; as many at once as there are folders."""
+    """Each case and its result, as they end; as many at once as there are folders. What takes long is told."""
     global others_run
     others_run = len(folders) > 1
     waiting, running, free = collections.deque(wanted), selectors.DefaultSelector(), list(folders)
@@ -222,7 +244,10 @@ def run(wanted, folders):
             chosen, folder = waiting.popleft(), free.pop()
             child, result = start(chosen, folder)
             running.register(result, selectors.EVENT_READ, (chosen, child, folder, bytearray()))
-        for key, _ in running.select():
+        ended = running.select(20)
+        if not ended:
+            print(f"... {', '.join(key.data[0].name for key in running.get_map().values())}", flush=True)
+        for key, _ in ended:
             chosen, child, folder, text = key.data
             if data := os.read(key.fd, 1 << 16):
                 text += data
@@ -242,6 +267,7 @@ def results(wanted, at_once):
         return
     together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone]
     alone = {chosen.name for chosen in wanted} - {chosen.name for chosen in together}
+    twice = []
     with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
         os.chmod(copies, 0o755)
         folders = [pathlib.Path(copies) / str(number) / standin.name for number in range(at_once if together else 0)]
@@ -250,25 +276,55 @@ def results(wanted, at_once):
         for chosen, out in run(together, folders):
             if out["result"] == "alone":
                 alone.add(chosen.name)
+                twice.append(chosen.name)
             else:
                 yield chosen, out
+    if twice:
+        print(f"begun in vain, for want of alone=True: {', '.join(twice)}", flush=True)
     yield from run([chosen for chosen in wanted if chosen.name in alone], [standin])
 
 
-def run_all(*patterns, at_once=AT_ONCE):
-    """The cases whose name contains one of the patterns, or all."""
-    counts = collections.Counter()
-    wanted = [c for c in cases if not patterns or any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
-    for chosen, out in results(wanted, at_once):
+def choose(patterns, which, alone):
+    """The cases whose name contains one of the patterns, or all; of those without patterns, "short", "long" or None, and
+    those that are marked alone, those that are not, or (None) both."""
+    if patterns:
+        return [c for c in cases if any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
+    return [c for c in cases if which in (None, "long" if c.long else "short") and alone in (None, c.alone)]
+
+
+def told(chosen, out, place):
+    if out["result"] == "ok":
+        return f"ok {chosen.name} ({out['seconds']:.1f} s) {place}\n"
+    text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())} {place}\n"
+    if out.get("details") and out["result"] in ("FAIL", "UNSTEADY"):
+        text += "".join(f"    {line}\n" for line in out["details"].splitlines())
+    return text
+
+
+def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
+    """Runs what choose() says; 1 if any failed. A case that fails is told at once; with GPUSNOOP_SECOND_TRY, for machines
+    that others use, too, it is run again by itself when the rest is done, and that counts."""
+    counts, groups, unsteady = collections.Counter(), collections.Counter(), []
+    wanted = choose(patterns, which, alone)
+
+    def count(chosen, out):
         counts[out["result"]] += 1
-        if out["result"] == "ok":
-            text = f"ok {chosen.name} ({out['seconds']:.1f} s)\n"
+        groups[chosen.name.partition(".")[0]] += out.get("seconds", 0)
+        print(told(chosen, out, f"[{counts.total()}/{len(wanted)}]"), end="", flush=True)
+
+    for chosen, out in results(wanted, at_once):
+        if out["result"] == "FAIL" and "GPUSNOOP_SECOND_TRY" in os.environ and len(unsteady) < SECOND_TRIES:
+            unsteady.append(chosen)
+            print(told(chosen, out | {"result": "UNSTEADY"}, "[to be run again]"), end="", flush=True)
         else:
-            text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())}\n"
-        if out.get("details") and out["result"] == "FAIL":
-            text += "".join(f"    {line}\n" for line in out["details"].splitlines())
-        print(text, end="", flush=True)
-    if not (build / "asan").exists() and not patterns:
+            count(chosen, out)
+    for chosen, out in run(unsteady, [standin]):
+        count(chosen, out)
+    if unsteady:
+        print(f"run twice, for they failed at first: {', '.join(chosen.name for chosen in unsteady)}")
+    if len(groups) > 1:
+        print("seconds, several at once: " + ", ".join(f"{name} {s:.0f}" for name, s in groups.most_common()))
+    if not (build / "asan").exists() and not patterns and which != "short":
         counts["skip"] += 1
         print(f"skip asan: there is no {build / 'asan'}")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")

@@ -10,9 +10,19 @@ import shutil
 import subprocess
 import time
 
-our_programs = re.compile(r"(nvidia|modeset|caps|uvm|uvm_tools|kfd|amdgpu)_(ioctl|open|close|mmap)_(entry|return)|"
-                          r"function_(entry|return)|(ioctl|close|mmap)_(enter|exit)|open_exit|xid_(event|report)|"
-                          r"(launch|copy|memory|leave|wait|mark|state|note|alloc|free|handle|gone|graph|node|event)_(entry|return|session)|mapped_inodes|gpusnoop_\w*")
+import bpf
+
+drivers = "nvidia", "modeset", "caps", "uvm", "uvm_tools", "kfd", "amdgpu"
+kinds = ("launch", "copy", "batch", "memory", "leave", "wait", "mark", "state", "note", "alloc", "free", "handle", "gone",
+         "graph", "node", "event", "follow", "calibrate")
+# As far as the kernel keeps names.
+our_programs = {name[:15] for name in (
+    *(f"{driver}_{call}_{end}" for driver in drivers for call in ("ioctl", "open", "close", "mmap") for end in ("entry", "return")),
+    *(f"{kind}_{end}" for kind in kinds for end in ("entry", "return", "session")),
+    *(f"{call}_{end}" for call in ("ioctl", "close", "mmap") for end in ("enter", "exit")),
+    "function_entry", "function_return", "open_exit", "xid_event", "xid_report", "mapped_inodes")}
+# Processes that hold such programs are called so.
+tools = "cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl"
 tracefs = "/sys/kernel/tracing/uprobe_events"
 
 
@@ -33,11 +43,13 @@ def show(kind, *which):
     return [one for one in found if "id" in one] if isinstance(found, list) else found
 
 
+def is_ours(name):
+    return name in our_programs or name.startswith("gpusnoop_")
+
+
 def programs():
     """Ids of all programs with names like ours."""
-    if not bpftool():
-        return set()
-    return {p["id"] for p in show("prog") if our_programs.fullmatch(p.get("name", ""))}
+    return {number for number in bpf.numbers(bpf.PROGRAM) if is_ours(bpf.program_name(number))}
 
 
 def ids_held(pid, key):
@@ -57,21 +69,37 @@ def programs_of(pid):
     return ids_held(pid, "prog_id")
 
 
+def programs_for_calls(pid):
+    """The same without the one that it runs itself, to tell files apart (src/proc/file_id.cpp)."""
+    return {number for number in programs_of(pid) if not bpf.program_name(number).startswith("mapped_inodes")}
+
+
 def launches_probed(tool, pid):
-    """True once launches of this process run a program of `tool`, by the kernel's list of links; tiers with multi links
-    only. A child has its parent's breakpoints in its memory, so those tell nothing."""
-    held = ids_held(tool, "link_id")
-    counting = {p["id"] for p in show("prog") if p.get("name", "").startswith("launch_")}
-    return any(link["id"] in held and link["prog_id"] in counting and link.get("pid", 0) in (0, pid)
-               and "libcuda.so" in link.get("path", "") for link in show("link"))
+    """True once launches of this process run a program of `tool` that counts, by the kernel's list of links; tiers with
+    multi links only. A child has its parent's breakpoints in its memory, so those tell nothing; and links for everybody
+    do not count before those for single processes, in whose place they come, have gone."""
+    links = filter(None, map(bpf.uprobe_multi_link, ids_held(tool, "link_id")))
+    probed = {link.pid for link in links
+              if "libcuda.so" in link.path and bpf.program_name(link.program).startswith("launch_")}
+    return pid in probed or probed == {0}
 
 
-def owned_programs():
-    ids = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            ids |= programs_of(name)
-    return ids
+def owned(ids):
+    """Those of them that some process holds; the tools are asked first, as there are many other processes."""
+    left, others = set(ids), []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/comm", errors="replace") as file:
+                comm = file.read().strip()
+        except OSError:
+            continue
+        if comm in tools:
+            left -= programs_of(name)
+        else:
+            others.append(name)
+    for name in others if left else ():
+        left -= programs_of(name)
+    return set(ids) - left
 
 
 def dead_events(pids):
@@ -98,14 +126,14 @@ def find(before, pids):
     somebody's now cannot have been left before, also if it is nobody's later."""
     end = time.monotonic() + 30
     ids = programs() - before
-    ids -= owned_programs() if ids else set()
+    ids -= owned(ids) if ids else set()
     while True:
         events = dead_events(pids)
         if not ids and not events:
             return []
         if time.monotonic() > end:
             break
-        time.sleep(0.05)
+        time.sleep(0.01)
         ids &= programs() if ids else set()
     remove(events)  # they would stay, and fail every later case
     return [f"BPF program {i}" for i in sorted(ids)] + [f"uprobe event {e}" for e in events]
@@ -123,19 +151,14 @@ def strangers():
 
 def run_count(ids):
     """How often these programs have run, all together. The kernel counts while it is told to: see counting()."""
-    return sum(p.get("run_cnt", 0) for i in ids for p in [show("prog", "id", i)] if isinstance(p, dict))
+    return sum(map(bpf.runs, ids))
 
 
 def counting():
     """The kernel counts runs as long as this descriptor is open (BPF_ENABLE_STATS)."""
-    import ctypes
     import harness
     harness.must_be_alone()
-    attributes = (ctypes.c_uint32 * 4)()  # type 0: BPF_STATS_RUN_TIME
-    fd = ctypes.CDLL(None, use_errno=True).syscall(321, 32, ctypes.byref(attributes), 4)
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), "BPF_ENABLE_STATS")
-    return fd
+    return bpf.enable_statistics()
 
 
 def check_no_breakpoints(pid, library):

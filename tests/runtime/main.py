@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""main.py [PATTERN...]: runs the runtime cases whose name contains a pattern, or all."""
+"""Runs the runtime cases: all, or those whose name contains a pattern.
+
+    main.py [--short | --long] [--together | --alone]
+    main.py PATTERN...
+
+--short, --long: those of make test, those that it leaves out. --together, --alone: those that may run beside others,
+those that are marked as alone."""
 import importlib
 import pathlib
 import sys
@@ -12,4 +18,13 @@ for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
     importlib.import_module(path.stem)
 
 if __name__ == "__main__":
-    sys.exit(harness.run_all(*sys.argv[1:]))
+    which = alone = None
+    patterns = []
+    for word in sys.argv[1:]:
+        if word in ("--short", "--long"):
+            which = word[2:]
+        elif word in ("--together", "--alone"):
+            alone = word == "--alone"
+        else:
+            patterns.append(word)
+    sys.exit(harness.run_all(*patterns, which=which, alone=alone))

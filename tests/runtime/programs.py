@@ -28,9 +28,9 @@ def end_at_last(process):
 class Workload:
     """A program of the stand-in with a script. By default it launches once, so that its libraries are mapped, and then
     waits for go(). In the script {dir} is the case's folder, {go} the file that go() makes, {up} the one that says that
-    the script has come this far. `wrap` makes the command that starts it of its own command."""
+    the script has come this far. `wrap` makes the command that starts it of its own command; `keep`: descriptors for it."""
 
-    def __init__(self, script, form="workload", *, warm=True, folder=None, env=None, preexec=None, start=True,
+    def __init__(self, script, form="workload", *, warm=True, folder=None, env=None, preexec=None, start=True, keep=(),
                  wrap=lambda command: command):
         number = next(numbers)
         self.go_file, self.up_file, self.truth_file, error = (
@@ -43,7 +43,7 @@ class Workload:
         program = (folder or harness.standin) / form
         with open(error, "w") as stderr:
             self.process = subprocess.Popen(wrap([program, "--truth", self.truth_file, script]), env=environment,
-                                            preexec_fn=preexec, stdout=stderr, stderr=stderr)
+                                            preexec_fn=preexec, pass_fds=keep, stdout=stderr, stderr=stderr)
         self.pid = self.process.pid
         self.error_file = error
         end_at_last(self.process)
@@ -98,6 +98,12 @@ def strict(pairs):
 
 def no_constant(text):
     raise Failure(f"{text} is not JSON")
+
+
+def may_lose_stacks(mode):
+    """A thread that is preempted while the kernel walks its stack keeps the CPU's buffer for that (get_perf_callchain() in
+    kernel/events/callchain.c): another one's stack is not taken there. The tool tells how many; on a busy machine there are some."""
+    return "-U" in mode
 
 
 class Tool:

@@ -2,6 +2,7 @@
 """gpualloc --leaks and --exited: what is held and for how long, by whose call, and what ended processes had held."""
 import json
 import os
+import resource
 import subprocess
 from collections import Counter
 
@@ -106,7 +107,7 @@ def held(workload):
     return sum(row["bytes"] for row in rows), sum(row["count"] for row in rows)
 
 
-@case(asan=True)
+@case(asan=True, alone=True)
 def what_the_ended_held():
     """Each end once, with all that was held; those that held nothing, several at once, and one that is killed."""
     texts = [holding, "alloc a 5000; free a", "threads 2; churn 500 keep held=50 fail=3; end", "alloc x 7 fn=cudaMallocManaged",
@@ -197,7 +198,7 @@ def of_the_dead(tool, name):
     return {pid for pid in owners(tool, name) if not os.path.exists(f"/proc/{pid}")}
 
 
-@case(timeout=180)
+@case(timeout=180, alone=True)
 def a_thousand_that_end():
     """Each holds memory of all kinds when it ends; the tables are as empty as before, and nobody dead holds anything."""
     child = """newcontext; alloc a 1009; alloc b 500 fn=cuMemHostAlloc; alloc c 4096 fn=cuMemAllocAsync; alloc p 2097152 fn=cuMemCreate
@@ -225,3 +226,17 @@ def a_thousand_that_end():
     mine = [row for row in tool.rows if row["pid"] in pids - {some.pid}]
     equal({kind: sum(row["released_bytes"] for row in mine if row["kind"] == kind) for kind in ("device", "pinned", "vmm")},
           {"device": 1009000, "pinned": 500000, "vmm": 2097152000}, "what went with them")
+
+
+@case
+def contexts_without_end():
+    """Each takes its memory with it, and none of them costs a look at the whole table of calls."""
+    workload = Workload("repeat 4000; newcontext; alloc a 10; destroycontext; end", "workload-driver")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    spent = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    before = spent()
+    row, = tool.finish().rows
+    equal([row[key] for key in ("allocs", "released", "released_bytes", "live_bytes")], [4000, 4000, 40000, 0], f"{row}")
+    took = spent() - before
+    check(took < 2, f"the tool took {took} s of a CPU")

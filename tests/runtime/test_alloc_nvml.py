@@ -3,7 +3,7 @@
 import os
 
 import harness
-from harness import check, equal, wait_until
+from harness import all_but, check, equal, wait_until
 from memory import case
 from programs import Tool, Workload
 from test_alloc_ends import newest
@@ -125,7 +125,7 @@ views = {"pid": ([], True), "comm": (["--by", "comm"], True), "container": (["--
          "failed": (["-x"], False)}
 
 
-@case(each=views)
+@case(each=views, long=all_but(views, "pid", "container", "kind", "failed"))
 def where_it_is_shown(view):
     """Only where rows are whole processes."""
     arguments, there = view

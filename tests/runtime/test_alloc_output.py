@@ -6,12 +6,11 @@ from collections import Counter
 
 import harness
 import memory
-from harness import check, equal, wait_until
+from harness import all_but, check, equal, wait_until
 from memory import case
-from programs import Tool, Workload, records_of_mode, trace
+from programs import Tool, Workload, may_lose_stacks, records_of_mode, trace
 from test_alloc_ends import newest
 from test_hostile import comms, no_control_bytes, no_control_bytes_in_json
-from test_refusals import refused
 
 script = """
 alloc a 10001; alloc b 65536 fn=cudaMallocHost; alloc c 4097 fn=cudaMallocManaged; alloc z 777 result=2; alloc z 888 result=999
@@ -74,7 +73,7 @@ def right_type(value, kind):
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-@case(each=modes, asan="instead")
+@case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "failed_by", "both", "hist_by", "leaks", "exited"))
 def every_mode(mode):
     """Each line is an object with its type (Tool checks that); all keys are there that may be counted on, and no others."""
     workload = Workload(script)
@@ -108,9 +107,9 @@ def every_mode(mode):
         equal(sum(r["total"] for r in tool.of_type("hist")), failures - (mode[1] == "size"), "what failed; one was a free")
 
 
-@case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks",)})
+@case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks",)}, long=True)
 def every_mode_as_text(mode):
-    tool, _ = trace(script, *mode, json=False)
+    tool, _ = trace(script, *mode, json=False, losses=may_lose_stacks(mode))
     check(tool.text.strip() and "nan" not in tool.text, f"{tool}: {tool.text}")
 
 
@@ -142,19 +141,24 @@ def derived_values():
 
 @case
 def every_direction_of_sorting():
-    for column in "allocs", "live_bytes", "freed_bytes", "failures":
-        tool, _ = trace(script, "--by", "api", "-s", column)
-        values = [row[column] for row in tool.rows]
+    workload = Workload(script)
+    columns = "allocs", "live_bytes", "freed_bytes", "failures"
+    tools = [Tool("-p", workload.pid, "--by", "api", "-s", column) for column in columns]
+    workload.go().wait()
+    for column, tool in zip(columns, tools):
+        values = [row[column] for row in tool.finish().rows]
         equal(values, sorted(values, reverse=True), f"{tool}")
 
 
-columns = {"default": ([], "PID COMM LIVE COUNT PEAK DEVICE POOL VMM MANAGED PINNED ALLOC/s FREE/s CHURN/s FAILED OOM ASKED NVML "
-                           "BEFORE+CTX"),
-           "kind": (["--by", "kind"], "KIND LIVE COUNT ALLOC/s FREE/s CHURN/s FAILED OOM ASKED"),
+more = "+DEVICE,+POOL,+VMM,+MANAGED,+PINNED,+FREE/s,+CHURN/s"
+columns = {"default": ([], "PID COMM LIVE COUNT PEAK ALLOC/s FAILED OOM ASKED NVML BEFORE+CTX"),
+           "all": (["--columns", more], "PID COMM LIVE COUNT PEAK DEVICE POOL VMM MANAGED PINNED ALLOC/s FREE/s CHURN/s FAILED OOM ASKED "
+                                        "NVML BEFORE+CTX"),
+           "kind": (["--by", "kind"], "KIND LIVE COUNT ALLOC/s FAILED OOM ASKED"),
            "failed": (["-x"], "PID COMM CALL FAILED OOM ASKED RESULT"), "leaks": (["--leaks"], "PID COMM KIND BYTES COUNT OLDEST(s)")}
 
 
-@case(each=columns, asan="instead")
+@case(each=columns, asan=True, long=all_but(columns, "default", "leaks"))
 def tables_of_text(chosen):
     mode, want = chosen
     tool, _ = trace("alloc a 2000000; alloc b 500 fn=cudaMallocHost; alloc c 77 result=2; free b; sleep 300", *mode, json=False)
@@ -192,7 +196,8 @@ def what_is_not_exact_says_so():
 
 
 @case(each={"table": ["--by", "thread,kind"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["--by", "stack"],
-            "leaks": ["--leaks"], "exited": ["--exited"], "histogram": ["-H", "size", "--by", "thread,kind"], "failed": ["-x"]}, asan="instead")
+            "leaks": ["--leaks"], "exited": ["--exited"], "histogram": ["-H", "size", "--by", "thread,kind"], "failed": ["-x"]}, asan=True,
+      long=["comm", "stacks", "histogram", "failed"])
 def hostile_names(mode):
     """Names that are escape sequences, line ends or no UTF-8 stay text."""
     text = "\n".join(f"name {comm}\nalloc a{i} {1000 + i}; alloc z 5 result=2" for i, comm in enumerate(comms))
@@ -204,27 +209,3 @@ def hostile_names(mode):
         no_control_bytes_in_json(tools[1].finish())
         if mode == ["-e"]:
             equal(len(tools[0].lines) - 1, 2 * len(comms), "lines")
-
-
-usage = {
-    "age_without_leaks": (["-o", "5"], "-o", "--leaks"), "leaks_and_events": (["--leaks", "-e"], "--leaks", "-e"),
-    "leaks_and_exited": (["--leaks", "--exited"], "--leaks", "--exited"), "exited_and_events": (["--exited", "-e"], "--exited", "-e"),
-    "leaks_and_histogram": (["--leaks", "-H", "size"], "--leaks", "-H"), "leaks_by": (["--leaks", "--by", "kind"], "--leaks", "--by"),
-    "leaks_failed": (["--leaks", "-x"], "--leaks", "-x"), "exited_failed": (["--exited", "-x"], "--exited", "-x"),
-    "age_negative": (["--leaks", "-o", "-1"], "-o"), "age_nan": (["--leaks", "-o", "nan"], "-o"), "age_text": (["--leaks", "-o", "old"], "-o"),
-    "age_huge": (["--leaks", "-o", "1e12"], "-o"), "age_missing": (["--leaks", "-o"], "-o"),
-    "by_stream": (["--by", "stream"], "stream"), "by": (["--by", "colour"], "colour", "kind"), "by_hole": (["--by", "kind,,pid"], "--by"),
-    "by_empty": (["--by", ""], "--by"), "histogram": (["-H", "colour"], "colour", "lifetime"), "histogram_empty": (["-H", ""], "-H"),
-    "histogram_of_another_tool": (["-H", "rate"], "rate", "latency"), "events_and_histogram": (["-e", "-H", "size"], "-e", "-H"),
-    "failed_lifetimes": (["-x", "-H", "lifetime"], "-x", "-H"), "stacks_of_histograms": (["-U", "-H", "size"], "-U", "-H"),
-    "live_entries_none": (["--live-entries", "0"], "--live-entries"), "live_entries_text": (["--live-entries", "many"], "--live-entries"),
-    "live_entries_negative": (["--live-entries", "-5"], "--live-entries"), "live_entries_huge": (["--live-entries", "1e12"], "--live-entries"),
-    "per_process": (["-P"], "-P", "-H"), "sort": (["-s", "launches"], "launches"), "api": (["--api", "vulkan"], "vulkan", "driver"),
-    "unknown_option": (["--leak"], "--leak"), "pid_text": (["-p", "python"], "-p"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
-}
-
-
-@case(each=usage, asan="instead")
-def usage_errors(row):
-    arguments, *words = row
-    refused(arguments, 2, *words)

@@ -20,7 +20,7 @@ scripts = {
 }
 
 
-@case(each=scripts, asan="instead")
+@case(each=scripts, asan=True)
 def peaks(script):
     """As the driver counted it, over the whole run and whatever has gone since."""
     workload = Workload("touch {up}; wait {go}\n" + script, "workload-driver", warm=False).ready()  # no context is there before

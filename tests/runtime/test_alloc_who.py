@@ -32,7 +32,7 @@ def two_processes():
         equal(sum(row["live_bytes"] + row["released_bytes"] for row in rows), 2140 + size, f"left by {workload.pid}")
 
 
-@case
+@case(alone=True)
 def by_name():
     """-n: of processes or threads of that name; what they allocated, whoever frees it."""
     workload = Workload("alloc a 1000; name needle; alloc b 200; alloc c 30 fn=cudaMallocHost; name hay; free b; alloc d 4; free a")
@@ -85,7 +85,8 @@ def one_thread_whose_memory_another_frees():
     for tid, tool in zip(tids, tools):
         got = {row["kind"]: (row["allocs"], row["frees"], row["allocated_bytes"], row["freed_bytes"], sum(live(row)))
                for row in tool.finish().rows}
-        equal(got, want[tid], f"of thread {tid}")
+        # Frees of what the other has allocated are unknown to a tool that looks at one: a row of zeros beside those.
+        equal({kind: counts for kind, counts in got.items() if any(counts)}, want[tid], f"of thread {tid}")
     equal({kind: sum(each[kind][:2][1] for each in want.values()) for kind in ("device", "pinned")}, {"device": 2, "pinned": 2},
           "freed, by whichever thread")
 
@@ -106,7 +107,7 @@ def only_this_cgroup(hierarchy):
     equal({row["pid"] for row in tools[1].rows} - {a.pid, b.pid}, set(), "processes with leaks")
 
 
-@case(each={"v2": "v2", "memory": "memory"}, asan=True)
+@case(each={"v2": "v2", "memory": "memory"}, asan=True, alone=True)
 def moved_to_another_cgroup(hierarchy):
     """Memory is of the cgroup in which it was allocated, wherever it is freed."""
     groups = [Cgroup(hierarchy, kubepods(Name())) for _ in range(2)]
@@ -126,7 +127,7 @@ def moved_to_another_cgroup(hierarchy):
             equal(got, want, f"{tool}: in {group.inside}")
 
 
-@case(asan=True)
+@case(asan=True, alone=True)
 def containers_and_pods():
     """Two containers of one pod and one of another, with names from the host: what each of them holds."""
     host, first, foreign = HostRoot(), Name(), Name()
@@ -157,7 +158,7 @@ def containers_and_pods():
     equal({row["container_id"]: row["allocs"] for row in only.stop().rows}, {first.id: 2, second.id: 2}, f"{only}")
 
 
-@case(asan=True)
+@case(asan=True, alone=True)
 def leaks_in_a_container():
     """Its stacks are named by its own files, which this machine does not have; it calls itself process 1."""
     name = Name()

@@ -103,7 +103,7 @@ def allocated_before():
     equal((row["unknown_frees"], row["frees"], row["allocs"], row["live_bytes"]), (2, 0, 1, 300), f"{row}")
 
 
-@case(timeout=300, alone=True)
+@case(timeout=300, alone=True, long=True)
 def a_million_pairs():
     """16 threads that free each other's memory, at addresses that are given out again at once; with failures."""
     script = """threads 16
@@ -114,7 +114,7 @@ def a_million_pairs():
     check(sum(row["live_allocations"] + row["released"] for row in tool.rows) == 0, "all is freed")
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"])
 def tiers_are_equal(tier):
     system.need_tier(tier)
     script = driver_kinds + """
@@ -183,7 +183,7 @@ def pointers_are_used_again():
     trace_by_kind(script)
 
 
-@case
+@case(alone=True)
 def forked():
     """A child's memory is its own; what it frees of its parent's is not known to it."""
     script = "alloc a 5000; fork; alloc b 700; alloc c 800; free c; end; alloc d 60; free d"
@@ -197,7 +197,7 @@ def forked():
     same_left(tool, workload)
 
 
-@case
+@case(alone=True)
 def killed_in_a_call():
     """Nothing is held by who is gone, whatever it was doing."""
     workload = Workload("alloc a 5000; alloc b 600; free a block_us=60000000", "workload-driver")

@@ -108,7 +108,7 @@ def the_hierarchy_of_systemd():
     refused(["-c", alone.path], 1, alone.path)
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
 def neighbours_are_not_trapped(tier):
     """They hit no breakpoint and run no BPF program, nor do their children."""
     group = Cgroup("v2", fresh())
@@ -192,7 +192,7 @@ def joining_by_being_moved(hierarchy):
 
 
 @case(each={"v2": ("v2", "session"), "memory": ("memory", "session"), "multi": ("v2", "multi"),
-            "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")}, alone=True)
+            "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")}, alone=True, long=["perf"])
 def thirty_members(chosen):
     """More than are attached one by one: the kernel side tells them apart from the neighbours."""
     hierarchy, tier = chosen
@@ -273,7 +273,7 @@ def innermost(pid):
     return max(system.descendants(pid))
 
 
-@case(each={"cgroup": True, "machine": False}, timeout=240, alone=True)
+@case(each={"cgroup": True, "machine": False}, timeout=240, alone=True, long=["machine"])
 def five_hundred_processes(inside):
     """Each with its own number of launches."""
     group = Cgroup("v2", fresh())
@@ -288,7 +288,7 @@ def five_hundred_processes(inside):
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
 
 
-@case(timeout=240)
+@case(timeout=240, alone=True)
 def five_hundred_short_ones():
     """One after the other, each gone before the next: the rows are there at the end, with the name and the cgroup."""
     group = Cgroup("v2", fresh())
@@ -313,7 +313,7 @@ def as_text(name):
     return name.decode("utf-8", "surrogateescape")
 
 
-@case(each={"v2": "v2", "memory": "memory"}, asan=True)
+@case(each={"v2": "v2", "memory": "memory"}, asan=True, alone=True)
 def names_that_hurt(hierarchy):
     """Whatever bytes they are, text stays text and each line stays an object."""
     top = fresh()
@@ -360,7 +360,7 @@ def nested(levels, letters):
     return fresh() + "".join(f"/{i:02}" + "d" * (letters - 2) for i in range(levels))
 
 
-@case(each={"longest_path": (15, 250), "deep": (60, 8), "beyond_all_paths": (40, 250)})
+@case(each={"longest_path": (15, 250), "deep": (60, 8), "beyond_all_paths": (40, 250)}, alone=True)
 def deep_nesting(shape):
     """The row has the path, or the end of it where that is too long to keep, after three dots; and -c of the outermost
     one has whoever is that deep in it."""
@@ -420,7 +420,7 @@ wrong = {
 }
 
 
-@case(each=wrong, asan="instead")
+@case(each=wrong, asan=True)
 def wrong_arguments(row):
     arguments, code, *words = row
     refused(arguments, code, *words)

@@ -64,27 +64,27 @@ layouts = {
 }
 
 
-@case(each={f"{layout}-{hierarchy}": (layout, hierarchy) for layout in layouts for hierarchy in ("v2", "memory")})
-def by_the_path_alone(chosen):
-    layout, hierarchy = chosen
-    path, runtime, in_pod = layouts[layout]
-    name = Name()
-    group = Cgroup(hierarchy, path(name))
-    inside = Contained(script, cgroups=[group])
+@case(each={"v2": "v2", "memory": "memory"}, alone=True)
+def by_the_path_alone(hierarchy):
+    image, names = Image(), {layout: Name() for layout in layouts}
+    groups = {layout: Cgroup(hierarchy, layouts[layout][0](name)) for layout, name in names.items()}
+    inside = {layout: Contained(script, image=image, cgroups=[group]) for layout, group in groups.items()}
     tools = [Tool("--by", "container"), Tool("--by", "pid,kernel"), Tool("-e")]
-    count, = launches_of(inside)
-    want = {"container_id": name.id, "cgroup": group.inside}
-    want |= {"runtime": runtime} if runtime else {}
-    want |= {"pod_uid": name.pod_uid} if in_pod else {}
-    row = only_row(tools[0].stop().rows, container_id=name.id)
-    same_owner(row, **want)
-    equal(row["launches"], count, "launches")
-    for row in tools[1].stop().rows:
-        if row["pid"] == inside.pid:
-            same_owner(row, **want)
-    events = [event for event in tools[2].stop().events if event["pid"] == inside.pid]
-    equal(len(events), count, "lines")
-    same_owner(events[0], **want)
+    counts = dict(zip(layouts, launches_of(*inside.values())))
+    by_container, by_kernel, events = (tool.stop().rows + tool.events for tool in tools)
+    for layout, (_, runtime, in_pod) in layouts.items():
+        name, pid, count = names[layout], inside[layout].pid, counts[layout]
+        want = {"container_id": name.id, "cgroup": groups[layout].inside}
+        want |= {"runtime": runtime} if runtime else {}
+        want |= {"pod_uid": name.pod_uid} if in_pod else {}
+        row = only_row(by_container, container_id=name.id)
+        same_owner(row, **want)
+        equal(row["launches"], count, f"launches in {layout}")
+        for rows, wanted in (by_kernel, sum(row["launches"] for row in by_kernel if row["pid"] == pid)), (events, None):
+            mine = [row for row in rows if row["pid"] == pid]
+            equal(len(mine) if wanted is None else wanted, count, f"launches in {layout}")
+            for row in mine:
+                same_owner(row, **want)
 
 
 units = {
@@ -100,21 +100,25 @@ units = {
 }
 
 
-@case(each={f"{unit}-{hierarchy}": (hierarchy, path, want)
-            for unit, (where, path, want) in units.items() for hierarchy in where})
-def units_and_jobs(chosen):
-    hierarchy, path, want = chosen
-    put = {"tag": secrets.token_hex(4), "number": str(10 ** 6 + secrets.randbelow(10 ** 6))}
-    group = Cgroup(hierarchy, path.format(**put))
-    inside = Workload(script, preexec=group.join)
+@case(each={"v2": "v2", "memory": "memory"}, alone=True)
+def units_and_jobs(hierarchy):
+    wanted = {}
+    for where, path, want in units.values():
+        if hierarchy in where:
+            put = {"tag": secrets.token_hex(4), "number": str(10 ** 6 + secrets.randbelow(10 ** 6))}
+            wanted[Cgroup(hierarchy, path.format(**put))] = {
+                k: v.format(**put) if isinstance(v, str) else v for k, v in want.items()}
+    inside = [Workload(script, preexec=group.join) for group in wanted]
     tool = Tool("--by", "cgroup")
-    count, = launches_of(inside)
-    row = only_row(tool.stop().rows, cgroup=group.inside)
-    equal(row["launches"], count, "launches")
-    same_owner(row, cgroup=group.inside, **{k: v.format(**put) if isinstance(v, str) else v for k, v in want.items()})
+    counts = launches_of(*inside)
+    tool.stop()
+    for (group, want), count in zip(wanted.items(), counts):
+        row = only_row(tool.rows, cgroup=group.inside)
+        equal(row["launches"], count, f"launches in {group.inside}")
+        same_owner(row, cgroup=group.inside, **want)
 
 
-@case
+@case(alone=True)
 def moved_to_another_cgroup():
     """Each call belongs to where it was made."""
     groups = [Cgroup("v2", fresh()) for _ in range(2)]
@@ -138,7 +142,7 @@ sources = {"kubelet": (HostRoot.kubelet, kubepods, "containerd"),
            "docker": (HostRoot.docker, lambda name: f"system.slice/docker-{name.id}.scope", "docker")}
 
 
-@case(each=sources, asan=True)
+@case(each=sources, asan=True, alone=True)
 def names_from_the_host(source):
     fill, path, runtime = source
     host, name = HostRoot(), Name()
@@ -160,7 +164,7 @@ def names_from_the_host(source):
     check(name.container in table.stop().text, f"the table: {table.text}")
 
 
-@case(each={"v2": "v2", "memory": "memory"})
+@case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def a_folder_with_nothing_but_these_files(hierarchy):
     """--host-root says where they are; the cgroups are where they always were."""
     host, name = HostRoot(), Name()
@@ -174,7 +178,7 @@ def a_folder_with_nothing_but_these_files(hierarchy):
     equal(row["launches"], count, "launches")
 
 
-@case
+@case(alone=True)
 def paths_of_this_machine_with_another_root():
     """-c takes a path as this machine has it, with --host-root, too; and as it is seen below that."""
     host, name = HostRoot(), Name()
@@ -187,7 +191,7 @@ def paths_of_this_machine_with_another_root():
         equal(totals(tool.stop().rows, "container_id"), {(name.id,): count}, f"launches of {tool}")
 
 
-@case
+@case(alone=True)
 def pods_and_namespaces():
     """Two containers of one pod, another pod of the same namespace, and one of another namespace."""
     host = HostRoot()
@@ -225,7 +229,7 @@ def pods_and_namespaces():
     equal(totals(of_pod.stop().rows, "container_id"), {(first.id,): 1001, (second.id,): 2002}, "of the pod")
 
 
-@case
+@case(alone=True)
 def a_container_by_its_name():
     host, name = HostRoot(), Name()
     host.docker(name)
@@ -250,7 +254,7 @@ def pods_that_cannot_be_found():
 
 # --- containers ------------------------------------------------------------------------------------------------------
 
-@case
+@case(alone=True)
 def a_library_that_the_host_does_not_have():
     """Nor the path, nor the file: a copy in the image, found through the process."""
     inside = contained(fresh(), "launch vecadd 1009; launch saxpy 503")
@@ -266,7 +270,7 @@ def a_library_that_the_host_does_not_have():
         equal(totals(tool.rows, "pid").get((inside.pid,)), 1512, f"launches of {tool}")
 
 
-@case(asan=True)
+@case(asan=True, alone=True)
 def two_containers_of_one_image():
     """They map one file, each through an overlay of its own: one probe, each launch once, and told apart."""
     image, names = Image(), [Name(), Name()]
@@ -281,7 +285,7 @@ def two_containers_of_one_image():
     equal(totals(one.stop().rows, "container_id"), {(names[0].id,): 1009}, "launches of one")
 
 
-@case
+@case(alone=True)
 def process_ids_inside():
     """pid is the machine's, ns_pid the container's own: of the first process, of its child, and of one without any."""
     inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run\n"
@@ -303,7 +307,7 @@ def process_ids_inside():
     equal({(*ids, of_event.count(ids)) for ids in of_event if ids[0] in ours}, want, "events")
 
 
-@case
+@case(alone=True)
 def in_the_table():
     """-X shows the owner and the pid inside."""
     host, name = HostRoot(), Name()
@@ -317,7 +321,7 @@ def in_the_table():
         check(" 1 " in line, f"the pid inside is in: {line}")
 
 
-@case(each={"cgroupfs": kubepods_cgroupfs, "systemd_names": kubepods}, asan=True)
+@case(each={"cgroupfs": kubepods_cgroupfs, "systemd_names": kubepods}, asan=True, alone=True)
 def a_container_of_runc(path):
     """A real runtime, with all of its namespaces, in all hierarchies at once; and what exec starts in it."""
     host, name = HostRoot(), Name()
@@ -347,7 +351,7 @@ def a_container_of_runc(path):
 
 # --- those that are gone ---------------------------------------------------------------------------------------------
 
-@case(each={"v2": "v2", "memory": "memory"})
+@case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def gone_before_the_report(hierarchy):
     """Process and cgroup are no more; its row still says whose it was. So does that of one that came while the tool
     ran, whose library another container of that image has made known."""
@@ -396,7 +400,7 @@ def started_as(pid, text):
     raise Skip(f"pid {pid} was not to be had")
 
 
-@case
+@case(alone=True)
 def a_pid_that_is_given_again():
     """Another process: a row of its own, with a start of its own."""
     first = Workload("name first; launch vecadd 1009")
@@ -412,7 +416,7 @@ def a_pid_that_is_given_again():
     equal((lines.count("first"), lines.count("second")), (1009, 503), "lines")
 
 
-@case
+@case(alone=True)
 def process_one_of_two_containers():
     """Equal pids inside, different ones outside."""
     inside = [contained(kubepods(Name()), f"launch vecadd {count}") for count in (11, 13)]

@@ -3,7 +3,7 @@
 import os
 
 from containers import HostRoot, Name, kubepods
-from harness import case, check, equal
+from harness import all_but_one_in, case, check, equal
 from test_containers import contained, launches_of, only_row, traced
 from test_hostile import no_control_bytes, no_control_bytes_in_json
 from truth import totals
@@ -50,7 +50,7 @@ hurting = {
 }
 
 
-@case(each=hurting, asan="instead")
+@case(each=hurting, asan=True, long=all_but_one_in(3, hurting), alone=True)
 def files_that_hurt(make):
     """The names of a container are its own to choose: text stays text, the numbers stay right, and nothing hangs."""
     host, name = HostRoot(), Name()
@@ -71,7 +71,7 @@ def files_that_hurt(make):
     check(widest < 250, f"a line has {widest} characters")
 
 
-@case
+@case(alone=True)
 def asking_for_a_pod_among_files_that_hurt():
     host = HostRoot()
     for make in hurting.values():

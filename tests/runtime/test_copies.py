@@ -97,19 +97,17 @@ def by_default():
     check({"H2D", "D2H", "D2D", "P2P", "set", "prefetch"} <= {row["kind"] for row in table_.rows}, "kinds")
 
 
-@case(each={words: words for words in ("kind", "memory", "form", "api", "pid", "stream", "device", "thread", "comm",
-                                       "kind,memory,form,api,stream,thread", "container", "pod", "cgroup")})
-def sums_do_not_depend_on_rows(words):
+@case(each={"what": ("kind", "memory", "form"), "calls": ("api", "stream", "device"), "who": ("pid", "thread", "comm"),
+            "whose": ("container", "pod", "cgroup", "kind,memory,form,api,stream,thread")})
+def sums_do_not_depend_on_rows(ways):
     workload = Workload(steps(callable_functions("driver")) + "\nthreads 3\ncopy 101 bytes=70001; end")
-    entry = Tool("-p", workload.pid, "--by", words, "-r", 0)
-    latency = Tool("-p", workload.pid, "--by", words, "-l", "-r", 0)
+    tools = [(words, Tool("-p", workload.pid, "--by", words, "-r", 0, *more)) for words in ways for more in ([], ["-l"])]
     workload.go()
     truth = workload.truth()
     keys = {"kind": ("kind",), "memory": ("source", "destination"), "form": ("form",), "api": ("function",),
             "pid": ("pid",), "stream": ("pid", "stream"), "thread": ("tid",), "comm": ("comm",)}
-    by = tuple(key for word in words.split(",") for key in keys.get(word, ()))
-    for tool in entry, latency:
-        same(tool.finish(), truth, by)
+    for words, tool in tools:
+        same(tool.finish(), truth, tuple(key for word in words.split(",") for key in keys.get(word, ())))
 
 
 @case

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Directions of copies that do not name one: from allocations seen since the tool came, and from mappings of the host.
 An end that is not known makes the direction unknown, and never a wrong one."""
+import json
+import subprocess
 from collections import Counter
 
 import harness
+import leftovers
 from copies import case, count, expected, same, trace
 from harness import check, equal, wait_until
 from programs import Tool, Workload
@@ -165,6 +168,29 @@ def a_reset_forgets_everything(form):
     same(tool, truth, ("kind", "source", "destination"))
 
 
+def entries(tool, name):
+    """How many a table of the tool's has."""
+    number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
+               and m.get("name", "") == name)
+    return len(json.loads(subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)],
+                                         capture_output=True, text=True).stdout))
+
+
+@case
+def what_resets_have_taken_is_cleared_away():
+    """However many there are: the tables are for what there is now."""
+    workload = Workload("repeat 20; repeat 50; alloc a 1000; end; reset; launch scale 1; end; alloc b 1024\n"
+                        "touch {dir}/there; wait {dir}/end", "workload-driver")
+    tool = Tool("-p", workload.pid)
+    workload.go()
+    wait_until((harness.here / "there").exists, "it has allocated")
+    for name in "allocations", "ranges":
+        wait_until(lambda: entries(tool, name) == 1, f"one entry in {name}", 5)
+    (harness.here / "end").touch()
+    workload.wait()
+    tool.finish()
+
+
 @case
 def a_destroyed_context_takes_all_that_is_known():
     """Whose memory it was is not known, so that all of the process is unknown from then on: never a wrong direction."""
@@ -223,7 +249,7 @@ def eight_threads_that_map_memory():
     equal(sum(rows.values()), sum(call["count"] for call in truth if call["kind"] == "copy"), "copies")
 
 
-@case
+@case(alone=True)
 def a_child_does_not_inherit():
     """A forked child has none of its parent's device memory: what it copies is the host's, or unknown."""
     script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d\n"
@@ -250,7 +276,7 @@ def physical_memory_of_the_host():
     same(tool, truth, ("kind",))
 
 
-@case
+@case(alone=True)
 def pageable_only_of_processes_seen_whole():
     """Who ran before the tool may have pinned memory that nobody told of. One that the tool saw from its first call on
     has none."""

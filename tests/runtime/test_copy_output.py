@@ -10,7 +10,7 @@ import harness
 import leftovers
 import system
 from copies import callable_functions, case, expected, is_copy, of_call, same, sizes, steps, trace
-from harness import check, equal, wait_until
+from harness import all_but, check, equal, wait_until
 from programs import Tool, Workload, records_of_mode
 from test_refusals import refused
 from truth import bucket, layer_wanted
@@ -42,7 +42,8 @@ row_keys = {"type", "time", "interval_ns", "pid", "ns_pid", "process_start_ns", 
             "small"}
 
 
-@case(each=modes, asan="instead")
+@case(each=modes, asan=True, long=all_but(modes, "default", "stacks_memory", "failed_events", "both_memory", "runtime_memory",
+                                           "hist_rate"))
 def every_mode(mode):
     """The programs load, each line is an object with its type, and there is something between the first and the last."""
     workload = Workload(script)
@@ -150,7 +151,7 @@ def intervals_add_up():
     check(len({row["time"] for row in tool.rows}) >= 3, "intervals")
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, timeout=150)
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], timeout=150)
 def each_tier(tier):
     """Each way of attaching counts the same."""
     system.need_tier(tier)
@@ -166,7 +167,7 @@ def each_tier(tier):
         same(tool.finish(), truth, api=api)
 
 
-@case
+@case(alone=True)
 def only_these_processes():
     a, b, c = (Workload(script) for _ in range(3))
     two = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kind")
@@ -208,7 +209,7 @@ def only_this_thread_with_memory_of_others():
         same(tool.finish(), [call for call in truth if call["tid"] == tid], ("tid", "kind", "source", "destination"))
 
 
-@case
+@case(alone=True)
 def nothing_is_kept_of_who_has_ended():
     """A tool that runs for weeks sees many processes: their memory is forgotten with them, also if they copy nothing."""
     def entries(tool, name):
@@ -255,21 +256,3 @@ def a_table_of_text():
     row = dict(zip(head, next(line for line in lines if "H2D" in line)))
     equal((row["COPIES"], float(row["SYNC%"]), float(row["<64K%"])), ("101", 100, 0), f"{head} {row}")
     check(re.match(r"1(\.0)?M", row["AVERAGE"]), f"average: {row}")
-
-
-usage = {
-    "histogram": (["-H", "grid"], "grid", "size"), "histogram_gap": (["-H", "gap"], "gap", "rate"),
-    "by": (["--by", "kernel"], "kernel", "memory"), "by_hole": (["--by", "kind,,pid"], "--by"),
-    "by_empty": (["--by", ""], "--by"), "api": (["--api", "vulkan"], "vulkan", "driver"),
-    "sort": (["-s", "launches"], "launches"), "events_and_histogram": (["-e", "-H", "size"], "-e", "-H"),
-    "stacks_and_histogram": (["-U", "-H", "size"], "-U", "-H"), "per_process": (["-P"], "-P", "-H"),
-    "per_thread": (["-L"], "-L", "-H"), "two_units": (["-H", "latency", "-m", "-N"], "-m"),
-    "pid_and_thread": (["-p", "1", "-t", "1"], "-p", "-t"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
-    "failed_rate": (["-x", "-H", "rate"], "-x"), "unknown_option": (["--colour"], "--colour"),
-}
-
-
-@case(each=usage, asan="instead")
-def usage_errors(row):
-    arguments, *words = row
-    refused(arguments, 2, *words)

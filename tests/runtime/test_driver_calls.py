@@ -23,14 +23,21 @@ threads 4; call RM_CONTROL 53 subject=1; end; fork; call RM_FREE 3; end
 
 def traced(script, *arguments, **options):
     workload = Calls(script)
+    tool = Tool(*at_calls, "-p", workload.pid, *arguments, **options)
+    workload.go().wait()
+    return tool.finish(), workload
+
+
+def traced_with_everybody(script, *arguments, **options):
+    workload = Calls(script)
     tool = Tool(*at_calls, *arguments, **options)
     workload.go().wait()
     return tool.stop(), workload
 
 
-@case(tool="nvioctl", asan=True)
+@case(tool="nvioctl", asan=True, alone=True)
 def every_command():
-    same_calls(*traced(commands))
+    same_calls(*traced_with_everybody(commands))
 
 
 @case(tool="nvioctl")
@@ -59,9 +66,9 @@ def bad_structs(option):
     same_calls(tool, workload)
 
 
-@case(tool="nvioctl")
+@case(tool="nvioctl", alone=True)
 def lines():
-    tool, workload = traced(commands, "-e")
+    tool, workload = traced_with_everybody(commands, "-e")
     got = len([e for e in tool.events if e["command"] not in ("open", "close", "mmap")])
     equal(got, sum(row["count"] for row in workload.lines("ioctl")), "lines")
     for event in tool.events:
@@ -98,7 +105,14 @@ def only_slow_ones():
     equal(tool.rows, [], "calls of ten seconds")
 
 
-@case(tool="nvioctl")
+@case(tool="nvioctl", alone=True, long=True)
+def calls_that_return_while_they_are_read():
+    """They are not taken for ones whose return nobody saw, nor are the next ones for them."""
+    tool, workload = traced("threads 64; call RM_FREE 4000 gap_us=100; end", "-i", 0.01)
+    same_calls(tool, workload)
+
+
+@case(tool="nvioctl", alone=True)
 def monitors_are_left_out():
     """One only asks; the other one has made an object that work is sent through."""
     monitor = Calls("call RM_CONTROL 31 subject=0x2080018d; call RM_ALLOC 2 subject=0x2080")
@@ -112,9 +126,9 @@ def monitors_are_left_out():
     check(tool.lost["monitor_calls_left_out"] >= 33, f"calls of monitors: {tool.lost}")
 
 
-@case(tool="nvioctl")
+@case(tool="nvioctl", alone=True)
 def a_name():
-    tool, workload = traced("name other; call RM_FREE 3; name driverfriend; call RM_FREE 5", "-n", "iverfrien", "--by", "command")
+    tool, workload = traced_with_everybody("name other; call RM_FREE 3; name driverfriend; call RM_FREE 5", "-n", "iverfrien", "--by", "command")
     equal([row["calls"] for row in tool.rows if row["command"] == "RM_FREE"], [5], "calls of threads of this name")
 
 
@@ -130,7 +144,7 @@ def no_driver():
     """Without a driver there is nothing to hook; that is said, and is no error."""
     if any("nvidia" in line for line in open("/proc/devices")):
         raise harness.Skip("there is a driver")
-    tool = Tool("-v")
+    tool = Tool("-v", attaches=False)
     check("no GPU driver is loaded" in tool.error, tool.error)
     tool.stop()
     equal((tool.rows, tool.of_type("attached")[0]["tier"]), ([], "none"), "what was traced")
@@ -141,7 +155,7 @@ def no_xids():
     """Neither the tracepoint nor the function is there without the driver."""
     if any("nvidia" in line for line in open("/proc/devices")):
         raise harness.Skip("there is a driver")
-    tool = Tool("--xid", banner=False)
+    tool = Tool("--xid", banner=False, attaches=False)
     tool.finish(code=1)
     check("neither the tracepoint nvidia:nvidia_dev_xid" in tool.error, tool.error)
 
@@ -152,6 +166,6 @@ refused = {"measure": ("-H", "size"), "by": ("--by", "stream"), "way": ("--attac
 
 @case(tool="nvioctl", each=refused)
 def refusals(arguments):
-    tool = Tool(*arguments, banner=False)
+    tool = Tool(*arguments, banner=False, attaches=False)
     tool.finish(code=2)
     check(re.search(r"^nvioctl: \S.*", tool.error), tool.error)

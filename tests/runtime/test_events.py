@@ -98,7 +98,7 @@ def two_hundred_thousand():
     in_order(tool)
 
 
-@case
+@case(alone=True)
 def of_all_processes():
     workloads = [Workload("launch vecadd 101 grid=5; fork; launch saxpy 7; end") for _ in range(2)]
     tool = Tool("-e")
@@ -111,7 +111,7 @@ def of_all_processes():
     equal(got, events_of(truth, "driver"), f"{tool}")
 
 
-@case(each={"one": True, "all": False})
+@case(each={"one": True, "all": False}, alone=["all"])
 def of_a_process_that_launches_already(one):
     """What it does while the tool starts comes behind the tool's first lines."""
     workload = Workload("forever; launch vecadd 10 gap_us=100; end").go()

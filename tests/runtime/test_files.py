@@ -35,14 +35,14 @@ def compare_all(workloads, api="driver", preexec=None, files=None):
         same_counts(tool, truth, by=("pid", "kernel"), api=api, errors=with_errors)
 
 
-@case
+@case(alone=True)
 def two_copies():
     folder = copy_of_standin("copy")
     compare_all([Workload(script), Workload(script, folder=folder), Workload(script, "workload13", folder=folder)],
                 api="both", files=5)
 
 
-@case
+@case(alone=True)
 def a_copy_of_the_driver_alone():
     """LD_LIBRARY_PATH leads to another driver, the runtime is the same file."""
     folder = copy_of_standin("copy")
@@ -54,7 +54,7 @@ def a_copy_of_the_driver_alone():
     compare_all([Workload(script), other], files=3)
 
 
-@case
+@case(alone=True)
 def hard_links():
     folder = copy_of_standin("first")
     linked = harness.here / "second"
@@ -62,7 +62,7 @@ def hard_links():
     compare_all([Workload(script, folder=folder), Workload(script, folder=linked)], api="both", files=2)
 
 
-@case
+@case(alone=True)
 def two_bind_mounts():
     """As in two containers that got the host's driver. The tool is outside of them and sees no such path."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
@@ -76,7 +76,7 @@ def two_bind_mounts():
                 preexec=lambda: system.enter_mounts(outside))
 
 
-@case(asan=True)
+@case(asan=True, alone=True)
 def an_overlay():
     """The lower file is used directly by one process and through the overlay, where stat() shows another inode, by
     others: one probe, one count. A file that was copied up is another file."""
@@ -99,7 +99,7 @@ def an_overlay():
                 preexec=lambda: system.enter_mounts(outside))
 
 
-@case
+@case(alone=True)
 def a_deleted_library():
     """The driver was updated under a running process: it goes on with the file it has mapped, new ones take the new."""
     folder = copy_of_standin("copy")
@@ -113,7 +113,7 @@ def a_deleted_library():
     compare_all([old, new], api="both", files=4)
 
 
-@case
+@case(alone=True)
 def a_program_that_was_deleted():
     """With the runtime inside."""
     folder = copy_of_standin("copy")

@@ -60,7 +60,7 @@ def one_thread(mode):
         same_counts(tool, [call for call in truth if call["tid"] == wanted], by=("tid", "kernel"), errors=bool(mode))
 
 
-@case
+@case(alone=True)
 def names():
     """-n is a part of the name of the process or of the thread, up to all of its 15 bytes."""
     tag = f"q{os.getpid() % 0xfffff:x}z"
@@ -83,7 +83,7 @@ def names():
     equal(pids(tools[long]) & everyone, {longest.pid}, "processes")
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
 def others_are_not_trapped(tier):
     """A process outside -p, and its child, hit no breakpoint and run no BPF program."""
     bystanders.not_trapped(tier, lambda target: ("-p", target), Tool.finish)

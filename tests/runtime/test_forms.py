@@ -11,7 +11,7 @@ driver_only = ("workload-static-stripped", "workload-driver", "workload-dlopen")
 script = "launch vecadd 1009 grid=2; launch saxpy 503; launch vecadd 251 fn=cuLaunchKernel"
 
 
-@case
+@case(alone=True)
 def all_forms_at_once():
     """One tool for all processes. workload13 launches through __cudaLaunchKernel, which jumps to cudaLaunchKernel."""
     workloads = [Workload(script, form) for form in with_runtime + driver_only]

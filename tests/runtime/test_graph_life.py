@@ -141,7 +141,7 @@ def its_process_ends(killed):
     equal(sum(row["launches"] for row in tool.rows if row["pid"] == other.pid), 2, "the other one")
 
 
-@case
+@case(alone=True)
 def forked():
     """A child makes its own, with the handles that its parent uses."""
     script = """graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 2
@@ -170,7 +170,7 @@ def executed():
     equal(sum(row["direct_launches"] for row in summary.finish().rows), 3, "of no capture, and no graph")
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"])
 def tiers_are_equal(tier):
     system.need_tier(tier)
     script = """

@@ -5,11 +5,10 @@ from collections import Counter
 
 import graphs
 from graphs import case
-from harness import check, equal
-from programs import Tool, Workload, records_of_mode, trace
+from harness import all_but, check, equal
+from programs import Tool, Workload, may_lose_stacks, records_of_mode, trace
 from test_alloc_output import integer, number, right_type, seldom, text, who
 from test_hostile import comms, no_control_bytes, no_control_bytes_in_json
-from test_refusals import refused
 
 script = """
 graph create G; graph add G kernel 3; graph add G memcpy 2; graph add G memset; graph instantiate G X block_us=20000
@@ -67,7 +66,7 @@ def keys_of(mode):
     return must, may
 
 
-@case(each=modes, asan="instead")
+@case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "failed_by", "both", "summary", "hist_by"))
 def every_mode(mode):
     """Each line is an object with its type (Tool checks that); all keys are there that may be counted on, and no others."""
     workload = Workload(script, "workload-driver")
@@ -98,18 +97,23 @@ def every_mode(mode):
         equal((record["measure"], record["total"]), (mode[1], sum(b["count"] for b in record["buckets"])), "histogram")
 
 
-@case(each=modes)
+@case(each=modes, long=True)
 def every_mode_as_text(mode):
-    tool, _ = trace(script, *mode, form="workload-driver", json=False)
+    tool, _ = trace(script, *mode, form="workload-driver", json=False, losses=may_lose_stacks(mode))
     check(tool.text.strip() and "nan" not in tool.text, f"{tool}: {tool.text}")
 
 
-@case(each={what: what for what in ("pid", "thread", "container", "comm", "api", "graph", "pod", "thread,api,stream")})
-def rows_by(what):
+@case(each={"what": ("api", "graph", "thread,api,stream"), "who": ("pid", "thread", "comm", "container", "pod")})
+def rows_by(ways):
     """However rows are cut, they add up to the same."""
     workload = Workload(script, "workload-driver")
-    tool = Tool("-p", workload.pid, "--by", what)
+    tools = [Tool("-p", workload.pid, "--by", what) for what in ways]
     workload.go().wait()
+    for what, tool in zip(ways, tools):
+        same_graph_rows(tool.finish(), what, workload)
+
+
+def same_graph_rows(tool, what, workload):
     fields = [{"thread": "tid", "api": "function"}.get(word, word) for word in what.split(",")
               if word in ("pid", "thread", "comm", "api", "stream")]
     want, got = Counter(), Counter()
@@ -119,7 +123,7 @@ def rows_by(what):
         for name, n in graphs.count_of(call).items():
             if "graph" not in what or call["exec"] or name != "errors":
                 want[key + (name,)] += n
-    for row in tool.finish().rows:
+    for row in tool.rows:
         for name in graphs.sums:
             got[tuple(row[field] for field in fields) + (name,)] += row[name]
     if "graph" in what:
@@ -186,23 +190,29 @@ def derived_values():
 
 @case
 def every_direction_of_sorting():
-    for column in "launches", "errors", "kernels", "age_ns", "instantiate_ns":
-        tool, _ = trace(script, "-s", column, form="workload-driver")
-        values = [row[column] for row in tool.rows]
+    workload = Workload(script, "workload-driver")
+    columns = "launches", "errors", "kernels", "age_ns", "instantiate_ns"
+    tools = [Tool("-p", workload.pid, "-s", column) for column in columns]
+    workload.go().wait()
+    for column, tool in zip(columns, tools):
+        values = [row[column] for row in tool.finish().rows]
         equal(values, sorted(values, reverse=True), f"{tool}")
 
 
-latency = "LAT_p50(us) p99(us)"
 columns = {
-    "default": ([], f"PID COMM EXEC NODES KERNELS COPIES SETS HOST LAUNCHES LAUNCH/s KERN/s {latency} INST(us) UPDATES REFUSED REASON ERRORS AGE(s)"),
-    "summary": (["--summary"], "PID COMM CAPTURES CAPT/s INSTANT INST/s GRAPHS EXECS LAUNCHES LAUNCH/s KERN/s DIRECT GRAPH% SETUP% "
-                               "UPDATES REFUSED REASON ERRORS"),
-    "pid": (["--by", "pid"], f"PID COMM CAPTURES INSTANT LAUNCHES LAUNCH/s KERN/s {latency} UPDATES REFUSED REASON ERRORS"),
-    "failed": (["-x"], f"PID COMM FUNCTION CAPTURES INSTANT LAUNCHES LAUNCH/s KERN/s {latency} UPDATES REFUSED REASON ERRORS RESULT"),
+    "default": ([], "PID COMM EXEC NODES LAUNCH/s KERN/s p99(us) UPDATES REFUSED ERRORS"),
+    "all": (["--columns", "+KERNELS,+COPIES,+SETS,+HOST,+LAUNCHES,+LAT_p50(us),+INST(us),+REASON,+AGE(s)"],
+            "PID COMM EXEC NODES KERNELS COPIES SETS HOST LAUNCHES LAUNCH/s KERN/s LAT_p50(us) p99(us) INST(us) UPDATES REFUSED REASON "
+            "ERRORS AGE(s)"),
+    "summary": (["--summary", "--columns", "+CAPTURES,+INSTANT,+GRAPHS,+LAUNCHES,+DIRECT,+REASON"],
+                "PID COMM CAPTURES CAPT/s INSTANT INST/s GRAPHS EXECS LAUNCHES LAUNCH/s KERN/s DIRECT GRAPH% SETUP% UPDATES REFUSED "
+                "REASON ERRORS"),
+    "pid": (["--by", "pid"], "PID COMM CAPTURES INSTANT LAUNCHES LAUNCH/s KERN/s p99(us) UPDATES REFUSED ERRORS"),
+    "failed": (["-x"], "PID COMM FUNCTION CAPTURES INSTANT LAUNCHES LAUNCH/s KERN/s p99(us) UPDATES REFUSED ERRORS RESULT"),
 }
 
 
-@case(each=columns, asan="instead")
+@case(each=columns, asan=True, long=all_but(columns, "default", "summary"))
 def tables_of_text(chosen):
     mode, want = chosen
     steps = """graph create G; graph add G kernel 3; graph add G memcpy 2; graph add G memset; graph add G host; graph instantiate G X
@@ -227,7 +237,8 @@ def columns_of_updates_are_there_with_updates():
 
 
 @case(each={"table": ["--by", "thread,graph"], "comm": ["--by", "comm"], "events": ["-e"], "summary": ["--summary"], "failed": ["-x"],
-            "storms": ["--storms", "1", "--warm-up", "0"], "histogram": ["-H", "launch", "--by", "thread,graph"]}, asan="instead")
+            "storms": ["--storms", "1", "--warm-up", "0"], "histogram": ["-H", "launch", "--by", "thread,graph"]}, asan=True,
+      long=["comm", "failed", "histogram"])
 def hostile_names(mode):
     """Names that are escape sequences, line ends or no UTF-8 stay text."""
     one = "graph instantiate G X; graph launch X 2; graph launch X result=700; graph execdestroy X"
@@ -239,28 +250,3 @@ def hostile_names(mode):
         no_control_bytes(tools[0].finish())
         no_control_bytes_in_json(tools[1].finish())
         check(tools[0].text.strip() and len(tools[1].records) > 3, f"{tools[1]} says nothing")
-
-
-usage = {
-    "measure": (["-H", "colour"], "-H", "launch", "instantiate", "nodes", "colour"), "measure_empty": (["-H", ""], "-H"),
-    "measure_of_another_tool": (["-H", "size"], "size", "nodes"), "by": (["--by", "colour"], "colour", "graph"),
-    "by_hole": (["--by", "graph,,pid"], "--by"), "by_empty": (["--by", ""], "--by"), "by_kind": (["--by", "kind"], "kind"),
-    "summary_by": (["--summary", "--by", "pid"], "--summary", "--by"), "summary_events": (["--summary", "-e"], "--summary", "-e"),
-    "summary_histogram": (["--summary", "-H", "launch"], "--summary", "-H"), "storms_summary": (["--storms", "--summary"], "--storms", "--summary"),
-    "storms_by": (["--storms", "--by", "pid"], "--storms", "--by"), "storms_events": (["--storms", "-e"], "--storms", "-e"),
-    "storms_histogram": (["--storms", "-H", "nodes"], "--storms", "-H"), "storms_failed": (["--storms", "-x"], "--storms", "-x"),
-    "storms_none": (["--storms", "0"], "--storms"), "storms_negative": (["--storms=-1"], "--storms"),
-    "storms_text": (["--storms=many"], "--storms"), "storms_huge": (["--storms", "1e12"], "--storms"),
-    "warm_up_text": (["--storms", "--warm-up", "long"], "--warm-up"), "warm_up_nan": (["--storms", "--warm-up", "nan"], "--warm-up"),
-    "warm_up_negative": (["--storms", "--warm-up=-1"], "--warm-up"), "warm_up_missing": (["--storms", "--warm-up"], "--warm-up"),
-    "warm_up_alone": (["--warm-up", "5"], "--warm-up", "--storms"), "events_and_histogram": (["-e", "-H", "launch"], "-e", "-H"),
-    "sort": (["-s", "bytes"], "bytes"), "api": (["--api", "vulkan"], "vulkan", "driver"), "unknown_option": (["--storm"], "--storm"),
-    "per_process": (["-P"], "-P", "-H"), "pid_text": (["-p", "python"], "-p"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
-    "stacks_of_histograms": (["-U", "-H", "launch"], "-U", "-H"), "failed_nodes": (["-x", "-H", "nodes"], "-x", "-H"),
-}
-
-
-@case(each=usage, asan="instead")
-def usage_errors(row):
-    arguments, *words = row
-    refused(arguments, 2, *words)

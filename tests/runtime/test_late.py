@@ -10,7 +10,7 @@ from truth import opening, same_counts
 forms = ("workload", "workload13", "workload-nopie", "workload-static", "workload-static-stripped", "workload-driver")
 
 
-@case(each={"driver": "driver", "both": "both"})
+@case(each={"driver": "driver", "both": "both"}, alone=True)
 def tool_first(api):
     """A program that lets 100 ms pass between opening the library and using it is counted from its first launch."""
     tool = Tool("--by", "pid,kernel", "--api", api, preexec=ahead_of_others)
@@ -24,7 +24,7 @@ def tool_first(api):
         same_counts(tool, calls, by=("pid", "kernel"), api=where, but=opening)
 
 
-@case
+@case(alone=True)
 def short_lives():
     """Once a library is known, processes that use it at once, and for milliseconds, are counted whole."""
     known = Workload("sleep 1")
@@ -54,7 +54,7 @@ def a_process_that_has_no_library_yet():
     check(late <= 50, f"attached {late:.0f} ms after the library was mapped")
 
 
-@case
+@case(alone=True)
 def a_library_in_reach():
     """What LD_LIBRARY_PATH leads a process to is probed before it is mapped: not one launch is missed."""
     folder = harness.here / "lib"
@@ -74,7 +74,7 @@ def a_library_in_reach():
     same_counts(everywhere.stop(), truth + other.truth(), by=("pid", "kernel"))
 
 
-@case
+@case(alone=True)
 def many_at_once():
     """Forty processes map the library in the same moment."""
     tool = Tool("--by", "pid,kernel")

@@ -13,7 +13,7 @@ from programs import Tool, Workload
 from truth import same_counts
 
 
-@case(each={name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")})
+@case(each={name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")}, alone=True)
 def a_signal_ends_it_with_a_report(by):
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end")
     tool, text = Tool("-p", workload.pid, "1000"), Tool("-p", workload.pid, json=False)
@@ -25,7 +25,7 @@ def a_signal_ends_it_with_a_report(by):
     equal(workload.process.poll(), None, "exit status of the workload")
 
 
-@case
+@case(alone=True)
 def a_report_comes_before_detaching():
     """Ctrl-C must look instant: with the slowest way of attaching, too, the last line is there long before the end."""
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end", "workload-driver")
@@ -38,7 +38,7 @@ def a_report_comes_before_detaching():
     tool.finish()
 
 
-@case
+@case(long=True)
 def a_report_comes_before_detaching_from_a_target_that_ended():
     """The same where the target's end is the tool's: the report is not that of the time it took to detach."""
     workload = Workload("launch vecadd 101", "workload-driver")
@@ -104,7 +104,7 @@ def a_slow_reader():
     equal(sum(b'"event"' in line for line in lines), 20 * 103, "events")
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
 def nothing_is_left(tier):
     """A process that was traced runs on, with the code it had; a tool that was killed leaves no program behind."""
     system.need_tier(tier)

@@ -3,7 +3,7 @@
 import re
 
 import harness
-from harness import case, check, equal, wait_until
+from harness import all_but, case, check, equal, wait_until
 from programs import Tool, Workload, records_of_mode
 from truth import Rows, expected, same_counts
 
@@ -23,7 +23,8 @@ modes = {
 }
 
 
-@case(each=modes, asan="instead")
+@case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "both", "by_kernel,pid,comm,thread,stream,device",
+                                           "hist_by_all"))
 def every_mode(mode):
     """Each line is an object with its type, from "start" to "end" (Tool checks that), and there is something between."""
     workload = Workload(script)
@@ -41,19 +42,18 @@ def every_mode(mode):
         equal(Rows(truth).count(tool.rows, ()), expected(truth, ()), "sums")
 
 
-@case(each={"kernel": ("kernel",), "pid": ("pid",), "comm": ("comm",), "thread": ("tid",), "stream": ("stream",),
-            "device": ("device",), "kernel,stream": ("kernel", "stream"),
-            "device,thread,kernel": ("device", "tid", "kernel")})
-def rows_by(keys):
+@case(each={"what": [("kernel",), ("stream",), ("device",), ("kernel", "stream")],
+            "who": [("pid",), ("comm",), ("tid",), ("device", "tid", "kernel")]})
+def rows_by(ways):
     """The contexts are made under the tool's eyes, so that it knows the device of each launch."""
     workload = Workload("touch {up}; wait {go}; launch vecadd 101 stream=1; device 1; launch vecadd 53; launch saxpy 7 stream=1\n"
                         "threads 2; launch saxpy 11; end; device 0; launch reduce 17",
                         "workload-driver", warm=False).ready()
-    words = ["thread" if key == "tid" else key for key in keys]
-    tool = Tool("-p", workload.pid, "--by", ",".join(words))
+    tools = [Tool("-p", workload.pid, "--by", ",".join(keys).replace("tid", "thread")) for keys in ways]
     workload.go()
     truth = workload.truth()
-    same_counts(tool.finish(), truth, by=keys)
+    for keys, tool in zip(ways, tools):
+        same_counts(tool.finish(), truth, by=keys)
 
 
 @case(alone=True)
@@ -140,7 +140,7 @@ def text():
 def sorting():
     """-s takes the header or the JSON key of a column; rows come in falling order."""
     workload = Workload("launch vecadd 1000; launch saxpy 10 delay_us=1000; launch reduce 100 result=719")
-    orders = {"launches": ["vecadd", "reduce", "saxpy"], "latency_max_ns": ["saxpy"], "errors": ["reduce"],
+    orders = {"launches": ["vecadd", "reduce", "saxpy"], "latency_p50_ns": ["saxpy"], "errors": ["reduce"],
               "ERRORS": ["reduce"]}
     tools = {column: Tool("-p", workload.pid, "-l", "-s", column) for column in orders}
     workload.go().wait()

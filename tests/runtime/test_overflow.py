@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """More rows than the table in the kernel has: calls go to the front end one by one, or are counted as lost."""
+import json
 import os
+import re
 import signal
+import subprocess
 
+import harness
+import leftovers
 import system
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload, trace
@@ -61,9 +66,59 @@ def full_table_and_full_buffer(json):
     else:
         lines = [line.split() for line in tool.lines if "kernel_" in line or " 0x" in line]
         seen = sum(int(words[0]) for words in lines)
-        lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "in no row" in line)
+        lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "were not counted" in line)
     check(lost > 10000, f"{lost} calls lost")
     equal(seen + lost, 50010, "calls counted and lost")
+
+
+def rows_in_kernel(tool):
+    number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
+               and m.get("name") == "calls")
+    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
+    return len(json.loads(dump.stdout))
+
+
+@case(each={"entry": [], "latency": ["-l"], "intervals": ["-i", "0.3"]}, timeout=180)
+def of_a_long_life(mode):
+    """One process has twelve times as many rows as the table, some at a time: those that are full make room, so that
+    what comes last has a row, too, and does not need the buffer. Every call counts once."""
+    rows, batch, batches = 64, 60, 13
+    steps = [f"launch always {i + 1}; launch kernel_{i * batch + j} {j % 3 + 1}" + (f"; touch {{dir}}/done{i}; wait {{dir}}/on{i}"
+             if j + 1 == batch else "") for i in range(batches) for j in range(batch)]
+    workload = Workload("\n".join([*steps, "launch hot 3", "touch {dir}/hot; wait {dir}/on", "launch hot 50000; launch always 70"]),
+                        "workload-driver")
+    tool = Tool("-p", workload.pid, "--table-rows", rows, "--ring-mb", 1, *mode)
+    workload.go()
+    for i in range(batches):
+        wait_until((harness.here / f"done{i}").exists, f"batch {i}")
+        wait_until(lambda: rows_in_kernel(tool) < rows * 3 / 4, "full rows make room", 20)
+        (harness.here / f"on{i}").touch()
+    wait_until((harness.here / "hot").exists, "the last kernel's first calls")
+    wait_until(lambda: rows_in_kernel(tool) < rows * 3 / 4, "there is room", 20)
+    os.kill(tool.pid, signal.SIGSTOP)
+    wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
+    (harness.here / "on").touch()
+    truth = workload.truth()
+    os.kill(tool.pid, signal.SIGCONT)
+    same_counts(tool.finish(), truth)
+
+
+@case(each={"json": True, "text": False}, timeout=180)
+def a_report_of_too_many_rows(json):
+    """Those beyond the limit are one row, which counts all of them, and how many calls that are is told."""
+    threads, kernels, limit = 400, 170, 65536
+    script = f"threads {threads}; " + "; ".join(f"launch kernel_{i} 1" for i in range(kernels)) + "; end"
+    tool, _ = trace(script, "--table-rows", 1 << 17, "--by", "thread,kernel", "-r", 0, json=json, losses=True,
+                    form="workload-driver")
+    made = threads * kernels
+    if json:
+        equal(tool.lost, {"calls_merged": made - limit}, "what is told")
+        merged, = (row for row in tool.rows if row["tid"] == 0)
+        equal((len(tool.rows), merged["launches"]), (limit + 1, made - limit), "rows, and calls of the one for the others")
+        equal(sum(row["launches"] for row in tool.rows), made, "launches")
+    else:
+        told = re.findall(r"cudalaunch: (\d+) calls are in rows of less detail", tool.error)
+        equal([int(number) for number in told], [made - limit], f"what is told: {tool.error}")
 
 
 @case(each={"entry": [], "latency": ["-l"]})
@@ -78,7 +133,7 @@ def a_list_longer_than_the_programs_read(mode):
     equal(rows["many"] + sum(tool.lost.values()), 700, f"launches and losses ({tool.lost})")
 
 
-@case
+@case(alone=True)
 def many_processes():
     """Each process is a few rows; they are given back when it has ended."""
     known = Workload("")  # has the library mapped, so that it is probed

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Children, and programs that become other programs."""
+import sys
+
 import harness
 import system
 from harness import case, equal, wait_until
@@ -18,7 +20,7 @@ def pids(tool):
     return {row["pid"] for row in tool.rows}
 
 
-@case(each={"entry": [], "latency": ["-l"]})
+@case(each={"entry": [], "latency": ["-l"]}, alone=True)
 def system_wide_counts_all(mode):
     workload = Workload(family)
     tool = Tool("--by", "pid,kernel", *mode)
@@ -65,3 +67,30 @@ def becoming_another_program():
     truth = workload.truth()
     for tool, api in zip(tools, ("driver", "both")):
         same_counts(tool.finish(), truth, api=api, but=opening)
+
+
+# clone3() that asks for a pid, SIGCHLD at the end; then the program.
+born_as = """
+import ctypes, os, struct, sys
+pid = ctypes.c_int(int(sys.argv[1]))
+arguments = struct.pack("11Q", 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(pid), 1, 0)
+child = ctypes.CDLL(None, use_errno=True).syscall(435, arguments, len(arguments))
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child > 0 else os.strerror(ctypes.get_errno()))
+"""
+
+
+@case(each={tier: tier for tier in ("session", "tracefs")}, long=["tracefs"])
+def a_pid_given_out_again(tier):
+    """-p of two, of which one ends: whoever has its pid next is another process, which nobody asked for."""
+    system.need_tier(tier)
+    first, other = Workload("launch vecadd 3"), Workload("wait {dir}/end; launch reduce 5")
+    tool = Tool("-p", f"{first.pid},{other.pid}", "--by", "pid,kernel", "--attach", tier)
+    other.go(), first.go().wait()
+    system.time.sleep(0.3 * harness.patience)  # the tool has seen its end
+    again = Workload("sleep 500; launch saxpy 7", wrap=lambda command: [sys.executable, "-c", born_as, str(first.pid), *command])
+    equal({call["pid"] for call in again.go().truth()}, {first.pid}, "its pid")
+    (harness.here / "end").touch()
+    truth = first.truth() + other.truth()
+    same_counts(tool.finish(), truth, by=("pid", "kernel"))

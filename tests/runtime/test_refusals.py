@@ -14,7 +14,7 @@ from truth import same_counts
 
 def refused(arguments, code, *words, preexec=None):
     """The tool ends with `code` and says a sentence with these words in it."""
-    tool = Tool(*arguments, json=False, banner=False, preexec=preexec, attaches=code != 2)
+    tool = Tool(*arguments, json=False, banner=False, preexec=preexec, attaches=False)
     said_why(tool.finish(code, seconds=20), code, words)
 
 
@@ -31,38 +31,21 @@ def said_why(tool, code, words):
     check(len(first) < 400 and "terminate" not in first, f"{tool} says: {first}")
 
 
-usage = {
-    "pid_text": (["-p", "firefox"], "-p"), "pid_negative": (["-p", "-5"], "-p"), "pid_zero": (["-p", "0"], "-p"),
-    "pid_huge": (["-p", "99999999999"], "-p"), "pid_above_all": (["-p", "4194305"], "-p"),
-    "pid_half": (["-p", "1x"], "-p"), "pid_list_with_text": (["-p", "1,x"], "-p"), "pid_list_hole": (["-p", "1,,2"], "-p"),
-    "pid_empty": (["-p", ""], "-p"), "pid_missing": (["-p"], "-p"), "pid_and_thread": (["-p", "1", "-t", "1"], "-p", "-t"),
-    "thread_text": (["-t", "x"], "-t"), "thread_zero": (["-t", "0"], "-t"), "thread_negative": (["-t", "-1"], "-t"),
-    "duration_zero": (["-d", "0"], "-d"), "duration_negative": (["-d", "-1"], "-d"), "duration_text": (["-d", "x"], "-d"),
-    "duration_nan": (["-d", "nan"], "-d"), "duration_infinite": (["-d", "inf"], "-d"), "duration_unit": (["-d", "5s"], "-d"),
-    "duration_long": (["-d", "1e300"], "-d"),
-    "interval_zero": (["0"], "interval"), "interval_text": (["soon"], "interval"), "interval_option": (["-i", "0"], "-i"),
-    "interval_negative": (["-i", "-1"], "-i"), "both_intervals": (["-i", "1", "1"], "interval"),
-    "count_zero": (["1", "0"], "count"), "count_text": (["1", "x"], "count"), "count_fraction": (["1", "1.5"], "count"),
-    "too_many_words": (["1", "2", "3"], "3"), "unknown_option": (["--colour"], "--colour"),
-    "unknown_letter": (["-Z"], "-Z"),
-    "by": (["--by", "colour"], "colour", "kernel"), "by_hole": (["--by", "pid,,comm"], "--by"),
-    "by_empty": (["--by", ""], "--by"),
-    "histogram": (["-H", "colour"], "colour", "latency"), "api": (["--api", "vulkan"], "vulkan", "driver"),
-    "attach": (["--attach", "glue"], "glue", "session"), "sort": (["-s", "colour"], "colour"),
-    "sort_empty": (["-s", ""], "column"),
-    "events_and_histogram": (["-e", "-H", "grid"], "-e", "-H"), "per_process": (["-P"], "-P", "-H"),
-    "per_thread": (["-L"], "-L", "-H"), "failed_gaps": (["-x", "-H", "gap"], "-x"),
-    "two_units": (["-H", "latency", "-m", "-N"], "-m"), "name_empty": (["-n", ""], "-n"),
-    "name_long": (["-n", "sixteen-letters!"], "-n"), "rows": (["-r", "x"], "-r"), "rows_negative": (["-r", "-1"], "-r"),
-    "ring_odd": (["--ring-mb", "3"], "--ring-mb"), "ring_none": (["--ring-mb", "0"], "--ring-mb"),
-    "ring_huge": (["--ring-mb", "1000000"], "--ring-mb"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
-}
+# All mistakes are tried in tests/unit/run; here is what a process makes of one.
+usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
+         "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
+         "nvioctl": (["--api", "driver"], "--api")}
 
 
-@case(each=usage, asan="instead")
-def usage_errors(row):
-    arguments, *words = row
-    refused(arguments, 2, *words)
+def usage_error(name, arguments, *words):
+    def run():
+        refused(arguments, 2, *words)
+    run.__module__, run.__name__ = "test_refusals", f"usage_error[{name}]"
+    case(run, tool=name, asan=True)
+
+
+for name, row in usage.items():
+    usage_error(name, *row)
 
 
 @case(asan=True)
@@ -132,7 +115,7 @@ def a_kernel_without_btf():
 def a_kernel_that_is_locked_down():
     refused([], 1, "lock", "confidentiality", preexec=lambda: locked_down("none integrity [confidentiality]"))
     # Integrity forbids nothing that is needed.
-    Tool("-d", "0.1", preexec=lambda: locked_down("none [integrity] confidentiality")).finish()
+    Tool("-p", os.getpid(), "-d", "0.1", preexec=lambda: locked_down("none [integrity] confidentiality")).finish()
 
 
 @case
@@ -194,19 +177,22 @@ broken = {
 }
 
 
-@case(each=broken, asan="instead")
-def a_library_that_is_none(make):
-    """The sentence names the file; and who traces everything is not disturbed by it."""
-    path = harness.here / "libcuda.so.1"
-    path.write_bytes(make((harness.standin / "libcuda.so.1").read_bytes()))
-    process = mapped(path)
+@case(asan=True, alone=True)
+def libraries_that_are_none():
+    """The sentence names the file; and who traces everything is not disturbed by them."""
+    driver = (harness.standin / "libcuda.so.1").read_bytes()
+    paths = [harness.here / name / "libcuda.so.1" for name in broken]
+    for path, make in zip(paths, broken.values()):
+        path.parent.mkdir()
+        path.write_bytes(make(driver))
+        refused(["-p", mapped(path).pid], 1, str(path))
     workload = Workload("launch vecadd 101")
-    refused(["-p", process.pid], 1, str(path))
     tool = Tool("--by", "pid,kernel", "-v")
     workload.go()
     truth = workload.truth()
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
-    check(str(path) in tool.error, f"-v names the file: {tool.error}")
+    for path in paths:
+        check(str(path) in tool.error, f"-v names {path}: {tool.error}")
 
 
 @case

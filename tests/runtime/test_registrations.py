@@ -56,6 +56,17 @@ def a_static_runtime_stripped():
     equal(last_sources(tool), {(name, "object") for name in demangled}, "names and where they are from")
 
 
+@case
+def a_run_of_two_seconds():
+    """With -p the files are scanned from the start."""
+    workload = stripped("workload")
+    tool = Tool("-p", workload.pid, "--api", "runtime", "-d", 2)
+    (harness.here / "start").touch()
+    tool.finish()
+    workload.process.kill()
+    equal(sources(tool), {(name, "registration") for name in demangled}, "names and where they are from")
+
+
 @case(each={"driver": "correlation", "runtime": "registration"})
 def a_stripped_program(source):
     """The runtime is called with host stubs, which have no symbols."""
@@ -97,7 +108,7 @@ def the_cache(options):
         equal(file.stat().st_mode & 0o777, 0o600, "mode")
 
 
-@case(each={"garbage": b"\xff" * 4096, "empty": b"", "cut": None})
+@case(each={"garbage": b"\xff" * 4096, "empty": b"", "cut": None}, long=["empty", "garbage"])
 def a_spoilt_cache(content):
     folder = harness.here / "kept"
     traced(stripped("workload"), "--api", "runtime", cache=folder)

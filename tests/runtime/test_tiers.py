@@ -35,12 +35,12 @@ def run(tier, scope, api):
     equal(watch.process.poll(), None, "exit status of a process that was traced")
 
 
-@case(each=tiers)
+@case(each=tiers, alone=True)
 def one_process(tier):
     run(tier, "-p", "driver")
 
 
-@case(each=tiers)
+@case(each=tiers, long=["perf"], alone=True)
 def system_wide(tier):
     run(tier, "", "both")
 

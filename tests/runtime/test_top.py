@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop: every call is counted once, whatever part of the screen it is about, and nothing else is."""
+import json
+import mmap
 import os
 import signal
+import subprocess
 
 import copies
 import harness
+import leftovers
 import system
 import tops
 import waits
@@ -53,7 +57,8 @@ def all_that_is_counted(mode):
     for row in tool.rows:
         if "--cheap" in mode:
             equal([key for key in tops.never_cheap if key in row], [], f"what is not followed, in {row}")
-        equal("launch_p99_ns" in row, "-l" in mode and row["by"] == "pid" and row["launches"] > 0, f"latency in {row}")
+        if "-l" not in mode or row["by"] != "pid" or row["launches"]:  # what failed took its time, too
+            equal("launch_p99_ns" in row, "-l" in mode and row["by"] == "pid", f"latency in {row}")
 
 
 # Functions that are followed as two things at once, on many threads; with their failures, and inside of each other.
@@ -148,7 +153,28 @@ def rows_by():
     equal({key[0]: n for key, n in named.items() if key[1] == "launches"}, by_kernel, "launches by kernel")
 
 
-@case
+@case(alone=True)
+def one_name():
+    """Processes of other names have no row, and count nowhere, whatever memory and contexts they make."""
+    script = "wait {go}; newcontext; alloc a 1000; launch vecadd 3; copy 3; touch {dir}/made; wait {dir}/end"
+    needle, hay = (Workload(f"touch {{up}}; name {name}; {script.replace('made', name)}", "workload-driver", warm=False)
+                   for name in ("needle", "hay"))
+    tool = Tool("-n", "needle", "-i", "0.2")
+    for workload in needle.ready(), hay.ready():
+        workload.go()
+    wait_until(lambda: all((harness.here / name).exists() for name in ("needle", "hay")), "both have called")
+    idle = lambda: [row for row in tops.rows(tool) if row["pid"] == needle.pid and not row["launches"]]
+    wait_until(lambda: len(idle()) > 1, "rows of no calls")
+    (harness.here / "end").touch()
+    truth = needle.truth()
+    hay.wait()
+    tool.stop()
+    same(tool, truth)
+    equal({row["pid"] for row in tops.rows(tool)}, {needle.pid}, "processes")
+    equal(max(row["traced_processes"] for row in same_sums(tool)), 1, "how many")
+
+
+@case(alone=True)
 def pods():
     """Rows of pods and of containers are the sums of their processes."""
     host, image, name, other = HostRoot(), Image(), Name(), Name()
@@ -184,7 +210,7 @@ exec; launch vecadd 17; alloc a 1000; fork; launch apply 3; end; end
 """
 
 
-@case
+@case(alone=True)
 def everybody():
     """Children, programs that become others, fifty that live for milliseconds; and who does nothing has a row as long
     as it lives, also where it is killed."""
@@ -212,3 +238,70 @@ def everybody():
     names = {row.get("comm") for row in tops.rows(tool) if row["pid"] in pids}
     equal(names, {"workload"}, "names of those that have ended")
     equal(of_idle()[0].get("user"), "root", "whose it is")
+
+
+def map_code(times):
+    """So many times on each CPU: nobody is told faster of what is mapped than it is done here."""
+    cpus = os.sched_getaffinity(0)
+    with open("/proc/self/exe", "rb") as program:
+        for cpu in cpus:
+            os.sched_setaffinity(0, {cpu})
+            for _ in range(times):
+                mmap.mmap(program.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
+    os.sched_setaffinity(0, cpus)
+
+
+@case(alone=True)
+def ends_that_nobody_told():
+    """While it is stopped the kernel's buffers overflow, and what ends then is told by nobody."""
+    ending = [Workload("launch vecadd 3; alloc a 5000; wait {dir}/never") for _ in range(3)]
+    pids = {workload.pid for workload in ending}
+    tool = Tool("-i", "0.2")
+
+    def shown():
+        *_, last = (row["time"] for row in tool.rows if row["by"] == "total")
+        return pids & {row.get("pid") for row in tool.rows if row["time"] == last}
+
+    for workload in ending:
+        workload.go()
+    wait_until(lambda: tops.rows(tool) and shown() == pids, "rows of those that live")
+    os.kill(tool.pid, signal.SIGSTOP)
+    map_code(4000)
+    for workload in ending:
+        workload.process.kill()
+        workload.process.wait()
+    os.kill(tool.pid, signal.SIGCONT)
+    wait_until(lambda: map_code(1) or not shown(), "rows of none that has ended", 5)
+    tool.stop()
+
+
+@case(alone=True, long=True)
+def entries_of_contexts_that_ended():
+    """They leave the kernel's table with their process, or there would be no room for others' allocations."""
+    child = "fork; newcontext; repeat 700; alloc a 10; end; destroycontext; end; sleep 1400"
+    workload = Workload(f"{child}; {child}", "workload-driver")
+    tool = Tool("-i", "0.5", "--live-entries", 1024)
+    workload.go().wait()
+    equal(tool.stop().lost.get("allocations_untracked", 0), 0, "allocations that found no room")
+
+
+def stacks(tool):
+    """Ids in the kernel's table of stacks."""
+    number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
+               and m.get("name", "") == "stacks")
+    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
+    return sorted(int(entry["key"][0], 16) | int(entry["key"][1], 16) << 8 for entry in json.loads(dump.stdout))
+
+
+@case(long=True)
+def stack_of_one_that_hangs():
+    """It stays, when others are forgotten."""
+    workload = Workload("sync 1 block_us=60000000")
+    tool = Tool("-p", workload.pid)
+    workload.go()
+    before = wait_until(lambda: stacks(tool), "it waits, and its stack is known")
+    system.time.sleep(33 * harness.patience)
+    equal(stacks(tool), before, "stacks, half a minute later")
+    workload.process.kill()
+    workload.process.wait()
+    tool.finish()

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop and NVML: figures of the GPU's own counters beside those that were counted, and none where there is nobody to
 ask."""
-from harness import equal, wait_until
+import time
+
+import harness
+from harness import check, equal, wait_until
 from programs import Tool
 from test_alloc_nvml import Nvml, end, holder, mib
 from tops import case, rows
@@ -49,3 +52,39 @@ def nobody_to_ask():
     equal([row for row in tools[0].rows if row["by"] == "gpu" or set(keys) & set(row)], [], "figures")
     head, row = [line for line in tools[1].text.splitlines() if line][-2:]
     equal((head.split()[-2:], row.split()[-2:]), (["SM%", "GPUMEM"], ["n/a", "n/a"]), tools[1].text)
+
+
+@case
+def it_hangs():
+    """As where a GPU fails: reports go on without its figures, which come back when it does; Ctrl-C ends the tool."""
+    workload = holder()
+    say = ["device 0", "name Card", f"process {workload.pid} {25 * mib}"]
+    nvml = Nvml(*say)
+    tool = nvml.tool("-p", workload.pid, "-i", "0.2")
+    workload.go()
+    has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
+    wait_until(has_figure, "its figure of the process")
+    nvml.say("hang")
+    wait_until(lambda: "NVML does not answer" in tool.error, "it tells that NVML does not answer")
+    wait_until(lambda: not has_figure(), "rows without the figure")
+    before = len(rows(tool, "pid"))
+    wait_until(lambda: len(rows(tool, "pid")) > before + 5, "reports go on")
+    nvml.say(*say)
+    wait_until(has_figure, "the figure is back")
+    nvml.say("hang")
+    wait_until(lambda: not has_figure(), "rows without the figure")
+    begun = time.monotonic()
+    end(workload)
+    tool.finish()
+    check(time.monotonic() - begun < 10 * harness.patience, "it ends")
+
+
+@case
+def it_hangs_from_the_start():
+    workload = holder()
+    tool = Nvml("hang").tool("-p", workload.pid, "-i", "0.2")
+    check("NVML does not answer" in tool.error, tool.error)
+    workload.go()
+    wait_until(lambda: len(rows(tool, "pid")) > 3, "reports")
+    end(workload)
+    tool.finish()

@@ -4,6 +4,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 
 import harness
 import system
@@ -87,7 +88,7 @@ def when_asked_once():
     equal({wait: (row["calls"], row["waiting"]) for wait, row in rows.items()}, {"context": (5, 0), "copy": (0, 1)}, "rows")
 
 
-@case(each={"first": "sync 1 {}", "another": "threads 3; sync 1 {}; end"}, asan=True)
+@case(each={"first": "sync 1 {}", "another": "threads 3; sync 1 {}; end"}, asan=True, alone=True)
 def killed(script):
     """Also while nobody has taken notice of its end: no row says that it waits, and the kernel keeps nothing of it."""
     workload = Workload(script.format(forever))
@@ -104,20 +105,45 @@ def killed(script):
     check(len(after) <= 1, f"it waits after its end: {tool.rows}")
 
 
-@case
+@case(alone=True)
 def killed_when_nothing_is_printed():
-    """Without intervals nobody looks at those that wait; what is left of the dead goes with their process."""
+    """Without intervals nobody looks at those that wait; what is left of the dead goes with their process, and they
+    are told in the end, with the time that they waited."""
     workloads = [Workload(f"threads 5; sync 1 {forever}; end") for _ in range(3)]
     tool = Tool()
+    begin = time.monotonic_ns()
     for workload in workloads:
         workload.go()
     wait_until(lambda: kept(tool, *(w.pid for w in workloads)) == 15, "they wait")
     for workload in workloads:
         workload.process.kill()
         workload.process.wait()
+    took = time.monotonic_ns() - begin
     wait_until(lambda: kept(tool, *(w.pid for w in workloads)) == 0, "they wait no more")
     pids = {workload.pid for workload in workloads}
-    equal([row for row in tool.stop().rows if row["pid"] in pids], [], "rows")
+    rows = {row["pid"]: row for row in tool.stop().rows if row["pid"] in pids}
+    equal({pid: (row["calls"], row["waiting"], row["ended"]) for pid, row in rows.items()},
+          {pid: (0, 0, 5) for pid in pids}, "calls, waits, and those that ended in them")
+    for row in rows.values():
+        check(0 < row["ended_ns"] == row["total_ns"] <= 5 * (took + 0.1e9), f"not longer than it lived, {took} ns: {row}")
+
+
+@case
+def killed_target():
+    """The end of the one that is traced ends the tool: its last table has the wait, in text in a column of its own."""
+    workload = Workload(f"sync 3; touch {{dir}}/there; sync 1 {forever}")
+    tools = [Tool("-p", workload.pid, json=False), Tool("-p", workload.pid, "-i", "0.1")]
+    workload.go()
+    wait_until((harness.here / "there").exists, "it is about to wait")
+    row_while(tools[1], workload.pid, lambda row: row["waiting"] == 1, "it waits")
+    workload.process.kill()
+    workload.process.wait()
+    header, row = (line.split() for line in tools[0].finish().lines)
+    shown = dict(zip(header, row))
+    equal([shown.get(name) for name in ("CALLS", "WAITING", "ENDED")], ["3", "0", "1"], f"{header}, {row}")
+    rows = tools[1].finish().rows
+    equal([row["ended"] for row in rows], [0] * (len(rows) - 1) + [1], "ended, in the last interval")
+    check(sum(row["total_ns"] for row in rows) >= rows[-1]["ended_ns"] > rows[-1]["total_ns"], f"its parts are it: {rows}")
 
 
 @case
@@ -149,7 +175,7 @@ def begun_before(tier):
     check(set(tool.lost) <= {"ends_unmatched"}, f"losses: {tool.lost}")
 
 
-@case
+@case(alone=True)
 def forks_and_execs():
     script = """
     sync 3 block_us=100000; threads 2; sync 1 block_us=500000; end

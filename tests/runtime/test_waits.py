@@ -177,20 +177,24 @@ def stacks():
         check(any("workload::" in frame or "libcudart" in frame for frame in row["frames"]), f"who waits: {row}")
 
 
-@case(each={what: what for what in ("wait", "thread", "api", "stream", "pid", "comm", "device", "cgroup",
-                                    "pid,wait,thread,api,stream")})
-def rows_by(what):
+@case(each={"what": ("wait", "api", "stream", "device"),
+            "who": ("thread", "pid", "comm", "cgroup", "pid,wait,thread,api,stream")})
+def rows_by(ways):
     """However rows are cut, they add up to the same."""
-    script = "sync 53; sync 11 fn=cuStreamSynchronize stream=1; threads 4; copy 7; sync 3 fn=cuStreamQuery result=600; end"
-    tool, truth = trace(script, "--by", what)
+    workload = Workload("sync 53; sync 11 fn=cuStreamSynchronize stream=1; threads 4; copy 7\n"
+                        "sync 3 fn=cuStreamQuery result=600; end")
+    tools = [Tool("-p", workload.pid, "--by", what) for what in ways]
+    workload.go()
+    truth = workload.truth()
     fields = {"thread": "tid", "api": "function"}
-    by = tuple(fields.get(word, word) for word in what.split(",") if word not in ("device", "cgroup"))
-    same_waits(tool, truth, by=by)
-    equal(sum(row["calls"] for row in tool.rows), sum(call["count"] for call in waits.waits(truth)), "sum")
-    sane(tool)
+    for what, tool in zip(ways, tools):
+        by = tuple(fields.get(word, word) for word in what.split(",") if word not in ("device", "cgroup"))
+        same_waits(tool.finish(), truth, by=by)
+        equal(sum(row["calls"] for row in tool.rows), sum(call["count"] for call in waits.waits(truth)), "sum")
+        sane(tool)
 
 
-@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")})
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"])
 def tiers_are_equal(tier):
     system.need_tier(tier)
     script = ("threads 4; sync 101 fn=cuStreamSynchronize; copy 53 fn=cuMemcpyDtoH_v2; sync 7 fn=cuStreamQuery result=600; end\n"
@@ -206,7 +210,7 @@ def tiers_are_equal(tier):
     equal({row["pid"] for row in tool.rows}, {workload.pid}, "processes")
 
 
-@case
+@case(alone=True)
 def others_do_not_count():
     """-p, -t and -n: neither what others waited nor that they wait."""
     script = "threads 3; sync 101; wait {dir}/names; sync 2 block_us=700000; end"
@@ -245,7 +249,7 @@ def text():
     """A table for people: headers, and one line per process and kind of wait."""
     tool, truth = trace("sync 101; copy 53; sync 7 fn=cuStreamQuery result=600; sync 3 result=700", json=False)
     head, *lines = [line.split() for line in tool.lines if line.strip()]
-    for word in ("PID", "COMM", "WAIT", "CALLS", "SPINS", "WAITING", "ERRORS", "TOTAL(s)", "THREADS", "WALL%", "MAX(us)"):
+    for word in ("PID", "COMM", "WAIT", "CALLS", "SPINS", "WAITING", "ERRORS", "TOTAL(s)", "WALL%", "p99(us)", "MAX(us)"):
         check(word in head, f"{word} is no header: {head}")
     got = {line[head.index("WAIT")]: [int(line[head.index(word)]) for word in ("CALLS", "SPINS", "WAITING", "ERRORS")]
            for line in lines}

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudasync: what each way of asking prints, and what it refuses."""
 import waits
-from harness import check, equal
-from programs import Tool, Workload, records_of_mode, trace
-from test_refusals import refused
+from harness import all_but, check, equal
+from programs import Tool, Workload, may_lose_stacks, records_of_mode, trace
 from waits import case, same_waits
 
 script = """
@@ -26,7 +25,7 @@ always = {"type", "time", "interval_ns", "processes", "calls", "calls_per_second
 percentiles = {"duration_p50_ns", "duration_p95_ns", "duration_p99_ns"}
 
 
-@case(each=modes, asan="instead")
+@case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "long_events", "both", "hist_by"))
 def every_mode(mode):
     """Each line is an object with its type (Tool checks that), and rows have all keys that scripts may count on."""
     workload = Workload(script)
@@ -54,36 +53,19 @@ def every_mode(mode):
         check(not any("waiting" in record for record in tool.of_type("hist")), "who waits has no duration yet")
 
 
-@case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks", "by_comm", "by_device")})
+@case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks", "by_comm", "by_device")}, long=True)
 def every_mode_as_text(mode):
-    tool, _ = trace(script, *mode, json=False)
+    tool, _ = trace(script, *mode, json=False, losses=may_lose_stacks(mode))
     check(tool.text.strip() and "nan" not in tool.text, f"{tool}: {tool.text}")
 
 
 @case
 def every_direction_of_sorting():
     """Rows come in the order of the column asked for, the largest first."""
-    for column in ("calls", "total_ns", "duration_max_ns", "errors", "duration_p50_ns"):
-        tool, _ = trace(script, "--by", "api", "-s", column)
-        values = [row[column] for row in tool.rows]
+    workload = Workload(script)
+    columns = "calls", "total_ns", "duration_max_ns", "errors", "duration_p50_ns"
+    tools = [Tool("-p", workload.pid, "--by", "api", "-s", column) for column in columns]
+    workload.go().wait()
+    for column, tool in zip(columns, tools):
+        values = [row[column] for row in tool.finish().rows]
         equal(values, sorted(values, reverse=True), f"{tool}")
-
-
-usage = {
-    "histogram": (["-H", "colour"], "colour", "duration"), "histogram_of_another_tool": (["-H", "latency"], "latency", "duration"),
-    "histogram_empty": (["-H", ""], "-H"),
-    "least_negative": (["-l", "-1"], "-l"), "least_nan": (["-l", "nan"], "-l"), "least_infinite": (["-l", "inf"], "-l"),
-    "least_huge": (["-l", "1e13"], "-l"), "least_text": (["-l", "long"], "-l"), "least_missing": (["-l"], "-l"),
-    "by": (["--by", "kernel"], "kernel", "wait"), "by_hole": (["--by", "wait,,pid"], "--by"), "by_empty": (["--by", ""], "--by"),
-    "events_and_histogram": (["-e", "-H", "duration"], "-e", "-H"), "stacks_of_histograms": (["-U", "-H", "duration"], "-U", "-H"),
-    "per_process": (["-P"], "-P", "-H"), "per_thread": (["-L"], "-L", "-H"), "sort": (["-s", "launches"], "launches"),
-    "sort_empty": (["-s", ""], "column"), "api": (["--api", "vulkan"], "vulkan", "driver"),
-    "two_units": (["-H", "duration", "-m", "-N"], "-m"), "unknown_option": (["--latency"], "--latency"),
-    "pid_text": (["-p", "python"], "-p"), "few_table_rows": (["--table-rows", "1"], "--table-rows"),
-}
-
-
-@case(each=usage, asan="instead")
-def usage_errors(row):
-    arguments, *words = row
-    refused(arguments, 2, *words)

@@ -32,13 +32,13 @@ costs = ("traced_processes", "probe_hits_per_second", "lost")
 
 def launches(call, latency):
     n = weight(call)
-    out = Counter(errors=n if latency and call["result"] else 0)
+    if latency and call["result"]:
+        return Counter(errors=n)
     if call["recorded"]:
-        return out + Counter(captured=n)
+        return Counter(captured=n)
     if call["kind"] == "graph":
-        started = 0 if latency and call["result"] else n * call["kernels"]
-        return out + Counter(graph_launches=n, graph_kernels=started)
-    return out + Counter({"launches" if call["kind"] == "kernel" else "host_functions": n})
+        return Counter(graph_launches=n, graph_kernels=n * call["kernels"])
+    return Counter({"launches" if call["kind"] == "kernel" else "host_functions": n})
 
 
 def copies_of(call, latency):

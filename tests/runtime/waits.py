@@ -127,7 +127,7 @@ def intervals(tool):
     return [out[time] for time in sorted(out)]
 
 
-# bpf/wait.h: struct waiting, and where the beginning of a wait, and whose it is, are in it.
+# bpf/shared/wait.h: struct waiting, and where the beginning of a wait, and whose it is, are in it.
 places, place_bytes, since, image = 16384, 272, 8, 24
 
 

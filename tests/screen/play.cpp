@@ -3,11 +3,11 @@
 // N]
 // [--crash SIGNAL|fault|overflow|terminate|exit|warn]. A crash comes with the row "1000" being opened. What was asked
 // for goes to the file in PLAY_LOG, a line each.
-#include "clock.hpp"
-#include "error.hpp"
-#include "loop.hpp"
+#include "run/loop.hpp"
 #include "scene.hpp"
-#include "screen.hpp"
+#include "screen/screen.hpp"
+#include "util/clock.hpp"
+#include "util/error.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -145,7 +145,8 @@ private:
     }
 
     Settings settings_;
-    Loop loop_;
+    EndingSignals signals_;
+    Loop loop_{signals_};
     std::optional<Screen> screen_;
     uint64_t interval_ = 0;
     std::string by_ = "pid";

@@ -2,8 +2,8 @@
 // Snapshots of a machine that does not exist, the same ones every time.
 #pragma once
 
-#include "histogram.hpp"
-#include "snapshot.hpp"
+#include "output/histogram.hpp"
+#include "screen/snapshot.hpp"
 
 #include <array>
 #include <cmath>

@@ -13,6 +13,6 @@ $(SCREEN)/%.o: tests/screen/%.cpp
 
 $(SCREEN)/play: $(SCREEN)/play.o $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $^ -o $@ $(LIBS) $(SCREEN_LIBS)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $^ -o $@ $(LIBS)
 
 -include $(wildcard $(SCREEN)/*.d)

@@ -50,7 +50,7 @@ def filter_and_search():
         screen.wait_for("Filter: train_")
         screen.wait_for(lambda text: pids(text) == [1000], "the filtered row")
         screen.keys("BSpace", "Enter")
-        screen.wait_for("Filter: trai (Esc: none)")
+        screen.wait_for("Filter: trai (Esc clears)")
         screen.keys("Escape")
         screen.wait_for(lambda text: len(pids(text)) == 6, "all rows")
         screen.type("\\leaker")

@@ -87,7 +87,7 @@ def locale_that_is_not_there():
 
 @case
 def no_terminal_to_speak_of():
-    for term, why in ("dumb", "cannot place its cursor"), ("no-such-terminal", "is not known on this machine"):
+    for term, why in ("dumb", "cannot position its cursor"), ("no-such-terminal", "is not known on this machine"):
         with start(term=term) as screen:
             equal(screen.ended(), 1)
             screen.wait_for(lambda text, why=why: why in " ".join(text.split()), why)

@@ -4,6 +4,7 @@
 // sides.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 

@@ -7,14 +7,15 @@
 BUILD ?= build
 CXX   ?= g++
 Q     ?= @
+WERROR_FLAG ?= $(if $(filter 1,$(WERROR)),-Werror)
 S     := tests/standin
 SB    := $(BUILD)/standin
 
-STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra -Werror -MMD -MP
+STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 ioctls $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 ioctls refuse.so $(STANDIN_FORMS))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -122,6 +123,11 @@ $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
 	$(STANDIN_LINK) -pie
 
 # Calls of drivers, by the same script language.
+# A kernel that refuses BPF programs.
+$(call standin_group,kernel,kernel,-fPIC)
+$(SB)/refuse.so: $(call standin_objects,kernel,kernel)
+	$(Q)$(CXX) -shared -o $@ $^ -ldl
+
 $(call standin_group,ioctls,ioctls,-fPIE)
 $(SB)/ioctls: $(call standin_objects,ioctls,ioctls) $(addprefix $(SB)/obj/workload/,script.o json.o)
 	$(Q)$(CXX) -o $@ $^ -pie -Wl,--build-id

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
 // out.
-#include "placement.hpp"
-#include "elf.hpp"
-#include "error.hpp"
+#include "attach/placement.hpp"
+#include "elf/elf.hpp"
+#include "util/error.hpp"
 
 #include <cstdio>
 #include <fcntl.h>

@@ -16,16 +16,17 @@ Row = namedtuple("Row", "name layer kind arguments")
 kinds = {"ALLOC", "REGISTER_HOST", "PHYSICAL_NEW", "MAP", "TRIM", "FREE", "PHYSICAL_FREE", "PHYSICAL_HOLD", "UNMAP"}
 others = {"MEMORY_GONE", "CONTEXT_LET_GO", "CAPTURE_BEGIN", "CAPTURE_END", "CONTEXT_CREATE", "CONTEXT_NEW", "CONTEXT_SET", "CONTEXT_PUSH",
           "CONTEXT_POP", "DEVICE_SET"}
-table_line = re.compile(r'\{"(cu\w+)", (single|ptsz|ptds), (driver|runtime), ([^,]+), KIND_(\w+),\s*(\{?[^}]*)\}')
+table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", KIND_(\w+),\s*(\{?[^}]*)\}')
 
 
 @functools.cache
 def table():
     """The rows of the probe table that the tool attaches to, each variant by its name."""
     rows = []
-    text = "".join(path.read_text() for path in sorted((harness.root / "src").glob("probe_table*.cpp")))
-    for name, variants, layer, _, kind, rest in table_line.findall(text):
-        for suffix in ("",) if variants == "single" else ("", f"_{variants}"):
+    text = "".join(path.read_text() for path in sorted((harness.root / "src/probes").glob("probe_table*.cpp")))
+    for name, variant, kind, rest in table_line.findall(text):
+        layer = "runtime" if name.startswith("cuda") else "driver"
+        for suffix in ("", variant) if variant else ("",):
             if kind in kinds | others and not (kind.startswith("CAPTURE") and layer == "runtime"):
                 rows.append(Row(name + suffix, layer, kind, rest))
     return rows

@@ -2,6 +2,7 @@
 """nvioctl with a driver behind it: each way of hooking, each generation of the driver, against what was called."""
 import os
 
+import test_budget
 from driver_calls import Calls, same_calls, same_files
 from harness import case, check, equal, wait_until
 from programs import Tool
@@ -114,3 +115,10 @@ def a_driver_that_comes_later():
     workload.go().wait()
     tool.stop()
     same_calls(tool, workload)
+
+
+@case(tool="nvioctl", each={way: way for way in ways["575.51.02"] if way != "tracepoint"}, timeout=180)
+def budget(way):
+    """What the verifier had to do for the programs that take a driver's own functions."""
+    load("575.51.02")
+    test_budget.held(way=way)

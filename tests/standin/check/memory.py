@@ -256,6 +256,7 @@ def mistakes_about_memory_are_refused():
                           ("copy 1 fn=cuMemcpy kind=1", "no kind"), ("copy 1 kind=7", "kind is 0 to 4"),
                           ("copy 1 types=1,2", "types takes"), ("copy 1 sizes=1", "no sizes"),
                           ("copy 1 fn=cudaMemcpy3D params=unreadable", "no structure"),
+                          ("alloc a 10 fn=cuMemCreate params=unreadable", "cuMemCreate that fails"),
                           ("alloc a 10 fn=cuMemFree_v2", "nothing allocates"), ("alloc a 10 width=3", "is not 10"),
                           ("alloc a 10; free a fn=cuMemAlloc_v2", "nothing frees"), ("sync 1 fn=cuInit", "nothing waits")):
         assert message in run("workload", step, code=2), step

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <unistd.h>
 
 namespace {
 
@@ -137,12 +138,12 @@ bool read_line(const std::string& line, Answers& answers, unsigned& device)
         return static_cast<bool>(words >> answers.need);
     if (word == "stale")
         return answers.stale = true;
+    if (word == "hang")
+        return answers.hang = true;
     return false;
 }
 
-} // namespace
-
-Answers read_answers()
+Answers read_file()
 {
     Answers answers;
     const char* const path = getenv("STANDIN_NVML");
@@ -158,5 +159,15 @@ Answers read_answers()
             answers.init = unknown;
             answers.good = false;
         }
+    return answers;
+}
+
+} // namespace
+
+Answers read_answers()
+{
+    Answers answers = read_file();
+    for (; answers.hang; answers = read_file())
+        usleep(10000);
     return answers;
 }

@@ -68,6 +68,7 @@ struct Answers {
     unsigned element = 0, grow = 0;
     int64_t claim = -1, need = -1;
     bool stale = false;
+    bool hang = false;
     std::map<unsigned, Device> devices;
     bool good = true;
 

@@ -152,6 +152,12 @@ void find_shape(Wanted& w, const AllocRow& row, const Step& step)
 
 } // namespace
 
+const void* unreadable_page()
+{
+    static const void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page;
+}
+
 Memory allocate_default(Side side, size_t bytes)
 {
     static const Step nothing;
@@ -187,6 +193,11 @@ void alloc(const Step& step)
         wanted.location = {standin::Location::host, 0};
     else
         wanted.location.id = device();
+    if (step.option("params", "readable") == "unreadable") {
+        if (row->name != std::string("cuMemCreate") || !step.has("result"))
+            wrong(step, "only a cuMemCreate that fails may get an unreadable structure");
+        wanted.unreadable = unreadable_page();
+    }
     wanted.stream = stream(step);
     if (step.has("pool"))
         wanted.pool = memory(step, "pool", Side::device).address;

@@ -18,6 +18,7 @@ struct Wanted {
     void* stream = nullptr;
     void* pool = nullptr;
     void* graph = nullptr;
+    const void* unreadable = nullptr; // goes in the place of the properties
     standin::Location location = {standin::Location::device, 0};
     standin::Shared shared{}; // what another process would have sent; or as a file:
     int file = -1;

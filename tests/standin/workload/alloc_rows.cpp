@@ -56,7 +56,7 @@ int in_place(void* f, Wanted& w)
 int physical(void* f, Wanted& w)
 {
     standin::AllocationProperties properties = {1, 0, w.location, nullptr, 0};
-    return call_symbol(f, &w.address, w.bytes, &properties, 0ull);
+    return call_symbol(f, &w.address, w.bytes, w.unreadable ? w.unreadable : &properties, 0ull);
 }
 
 int flat_array(void* f, Wanted& w)

@@ -8,7 +8,6 @@
 #include "symbols.hpp"
 
 #include <sstream>
-#include <sys/mman.h>
 
 namespace workload {
 namespace {
@@ -20,13 +19,6 @@ constexpr int host_to_host = 0, host_to_device = 1, device_to_host = 2, device_t
 bool is_batch(const CopyRow& row)
 {
     return row.form == Form::batch || row.form == Form::volumes;
-}
-
-// Reading it fails, in this process and from outside.
-const void* unreadable_page()
-{
-    static const void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return page;
 }
 
 std::vector<size_t> numbers(const Step& step, const std::string& key)

@@ -38,11 +38,11 @@ const NodeRow rows[] = {
     {"conditional", NodeType::conditional, "Node", nullptr},                 // by the generic function only
 };
 
-const NodeRow& row_of(const Step& step, const std::string& name)
+const NodeRow& row_of(const Step& step, std::string_view name)
 {
     auto row = std::ranges::find(rows, name, &NodeRow::name);
     if (row == std::end(rows))
-        wrong(step, "no such node: " + name);
+        wrong(step, "no such node: " + std::string(name));
     return *row;
 }
 

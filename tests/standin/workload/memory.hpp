@@ -39,6 +39,9 @@ Memory freed_before(const Step&, const std::string& name); // last
 // this, allocated when it is first needed.
 Memory memory(const Step&, const std::string& key, Side fallback);
 
+// In alloc.cpp: reading it fails, in this process and from outside.
+const void* unreadable_page();
+
 // In alloc.cpp: allocates with the default function; the truth tells of it as of any allocation.
 Memory allocate_default(Side, size_t bytes);
 

@@ -25,7 +25,7 @@ const Row rows[] = {
     {"graph",
      {false, "fn stream flags of kernel grid block smem bytes event body node update_result " PACE},
      graph_step},
-    {"alloc", {false, "fn stream width height depth format channels levels location from pool " PACE}, alloc},
+    {"alloc", {false, "fn stream width height depth format channels levels location from pool params " PACE}, alloc},
     {"free", {false, "fn stream " PACE}, free_memory},
     {"badfree", {false, "fn stream " PACE}, free_address},
     {"freenull", {false, "fn stream " PACE}, free_null},

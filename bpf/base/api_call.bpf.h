@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Calls of probed functions, from their entry to their return. */
+#ifndef GPUSNOOP_API_CALL_BPF_H
+#define GPUSNOOP_API_CALL_BPF_H
+
+#include "base/call.bpf.h"
+#include "base/wanted.bpf.h"
+
+const volatile bool count_runtime = false; /* --api runtime, both */
+
+/* What the return probe needs of the entry. */
+struct kept_call {
+    struct call call; /* of a list: not read yet */
+    u32 row;
+    u32 count; /* of a list */
+    u64 list;  /* or another word that a tool keeps */
+};
+
+_Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");
+
+INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
+{
+    /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
+    if (bpf_probe_read_user(&key->caller, sizeof(key->caller), (void*)ctx->sp))
+        key->caller = 0;
+    keep_stack(ctx, key);
+}
+
+/* What is read of every call alike; the image is there already. */
+INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u32 number,
+                      struct call_key* key)
+{
+    key->layer = row->layer;
+    key->duration = BUCKET_NONE;
+    key->stack = -1;
+    key->device = DEVICE_UNKNOWN;
+    if (per_function)
+        key->function = number;
+    if (per_thread)
+        key->tid = task->pid;
+    if (per_cgroup)
+        key->cgroups = cgroups_of(task);
+    if (per_stack)
+        read_stack(ctx, key);
+    if (per_device) {
+        struct thread_state* thread = thread_state(task);
+        key->device = thread ? (u8)(thread->device - 1) : DEVICE_UNKNOWN;
+    }
+}
+
+/* The runtime call around a driver call that is not to be counted again. */
+INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task_struct* task)
+{
+    struct thread_state* thread = thread_state(task);
+    return thread ? inside_runtime(ctx, task, thread) : 0;
+}
+
+/* A runtime call begins: `calls` of the driver are expected inside. */
+INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
+{
+    struct thread_state* thread = thread_state_create(task);
+    if (thread)
+        runtime_enter(ctx, thread, func, driver_calls);
+    else
+        lose(LOSS_START, 1);
+}
+
+/* A call begins: its row, and of its key what all calls have. 0 where it is not to be counted: it has no row, or is the
+ * inner half of a call that is counted at the runtime. */
+INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,
+                                                          struct kept_call* kept)
+{
+    if (!number)
+        return 0;
+    const volatile struct probe_row* row = probe_row(number);
+    struct call_key* key = &kept->call.key;
+    kept->row = number;
+    key->image = image_of(task);
+    if (row->layer == LAYER_RUNTIME)
+        mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
+    else if (count_runtime && runtime_call_around(ctx, task))
+        return 0;
+    begin_key(ctx, task, row, number, key);
+    key->flags = opaque(row->asynchronous ? CALL_ASYNCHRONOUS : 0);
+    return row;
+}
+
+INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
+                                                   struct kept_call* kept)
+{
+    return begin_call_of_row(ctx, task, wanted_row(ctx, task), kept);
+}
+
+/* Of any thread of a process that somebody asked for. */
+INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
+                                                              struct kept_call* kept)
+{
+    return begin_call_of_row(ctx, task, wanted_row_of_process(ctx, task), kept);
+}
+
+/* Keeps a call in its thread's state until it returns; 0 where there is no room for it, which is counted. */
+INLINE struct open_call* keep_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part,
+                                      const struct kept_call* kept, u64 now)
+{
+    struct open_call* call = open_call_in(ctx, thread, part);
+    if (!call)
+        return 0;
+    call->entry_ns = now;
+    __builtin_memcpy(call->word, kept, sizeof(*kept));
+    return call;
+}
+
+/* The thread that keeps it, or 0. */
+INLINE struct thread_state* keep_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
+                                         const struct kept_call* kept, u64 now)
+{
+    struct thread_state* thread = thread_state_create(task);
+    return keep_call_in(ctx, thread, part, kept, now) ? thread : 0;
+}
+
+INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
+                                      u64 now)
+{
+    return keep_call_as(ctx, task, PART_COUNT, kept, now);
+}
+
+/* The call that returns here, with its result and duration. */
+struct ended_call {
+    struct kept_call* kept;
+    u64 entry_ns;
+    u64 duration_ns;
+};
+
+/* The thread that kept it; 0 where it was not kept, or is not to be counted. */
+INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
+                                        struct ended_call* ended)
+{
+    struct thread_state* thread = thread_state(task);
+    struct open_call* call = thread ? close_call(ctx, thread, part) : 0;
+    if (!call) {
+        /* Inner halves of runtime calls were left out at entry, on purpose. */
+        if (!count_runtime)
+            lose_end(task, false);
+        return 0;
+    }
+    runtime_leave(ctx, thread);
+    ended->kept = (struct kept_call*)call->word;
+    ended->entry_ns = call->entry_ns;
+    ended->duration_ns = 0;
+    struct call_key* key = &ended->kept->call.key;
+    key->result = (s32)ctx->ax;
+    if (only_failed && !key->result)
+        return 0;
+    if (measure_latency) {
+        u64 now = bpf_ktime_get_ns();
+        ended->duration_ns = now > ended->entry_ns ? now - ended->entry_ns : 0;
+        key->duration = duration_bucket(ended->duration_ns);
+    }
+    return thread;
+}
+
+INLINE struct thread_state* end_call(struct pt_regs* ctx, struct task_struct* task, struct ended_call* ended)
+{
+    return end_call_as(ctx, task, PART_COUNT, ended);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What every program starts from: guard, losses, ring buffer. */
+#ifndef GPUSNOOP_COMMON_BPF_H
+#define GPUSNOOP_COMMON_BPF_H
+
+#include "shared/kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "shared/attach.h"
+#include "shared/hit.h"
+#include "shared/loss.h"
+#include "shared/record.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */
+extern void bpf_preempt_enable(void) __ksym __weak;
+/* Two flavours of one function: libbpf resolves the one that the kernel has. */
+extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
+extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
+
+/* A uprobe program may be preempted and run again on the same CPU by another task. From 6.13 on (a76ab5731e32) such a
+ * program may have one stack per CPU instead of per task, and the second run then overwrites the first one's: kernels
+ * with preemption have been seen to panic. Without preemption in the program there is no second run. */
+#define GUARDED bpf_ksym_exists(bpf_preempt_disable)
+
+INLINE void guard_begin(void)
+{
+    if (GUARDED)
+        bpf_preempt_disable();
+}
+
+INLINE void guard_end(void)
+{
+    if (GUARDED)
+        bpf_preempt_enable();
+}
+
+/* Probes may be attached a second time, to every process instead of to one each. Until the front end says so these are
+ * idle, and from then on the first ones are: no call is counted twice or not at all. */
+__u32 attach_generation = 0; /* 0 or COOKIE_SECOND */
+
+INLINE bool is_idle(u32 cookie)
+{
+    return (cookie & COOKIE_SECOND) != attach_generation;
+}
+
+/* For returns that have an attachment of their own. */
+INLINE bool idle_return(struct pt_regs* ctx)
+{
+    return is_idle((u32)bpf_get_attach_cookie(ctx));
+}
+
+/* How often a probe was hit: what tracing costs the traced ones. */
+const volatile bool count_hits = false;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, HITS);
+    __type(key, u32);
+    __type(value, u64);
+} hits SEC(".maps");
+
+INLINE void add(u64* to, u64 n);
+
+INLINE void hit(u32 what)
+{
+    u64* count = count_hits ? bpf_map_lookup_elem(&hits, &what) : 0;
+    if (count)
+        add(count, 1);
+}
+
+INLINE bool is_session_return(struct pt_regs* ctx)
+{
+    if (bpf_ksym_exists(bpf_session_is_return___context))
+        return bpf_session_is_return___context(ctx);
+    return bpf_session_is_return___alone();
+}
+
+/* Programs of a kind. NAME_entry sits at the first instructions of a function and NAME_return at its end; NAME_session
+ * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
+ * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
+ * chosen by the front end before load. */
+#define GUARDED_PROGRAM(NAME, BODY)                                                                                    \
+    SEC("uprobe")                                                                                                      \
+    int NAME(struct pt_regs* ctx)                                                                                      \
+    {                                                                                                                  \
+        guard_begin();                                                                                                 \
+        hit(HIT_ENTRY);                                                                                                \
+        BODY(ctx);                                                                                                     \
+        guard_end();                                                                                                   \
+        return 0;                                                                                                      \
+    }
+
+#define CALL_PROGRAMS(NAME, ENTRY, RETURN)                                                                             \
+    GUARDED_PROGRAM(NAME##_entry, ENTRY)                                                                               \
+    SEC("uprobe")                                                                                                      \
+    int NAME##_return(struct pt_regs* ctx)                                                                             \
+    {                                                                                                                  \
+        guard_begin();                                                                                                 \
+        hit(HIT_RETURN);                                                                                               \
+        if (!idle_return(ctx))                                                                                         \
+            RETURN(ctx);                                                                                               \
+        guard_end();                                                                                                   \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    SEC("uprobe")                                                                                                      \
+    int NAME##_session(struct pt_regs* ctx)                                                                            \
+    {                                                                                                                  \
+        int skip_return = 0;                                                                                           \
+        bool is_return = is_session_return(ctx);                                                                       \
+        guard_begin();                                                                                                 \
+        hit(is_return ? HIT_RETURN : HIT_ENTRY);                                                                       \
+        if (is_return)                                                                                                 \
+            RETURN(ctx);                                                                                               \
+        else                                                                                                           \
+            skip_return = ENTRY(ctx);                                                                                  \
+        guard_end();                                                                                                   \
+        return skip_return != 0;                                                                                       \
+    }
+
+__u64 opaque_zero = 0;
+
+/* The same value, but the verifier does not know it: states that differ in it alone are one to it. */
+INLINE u64 opaque(u64 value)
+{
+    return value + opaque_zero;
+}
+
+/* Of the traced process; 0 where it cannot be read. */
+INLINE u64 read_word(u64 address)
+{
+    u64 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void*)address);
+    return value;
+}
+
+/* Adds to a word of a per-CPU value. Without the guard a task preempted between load and store would undo the other's
+ * addition. */
+INLINE void add(u64* to, u64 n)
+{
+    if (GUARDED)
+        *to += n;
+    else
+        __sync_fetch_and_add(to, n);
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, LOSSES);
+    __type(key, u32);
+    __type(value, u64);
+} losses SEC(".maps");
+
+INLINE void lose(u32 what, u64 n)
+{
+    u64* count = bpf_map_lookup_elem(&losses, &what);
+    if (count)
+        add(count, n);
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 8 << 20); /* set by the front end */
+} ring SEC(".maps");
+
+const volatile __u32 ring_wake_shift = 20;
+
+/* A wake-up per record costs four times as much as the record (2,500 against 626 ns), so the reader comes by itself
+ * every tick and is woken only when much is waiting: by the record that makes it much, not by each one while the reader
+ * is behind, which would slow the traced process down to the reader's speed. */
+INLINE u64 ring_flags(u64 bytes)
+{
+    u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+    return waiting >> ring_wake_shift > (waiting - bytes) >> ring_wake_shift ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What is kept per thread between two probes: calls in flight, the runtime call around a driver call. It lives in task
+ * storage, which is as fast as a session cookie, frees itself with the thread and needs no size. */
+#ifndef GPUSNOOP_THREAD_BPF_H
+#define GPUSNOOP_THREAD_BPF_H
+
+#include "base/common.bpf.h"
+
+/* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
+ * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed. */
+struct runtime_call {
+    u64 func;
+    u64 sp; /* points at the return address */
+    u64 return_address;
+    u32 calls; /* of the driver, still expected inside */
+    u32 zero;
+};
+
+#define DRIVER_CALLS_ANY 0x40000000u /* not told by the arguments */
+#define RUNTIME_STACK_MAX (64 << 10) /* a driver call further down the stack is not part of the runtime call */
+
+/* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program.
+ */
+#define OPEN_CALL_WORDS 15
+
+/* Programs of one object may follow the same call, each for itself. */
+enum call_part {
+    PART_COUNT,
+    PART_WAIT,
+    PART_MEMORY,
+    PART_STATE,
+};
+
+struct open_call {
+    u64 place; /* the stack pointer at entry, and the part in its lowest bits */
+    u64 entry_ns;
+    u64 word[OPEN_CALL_WORDS];
+};
+
+#ifndef OPEN_CALLS
+#define OPEN_CALLS                                                                                                     \
+    4 /* a power of two: a runtime call, the driver call inside it, a host function called from there, ... */
+#endif
+
+#define CONTEXTS_BELOW 8 /* a power of two; what lies deeper is not known again */
+
+struct thread_state {
+    struct runtime_call runtime;
+    u64 last_launch_ns;
+    u64 context;               /* the current one's handle; 0 unknown */
+    u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
+    u64 depth;
+    u32 device;              /* ordinal + 1; 0 unknown */
+    u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
+    struct image introduced; /* as what the thread has made itself known */
+    struct cgroups introduced_in;
+    struct open_call open[OPEN_CALLS];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct thread_state);
+} threads SEC(".maps");
+
+INLINE struct thread_state* thread_state(struct task_struct* task)
+{
+    return bpf_task_storage_get(&threads, task, 0, 0);
+}
+
+INLINE struct thread_state* thread_state_create(struct task_struct* task)
+{
+    return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 calls)
+{
+    struct runtime_call call = {.func = func, .sp = ctx->sp, .calls = calls};
+    if (bpf_probe_read_user(&call.return_address, 8, (void*)ctx->sp))
+        call.calls = 0;
+    thread->runtime = call;
+}
+
+/* A return probe on the runtime function (ours, or another tracer's) puts its trampoline in the place of the return
+ * address, after the entry probes have run. */
+INLINE bool in_trampoline(struct task_struct* task, u64 address)
+{
+    u64 page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+    return page && address >= page && address < page + 4096;
+}
+
+/* The runtime call that the driver call of this context is part of, or NULL. */
+INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
+{
+    struct runtime_call* call = &thread->runtime;
+    if (!call->calls || ctx->sp >= call->sp || call->sp - ctx->sp > RUNTIME_STACK_MAX)
+        return 0;
+    u64 slot = 0;
+    if (bpf_probe_read_user(&slot, 8, (void*)call->sp))
+        return 0;
+    return slot == call->return_address || in_trampoline(task, slot) ? call : 0;
+}
+
+/* With a return probe on the runtime there is nothing to infer. */
+INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
+{
+    if (thread->runtime.sp + 8 == ctx->sp)
+        thread->runtime.calls = 0;
+}
+
+#define PLACE_PARTS 7ULL
+
+INLINE u64 stack_of(u64 place)
+{
+    return place & ~PLACE_PARTS;
+}
+
+/* The verifier is not to know which: it would walk through all that follows once for each of them. */
+INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
+{
+    number = opaque(number);
+    return number < OPEN_CALLS ? &thread->open[number & (OPEN_CALLS - 1)] : 0;
+}
+
+/* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
+ * this one have ended without a return (longjmp, exception) and give their room back. */
+INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
+{
+    u64 stack = stack_of(ctx->sp), found = OPEN_CALLS;
+    for (u32 i = 0; i < OPEN_CALLS; i++) {
+        struct open_call* call = &thread->open[i];
+        bool ended = stack_of(call->place) < stack;
+        if (found == OPEN_CALLS && (ended || call->place == (stack | part))) {
+            call->place = stack | part;
+            found = i;
+        } else if (ended) {
+            call->place = 0;
+        }
+    }
+    return open_call_at(thread, found);
+}
+
+/* The same; 0 where there is no thread or no room, which is counted. */
+INLINE struct open_call* open_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part)
+{
+    struct open_call* call = thread ? open_call(ctx, thread, part) : 0;
+    if (!call)
+        lose(LOSS_START, 1);
+    return call;
+}
+
+INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* task, u64 part)
+{
+    return open_call_in(ctx, thread_state_create(task), part);
+}
+
+/* The open call that returns now; its room is free again. A return has popped the return address. */
+INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
+{
+    u64 place = stack_of(ctx->sp - 8) | part, found = OPEN_CALLS;
+    for (u32 i = 0; i < OPEN_CALLS; i++)
+        if (thread->open[i].place == place)
+            found = i;
+    struct open_call* call = open_call_at(thread, found);
+    if (call)
+        call->place = 0;
+    return call;
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Calls into a GPU's driver, from their entry to their return, however they are hooked. */
+#ifndef GPUSNOOP_DRIVER_BPF_H
+#define GPUSNOOP_DRIVER_BPF_H
+
+#include "base/call.bpf.h"
+#include "shared/ioctl.h"
+#include "shared/probe.h"
+
+const volatile bool keep_recent = false; /* the last calls of each process */
+
+#define REQUEST_SIZE_MAX 0x3fff
+
+/* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. The front end fills it, again when drivers
+ * come. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __type(key, u32);
+    __type(value, u8);
+} nodes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __type(key, struct command_key);
+    __type(value, struct command_layout);
+} command_layouts SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 256);
+    __type(key, struct size_key);
+    __type(value, struct size_layout);
+} size_layouts SEC(".maps");
+
+/* By thread id. Not in task storage: the front end shows those that never return. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, u32);
+    __type(value, struct driver_call);
+} in_flight SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1024);
+    __type(key, u32);
+    __type(value, struct recent_calls);
+} recent SEC(".maps");
+
+/* Not on the stack, which is short. */
+struct recent_calls no_recent_calls = {};
+
+INLINE u8 node_of(u32 device)
+{
+    u8* node = bpf_map_lookup_elem(&nodes, &device);
+    if (!node) {
+        u32 any = device | MINOR_ANY;
+        node = bpf_map_lookup_elem(&nodes, &any);
+    }
+    return node ? *node : NODE_NONE;
+}
+
+/* The command as the tables have it. A struct of a size that no known driver has still begins as they all do. */
+struct known_command {
+    struct command_key key;
+    struct command_layout* layout; /* 0: nothing is known of it */
+};
+
+INLINE struct known_command known_command(const struct call_key* key)
+{
+    u32 request = (u32)key->subject;
+    struct known_command known = {.key = {.space = space_of_node(key->driver.node), .request = request}};
+    known.layout = bpf_map_lookup_elem(&command_layouts, &known.key);
+    if (known.layout || known.key.space != SPACE_NVIDIA || (request >> 8 & 0xff) != 'F')
+        return known;
+    known.key.request = request & 0xff;
+    known.layout = bpf_map_lookup_elem(&command_layouts, &known.key);
+    if (known.layout && (request >> 16 & REQUEST_SIZE_MAX) < known.layout->size)
+        known.layout = 0;
+    return known;
+}
+
+INLINE bool read_u32(u64 address, u32* value)
+{
+    return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
+}
+
+#define XFER_REQUEST                                                                                                   \
+    0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: another command, whose size would not fit into its number                    \
+                 */
+
+struct xfer {
+    u32 command;
+    u32 size;
+    u64 argument;
+};
+
+/* The command, and what it is about: its struct is the caller's own, and filled in by now. On a page that nobody has
+ * touched yet it cannot be read before the driver has. */
+INLINE void read_command(struct driver_call* call)
+{
+    struct call_key* key = &call->key;
+    u32 request = (u32)key->subject;
+    struct xfer xfer;
+    if (request == XFER_REQUEST && space_of_node(key->driver.node) == SPACE_NVIDIA &&
+        !bpf_probe_read_user(&xfer, sizeof(xfer), (void*)call->argument)) {
+        u32 size = xfer.size > REQUEST_SIZE_MAX ? 0 : xfer.size;
+        request = 0xc0004600u | size << 16 | (xfer.command & 0xff);
+        call->argument = xfer.argument;
+    }
+    key->subject = request;
+    struct command_layout* layout = known_command(key).layout;
+    u32 subject = 0;
+    if (!layout || layout->subject == OFFSET_NONE)
+        return;
+    if (read_u32(call->argument + layout->subject, &subject)) {
+        key->subject |= (u64)subject << 32;
+        key->flags |= CALL_SUBJECT;
+    }
+}
+
+/* An ioctl has its request and its argument; the others have none. False where nobody asked for it. */
+INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (node == NODE_NONE || !wanted(task))
+        return false;
+    struct driver_call call = {};
+    struct call_key* key = &call.key;
+    key->image = image_of(task);
+    key->kind = entry;
+    key->layer = LAYER_KERNEL;
+    key->duration = BUCKET_NONE;
+    key->device = DEVICE_UNKNOWN;
+    key->stack = -1;
+    key->driver.node = node;
+    key->driver.minor = minor;
+    if (per_thread)
+        key->tid = task->pid;
+    if (per_cgroup)
+        key->cgroups = cgroups_of(task);
+    if (per_stack)
+        keep_stack(ctx, key);
+    call.argument = argument;
+    call.thread_start_ns = task->start_boottime;
+    key->subject = request;
+    if (entry == ENTRY_IOCTL)
+        read_command(&call);
+    call.since_ns = bpf_ktime_get_ns();
+    u32 tid = task->pid;
+    /* A kretprobe has room for so many calls at once (10, or two per CPU), and says nothing of the others. */
+    if (bpf_map_lookup_elem(&in_flight, &tid))
+        lose(LOSS_RETURN, 1);
+    if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
+        lose(LOSS_START, 1);
+    return true;
+}
+
+INLINE void read_result(const struct driver_call* call, struct call_key* key, s64 returned)
+{
+    key->result = 0;
+    if (returned < 0) {
+        key->result = (s32)returned;
+        key->driver.outcome = OUTCOME_ERRNO;
+        return;
+    }
+    u32 space = space_of_node(key->driver.node);
+    bool has_status = key->kind == ENTRY_IOCTL && (space == SPACE_NVIDIA || space == SPACE_UVM);
+    key->driver.outcome = has_status ? OUTCOME_UNKNOWN : OUTCOME_OK;
+    struct command_layout* layout = has_status ? known_command(key).layout : 0;
+    if (!layout || layout->status == OFFSET_NONE)
+        return;
+    u32 status = 0;
+    if (!read_u32(call->argument + layout->status, &status))
+        return lose(LOSS_ARGUMENTS, 1);
+    key->result = (s32)status;
+    key->driver.outcome = OUTCOME_STATUS;
+}
+
+/* How many bytes the call is about; false where it is about none, or they cannot be read. */
+INLINE bool read_size(const struct driver_call* call, struct call_key* key, struct memory_call* memory)
+{
+    struct known_command known = known_command(key);
+    struct size_key where = {
+        .command = known.key,
+        .subject = key->flags & CALL_SUBJECT ? (u32)(key->subject >> 32) : 0,
+    };
+    struct size_layout* size = bpf_map_lookup_elem(&size_layouts, &where);
+    if (!size)
+        return false;
+    u64 base = call->argument;
+    if (size->in_parameters) {
+        base = known.layout ? read_word(call->argument + known.layout->parameters) : 0;
+    }
+    if (!base || bpf_probe_read_user(&memory->bytes, sizeof(memory->bytes), (void*)(base + size->offset))) {
+        lose(LOSS_ARGUMENTS, 1);
+        return false;
+    }
+    memory->bytes += size->is_limit;
+    memory->sized = 1;
+    if (size->is_virtual)
+        key->flags |= CALL_VIRTUAL;
+    return true;
+}
+
+INLINE void remember(const struct call_key* key, u64 now, u64 duration_ns)
+{
+    u32 pid = key->image.pid;
+    struct recent_calls* calls = bpf_map_lookup_elem(&recent, &pid);
+    if (!calls) {
+        bpf_map_update_elem(&recent, &pid, &no_recent_calls, BPF_NOEXIST);
+        calls = bpf_map_lookup_elem(&recent, &pid);
+        if (!calls)
+            return;
+    }
+    if (calls->image.pid != pid || calls->image.serial != key->image.serial) {
+        /* New, or the pid is another one's now. */
+        calls->image = key->image;
+        calls->count = 0;
+    }
+    u64 place = __sync_fetch_and_add(&calls->count, 1);
+    calls->calls[place % RECENT_CALLS] = (struct recent_call){
+        .time_ns = now,
+        .duration_ns = duration_ns,
+        .subject = key->subject,
+        .result = key->result,
+        .driver = key->driver,
+        .kind = key->kind,
+        .flags = key->flags,
+    };
+}
+
+INLINE void end_driver_call(s64 returned)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 tid = task->pid;
+    struct driver_call* open = bpf_map_lookup_elem(&in_flight, &tid);
+    if (!open)
+        return;
+    struct driver_call begun = *open;
+    bpf_map_delete_elem(&in_flight, &tid);
+    u64 now = bpf_ktime_get_ns();
+    u64 duration = now > begun.since_ns ? now - begun.since_ns : 0;
+    if (begun.key.kind == ENTRY_IOCTL && !(begun.key.flags & CALL_SUBJECT))
+        read_command(&begun);
+    struct call call = {.key = begun.key};
+    struct call_key* key = &call.key;
+    read_result(&begun, key, returned);
+    if (keep_recent)
+        remember(key, now, duration);
+    if (duration < least_ns || (only_failed && !is_failure(key->driver.outcome, key->result)))
+        return;
+    key->duration = duration_bucket(duration);
+    bool sized = key->kind == ENTRY_IOCTL && read_size(&begun, key, &call.memory);
+    struct call_stats* stats = count_call(task, &call, 1, begun.since_ns, duration);
+    if (stats && sized)
+        add(&stats->memory.bytes, call.memory.bytes);
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Kernel launches, counted in the kernel by row; one record per launch only for -e. */
+#ifndef GPUSNOOP_LAUNCH_BPF_H
+#define GPUSNOOP_LAUNCH_BPF_H
+
+#include "state/graph_state.bpf.h"
+#include "state/state.bpf.h"
+
+const volatile bool per_kernel = true;
+const volatile bool per_shape = true;
+const volatile bool measure_gap = false;
+const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
+
+bool naming = false; /* runtime launches are marked now, so that handles get their names */
+
+INLINE void record_launch(struct task_struct* task, struct call* launch, u64 entry_ns, u64 duration_ns)
+{
+    struct call_stats* stats = count_call(task, launch, 1, entry_ns, duration_ns);
+    if (!stats)
+        return;
+    if (launch->key.kind == KIND_GRAPH_LAUNCH) {
+        if (!launch->key.result && !(launch->key.flags & CALL_RECORDED))
+            add_launch(stats, launch);
+        return;
+    }
+    stats->last = bpf_jiffies64();
+    stats->shape = launch->shape;
+}
+
+INLINE u16 product_bucket(u64 x, u64 y, u64 z)
+{
+    return histogram_bucket(x * y * z);
+}
+
+INLINE void read_shape(const volatile struct probe_row* row, const struct call_words* words, struct call* launch)
+{
+    struct launch_shape* shape = &launch->shape;
+    for (int i = 0; i < 3; i++) {
+        shape->grid[i] = argument(row, words, ARG_GRID_X + i);
+        shape->block[i] = argument(row, words, ARG_BLOCK_X + i);
+    }
+    shape->smem = argument(row, words, ARG_SMEM);
+    if (row->kind == KIND_LAUNCH_LEGACY) {
+        struct handle_number key = {.image = launch->key.image, .number = argument(row, words, ARG_FUNC)};
+        struct legacy_shape* legacy = bpf_map_lookup_elem(&legacy_shapes, &key);
+        /* cuLaunch() takes no grid at all: 1 x 1. */
+        for (int i = 0; i < 3; i++)
+            shape->grid[i] = shape->grid[i] ?: 1;
+        if (legacy) {
+            for (int i = 0; i < 3; i++)
+                shape->block[i] = legacy->block[i];
+            shape->smem = legacy->smem;
+        }
+    }
+    if (!per_shape)
+        return;
+    launch->key.launch.blocks = product_bucket(shape->grid[0], shape->grid[1], shape->grid[2]);
+    /* A legacy function shaped before attach has an unknown block, not an empty one. */
+    if (shape->block[0])
+        launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
+}
+
+/* Kernels under capture are counted where they go; those of a graph, where it is launched. By itself, so that the
+ * verifier forgets what lay on its stack. */
+static __attribute__((noinline)) int follow_launch(u64 func, u64 stream, struct call* launch)
+{
+    if (!launch)
+        return 0;
+    const struct image* image = &launch->key.image;
+    struct capture* capture = capture_of(image, stream);
+    u32 kind = launch->key.kind;
+    if (capture)
+        launch->key.flags = CALL_RECORDED;
+    if (!follow_graphs)
+        return 0;
+    if (kind == KIND_GRAPH_LAUNCH) {
+        struct graph_exec* exec = exec_of(image, func);
+        if (exec)
+            fill_from_nodes(launch, &exec->nodes);
+        else
+            launch->graph.unknown = 1;
+        if (capture && exec)
+            add_nodes(&capture->nodes, &exec->nodes);
+    } else if (capture && kind == KIND_LAUNCH) {
+        add_node(capture, NODE_KERNEL, 1);
+    }
+    return 0;
+}
+
+INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call* launch)
+{
+    struct call_words words;
+    /* Without shapes and streams, all that counts is in registers, but for the functions of a list. */
+    bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind == KIND_LAUNCH_LIST;
+    u64 unreadable = 0;
+    if (need_block)
+        unreadable = read_words(ctx, row, block, &words);
+    else
+        read_registers(ctx, &words);
+    u64 stream = stream_argument(row, argument(row, &words, ARG_STREAM));
+    launch->key.kind = row->counted_as;
+    u64 func = argument(row, &words, ARG_FUNC);
+    if (per_kernel)
+        launch->key.subject = func;
+    if (per_stream)
+        launch->key.stream = stream;
+    launch->key.flags = 0;
+    if (captures_open || (follow_graphs && launch->key.kind == KIND_GRAPH_LAUNCH))
+        follow_launch(func, stream, launch);
+    launch->key.flags = opaque(launch->key.flags);
+    launch->key.kind = opaque(launch->key.kind);
+    if (follow_graphs) {
+        launch->graph.kernels = opaque(launch->graph.kernels);
+        launch->graph.unknown = opaque(launch->graph.unknown);
+    }
+    if (opaque(unreadable))
+        lose(LOSS_ARGUMENTS, 1);
+    else if (need_block && launch->key.kind == KIND_LAUNCH)
+        read_shape(row, &words, launch);
+}
+
+INLINE u64 gap_since_last(struct task_struct* task, u64 now)
+{
+    struct thread_state* thread = thread_state_create(task);
+    if (!thread) {
+        lose(LOSS_START, 1);
+        return 0;
+    }
+    u64 last = thread->last_launch_ns;
+    thread->last_launch_ns = now;
+    return last && now > last ? now - last : 0;
+}
+
+/* True where the call is the inner half of a launch that is counted at the runtime. */
+INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
+                               const struct image* image)
+{
+    if (!count_runtime && !naming)
+        return false;
+    struct runtime_call* call = runtime_call_around(ctx, task);
+    if (!call)
+        return false;
+    call->calls--;
+    /* A multi-device launch has a list of functions, and none of them in a register. */
+    if (row->kind == KIND_LAUNCH && call->func)
+        correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
+    return count_runtime;
+}
+
+INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
+{
+    return row->kind == KIND_LAUNCH_LIST ? (u32)register_argument(ctx, row, ARG_COUNT) : 1;
+}
+
+INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task)
+{
+    mark_runtime(ctx, task, register_argument(ctx, row, ARG_FUNC), launches_of(ctx, row));
+}
+
+/* By itself, so that its words are on the stack only while they are read. */
+static __attribute__((noinline)) int read_one(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
+{
+    if (ctx && launch)
+        read_launch(ctx, probe_row(number), block, launch);
+    return 0;
+}
+
+#define LIST_MAX 32 /* devices in one multi-device launch */
+
+/* The call lies in the thread's state, not on the stack: from 6.19 on the verifier walks through the body of a loop
+ * once for each state of the stack that an element may leave behind, and of what lies in maps it keeps no account. */
+struct list_walk {
+    struct pt_regs* ctx;
+    struct task_struct* task;
+    const struct ended_call* call;
+};
+
+static long record_listed(u32 index, struct list_walk* walk)
+{
+    struct kept_call* kept = walk->call->kept;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    read_one(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
+    record_launch(walk->task, &kept->call, walk->call->entry_ns, walk->call->duration_ns);
+    return 0;
+}
+
+/* Counts the kernels of a list, each with the result and the duration of the one call. bpf_loop (5.17, e6f2dd0f8067)
+ * keeps the verifier from walking through all of it once per element, which takes seconds. */
+INLINE void record_list(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
+{
+    struct list_walk walk = {.ctx = ctx, .task = task, .call = call};
+    u32 listed = call->kept->count;
+    u32 count = listed < LIST_MAX ? listed : LIST_MAX;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(count, record_listed, &walk, 0);
+    else
+        count = 0;
+    if (count < listed)
+        lose(LOSS_ROW, listed - count);
+}
+
+/* The same at the entry, where no return is needed. */
+INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
+{
+    struct open_call* open = keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);
+    if (!open)
+        return;
+    struct ended_call call = {.kept = (struct kept_call*)open->word, .entry_ns = now};
+    record_list(ctx, task, &call);
+    open->place = 0;
+}
+
+INLINE int launch_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    if (!number)
+        return 1;
+    const volatile struct probe_row* row = probe_row(number);
+
+    struct kept_call kept = {.row = number};
+    struct call_key* key = &kept.call.key;
+    key->image = image_of(task);
+    if (row->layer == LAYER_RUNTIME)
+        mark_launch(ctx, row, task);
+    else if (counted_at_runtime(ctx, row, task, &key->image))
+        return 1;
+    begin_key(ctx, task, row, number, key);
+    key->launch.blocks = key->launch.threads = BUCKET_NONE;
+
+    u64 now = times_entries() || measure_gap ? bpf_ktime_get_ns() : 0;
+    if (measure_gap) {
+        u64 gap = gap_since_last(task, now);
+        if (!gap)
+            return 1;
+        key->duration = duration_bucket(gap);
+    }
+
+    bool list = row->kind == KIND_LAUNCH_LIST;
+    u64 block = block_address(ctx, row);
+    if (list) {
+        kept.list = block;
+        kept.count = launches_of(ctx, row);
+    } else {
+        read_one(ctx, number, block, &kept.call);
+    }
+    if (need_return)
+        return keep_call(ctx, task, &kept, now) ? 0 : 1;
+    if (list)
+        record_list_now(ctx, task, &kept, now);
+    else
+        record_launch(task, &kept.call, now, 0);
+    return 1;
+}
+
+INLINE int launch_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    if (probe_row(ended.kept->row)->kind == KIND_LAUNCH_LIST)
+        record_list(ctx, task, &ended);
+    else
+        record_launch(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(launch, launch_entry_body, launch_return_body)
+
+/* Runtime launches while only the driver's are counted: held just long enough to learn names. */
+INLINE int mark_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    if (number)
+        mark_launch(ctx, probe_row(number), task);
+    return 1;
+}
+
+GUARDED_PROGRAM(mark_entry, mark_body)
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Host time that goes by in calls which wait for the device. What returns is counted by row; what has not returned yet
+ * is in a table of its own, or a thread that waits for ever would not be seen at all. */
+#ifndef GPUSNOOP_WAIT_BPF_H
+#define GPUSNOOP_WAIT_BPF_H
+
+#include "base/api_call.bpf.h"
+#include "shared/wait.h"
+#include "state/state.bpf.h"
+
+#define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
+
+const volatile bool show_waiting = false;
+const volatile bool stacks_of_waits = false; /* of those that are waits, whatever per_stack says */
+
+/* When the last report was made. A call that began before has a part of its time there: the front end reads the whole
+ * of it from its thread's place, where it stays behind for that, and not from the table. The last bit tells odd reports
+ * from even ones: what the one before has left is still being read. */
+__u64 reported_ns = 0;
+
+/* A place for each thread that has waited, which it keeps: to find it costs next to nothing. No thread waits twice at
+ * once, but for a runtime call around a driver call, of which one is counted. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, WAITING_MAX);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
+    __type(value, struct waiting);
+} waiting SEC(".maps");
+
+/* Places of threads that have ended, given back by the front end. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, WAITING_MAX);
+    __uint(value_size, sizeof(u32));
+} free_places SEC(".maps");
+
+__u32 places_taken = 0;
+
+static __attribute__((noinline)) u32 new_place(void)
+{
+    u32 place = 0;
+    if (places_taken < WAITING_MAX)
+        place = __sync_fetch_and_add(&places_taken, 1);
+    else if (bpf_map_pop_elem(&free_places, &place))
+        place = WAITING_MAX;
+    return place;
+}
+
+INLINE struct waiting* place_of(struct thread_state* thread)
+{
+    u32 place = thread->wait_place - 1;
+    return bpf_map_lookup_elem(&waiting, &place);
+}
+
+/* A call that the thread left without a return (longjmp, exception) gives way to this one. */
+INLINE void begin_waiting(struct task_struct* task, struct thread_state* thread, const struct call_key* key, u64 now)
+{
+    if (!thread->wait_place)
+        thread->wait_place = new_place() + 1;
+    struct waiting* place = place_of(thread);
+    if (!place) {
+        thread->wait_place = 0;
+        lose(LOSS_WAITING, 1);
+        return;
+    }
+    struct image* before = &place->now.key.image;
+    if (before->pid != key->image.pid || before->serial != key->image.serial)
+        introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
+    place->thread_start_ns = task->start_boottime;
+    place->now.key = *key;
+    place->now.since_ns = now;
+}
+
+/* True where the time of the call is told by parts. */
+INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
+{
+    struct waiting* place = place_of(thread);
+    if (!place || place->now.since_ns != ended->entry_ns)
+        return false;
+    u64 reported = reported_ns;
+    bool in_parts = ended->entry_ns < reported && ended->duration_ns >= least_ns;
+    if (in_parts) {
+        struct wait_call* spanning = &place->spanning[reported & 1];
+        spanning->key = place->now.key;
+        spanning->ended_ns = ended->entry_ns + ended->duration_ns;
+        spanning->since_ns = ended->entry_ns;
+    }
+    place->now.since_ns = 0;
+    return in_parts;
+}
+
+INLINE u32 wait_of(const volatile struct probe_row* row)
+{
+    return row->kind == KIND_COPY ? WAIT_COPY : row->wait;
+}
+
+INLINE int wait_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    key->kind = KIND_WAIT;
+    key->wait.wait = wait_of(row);
+    if (stacks_of_waits && !per_stack && key->wait.wait != WAIT_POLL)
+        read_stack(ctx, key);
+    if (per_stream) {
+        struct arguments arguments;
+        begin_arguments(ctx, row, &arguments);
+        key->stream = stream_argument(row, read_argument(&arguments, row, ARG_STREAM));
+    }
+    if (emit_events && has_argument(row, ARG_HANDLE))
+        key->subject = register_argument(ctx, row, ARG_HANDLE);
+    u64 now = bpf_ktime_get_ns();
+    struct thread_state* thread = keep_call_as(ctx, task, PART_WAIT, &kept, now);
+    if (thread && show_waiting && key->wait.wait != WAIT_POLL)
+        begin_waiting(task, thread, key, now);
+    return !thread;
+}
+
+INLINE int wait_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    struct thread_state* thread = end_call_as(ctx, task, PART_WAIT, &ended);
+    if (!thread)
+        return 0;
+    struct call_key* key = &ended.kept->call.key;
+    if (show_waiting && key->wait.wait != WAIT_POLL && end_waiting(thread, &ended))
+        key->flags |= CALL_IN_PARTS;
+    if (ended.duration_ns < least_ns)
+        return 0;
+    /* The answer to a question, not a failure. */
+    if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {
+        if (only_failed)
+            return 0;
+        key->result = 0;
+        key->flags |= CALL_NOT_READY;
+    }
+    count_call(task, &ended.kept->call, 1, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(wait, wait_entry_body, wait_return_body)
+
+#endif

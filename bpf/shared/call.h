@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* How calls are counted: one table of rows for all tools, one record per call for -e. */
+#ifndef GPUSNOOP_CALL_H
+#define GPUSNOOP_CALL_H
+
+#include <linux/types.h>
+
+#include "process.h"
+
+#define DEVICE_UNKNOWN 0xff
+#define BUCKET_NONE 0xffff /* not measured, or not readable */
+
+#define STACK_WITHOUT_FIRST 0x100000 /* in a stack's id: its innermost address is not in the map */
+
+#define CALL_RECORDED 1     /* under stream capture: not executed */
+#define CALL_ASYNCHRONOUS 2 /* returns before the work is done, by its form */
+#define CALL_NOT_READY 4    /* asked, and the work is not done yet */
+#define CALL_IN_PARTS 8     /* a report fell into it: its time is told by parts, elsewhere */
+#define CALL_UNTRACKED 16   /* allocated, but not to be matched with its free: not in what is held */
+#define CALL_SUBJECT 32     /* an ioctl's command, class or function is known */
+#define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
+#define CALL_GENERATION 128 /* of a row in the table: which of two generations it belongs to (base/call.bpf.h) */
+
+struct launch_form {
+    __u16 blocks;  /* bucket of the number of blocks in the grid */
+    __u16 threads; /* bucket of the number of threads in a block */
+};
+
+struct copy_form {
+    __u16 size;     /* bucket of its bytes */
+    __u8 direction; /* enum direction */
+    __u8 memory;    /* enum memory, twice: source and destination; see copy_memory() */
+};
+
+struct wait_form {
+    __u8 wait; /* enum wait */
+    __u8 zero[3];
+};
+
+struct memory_form {
+    __u16 size;   /* bucket of its bytes */
+    __u8 holding; /* enum holding */
+    __u8 zero;
+};
+
+struct graph_form {
+    __u8 reason; /* of an update: enum CUgraphExecUpdateResult; UPDATE_UNTOLD */
+    __u8 zero[3];
+};
+
+struct driver_form {
+    __u16 minor;
+    __u8 node;    /* enum driver_node */
+    __u8 outcome; /* enum driver_outcome: what the result means */
+};
+
+/* What a row of the table stands for. A field that the chosen view does not tell apart is 0. Shape, size and duration
+ * are part of the key as histogram buckets: a kernel has few of each, so this is a sparse histogram in a single lookup.
+ * Hashing it is a good part of what a call costs, so what few views ask for comes last and the map's key may end
+ * before. */
+struct call_key {
+    struct image image;
+    __u8 kind; /* enum probe_kind; some stand for several; enum driver_entry */
+    __u8 layer;
+    __u8 flags;
+    __u8 device;
+    union {
+        struct launch_form launch;
+        struct copy_form copy;
+        struct wait_form wait;
+        struct memory_form memory;
+        struct graph_form graph;
+        struct driver_form driver;
+    };
+    __u64 subject; /* CUfunction, CUkernel or host stub; graph, or its number; host function; event; number of a
+                    * context; request of an ioctl, and above it what that is about */
+    /* of calls with a result or a duration, and of the function by name */
+    __s32 result;
+    __u16 duration; /* bucket of what is measured, in the unit asked for */
+    __u16 function; /* number of its row in the probe table; 0 none */
+    /* of finer views */
+    __u32 tid;
+    __s32 stack; /* id in the stack map, negative for none */
+    __u64 stream;
+    __u64 caller; /* return address of the call (-U) */
+    struct cgroups cgroups;
+};
+
+struct launch_shape {
+    __u32 grid[3];
+    __u32 block[3];
+    __u64 smem; /* dynamic shared memory, bytes */
+};
+
+/* One copy; of those of a batch beyond BATCH_MAX, `copies` at once. */
+struct copy {
+    __u64 bytes; /* of all of them */
+    __u64 destination;
+    __u64 source;
+    __u32 copies;
+    __u8 sized;  /* bytes are known */
+    __u8 begins; /* it is its call's first */
+    __u8 zero[2];
+};
+
+struct copy_sums {
+    __u64 bytes;
+    __u64 small;     /* copies of less than SMALL_COPY bytes */
+    __u64 unsized;   /* copies whose bytes are not known */
+    __u64 continued; /* copies of a batch behind its first: calls are the others. -1 for a batch of none */
+};
+
+#define SMALL_COPY (64 << 10)
+
+/* One allocation, or what is freed. */
+struct memory_call {
+    __u64 address; /* or handle */
+    __u64 bytes;
+    __u64 since_ns; /* of what is freed: when it was allocated, CLOCK_MONOTONIC; in an event: how long ago. 0 unknown */
+    __u32 context;  /* number of the one that it ends with; 0 none, or unknown */
+    __u8 sized;     /* bytes are known */
+    __u8 zero[3];
+};
+
+/* One call of a graph's life. */
+struct graph_call {
+    __u64 graph; /* handle; 0 none */
+    __u64 exec;
+    __u32 kernels; /* nodes, once they are known: of a launch, what it starts */
+    __u32 copies;  /* and sets */
+    __u32 others;
+    __u32 unknown; /* there are more */
+};
+
+struct graph_sums {
+    __u64 kernels;  /* that launches started */
+    __u64 setup_ns; /* of captures, from begin to end; of instantiations */
+    __u64 unknown;  /* launches of graphs whose nodes are not known */
+    __u64 zero;
+};
+
+struct memory_sums {
+    __u64 bytes;
+    __u64 unsized;    /* calls whose bytes are not known */
+    __u64 last_bytes; /* of the last call: of rows that failed */
+    __u64 zero;
+};
+
+struct call_stats {
+    __u64 count;
+    __u64 total_ns; /* latency */
+    __u64 max_ns;
+    __u64 last; /* when the last call was, in jiffies or ns, to tell which CPU's shape or size is the last one */
+    union {
+        struct launch_shape shape;
+        struct copy_sums copy;
+        struct memory_sums memory;
+        struct graph_sums graph;
+    };
+};
+
+struct call_event {
+    __u32 type; /* RECORD_CALL, or RECORD_SPILL where the table was full */
+    __u32 tid;
+    __u64 time_ns;     /* CLOCK_MONOTONIC at entry */
+    __u64 duration_ns; /* latency; 0 when not measured */
+    struct call_key key;
+    union {
+        struct launch_shape shape;
+        struct copy copy;
+        struct memory_call memory;
+        struct graph_call graph;
+    };
+    char comm[16]; /* of the thread */
+};
+
+static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 destination)
+{
+    return (__u8)(source << 4 | destination);
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Keys of what is known of a process' memory. */
+#ifndef GPUSNOOP_MEMORY_H
+#define GPUSNOOP_MEMORY_H
+
+#include "process.h"
+
+/* A process that calls its driver. When a context ends, its memory goes with it, and it is not known which that was:
+ * all ranges of the process are forgotten, by a new epoch in their keys. The front end takes out the old ones. */
+struct address_space {
+    __u32 epoch;
+    __u32 whole; /* seen from its first call on, and nothing forgotten: what is not known to be pinned is not */
+};
+
+struct allocation_key {
+    struct image image;
+    __u64 address; /* or a handle of physical memory */
+    __u32 epoch;
+    __u32 zero;
+};
+
+/* A range is kept as the blocks of 2^n bytes at multiples of 2^n that it consists of: as prefixes of addresses. */
+struct range_key {
+    __u32 prefix; /* bits of what follows that count */
+    struct image image;
+    __u32 epoch;
+    __u64 address; /* most significant byte first */
+};
+
+#endif

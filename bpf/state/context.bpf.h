@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Which device a thread works on: contexts are made on a device, and each thread has a current one. Contexts and
+ * threads from before attach are unknown, and stay so until the thread switches. */
+#ifndef GPUSNOOP_CONTEXT_BPF_H
+#define GPUSNOOP_CONTEXT_BPF_H
+
+#include "base/thread.bpf.h"
+#include "state/names.bpf.h"
+
+struct context {
+    u32 device; /* ordinal + 1 */
+    u32 number; /* no other context of any process has it: handles are used again */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct handle_number);
+    __type(value, struct context);
+} contexts SEC(".maps");
+
+__u32 contexts_made = 0;
+
+INLINE void context_made(const struct image* image, u64 handle, u32 device)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
+    /* So that the front end clears up behind it, whether it goes on to any call that counts or not. */
+    introduce(image, cgroups_of(bpf_get_current_task_btf()));
+    if (bpf_map_update_elem(&contexts, &key, &new, BPF_ANY))
+        lose(LOSS_STATE, 1);
+}
+
+INLINE struct context* context_of(const struct image* image, u64 handle)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    return bpf_map_lookup_elem(&contexts, &key);
+}
+
+INLINE void context_current(const struct image* image, struct thread_state* thread, u64 handle)
+{
+    struct context* context = context_of(image, handle);
+    thread->device = context ? context->device : 0;
+    thread->context = handle;
+}
+
+INLINE void context_push(const struct image* image, struct thread_state* thread, u64 handle)
+{
+    if (thread->depth < CONTEXTS_BELOW)
+        thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)] = thread->context;
+    thread->depth++;
+    context_current(image, thread, handle);
+}
+
+INLINE void context_pop(const struct image* image, struct thread_state* thread)
+{
+    u64 handle = 0;
+    if (thread->depth && --thread->depth < CONTEXTS_BELOW)
+        /* Compilers from 22 on know the depth from the line above, and leave the mask out that 6.1 wants to see. */
+        handle = thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)];
+    context_current(image, thread, handle);
+}
+
+/* The context of a device that all of a process shares, and how often it was asked for. */
+struct primary {
+    u64 context;
+    u64 holders;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number); /* of the device's number */
+    __type(value, struct primary);
+} primaries SEC(".maps");
+
+INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
+{
+    struct handle_number key = {.image = *image, .number = device};
+    struct primary* known = bpf_map_lookup_elem(&primaries, &key);
+    struct primary new = {.context = handle, .holders = known ? known->holders + 1 : 1};
+    if (!context_of(image, handle))
+        context_made(image, handle, device);
+    if (bpf_map_update_elem(&primaries, &key, &new, BPF_ANY))
+        lose(LOSS_STATE, 1);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The table of what is held, and the sums that have to be right at every moment: a peak is not to be had afterwards. */
+#ifndef GPUSNOOP_HOLDING_BPF_H
+#define GPUSNOOP_HOLDING_BPF_H
+
+#include "base/api_call.bpf.h"
+#include "shared/holding.h"
+#include "state/context.bpf.h"
+
+const volatile bool follow = true; /* otherwise only calls are counted, and nothing is held */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1000000); /* set by the front end */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct held_key);
+    __type(value, struct held);
+} held SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct image);
+    __type(value, struct held_bytes);
+} held_bytes SEC(".maps");
+
+struct context_number {
+    struct image image;
+    u32 number;
+};
+
+/* Memory of the device that ends with a context. Those that have ended are not in here. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct context_number);
+    __type(value, u64);
+} context_bytes SEC(".maps");
+
+INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
+{
+    return (struct held_key){.image = *image, .place = number ^ (u64)space << SPACE_SHIFT};
+}
+
+INLINE struct held_bytes* bytes_of(const struct image* image)
+{
+    struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
+    if (bytes)
+        return bytes;
+    struct held_bytes zero = {};
+    bpf_map_update_elem(&held_bytes, image, &zero, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&held_bytes, image);
+}
+
+#define PEAK_TRIES 8 /* against other threads that raise it */
+
+INLINE void add_bytes(const struct image* image, u64 more)
+{
+    struct held_bytes* bytes = bytes_of(image);
+    if (!bytes) {
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    u64 now = __sync_fetch_and_add(&bytes->now, more) + more;
+    u64 peak = bytes->peak;
+    for (int i = 0; i < PEAK_TRIES && now > peak; i++) {
+        u64 before = __sync_val_compare_and_swap(&bytes->peak, peak, now);
+        if (before == peak)
+            return;
+        peak = before;
+    }
+}
+
+INLINE void subtract_bytes(const struct image* image, u64 less)
+{
+    struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
+    if (bytes)
+        __sync_fetch_and_add(&bytes->now, -less);
+}
+
+INLINE u64* bytes_of_context(const struct image* image, u32 number, bool create)
+{
+    struct context_number key = {.image = *image, .number = number};
+    u64* bytes = bpf_map_lookup_elem(&context_bytes, &key);
+    if (bytes || !create)
+        return bytes;
+    u64 zero = 0;
+    bpf_map_update_elem(&context_bytes, &key, &zero, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&context_bytes, &key);
+}
+
+INLINE void count_bytes(const struct image* image, const struct held* what)
+{
+    u64* in_context = what->context ? bytes_of_context(image, what->context, true) : 0;
+    if (!is_device_memory(what->holding))
+        return;
+    add_bytes(image, what->bytes);
+    if (in_context)
+        __sync_fetch_and_add(in_context, what->bytes);
+}
+
+INLINE void uncount_bytes(const struct image* image, const struct held* what)
+{
+    u64* in_context = what->context ? bytes_of_context(image, what->context, false) : 0;
+    if (!is_device_memory(what->holding) || (what->context && !in_context))
+        return; /* it went with its context */
+    subtract_bytes(image, what->bytes);
+    if (in_context)
+        __sync_fetch_and_add(in_context, -what->bytes);
+}
+
+INLINE void send_holding(u32 type, u32 context, const struct held_key* key, const struct held* what)
+{
+    struct holding_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    record->type = type;
+    record->context = context;
+    record->key = *key;
+    if (what)
+        record->held = *what;
+    else
+        __builtin_memset(&record->held, 0, sizeof(record->held));
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+/* What was there has been freed without being seen to. */
+INLINE void replace(const struct held_key* key)
+{
+    struct held* there = bpf_map_lookup_elem(&held, key);
+    if (!there)
+        return;
+    struct held old = *there;
+    uncount_bytes(&key->image, &old);
+    send_holding(RECORD_REPLACED, 0, key, &old);
+}
+
+/* The call has allocated this. */
+static __attribute__((noinline)) int hold(struct task_struct* task, struct call* call, u64 place, u64 now)
+{
+    if (!task || !call)
+        return 0;
+    struct call_key* call_key = &call->key;
+    struct held_key key = {.image = call_key->image, .place = place};
+    struct thread_state* thread = thread_state(task);
+    struct context* context = thread && thread->context ? context_of(&key.image, thread->context) : 0;
+    struct held new = {
+        .bytes = call->memory.bytes,
+        .since_ns = now,
+        .caller = call_key->caller,
+        .cgroups = call_key->cgroups,
+        .tid = call_key->tid,
+        .stack = call_key->stack,
+        .holding = call_key->memory.holding,
+        .device = call_key->device,
+        .function = call_key->function,
+    };
+    if (context && ends_with_context(new.holding) && place >> SPACE_SHIFT != SPACE_PHYSICAL)
+        new.context = context->number;
+    call_key->subject = new.context;
+    call->memory.context = new.context;
+    int error = bpf_map_update_elem(&held, &key, &new, BPF_NOEXIST);
+    if (error == -17 /* EEXIST */) {
+        replace(&key);
+        error = bpf_map_update_elem(&held, &key, &new, BPF_ANY);
+    }
+    if (error) {
+        lose(LOSS_UNTRACKED, 1);
+        call_key->flags |= CALL_UNTRACKED;
+        return 0;
+    }
+    count_bytes(&key.image, &new);
+    return 0;
+}
+
+/* It is freed, or about to be: whose call it counts for. In lines, each call stands for itself. */
+INLINE void fill_from_held(struct call* call, const struct held* what)
+{
+    struct call_key* key = &call->key;
+    key->memory.holding = what->holding;
+    key->device = what->device;
+    key->subject = what->context;
+    if (!emit_events) {
+        key->caller = what->caller;
+        key->cgroups = what->cgroups;
+        key->tid = what->tid;
+        key->stack = what->stack;
+        key->function = what->function;
+    }
+    call->memory.bytes = what->bytes;
+    call->memory.since_ns = what->since_ns;
+    call->memory.context = what->context;
+    call->memory.sized = what->bytes != 0;
+}
+
+/* ... and back: the call has failed. */
+INLINE struct held held_again(const struct call* call)
+{
+    const struct call_key* key = &call->key;
+    return (struct held){
+        .bytes = call->memory.bytes,
+        .since_ns = call->memory.since_ns,
+        .caller = key->caller,
+        .cgroups = key->cgroups,
+        .tid = key->tid,
+        .stack = key->stack,
+        .context = call->memory.context,
+        .holding = key->memory.holding,
+        .device = key->device,
+        .function = key->function,
+    };
+}
+
+#endif

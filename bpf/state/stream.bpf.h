@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Streams under capture: a launch there is recorded into a graph, not executed. */
+#ifndef GPUSNOOP_STREAM_BPF_H
+#define GPUSNOOP_STREAM_BPF_H
+
+#include "base/common.bpf.h"
+#include "base/probe.bpf.h"
+#include "base/process.bpf.h"
+#include "shared/graph.h"
+
+#define STREAM_PER_THREAD 2 /* CU_STREAM_PER_THREAD */
+
+struct stream_key {
+    struct image image;
+    u64 stream;
+    u64 tid; /* of the thread whose own stream it is, else 0 */
+};
+
+/* One capture, on whichever streams it has spread to. */
+struct capture {
+    u64 begun_ns;
+    u64 graph; /* handle of the graph that it adds to; 0: a new one */
+    struct graph_nodes nodes;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct capture);
+} captures SEC(".maps");
+
+/* Which capture a stream is part of. It may have ended: then the stream is part of none. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct stream_key);
+    __type(value, u64);
+} capturing_streams SEC(".maps");
+
+/* ... and which one an event was recorded in. A stream that waits for it joins. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct handle_number);
+    __type(value, u64);
+} captured_events SEC(".maps");
+
+__u64 captures_begun = 0; /* numbers them */
+__u64 captures_open = 0;  /* while 0, no launch needs to look; too many once a process has ended within one */
+
+/* The stream argument with the default stream of _ptsz calls made explicit. */
+INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
+{
+    return stream | (is_zero(stream) & row->per_thread_stream) * STREAM_PER_THREAD;
+}
+
+INLINE struct stream_key stream_key(const struct image* image, u64 stream)
+{
+    struct stream_key key = {.image = *image, .stream = stream};
+    if (stream == STREAM_PER_THREAD)
+        key.tid = (u32)bpf_get_current_pid_tgid();
+    return key;
+}
+
+INLINE struct capture* capture_numbered(const struct image* image, u64 number)
+{
+    struct handle_number key = {.image = *image, .number = number};
+    return number ? bpf_map_lookup_elem(&captures, &key) : 0;
+}
+
+INLINE u64 capture_number(const struct image* image, u64 stream)
+{
+    if (!captures_open)
+        return 0;
+    struct stream_key key = stream_key(image, stream);
+    u64* number = bpf_map_lookup_elem(&capturing_streams, &key);
+    return number ? *number : 0;
+}
+
+INLINE struct capture* capture_of(const struct image* image, u64 stream)
+{
+    return capture_numbered(image, capture_number(image, stream));
+}
+
+INLINE bool under_capture(const struct image* image, u64 stream)
+{
+    return capture_of(image, stream) != 0;
+}
+
+INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
+{
+    struct stream_key key = stream_key(image, stream);
+    u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
+    struct handle_number capture_key = {.image = *image, .number = number};
+    struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph};
+    __sync_fetch_and_add(&captures_open, 1);
+    if (bpf_map_update_elem(&captures, &capture_key, &new, BPF_ANY) ||
+        bpf_map_update_elem(&capturing_streams, &key, &number, BPF_ANY))
+        lose(LOSS_STATE, 1);
+}
+
+/* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
+ * CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
+INLINE bool capture_goes_on(s32 result)
+{
+    return result == 903 || result == 908;
+}
+
+/* True where there was one: it is in *ended, and over on all of its streams. */
+INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
+{
+    u64 number = capture_number(image, stream);
+    struct capture* capture = capture_numbered(image, number);
+    if (!capture)
+        return false;
+    *ended = *capture;
+    struct handle_number key = {.image = *image, .number = number};
+    if (bpf_map_delete_elem(&captures, &key) == 0)
+        __sync_fetch_and_add(&captures_open, -1);
+    return true;
+}
+
+INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
+{
+    u64 number = capture_number(image, stream);
+    struct handle_number key = {.image = *image, .number = event};
+    if (capture_numbered(image, number))
+        bpf_map_update_elem(&captured_events, &key, &number, BPF_ANY);
+    else if (captures_open)
+        bpf_map_delete_elem(&captured_events, &key);
+}
+
+INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
+{
+    struct handle_number key = {.image = *image, .number = event};
+    u64* number = captures_open ? bpf_map_lookup_elem(&captured_events, &key) : 0;
+    if (!number || !capture_numbered(image, *number))
+        return;
+    u64 joined = *number;
+    struct stream_key stream_of = stream_key(image, stream);
+    bpf_map_update_elem(&capturing_streams, &stream_of, &joined, BPF_ANY);
+}
+
+/* Compilers from 22 on compare the lower half of a word and use all of it, unless it is one number to them. */
+INLINE void add_node(struct capture* capture, u64 node, u32 n)
+{
+    node = opaque(node);
+    if (node < GRAPH_NODES)
+        __sync_fetch_and_add(&capture->nodes.of[node], n);
+}
+
+#endif

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/attach.hpp"
+
+#include "util/descriptors.hpp"
+#include "util/error.hpp"
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <new>
+#include <unistd.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr LookQueue::Clock::duration time_at_once = 50ms; // signals and reports wait that long
+constexpr std::chrono::milliseconds time_for_all = 1s;
+
+} // namespace
+
+Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
+                   Options options)
+    : hooks_(std::move(hooks)), scope_(scope), options_(std::move(options)), targets_(probes, options_.count_runtime),
+      linker_(object, options_.tier, hooks_, options_.step), everybody_(scope.everybody() || !options_.filter_at_attach)
+{}
+
+Attacher::~Attacher()
+{
+    try {
+        detach(take_links());
+    } catch (const std::bad_alloc&) {
+        // Without memory for a list of them they go one by one, with the attachments.
+    }
+}
+
+Links Attacher::take_links()
+{
+    Links links;
+    for (auto& [key, attachment] : attachments_)
+        take_links(attachment, links);
+    attachments_.clear();
+    return links;
+}
+
+void Attacher::take_links(Attachment& from, Links& to)
+{
+    for (auto* list : {&from.always, &from.of_names})
+        std::ranges::move(*list, std::back_inserter(to));
+}
+
+void Attacher::take_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to)
+{
+    for (auto item = attachments_.begin(); item != attachments_.end();) {
+        if (!wanted(item->first.first, item->first.second)) {
+            ++item;
+            continue;
+        }
+        take_links(item->second, to);
+        item = attachments_.erase(item);
+    }
+}
+
+void Attacher::look_at(pid_t pid)
+{
+    looks_.add(pid, LookQueue::Clock::now());
+}
+
+void Attacher::look_everywhere()
+{
+    std::ranges::for_each(scope_.processes(), [this](pid_t pid) { look_at(pid); });
+}
+
+void Attacher::look_at_due()
+{
+    while (targets_.ready()) {
+        const auto pid = looks_.next(LookQueue::Clock::now());
+        if (!pid)
+            return;
+        targets_.look(*pid);
+    }
+}
+
+Attacher::Looked Attacher::attach_waiting()
+{
+    Looked all;
+    const auto begun = LookQueue::Clock::now();
+    while (LookQueue::Clock::now() - begun < time_at_once) {
+        look_at_due();
+        const std::vector<Targets::Found> found = targets_.found(0ms);
+        if (found.empty())
+            break;
+        for (const Targets::Found& one : found) {
+            const Looked looked = take_in(one);
+            all.added |= looked.added;
+            if (looked.user)
+                all.user = looked.user;
+        }
+    }
+    return all;
+}
+
+void Attacher::attach_everywhere()
+{
+    // A driver that nobody has mapped yet can have its probes before the first call. Members of a cgroup are not known
+    // before they come.
+    std::vector<Targets::Look> looks;
+    for (pid_t pid : scope_.processes())
+        looks.push_back({pid});
+    if (everybody_ && scope_.pids().empty())
+        looks.push_back({getpid(), true});
+    for (pid_t pid : scope_.pids())
+        looks.push_back({pid, true});
+    const std::vector<Targets::Found> all = targets_.found_all(looks, time_for_all, options_.step);
+    for (const Targets::Look& left : looks)
+        if (!left.in_reach)
+            look_at(left.pid);
+
+    if (scope_.cgroup() && attachments_.empty()) {
+        const auto uses_cuda = [](const Targets::Found& found) { return found.ended && !found.files.empty(); };
+        everybody_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
+    }
+    for (const Targets::Found& found : all) {
+        options_.step();
+        take_in(found);
+    }
+}
+
+Attacher::Looked Attacher::take_in(const Targets::Found& found)
+{
+    const pid_t pid = found.pid;
+    if (found.ended) {
+        const auto now = LookQueue::Clock::now();
+        looks_.looked(pid, found.took, now);
+        if (!found.all)
+            looks_.add(pid, now);
+        if (options_.count_runtime && found.all && !found.in_reach)
+            miss_runtime(pid, found.files);
+        return {};
+    }
+    Looked looked;
+    for (CudaFile* file : found.files) {
+        looked.added |= attach(file, process_filter(pid));
+        if (!found.in_reach && !attachments_.at({file, process_filter(pid)}).refused)
+            looked.user = pid;
+    }
+    in_use_ |= looked.user.has_value();
+    if (looked.added && !everybody_ && scope_.cgroup()) {
+        std::set<pid_t> members;
+        for (const auto& [key, attachment] : attachments_)
+            members.insert(key.second);
+        if (members.size() > options_.members_max)
+            attach_to_everybody();
+    }
+    return looked;
+}
+
+void Attacher::let_go()
+{
+    Links links;
+    for (CudaFile* file : targets_.unused()) {
+        take_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
+        verbose(fmt::format("{}: nobody uses it any more", file->path));
+        targets_.drop(file);
+    }
+    detach(std::move(links));
+}
+
+// To be told, or its empty table would look like an idle process.
+void Attacher::miss_runtime(pid_t pid, const std::vector<CudaFile*>& files)
+{
+    constexpr size_t complaints_max = 16;
+    if (files.empty() || runtimeless_.size() >= complaints_max ||
+        std::ranges::any_of(files, [](const CudaFile* file) { return file->library == Library::runtime; }) ||
+        !runtimeless_.insert(pid).second)
+        return;
+    targets_.complain(fmt::format("process {} calls the driver, but has no CUDA runtime with symbols: the program uses "
+                                  "no runtime, or a stripped static one; --api driver counts its calls",
+                                  pid));
+}
+
+// A probe asks each of its attachments whether the process is theirs, so many of them cost more than one for all.
+void Attacher::attach_to_everybody()
+{
+    std::set<CudaFile*> files;
+    for (const auto& [key, attachment] : attachments_)
+        if (!attachment.refused)
+            files.insert(attachment.file);
+    Links first = take_links();
+    everybody_ = true;
+    linker_.begin_again();
+    for (CudaFile* file : files)
+        attach(file, 0);
+    options_.again();
+    detach(std::move(first));
+}
+
+pid_t Attacher::process_filter(pid_t pid) const
+{
+    return everybody_ ? 0 : pid;
+}
+
+bool Attacher::attached_to(pid_t pid) const
+{
+    return std::ranges::any_of(attachments_, [pid](const auto& item) { return item.first.second == pid; });
+}
+
+void Attacher::forget(pid_t pid)
+{
+    if (pid == 0)
+        return;
+    Links links;
+    take_links_if([pid](const CudaFile*, pid_t of) { return of == pid; }, links);
+    detach(std::move(links));
+}
+
+bool Attacher::attach(CudaFile* file, pid_t pid)
+{
+    auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}, false});
+    if (!added)
+        return false;
+    try {
+        check_descriptors(*file);
+        for (const Hook& hook : hooks_)
+            if (hook.always || name_probes_attached_)
+                link(hook, where->second);
+        return true;
+    } catch (const Error& error) {
+        where->second.always.clear();
+        where->second.of_names.clear();
+        where->second.refused = true;
+        // A process that ends while it is being attached to is nobody's fault.
+        if (pid == 0 || process_name(pid))
+            targets_.complain(error.what());
+        return false;
+    }
+}
+
+// Before the first probe of the file: half of them would count half of the calls.
+void Attacher::check_descriptors(const CudaFile& file) const
+{
+    constexpr size_t reserve = 16; // for whatever else is opened
+    size_t needed = 0;
+    for (const Hook& hook : hooks_)
+        needed += linker_.descriptors(hook, file);
+    const size_t limit = descriptor_limit(), open = open_descriptors();
+    if (open + needed + reserve > limit)
+        throw Error(
+            fmt::format("{}: its probes ({}) need {} more open files, and {} of the {} that this process may have are "
+                        "open (raise the limit: ulimit -n, or LimitNOFILE= of a systemd service)",
+                        file.path, tier_name(options_.tier), needed, open, limit));
+}
+
+void Attacher::link(const Hook& hook, Attachment& attachment)
+{
+    linker_.attach(hook, {*attachment.file, attachment.pid}, hook.always ? attachment.always : attachment.of_names);
+}
+
+void Attacher::attach_name_probes(bool on)
+{
+    if (name_probes_attached_ == on)
+        return;
+    name_probes_attached_ = on;
+    for (auto& [key, attachment] : attachments_) {
+        attachment.of_names.clear();
+        if (!on || attachment.refused)
+            continue;
+        try {
+            for (const Hook& hook : hooks_)
+                if (!hook.always)
+                    link(hook, attachment);
+        } catch (const Error& error) {
+            verbose(error.what()); // names are worth having, not worth ending for
+        }
+    }
+}
+
+std::set<const CudaFile*> Attacher::attached_files() const
+{
+    std::set<const CudaFile*> files;
+    for (const auto& [key, attachment] : attachments_)
+        if (!attachment.refused)
+            files.insert(key.first);
+    return files;
+}
+
+unsigned Attacher::functions() const
+{
+    size_t functions = 0;
+    for (const CudaFile* file : attached_files())
+        functions += file->places.size();
+    return static_cast<unsigned>(functions);
+}
+
+unsigned Attacher::files() const
+{
+    return static_cast<unsigned>(attached_files().size());
+}
+
+std::vector<std::string> Attacher::summary() const
+{
+    const std::set<const CudaFile*> files = attached_files();
+    std::vector<std::string> lines{
+        fmt::format("{} functions in {} files, attached by {}", functions(), files.size(), tier_name(options_.tier))};
+    for (const CudaFile* file : files) {
+        std::map<std::pair<uint64_t, bool>, unsigned> deltas;
+        for (const Place& place : file->places)
+            deltas[{place.delta, place.emulated}]++;
+        std::string line = fmt::format("{}: {} of {} functions", file->path, file->places.size(),
+                                       file->places.size() + file->missing.size());
+        for (const auto& [placement, count] : deltas)
+            line += fmt::format(", {} at +{}{}", count, placement.first,
+                                placement.second ? "" : " (single-stepped by the kernel: slow)");
+        if (!file->missing.empty())
+            line += fmt::format("; not in this file: {}", joined(file->missing, " "));
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Probe table x targets -> links: which files are probed, and for which processes.
+#pragma once
+
+#include "attach/links.hpp"
+#include "attach/look_queue.hpp"
+#include "attach/targets.hpp"
+#include "who/scope.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+struct bpf_object;
+
+namespace gpusnoop {
+
+class Attacher {
+public:
+    struct Options {
+        Tier tier = Tier::session;
+        bool count_runtime = false;         // see Targets
+        bool filter_at_attach = true;       // false where the kernel's own pid filter is not to be trusted
+        std::function<void()> step = [] {}; // between what takes long: may throw what ends all of it
+        size_t members_max = 16;            // of a cgroup that are attached to one by one
+        std::function<void()> again; // after everything has been attached again, before the first ones are detached
+    };
+
+    // To be called between open and load: chooses the programs and their attach types.
+    Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
+             Options options);
+    ~Attacher();
+    Attacher(const Attacher&) = delete;
+    Attacher& operator=(const Attacher&) = delete;
+
+    // Process that may have mapped something new: looked at by attach_waiting(), once for all it has mapped by then.
+    void look_at(pid_t pid);
+    struct Looked {
+        bool added = false;        // a file was attached
+        std::optional<pid_t> user; // the last process with a file that is
+    };
+    // Attaches what has been found in those that are due, and has the next ones looked at. Waits for nothing: there is
+    // more to attach when descriptor() is readable.
+    Looked attach_waiting();
+    int descriptor() const { return targets_.descriptor(); }
+    // All processes, or those asked for, and the drivers that they would load. What takes too long is left to
+    // attach_waiting().
+    void attach_everywhere();
+    // The same, all left to attach_waiting().
+    void look_everywhere();
+    // Frees what nobody uses any more.
+    void let_go();
+
+    // The process has ended: frees what was attached to it alone.
+    void forget(pid_t pid);
+    // Every process has the probes, wanted or not: the program tells them apart.
+    bool for_everybody() const { return everybody_; }
+    // The process has probes of its own.
+    bool attached_to(pid_t pid) const;
+
+    // Attaches or detaches the hooks that are not armed from the start.
+    void attach_name_probes(bool on);
+    bool name_probes_attached() const { return name_probes_attached_; }
+
+    const Targets& targets() const { return targets_; }
+    // Files that could not be probed, and why: one that a process made up must not end the run.
+    const std::vector<std::string>& complaints() const { return targets_.complaints(); }
+    bool in_use() const { return in_use_; }                     // some process mapped a probed file
+    size_t unreadable() const { return targets_.unreadable(); } // processes
+    unsigned functions() const;                                 // attached ones, over all files
+    unsigned files() const;
+    std::vector<std::string> summary() const; // lines for -v
+    Tier tier() const { return options_.tier; }
+
+private:
+    struct Attachment {
+        CudaFile* file;
+        pid_t pid; // 0: every process
+        Links always;
+        Links of_names;
+        bool refused = false;
+    };
+
+    void look_at_due();
+    Looked take_in(const Targets::Found& found);
+    void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
+    void attach_to_everybody();
+    bool attach(CudaFile* file, pid_t pid);
+    pid_t process_filter(pid_t pid) const;
+    void link(const Hook& hook, Attachment& attachment);
+    void check_descriptors(const CudaFile& file) const;
+    std::set<const CudaFile*> attached_files() const;
+    Links take_links();
+    void take_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to);
+    static void take_links(Attachment& from, Links& to);
+
+    std::vector<Hook> hooks_;
+    const Scope& scope_;
+    Options options_;
+    Targets targets_;
+    LookQueue looks_;
+    Linker linker_;
+    bool everybody_;
+    std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
+    std::set<pid_t> runtimeless_; // that were complained of
+    bool name_probes_attached_ = false;
+    bool in_use_ = false;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file with CUDA functions in it, and where.
+#pragma once
+
+#include "probes/probes.hpp"
+#include "proc/file_id.hpp"
+#include "util/fd.hpp"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+// One function of the probe table in one file.
+struct Place {
+    unsigned probe = 0;  // index into the tool's probes
+    uint64_t offset = 0; // in the file, where the probe goes
+    uint64_t delta = 0;  // how far that is behind the function's first byte
+    bool emulated = false;
+};
+
+struct CudaFile {
+    std::string path; // as the process that first showed it sees it; "[deleted]" at the end where it is gone
+    FileId id;
+    Library library = Library::driver;
+    Fd file; // O_PATH: keeps the inode, so its number is not given to another file, and asks its file system nothing
+    std::vector<Place> places;
+    std::vector<std::string> missing; // functions of the table that this file does not define
+    std::set<pid_t> users;            // that map it, or have and live
+    uint64_t owner = 0;               // of the process that first showed it: owner_of()
+    uint64_t mount_namespace = 0;     // of the last one that did
+
+    std::string open_path() const; // a path that leads to this very file, in this process
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/cuda_libraries.hpp"
+
+#include "proc/process.hpp"
+
+#include <iterator>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+// Distributions, the container toolkits of GKE and the GPU operator, WSL, NixOS.
+constexpr std::string_view usual_folders[] = {
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/cuda/compat",
+    "/usr/lib/wsl/lib",
+    "/run/opengl-driver/lib",
+    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
+    "/home/kubernetes/bin/nvidia/lib64",
+};
+
+std::string_view base_name(std::string_view path)
+{
+    return path.substr(path.rfind('/') + 1);
+}
+
+} // namespace
+
+bool is_driver(std::string_view path)
+{
+    const std::string_view name = base_name(path);
+    return name.starts_with("libcuda.so") ||
+           (name.starts_with("libcuda-") && name.find(".so") != std::string_view::npos);
+}
+
+bool is_runtime(std::string_view path)
+{
+    const std::string_view name = base_name(path);
+    return name.starts_with("libcudart") && name.find(".so") != std::string_view::npos;
+}
+
+bool is_cuda(std::string_view path)
+{
+    return is_driver(path) || is_runtime(path);
+}
+
+bool is_memfd(std::string_view path)
+{
+    return path.starts_with("/memfd:");
+}
+
+std::vector<std::string> driver_folders(std::string_view environment)
+{
+    std::vector<std::string> folders(std::begin(usual_folders), std::end(usual_folders));
+    for (std::string& folder : library_path(environment))
+        folders.push_back(std::move(folder));
+    return folders;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA's libraries are called, and where they are installed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+// libcuda.so.1 and libcuda.so.<driver>, in the forward-compatibility folder and under WSL, too; libcuda-d0da41ae.so.1
+// where a wheel carries one.
+bool is_driver(std::string_view path);
+
+// libcudart.so.12 and what wheels make of it: libcudart-d0da41ae.so.11.0.
+bool is_runtime(std::string_view path);
+
+bool is_cuda(std::string_view path);
+
+// What is in a memfd is not told by its name, which may be anything.
+bool is_memfd(std::string_view path);
+
+// The folders that a process would find a driver in: the usual ones, and those of LD_LIBRARY_PATH in the environment
+// that it was started with; absolute ones, a few at most.
+std::vector<std::string> driver_folders(std::string_view environment);
+
+} // namespace gpusnoop

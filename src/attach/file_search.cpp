@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/file_search.hpp"
+
+#include "attach/cuda_libraries.hpp"
+#include "attach/placement.hpp"
+#include "proc/mapped_file.hpp"
+#include "util/confinement.hpp"
+#include "util/error.hpp"
+#include "util/regular_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <new>
+#include <optional>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <unordered_map>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t known_max = 1 << 17;
+constexpr std::chrono::milliseconds time_for_a_look(200);
+constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
+
+// Mappings and roots of all processes, the files behind mappings (map_files), and files that only others may read.
+constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
+constexpr uint32_t calls[] = {SYS_openat, SYS_openat2, SYS_statx, SYS_recvmsg, SYS_sendmsg, SYS_clock_gettime};
+
+// A page of the file in this process, for as long as the object is there.
+class MappedPage {
+public:
+    explicit MappedPage(const Fd& file)
+        : page_(mmap(nullptr, static_cast<size_t>(sysconf(_SC_PAGESIZE)), PROT_READ, MAP_PRIVATE, file.get(), 0))
+    {}
+    ~MappedPage()
+    {
+        if (page_ != MAP_FAILED)
+            munmap(page_, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+    }
+    MappedPage(const MappedPage&) = delete;
+    MappedPage& operator=(const MappedPage&) = delete;
+    uint64_t address() const { return page_ == MAP_FAILED ? 0 : reinterpret_cast<uint64_t>(page_); }
+
+private:
+    void* page_;
+};
+
+int64_t changed_ns(const Fd& file)
+{
+    struct statx st {};
+    statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &st);
+    return st.stx_ctime.tv_sec * 1'000'000'000 + st.stx_ctime.tv_nsec;
+}
+
+} // namespace
+
+void FileSearch::serve(Helper::Task& task)
+{
+    confine({.capabilities = capabilities,
+             .calls = calls,
+             .memory_bytes = memory_bytes,
+             .cpu_seconds = std::nullopt,
+             .output_bytes = 0});
+    task_ = &task;
+    while (const auto message = task.connection.receive()) {
+        const auto request = read_message<SearchRequest>(message->bytes);
+        if (!request)
+            return;
+        task.says(at({}, ""));
+        answer({.candidate = {},
+                .examined = {},
+                .end = request->what == SearchRequest::What::mapped     ? mapped(request->pid)
+                       : request->what == SearchRequest::What::in_reach ? in_reach(request->pid)
+                                                                        : lead(request->questions)});
+    }
+}
+
+void FileSearch::answer(const SearchAnswer& answer, int file)
+{
+    if (!task_->connection.send(message_of(answer), file))
+        _exit(0); // nobody listens any more
+}
+
+void FileSearch::bore(const Key& key)
+{
+    if (boring_.size() >= known_max)
+        boring_.clear();
+    boring_.insert(key);
+}
+
+std::string FileSearch::at(const Key& key, std::string_view path)
+{
+    return fmt::format("{:x}:{:x}:{}", key.first, key.second, path);
+}
+
+std::pair<FileSearch::Key, std::string> FileSearch::told(std::string_view at)
+{
+    Key key;
+    for (uint64_t* const number : {&key.first, &key.second}) {
+        const auto [behind, error] = std::from_chars(at.data(), at.data() + at.size(), *number, 16);
+        if (error != std::errc() || behind == at.data() + at.size() || *behind != ':')
+            return {};
+        at.remove_prefix(static_cast<size_t>(behind - at.data()) + 1);
+    }
+    return {key, std::string(at)};
+}
+
+SearchEnd FileSearch::mapped(pid_t pid)
+{
+    SearchEnd end;
+    const std::vector<Mapping> all = mappings(pid);
+    end.refused = all.empty() && mappings_are_refused(pid);
+    const auto may_be_cuda = [](const Mapping& m) { return is_cuda(m.path) || is_memfd(m.path); };
+    if (!count_runtime_ && std::ranges::none_of(all, may_be_cuda))
+        return end;
+    const auto begun = std::chrono::steady_clock::now();
+    std::set<Key> seen;
+    for (const Mapping& mapping : all) {
+        if (!mapping.executable || !mapping.inode)
+            continue;
+        const Key key(mapping.device, mapping.inode);
+        // Addresses grow, and the kernel maps the executable below its libraries.
+        const bool executable_itself = seen.empty();
+        if (!seen.insert(key).second || (boring(key) && !is_cuda(mapping.path)) || refused(key))
+            continue;
+        if (std::chrono::steady_clock::now() - begun > time_for_a_look) {
+            end.all = false;
+            break;
+        }
+        task_->says(at(key, mapping.path));
+        const auto found = find_mapped(pid, mapping);
+        if (found) // or the process has gone or has unmapped it
+            ask_about(*found, mapping, executable_itself);
+    }
+    return end;
+}
+
+SearchEnd FileSearch::in_reach(pid_t pid)
+{
+    for (const std::string& folder : driver_folders(environment(pid))) {
+        Mapping mapping;
+        mapping.path = folder + "/libcuda.so.1";
+        task_->says(at({}, mapping.path));
+        if (const auto found = find_in_root_of(pid, mapping.path))
+            ask_about(*found, mapping, false);
+    }
+    return {};
+}
+
+SearchEnd FileSearch::lead(const std::vector<SearchRequest::Question>& questions) const
+{
+    SearchEnd end;
+    for (const auto& [path, inode, pids] : questions) {
+        task_->says(at({}, path));
+        end.leads.push_back(std::ranges::any_of(pids, [&](pid_t pid) { return leads_to(pid, path, inode); }));
+    }
+    return end;
+}
+
+void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself)
+{
+    Fd file = open_found(found);
+    if (!file)
+        return;
+    const MappedPage page(file);
+    answer({.candidate = FileCandidate{.path = mapping.path,
+                                       .deleted = mapping.deleted,
+                                       .device = mapping.device,
+                                       .inode = mapping.inode,
+                                       .page = page.address(),
+                                       .changed_ns = changed_ns(found.where)},
+            .examined = {},
+            .end = {}},
+           found.where.get());
+    const auto verdict = task_->connection.receive();
+    if (!verdict)
+        _exit(0);
+    if (!read_message<SearchVerdict>(verdict->bytes).value_or(SearchVerdict()).examine)
+        return;
+    ExaminedFile result;
+    try {
+        result = examine(std::move(file), mapping, executable_itself);
+    } catch (const Error& error) {
+        result = {.cuda = true, .places = {}, .missing = {}, .complaint = error.what()};
+    } catch (const std::bad_alloc&) {
+        result = {.cuda = true,
+                  .places = {},
+                  .missing = {},
+                  .complaint = fmt::format("its symbols need more than {} MiB of memory", memory_bytes >> 20)};
+    }
+    if (!result.cuda)
+        bore({mapping.device, mapping.inode});
+    answer({.candidate = {}, .examined = std::move(result), .end = {}});
+}
+
+ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executable_itself) const
+{
+    bool named = is_cuda(mapping.path);
+    std::optional<Elf> opened;
+    try {
+        opened.emplace(std::move(file));
+    } catch (const Error&) {
+        if (named)
+            throw;
+        return {}; // a file of data, or one that we need not understand
+    }
+    const Elf& elf = *opened;
+    const std::string soname = is_memfd(mapping.path) ? elf.soname() : "";
+    named |= is_cuda(soname);
+    ExaminedFile found;
+    if (is_driver(mapping.path) || is_driver(soname)) {
+        locate(found, elf, any_runtime);
+        return found;
+    }
+    found.library = Library::runtime;
+    if (named) {
+        locate(found, elf, runtime_of(elf.soname()));
+        return found;
+    }
+    // nvcc links the runtime statically unless told otherwise: into executables and into libraries, both of which then
+    // carry device code.
+    if (!executable_itself && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
+        return {};
+    locate(found, elf, any_runtime);
+    found.cuda = !found.places.empty();
+    return found;
+}
+
+void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) const
+{
+    found.cuda = true;
+    std::unordered_map<std::string_view, unsigned> wanted;
+    std::vector<std::string_view> names;
+    for (unsigned i = 0; i < probes_.size(); i++) {
+        const Probe& probe = probes_[i];
+        if (probe.library == found.library && applies(probe, runtime)) {
+            wanted.emplace(probe.symbol, i);
+            names.push_back(probe.symbol);
+        }
+    }
+    std::set<std::string_view> defined;
+    std::set<uint64_t> taken; // two names of one function are one probe
+    for (const Symbol& symbol : elf.functions(names)) {
+        auto row = wanted.find(symbol.name);
+        if (row == wanted.end())
+            continue;
+        defined.insert(row->first);
+        if (!taken.insert(symbol.file_offset).second)
+            continue;
+        const Placement placement =
+            place(elf.bytes(symbol.file_offset, symbol.size ? std::min<size_t>(symbol.size, 32) : 32));
+        found.places.push_back(
+            {row->second, symbol.file_offset + placement.delta, placement.delta, placement.emulated});
+    }
+    for (std::string_view name : names)
+        if (!defined.contains(name))
+            found.missing.emplace_back(name);
+}
+
+} // namespace gpusnoop

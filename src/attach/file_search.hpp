@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA libraries among the mappings of a process, and the functions in them. All that is read here is the process' own:
+// it may be made to hang, to grow, or to attack its reader. So it is read in a helper (util/helper.hpp), which may read
+// what root may, and nothing else.
+#pragma once
+
+#include "attach/search_messages.hpp"
+#include "elf/elf.hpp"
+#include "probes/probes.hpp"
+#include "proc/process.hpp"
+#include "util/helper.hpp"
+#include "util/regular_file.hpp"
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+class FileSearch {
+public:
+    using Key = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them
+
+    // probes: what to look for; must outlive the object. count_runtime: see Targets.
+    FileSearch(std::span<const Probe> probes, bool count_runtime) : probes_(probes), count_runtime_(count_runtime) {}
+
+    // A helper's whole life: answers requests until its owner has gone.
+    void serve(Helper::Task& task);
+
+    // Files that are not to be looked at: they have no CUDA in them, unless they are called so.
+    void bore(const Key& key);
+    bool boring(const Key& key) const { return boring_.contains(key); }
+    // Nor these, whatever they are called: a helper did not survive it.
+    void refuse(const Key& key) { refused_.insert(key); }
+    bool refused(const Key& key) const { return refused_.contains(key); }
+
+    // What a helper says it is at: a file, or no file of those that can be refused.
+    static std::string at(const Key& key, std::string_view path);
+    static std::pair<Key, std::string> told(std::string_view at);
+
+private:
+    SearchEnd mapped(pid_t pid);
+    SearchEnd in_reach(pid_t pid);
+    SearchEnd lead(const std::vector<SearchRequest::Question>& questions) const;
+    void ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);
+    ExaminedFile examine(Fd file, const Mapping& mapping, bool executable_itself) const;
+    void locate(ExaminedFile& found, const Elf& elf, Runtime runtime) const;
+    void answer(const SearchAnswer& answer, int file = -1);
+
+    std::span<const Probe> probes_;
+    bool count_runtime_;
+    std::set<Key> boring_, refused_;
+    Helper::Task* task_ = nullptr; // while it serves
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/links.hpp"
+
+#include "util/error.hpp"
+
+#include "bpf/shared/attach.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+class FdLink : public Link {
+public:
+    explicit FdLink(Fd fd) : fd_(std::move(fd)) {}
+
+private:
+    Fd fd_;
+};
+
+class LibbpfLink : public Link {
+public:
+    explicit LibbpfLink(bpf_link* link) : link_(link) {}
+    ~LibbpfLink() override { bpf_link__destroy(link_); }
+    LibbpfLink(const LibbpfLink&) = delete;
+    LibbpfLink& operator=(const LibbpfLink&) = delete;
+
+private:
+    bpf_link* link_;
+};
+
+// Which probe is where in a page, for the program that all places of an event share.
+class RowsByPlace {
+public:
+    RowsByPlace(int map, uint32_t event) : map_(map), event_(event) {}
+    ~RowsByPlace()
+    {
+        for (const uint32_t place : places_) {
+            const uint32_t key[] = {event_, place};
+            bpf_map_delete_elem(map_, key);
+        }
+    }
+    RowsByPlace(const RowsByPlace&) = delete;
+    RowsByPlace& operator=(const RowsByPlace&) = delete;
+
+    bool add(uint32_t place, uint32_t row)
+    {
+        const uint32_t key[] = {event_, place};
+        places_.push_back(place);
+        return bpf_map_update_elem(map_, key, &row, BPF_ANY) == 0;
+    }
+
+private:
+    int map_;
+    uint32_t event_;
+    std::vector<uint32_t> places_;
+};
+
+// The perf event is closed before its uprobe event is removed: the kernel refuses to remove one in use.
+class EventLink : public Link {
+public:
+    EventLink(std::unique_ptr<RowsByPlace> rows, const Tracefs& tracefs, const std::string& path,
+              std::span<const uint64_t> offsets, bool on_return)
+        : rows_(std::move(rows)), event_(tracefs, path, offsets, on_return)
+    {}
+    uint64_t id() const { return event_.id(); }
+    void keep(Fd perf, Fd program)
+    {
+        perf_ = std::move(perf);
+        program_ = std::move(program);
+    }
+
+private:
+    std::unique_ptr<RowsByPlace> rows_;
+    UprobeEvent event_;
+    Fd perf_;
+    Fd program_;
+};
+
+std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
+{
+    std::vector<Place> places;
+    for (const Place& place : file.places)
+        if (std::ranges::find(hook.probes, place.probe) != hook.probes.end())
+            places.push_back(place);
+    return places;
+}
+
+uint64_t in_page(const Place& place)
+{
+    return place.offset % 4096;
+}
+
+// As few groups as will do so that no two places of a group lie at the same address within their pages.
+std::vector<std::vector<Place>> distinguishable_in_page(const std::vector<Place>& places)
+{
+    std::vector<std::vector<Place>> groups;
+    for (const Place& place : places) {
+        auto group = std::ranges::find_if(groups, [&](const std::vector<Place>& others) {
+            return std::ranges::none_of(others, [&](const Place& other) { return in_page(other) == in_page(place); });
+        });
+        if (group == groups.end())
+            group = groups.insert(groups.end(), std::vector<Place>());
+        group->push_back(place);
+    }
+    return groups;
+}
+
+[[noreturn]] void refuse(const CudaFile& file, Tier tier, int error)
+{
+    throw Error(
+        fmt::format("{}: the kernel refused the probes ({}): {}", file.path, tier_name(tier), errno_text(error)));
+}
+
+} // namespace
+
+std::unique_ptr<Link> own_link(bpf_link* link)
+{
+    return std::make_unique<LibbpfLink>(link);
+}
+
+std::unique_ptr<Link> own_link(Fd fd)
+{
+    return std::make_unique<FdLink>(std::move(fd));
+}
+
+// Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
+// files would take seconds. These threads touch nothing but their own links.
+void detach(Links links)
+{
+    constexpr size_t most_threads = 32;
+    const WarningsHeld until_they_have_ended;
+    std::atomic<size_t> next = 0;
+    auto work = [&] {
+        for (size_t i; (i = next++) < links.size();)
+            links[i].reset();
+    };
+    std::vector<std::jthread> others;
+    try {
+        while (others.size() + 1 < std::min(links.size(), most_threads))
+            others.emplace_back(work);
+    } catch (const std::exception&) {
+        // A limit of tasks or of memory: those that there are do it all.
+    }
+    work();
+}
+
+Linker::Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step)
+    : object_(object), tier_(tier), step_(std::move(step))
+{
+    choose_programs(hooks);
+    if (tier != Tier::tracefs)
+        return;
+    tracefs_.emplace();
+    if (const unsigned left = remove_leftover_events(*tracefs_).removed)
+        verbose(fmt::format("{} uprobe events of runs that were killed have been removed", left));
+}
+
+bpf_program* Linker::program(const Hook& hook, std::string_view suffix) const
+{
+    std::string name = fmt::format("{}_{}", hook.program, suffix);
+    bpf_program* program = bpf_object__find_program_by_name(object_, name.c_str());
+    if (!program)
+        throw Error(fmt::format("the BPF object has no program {}", name));
+    return program;
+}
+
+void Linker::choose_programs(std::span<const Hook> hooks)
+{
+    bpf_program* each = nullptr;
+    bpf_object__for_each_program (each, object_)
+        if (bpf_program__section_name(each) == std::string_view("uprobe")) // of others somebody else decides
+            bpf_program__set_autoload(each, false);
+    const bool multi = tier_ == Tier::session || tier_ == Tier::multi;
+    auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {
+        bpf_program* chosen = program(hook, suffix);
+        bpf_program__set_autoload(chosen, true);
+        bpf_program__set_expected_attach_type(chosen, static_cast<bpf_attach_type>(attach_type));
+    };
+    for (const Hook& hook : hooks) {
+        if (hook.returns && tier_ == Tier::session) {
+            choose(hook, "session", uprobe_session_attach_type);
+            continue;
+        }
+        choose(hook, "entry", multi ? uprobe_multi_attach_type : 0);
+        if (hook.returns)
+            choose(hook, "return", multi ? uprobe_multi_attach_type : 0);
+    }
+}
+
+// Of a probe, by which the program knows it (bpf/base/common.bpf.h).
+uint64_t Linker::cookie(uint32_t number) const
+{
+    return again_ ? number | COOKIE_SECOND : number;
+}
+
+size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const
+{
+    const std::vector<Place> places = places_of(hook, file);
+    const size_t ways = hook.returns && tier_ != Tier::session ? 2 : 1;
+    switch (tier_) {
+    case Tier::session:
+    case Tier::multi:
+        return places.empty() ? 0 : ways;
+    case Tier::tracefs:
+        return 2 * ways * distinguishable_in_page(places).size(); // perf event, link
+    case Tier::perf:
+        return 2 * ways * places.size();
+    }
+    return 0;
+}
+
+void Linker::attach(const Hook& hook, const Where& where, Links& links)
+{
+    const std::vector<Place> places = places_of(hook, where.file);
+    if (places.empty())
+        return;
+    switch (tier_) {
+    case Tier::session:
+        if (hook.returns) {
+            links.push_back(attach_multi(hook, "session", uprobe_session_attach_type, false, places, where));
+            break;
+        }
+        [[fallthrough]];
+    case Tier::multi:
+        // The return first: an entry without its return would leave state behind.
+        if (hook.returns)
+            links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, where));
+        links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, where));
+        break;
+    case Tier::tracefs:
+        for (const std::vector<Place>& group : distinguishable_in_page(places)) {
+            step_();
+            if (hook.returns)
+                links.push_back(attach_event(hook, true, group, where));
+            links.push_back(attach_event(hook, false, group, where));
+        }
+        break;
+    case Tier::perf:
+        for (const Place& place : places) {
+            step_();
+            if (hook.returns)
+                links.push_back(attach_perf(hook, true, place, where));
+            links.push_back(attach_perf(hook, false, place, where));
+        }
+        break;
+    }
+}
+
+std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
+                                           const std::vector<Place>& places, const Where& where)
+{
+    std::vector<uint64_t> offsets, cookies;
+    for (const Place& place : places) {
+        offsets.push_back(place.offset);
+        cookies.push_back(cookie(place.probe + 1));
+    }
+    const std::string path = where.file.open_path();
+    int link = create_link({.program = bpf_program__fd(program(hook, suffix)),
+                            .attach_type = attach_type,
+                            .path = path.c_str(),
+                            .offsets = offsets.data(),
+                            .cookies = cookies.data(),
+                            .count = static_cast<uint32_t>(places.size()),
+                            .on_return = on_return,
+                            .pid = where.pid});
+    if (link < 0)
+        refuse(where.file, tier_, -link);
+    return std::make_unique<FdLink>(Fd(link));
+}
+
+std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
+                                           const Where& where)
+{
+    const uint32_t number = static_cast<uint32_t>(cookie(++events_));
+    std::vector<uint64_t> offsets;
+    auto rows = std::make_unique<RowsByPlace>(bpf_object__find_map_fd_by_name(object_, "rows_by_place"), number);
+    for (const Place& place : places) {
+        offsets.push_back(place.offset);
+        if (!rows->add(static_cast<uint32_t>(in_page(place)), place.probe + 1))
+            refuse(where.file, tier_, errno);
+    }
+    auto link = std::make_unique<EventLink>(std::move(rows), *tracefs_, where.file.open_path(), offsets, on_return);
+    perf_event_attr attributes{};
+    attributes.size = sizeof(attributes);
+    attributes.type = PERF_TYPE_TRACEPOINT;
+    attributes.config = link->id();
+    // With a pid, the kernel sets the breakpoints in that process' memory alone; without one, the CPU is irrelevant.
+    const pid_t pid = where.pid ? where.pid : -1;
+    Fd perf(
+        static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC)));
+    LIBBPF_OPTS(bpf_link_create_opts, options);
+    options.perf_event.bpf_cookie = number;
+    int program_fd = bpf_program__fd(program(hook, on_return ? "return" : "entry"));
+    Fd attached(perf ? bpf_link_create(program_fd, perf.get(), BPF_PERF_EVENT, &options) : -1);
+    if (!attached || ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0))
+        refuse(where.file, tier_, errno);
+    link->keep(std::move(perf), std::move(attached));
+    return link;
+}
+
+std::unique_ptr<Link> Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where)
+{
+    LIBBPF_OPTS(bpf_uprobe_opts, options);
+    options.bpf_cookie = cookie(place.probe + 1);
+    options.retprobe = on_return;
+    bpf_link* link =
+        bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"), where.pid ? where.pid : -1,
+                                        where.file.open_path().c_str(), place.offset, &options);
+    if (!link)
+        refuse(where.file, tier_, errno);
+    return own_link(link);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hook x the places of a file -> links. Knows the four tiers; nothing else does.
+#pragma once
+
+#include "attach/targets.hpp"
+#include "attach/tier.hpp"
+#include "attach/tracefs.hpp"
+#include "util/fd.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+struct bpf_link;
+struct bpf_object;
+struct bpf_program;
+
+namespace gpusnoop {
+
+// A program, or a pair for entry and return, and the probes it serves. In the object it is called NAME_entry,
+// NAME_return and NAME_session.
+struct Hook {
+    std::string program;
+    bool returns = false;         // with a return probe
+    std::vector<unsigned> probes; // indices into the tool's probes
+    bool always = true;           // false: attached only on Attacher::attach_name_probes()
+    std::string_view without{};   // what is not known without it, in a sentence; empty: the tool is nothing without it
+};
+
+// Probes that are there for as long as it is.
+class Link {
+public:
+    Link() = default;
+    virtual ~Link() = default;
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+};
+using Links = std::vector<std::unique_ptr<Link>>;
+
+std::unique_ptr<Link> own_link(bpf_link* link); // as libbpf made it
+std::unique_ptr<Link> own_link(Fd fd);          // as the kernel did
+
+void detach(Links links); // all at once
+
+class Linker {
+public:
+    // To be called between open and load: chooses the programs and their attach types.
+    // step: called between the links of a hook; may throw.
+    Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
+
+    struct Where {
+        const CudaFile& file;
+        pid_t pid; // 0: every process
+    };
+    // Adds to the links even where it throws Error: those that were made before.
+    void attach(const Hook& hook, const Where& where, Links& links);
+
+    // How many the links of this hook take.
+    size_t descriptors(const Hook& hook, const CudaFile& file) const;
+
+    // What has been attached will be attached once more, before that is detached.
+    void begin_again() { again_ = true; }
+
+private:
+    void choose_programs(std::span<const Hook> hooks);
+    bpf_program* program(const Hook& hook, std::string_view suffix) const;
+    uint64_t cookie(uint32_t number) const;
+    std::unique_ptr<Link> attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
+                                       const std::vector<Place>& places, const Where& where);
+    std::unique_ptr<Link> attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
+                                       const Where& where);
+    std::unique_ptr<Link> attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where);
+
+    bpf_object* object_;
+    Tier tier_;
+    std::function<void()> step_;
+    bool again_ = false;
+    std::optional<Tracefs> tracefs_;
+    uint32_t events_ = 0; // made so far
+};
+
+} // namespace gpusnoop

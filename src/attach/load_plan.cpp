@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/load_plan.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+const Hook* hook_of(const std::string& program, std::span<const Hook> hooks)
+{
+    for (const Hook& hook : hooks)
+        for (std::string_view suffix : {"entry", "return", "session"})
+            if (program == fmt::format("{}_{}", hook.program, suffix))
+                return &hook;
+    return nullptr;
+}
+
+} // namespace
+
+std::vector<Hook> LoadPlan::hooks(std::vector<Hook> all) const
+{
+    std::erase_if(all, [this](const Hook& hook) { return leaves_out(hook.program); });
+    return all;
+}
+
+std::vector<std::string> LoadPlan::hooks_left_out(std::span<const Hook> all) const
+{
+    std::vector<std::string> hooks;
+    for (const Hook& hook : all)
+        if (leaves_out(hook.program))
+            hooks.push_back(hook.program);
+    return hooks;
+}
+
+std::vector<std::string> LoadPlan::programs_left_out() const
+{
+    std::vector<std::string> programs;
+    for (const auto& [name, refusal] : left_out_)
+        if (name == refusal.program)
+            programs.push_back(name);
+    return programs;
+}
+
+bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
+{
+    const bool of_hook = hook_of(refusal.program, all);
+    if (!of_hook && !refusal.program.empty() && left_out_.emplace(refusal.program, refusal).second)
+        return true;
+    if (!first_)
+        first_ = refusal;
+    if (!of_hook) // no other programs would be taken
+        return false;
+    if (!forced_ && tier_ != Tier::perf) {
+        tier_ = static_cast<Tier>(static_cast<int>(tier_) + 1);
+        return true;
+    }
+    const Hook* hook = hook_of(first_->program, all);
+    if (hook->without.empty() || !left_out_.emplace(hook->program, *first_).second)
+        return false;
+    tier_ = best_;
+    first_.reset();
+    return true;
+}
+
+Error LoadPlan::failure() const
+{
+    // Of an attach type that it does not know the kernel says nothing else.
+    if (forced_ && first_->cause == RefusalCause::unknown && first_->error == EINVAL)
+        return Error(fmt::format("this kernel cannot attach by {}", tier_name(tier_)),
+                     "leave out --attach: the best way that works is then chosen");
+    return LoadError(*first_);
+}
+
+std::vector<std::string> LoadPlan::remarks(std::span<const Hook> all) const
+{
+    std::vector<std::string> remarks;
+    if (tier_ != best_ && first_)
+        remarks.push_back(
+            fmt::format("attaching by {} instead of {}: {}", tier_name(tier_), tier_name(best_), first_->text()));
+    for (const auto& [name, refusal] : left_out_) {
+        const Hook* hook = hook_of(refusal.program, all);
+        remarks.push_back(hook ? fmt::format("{}: {}", hook->without, refusal.text()) : refusal.text());
+    }
+    return remarks;
+}
+
+} // namespace gpusnoop

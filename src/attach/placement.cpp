@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/placement.hpp"
+
+#include "instructions/decoder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace gpusnoop {
+
+namespace {
+
+// The first bytes of an instruction.
+struct Opcode {
+    size_t length;
+    std::array<uint8_t, 2> value;
+    std::array<uint8_t, 2> mask;
+
+    bool begins(std::span<const uint8_t> code) const
+    {
+        if (code.size() < length)
+            return false;
+        for (size_t i = 0; i < length; i++)
+            if ((code[i] & mask[i]) != value[i])
+                return false;
+        return true;
+    }
+};
+
+// What branch_setup_xol_ops() and push_setup_xol_ops() of arch/x86/kernel/uprobes.c take, and so never single-step. A
+// branch behind a 66 prefix is refused with ENOTSUPP, a push behind any prefix but REX.B (41) is single-stepped: no
+// opcode here is a prefix, so neither can match. Kernels from about 6.16 emulate long nops too: not counted on.
+constexpr Opcode emulated_opcodes[] = {
+    {1, {0x50}, {0xf8}},             // push %rax..%rdi
+    {2, {0x41, 0x50}, {0xff, 0xf8}}, // push %r8..%r15
+    {1, {0x90}, {0xff}},             // nop
+    {1, {0x70}, {0xf0}},             // jcc short
+    {2, {0x0f, 0x80}, {0xff, 0xf0}}, // jcc near
+    {1, {0xeb}, {0xff}},             // jmp short
+    {1, {0xe9}, {0xff}},             // jmp near; jmp *mem (ff 25) is single-stepped
+    {1, {0xe8}, {0xff}},             // call near
+};
+
+// More than real prologues need (endbr64, load, compare), and a bound on how far from the entry a probe can land.
+constexpr int max_steps = 4;
+
+} // namespace
+
+Placement place(std::span<const uint8_t> code)
+{
+    size_t delta = 0;
+    for (int step = 0; step <= max_steps; step++) {
+        const auto rest = code.subspan(delta);
+        // The kernel judges by the opcode, so the operand may lie behind the bytes at hand.
+        if (std::ranges::any_of(emulated_opcodes, [&](const Opcode& opcode) { return opcode.begins(rest); }))
+            return {delta, true};
+        const size_t harmless = x86_64_decoder().harmless(rest);
+        if (harmless == 0)
+            break;
+        delta += harmless;
+    }
+    return {};
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/refusal.hpp"
+
+#include <array>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <fmt/format.h>
+#include <new>
+#include <optional>
+#include <sys/utsname.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+LoadLog*& current_log()
+{
+    static LoadLog* log = nullptr;
+    return log;
+}
+
+// Called by C, which nothing may be thrown through.
+int on_libbpf(libbpf_print_level level, const char* format, va_list arguments)
+try {
+    const bool shown = verbosity() >= 2, kept = level != LIBBPF_DEBUG && current_log();
+    if (!shown && !kept)
+        return 0;
+    va_list copy;
+    va_copy(copy, arguments);
+    const int size = vsnprintf(nullptr, 0, format, copy);
+    va_end(copy);
+    if (size <= 0)
+        return 0;
+    std::string message(static_cast<size_t>(size) + 1, '\0');
+    vsnprintf(message.data(), message.size(), format, arguments);
+    message.pop_back();
+    if (shown)
+        say(message);
+    if (kept)
+        current_log()->add(message);
+    return 0;
+} catch (const std::bad_alloc&) {
+    return 0;
+}
+
+// What stands between two texts, where both are there; of several, the last.
+std::optional<std::string> between(std::string_view text, std::string_view before, std::string_view after)
+{
+    const size_t at = text.rfind(before);
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    text.remove_prefix(at + before.size());
+    const size_t end = text.find(after);
+    if (end == std::string_view::npos)
+        return std::nullopt;
+    return std::string(text.substr(0, end));
+}
+
+// libbpf: prog 'launch_entry': BPF program load failed: Invalid argument
+std::string refused_program(std::string_view log)
+{
+    const size_t at = log.find("': BPF program load failed");
+    return at == std::string_view::npos ? "" : between(log.substr(0, at + 1), "prog '", "'").value_or("");
+}
+
+// The functions of the kernel that a program cannot call: helpers and kfuncs, as the verifier and libbpf name them.
+std::optional<std::string> missing_function(std::string_view log)
+{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 6> forms{{
+        {"kfunc '", "' is referenced but wasn't resolved"},
+        {"extern (func ksym) '", "':"},
+        {"calling kernel function ", " is not allowed"},
+        {"cannot use helper ", "#"},
+        {"unknown func ", "#"},
+        {"invalid func ", "\n"},
+    }};
+    for (const auto& [before, after] : forms)
+        if (auto name = between(log, before, after); name && name->find('\n') == std::string::npos)
+            return name;
+    return std::nullopt;
+}
+
+// The verifier's last words: the line above "processed 12 insns (limit 1000000) ...".
+std::string last_words(std::string_view log)
+{
+    const size_t end = log.rfind("\nprocessed ");
+    if (end == std::string_view::npos)
+        return {};
+    const size_t begin = log.rfind('\n', end - 1);
+    return std::string(log.substr(begin == std::string_view::npos ? 0 : begin + 1, end - begin - 1));
+}
+
+} // namespace
+
+std::string kernel_release()
+{
+    utsname names{};
+    return uname(&names) ? "?" : names.release;
+}
+
+Refusal refusal_of(int error, std::string_view log)
+{
+    Refusal refusal;
+    refusal.error = error;
+    refusal.program = refused_program(log);
+    auto because = [&](RefusalCause cause, std::string detail = {}) {
+        refusal.cause = cause;
+        refusal.detail = std::move(detail);
+        return refusal;
+    };
+    const auto map = between(log, "map '", "': failed to create");
+    const bool locked = log.find("ulimit -l") != std::string_view::npos;
+    if (error == ENOMEM || locked)
+        return because(RefusalCause::memory, locked ? "ulimit -l" : map.value_or(""));
+    // The verifier's own EPERM and EACCES come with words; without any, it was not asked.
+    const std::string words = last_words(log);
+    if ((error == EPERM || error == EACCES) && words.empty())
+        return because(RefusalCause::permission);
+    if (auto function = missing_function(log))
+        return because(RefusalCause::function, *function);
+    if (auto processed = between(log, "BPF program is too large. Processed ", " insn"))
+        return because(RefusalCause::too_large, *processed);
+    if (error == E2BIG)
+        return because(RefusalCause::too_large);
+    if (refusal.program.empty() && map)
+        return because(RefusalCause::map, *map);
+    if (!words.empty())
+        return because(RefusalCause::verifier, words);
+    return refusal;
+}
+
+std::string Refusal::reason() const
+{
+    switch (cause) {
+    case RefusalCause::function:
+        return fmt::format("it calls {}, which this kernel lacks or has in a different form", detail);
+    case RefusalCause::too_large:
+        return detail.empty() ? std::string("it is too large for this kernel's verifier")
+                              : fmt::format("the verifier gave up after {} instructions", detail);
+    case RefusalCause::verifier:
+        return fmt::format("the verifier says \"{}\"", detail);
+    case RefusalCause::map:
+        return fmt::format("the map {} cannot be created: {}", detail, errno_text(error));
+    case RefusalCause::memory:
+        if (detail == "ulimit -l")
+            return "the limit of locked memory is too low";
+        return detail.empty() ? std::string("there is not enough memory")
+                              : fmt::format("there is not enough memory for the map {}", detail);
+    case RefusalCause::permission:
+        return fmt::format("BPF is not permitted here: {}", errno_text(error));
+    case RefusalCause::unknown:
+        break;
+    }
+    return errno_text(error);
+}
+
+std::string Refusal::text() const
+{
+    if (program.empty())
+        return fmt::format("the kernel refused the BPF programs: {}", reason());
+    return fmt::format("the kernel refused the BPF program {}: {}", program, reason());
+}
+
+std::string Refusal::hint() const
+{
+    switch (cause) {
+    case RefusalCause::permission:
+        return "a seccomp filter, a security module or a missing capability forbids it: run it on the host, or in a "
+               "privileged container";
+    case RefusalCause::memory:
+        if (detail == "ulimit -l")
+            return "raise it with ulimit -l unlimited";
+        return "raise the memory limit of its cgroup, or lower --table-rows, --ring-mb or --live-entries";
+    default:
+        return fmt::format("this kernel (Linux {}) may be untested; -vv shows everything it reported",
+                           kernel_release());
+    }
+}
+
+LoadLog::LoadLog()
+{
+    current_log() = this;
+}
+
+LoadLog::~LoadLog()
+{
+    current_log() = nullptr;
+}
+
+void LoadLog::add(std::string_view message)
+{
+    // The log of a large program may have megabytes, and the reason is at its end.
+    constexpr size_t most = 1 << 16;
+    if (message.size() > most) {
+        text_ += message.substr(0, 256);
+        text_ += '\n';
+        message.remove_prefix(message.size() - most);
+    }
+    text_ += message;
+}
+
+void quiet_libbpf()
+{
+    libbpf_set_print(on_libbpf);
+}
+
+} // namespace gpusnoop

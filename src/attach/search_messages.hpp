@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Targets and the processes that search for it (file_search.hpp) tell each other.
+#pragma once
+
+#include "attach/cuda_file.hpp"
+#include "util/message.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+struct SearchRequest {
+    enum class What : uint8_t {
+        mapped,   // the CUDA files that the process maps executable
+        in_reach, // the drivers that it would load from the usual places
+        leads,    // what the questions ask
+    };
+    struct Question { // whether this path leads one of these processes to the file with this inode
+        std::string path;
+        uint64_t inode = 0;
+        std::vector<pid_t> pids;
+    };
+    What what = What::mapped;
+    pid_t pid = 0;
+    std::vector<Question> questions;
+};
+
+void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
+{
+    each(q.path, q.inode, q.pids);
+}
+
+void fields(auto& each, same_as_const<SearchRequest> auto& r)
+{
+    each(r.what, r.pid, r.questions);
+}
+
+// A file, which comes with a descriptor of it (O_PATH).
+struct FileCandidate {
+    std::string path; // as the process sees it
+    bool deleted = false;
+    uint64_t device = 0, inode = 0; // as /proc shows them; 0: it is not mapped
+    uint64_t page = 0;              // where the helper has it mapped, for FileIds; 0: nowhere
+    int64_t changed_ns = 0;         // when, as far as the kernel knows
+};
+
+void fields(auto& each, same_as_const<FileCandidate> auto& f)
+{
+    each(f.path, f.deleted, f.device, f.inode, f.page, f.changed_ns);
+}
+
+// The answer to a candidate.
+struct SearchVerdict {
+    bool examine = false; // else it is known
+};
+
+void fields(auto& each, same_as_const<SearchVerdict> auto& v)
+{
+    each(v.examine);
+}
+
+// What is in the candidate that was to be examined.
+struct ExaminedFile {
+    bool cuda = false; // the rest is of those that have to do with CUDA
+    Library library = Library::driver;
+    std::vector<Place> places;
+    std::vector<std::string> missing;
+    std::string complaint;
+};
+
+void fields(auto& each, same_as_const<Place> auto& p)
+{
+    each(p.probe, p.offset, p.delta, p.emulated);
+}
+
+void fields(auto& each, same_as_const<ExaminedFile> auto& f)
+{
+    each(f.cuda, f.library, f.places, f.missing, f.complaint);
+}
+
+struct SearchEnd {
+    bool all = true;            // false: there was no time for more
+    bool refused = false;       // its mappings may not be read
+    std::vector<uint8_t> leads; // 0 or 1 for each question
+};
+
+void fields(auto& each, same_as_const<SearchEnd> auto& e)
+{
+    each(e.all, e.refused, e.leads);
+}
+
+// Exactly one of them.
+struct SearchAnswer {
+    std::optional<FileCandidate> candidate;
+    std::optional<ExaminedFile> examined;
+    std::optional<SearchEnd> end;
+};
+
+void fields(auto& each, same_as_const<SearchAnswer> auto& a)
+{
+    each(a.candidate, a.examined, a.end);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/targets.hpp"
+
+#include "attach/cuda_libraries.hpp"
+#include "proc/process.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <iterator>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr size_t known_max = 1 << 17; // of files that are of no use
+constexpr size_t complaints_max = 256;
+
+constexpr size_t questions_max = 16; // at a time: paths are up to 4 KiB, a message is up to 128
+constexpr unsigned strikes_max = 8;
+constexpr Clock::duration time_for_answers = 20ms;
+constexpr size_t searchers_max = 4;
+constexpr Clock::duration slow = 50ms;     // then others need not wait for it
+constexpr Clock::duration hanging = 3s;    // without a word
+constexpr Clock::duration between = 200ms; // more than that between two looks, and it is we who have been stopped
+
+uint64_t inode_of(const Fd& file)
+{
+    struct statx st {};
+    statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
+    return st.stx_ino;
+}
+
+// Each with a process that lives in it.
+std::map<uint64_t, pid_t> mount_namespaces_in_use()
+{
+    std::map<uint64_t, pid_t> all;
+    for (pid_t pid : all_processes())
+        all.emplace(mount_namespace(pid), pid);
+    return all;
+}
+
+} // namespace
+
+std::string CudaFile::open_path() const
+{
+    return fmt::format("/proc/self/fd/{}", file.get());
+}
+
+// A helper, and what it has been asked.
+struct Targets::Searcher {
+    explicit Searcher(FileSearch& search) : helper([&search](Helper::Task& task) { search.serve(task); }) {}
+
+    struct Candidate {
+        FileCandidate candidate;
+        Fd where;
+        Seen seen;
+    };
+
+    Helper helper;
+    std::optional<SearchRequest> request;
+    std::optional<Candidate> examining;
+    std::vector<CudaFile*> files; // of this search
+    Clock::time_point begun, looked_at;
+    Clock::duration silent{};
+};
+
+Targets::Targets(std::span<const Probe> probes, bool count_runtime)
+    : probes_(probes), count_runtime_(count_runtime), search_(probes, count_runtime),
+      helpers_have_said_(epoll_create1(EPOLL_CLOEXEC))
+{
+    if (!helpers_have_said_)
+        throw Error("helpers cannot be watched: " + errno_text(errno));
+}
+
+Targets::~Targets() = default;
+
+bool Targets::interesting(std::string_view path, uint64_t device, uint64_t inode) const
+{
+    const FileSearch::Key key(device, inode);
+    return (is_cuda(path) || ((count_runtime_ || is_memfd(path)) && !search_.boring(key))) && !search_.refused(key);
+}
+
+bool Targets::looking() const
+{
+    return std::ranges::any_of(searchers_, [](const Searcher& s) { return s.request.has_value(); });
+}
+
+bool Targets::ready()
+{
+    return free_one() != nullptr;
+}
+
+Targets::Searcher* Targets::free_one()
+{
+    const auto idle = std::ranges::find_if(searchers_, [](const Searcher& s) { return !s.request; });
+    if (idle != searchers_.end())
+        return &*idle;
+    const auto now = Clock::now();
+    if (searchers_.size() >= searchers_max ||
+        !std::ranges::all_of(searchers_, [now](const Searcher& s) { return now - s.begun >= slow; }))
+        return nullptr;
+    Searcher& added = searchers_.emplace_back(search_);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = added.helper.connection().descriptor();
+    if (added.helper.pid() > 0 && !epoll_ctl(helpers_have_said_.get(), EPOLL_CTL_ADD, event.data.fd, &event)) {
+        helpless_ = false;
+        return &added;
+    }
+    searchers_.pop_back();
+    if (searchers_.empty() && !std::exchange(helpless_, true) && found_all_)
+        complain("no process can be started that looks at the files of others: it is tried again");
+    return nullptr;
+}
+
+void Targets::ask(Searcher& searcher, SearchRequest request)
+{
+    searcher.begun = searcher.looked_at = Clock::now();
+    searcher.silent = {};
+    searcher.request = std::move(request);
+    searcher.helper.connection().send(message_of(*searcher.request), -1, true); // where that fails, it is lost soon
+}
+
+void Targets::look(pid_t pid, bool in_reach)
+{
+    if (passed_over(pid)) {
+        found_.push_back({.pid = pid, .in_reach = in_reach, .files = {}, .ended = true});
+        return;
+    }
+    if (Searcher* const searcher = free_one())
+        ask(*searcher, {.what = in_reach ? SearchRequest::What::in_reach : SearchRequest::What::mapped,
+                        .pid = pid,
+                        .questions = {}});
+}
+
+bool Targets::passed_over(pid_t pid) const
+{
+    if (!hanging_.empty() && hanging_.contains({pid, start_time_ns(pid)}))
+        return true;
+    if (strikes_.empty())
+        return false;
+    const auto strikes = strikes_.find(owner_of(pid).value_or(0));
+    return strikes != strikes_.end() && strikes->second >= strikes_max;
+}
+
+std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
+{
+    hear_all(found_.empty() ? longest : 0ms);
+    const auto now = Clock::now();
+    for (auto next = searchers_.begin(); next != searchers_.end();) {
+        Searcher& searcher = *next++;
+        if (!searcher.request)
+            continue;
+        searcher.silent += std::min(now - std::exchange(searcher.looked_at, now), between);
+        if (searcher.silent > hanging) {
+            lose(searcher);
+            break; // others may have gone with it
+        }
+    }
+    return std::exchange(found_, {});
+}
+
+std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::chrono::milliseconds time,
+                                               const std::function<void()>& step)
+{
+    std::vector<Found> all;
+    const auto begun = Clock::now();
+    auto heard = begun;
+    auto next = looks.begin();
+    // A machine that is busy takes its time for each; one process that hangs takes it from none.
+    while ((next != looks.end() || looking()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
+        step();
+        for (; next != looks.end() && ready(); ++next)
+            look(next->pid, next->in_reach);
+        if (helpless_)
+            throw Error("no process can be started that looks at the files of others",
+                        "raise the limit of tasks: pids.max of the cgroup (TasksMax= of a systemd service), ulimit -u");
+        std::vector<Found> some = found(10ms);
+        if (!some.empty())
+            heard = Clock::now();
+        std::ranges::move(some, std::back_inserter(all));
+    }
+    looks.erase(looks.begin(), next);
+    found_all_ = true;
+    return all;
+}
+
+void Targets::hear_all(std::chrono::milliseconds longest)
+{
+    std::array<epoll_event, searchers_max> events{};
+    for (int rounds = 0; rounds < 256; rounds++, longest = 0ms) {
+        const int n =
+            epoll_wait(helpers_have_said_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
+        for (int i = 0; i < n; i++) {
+            const auto searcher = std::ranges::find_if(searchers_, [&](Searcher& s) {
+                return s.helper.connection().descriptor() == events.at(static_cast<size_t>(i)).data.fd;
+            });
+            if (searcher != searchers_.end() && !hear(*searcher))
+                lose(*searcher);
+        }
+        if (n <= 0)
+            return;
+    }
+}
+
+// One message. False where the helper has ended, or is no longer what it was.
+bool Targets::hear(Searcher& searcher)
+{
+    auto message = searcher.helper.connection().receive(0ms);
+    if (!message)
+        return !searcher.helper.connection().closed();
+    searcher.silent = {};
+    auto said = read_message<SearchAnswer>(message->bytes);
+    if (!said || !searcher.request)
+        return false;
+    if (said->candidate && !searcher.examining) {
+        const bool examine = judge(searcher, std::move(*said->candidate), std::move(message->file));
+        return searcher.helper.connection().send(message_of(SearchVerdict{examine}), -1, true);
+    }
+    if (said->examined && searcher.examining)
+        take_in(searcher, std::move(*said->examined));
+    else if (said->end && !searcher.examining)
+        end(searcher, *said->end);
+    else
+        return false;
+    return true;
+}
+
+// True where the candidate is to be examined.
+bool Targets::judge(Searcher& searcher, FileCandidate candidate, Fd where)
+{
+    const FileSearch::Key key(candidate.device, candidate.inode);
+    if (!where) {
+        if (is_cuda(candidate.path) && !std::exchange(limit_told_, true))
+            complain(fmt::format("{} (process {}): {}", candidate.path, searcher.request->pid, errno_text(EMFILE)));
+        return false;
+    }
+    if (search_.boring(key) && !is_cuda(candidate.path))
+        return false;
+    const FileId id = ids_.of(where.get(), searcher.helper.pid(), candidate.page);
+    if (const auto known = files_.find(id); known != files_.end()) {
+        add_found(searcher, known->second.get());
+        return false;
+    }
+    const Seen seen{id, candidate.changed_ns};
+    if (useless_.contains(seen)) {
+        search_.bore(key);
+        return false;
+    }
+    searcher.examining = Searcher::Candidate{std::move(candidate), std::move(where), seen};
+    return true;
+}
+
+// Files that have functions to probe stay known, and open.
+void Targets::take_in(Searcher& searcher, ExaminedFile examined)
+{
+    auto [candidate, where, seen] = *std::exchange(searcher.examining, std::nullopt);
+    const pid_t pid = searcher.request->pid;
+    if (examined.cuda && examined.complaint.empty() && examined.places.empty() && !examined.missing.empty())
+        examined.complaint = fmt::format("defines none of the {} functions looked for", examined.missing.size());
+    if (!examined.complaint.empty())
+        complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
+    const uint64_t owner = owner_of(pid).value_or(0);
+    if (!examined.cuda || examined.places.empty() || !believable(examined) || !room_for_one(pid, owner)) {
+        search_.bore({candidate.device, candidate.inode});
+        if (examined.cuda) {
+            if (useless_.size() >= known_max)
+                useless_.clear();
+            useless_.insert(seen);
+        }
+        return;
+    }
+    auto file = std::make_unique<CudaFile>();
+    file->path = candidate.path + (candidate.deleted ? " [deleted]" : "");
+    file->id = seen.id;
+    file->library = examined.library;
+    file->file = std::move(where);
+    file->places = std::move(examined.places);
+    file->missing = std::move(examined.missing);
+    file->owner = owner;
+    file->mount_namespace = mount_namespace(pid);
+    add_found(searcher, files_.emplace(seen.id, std::move(file)).first->second.get());
+}
+
+// What a helper says that has been taken over by a file steers nothing else.
+bool Targets::believable(const ExaminedFile& examined) const
+{
+    return examined.places.size() <= probes_.size() && std::ranges::all_of(examined.places, [&](const Place& place) {
+               return place.probe < probes_.size() && probes_[place.probe].library == examined.library;
+           });
+}
+
+void Targets::add_found(Searcher& searcher, CudaFile* file)
+{
+    const SearchRequest& request = *searcher.request;
+    if (std::ranges::find(searcher.files, file) != searcher.files.end())
+        return;
+    searcher.files.push_back(file);
+    const bool in_reach = request.what == SearchRequest::What::in_reach;
+    if (!in_reach) {
+        file->users.insert(request.pid);
+        file->mount_namespace = mount_namespace(request.pid);
+    }
+    found_.push_back({.pid = request.pid, .in_reach = in_reach, .files = {file}});
+}
+
+void Targets::end(Searcher& searcher, const SearchEnd& how)
+{
+    const SearchRequest request = *std::exchange(searcher.request, std::nullopt);
+    if (request.what == SearchRequest::What::leads) {
+        const std::vector<FileId> asked = std::exchange(asked_about_, {});
+        for (size_t i = 0; i < asked.size() && i < how.leads.size(); i++)
+            if (!how.leads[i])
+                lost_.insert(asked[i]);
+        return;
+    }
+    if (how.refused)
+        unreadable_.insert(request.pid);
+    found_.push_back({.pid = request.pid,
+                      .in_reach = request.what == SearchRequest::What::in_reach,
+                      .files = std::exchange(searcher.files, {}),
+                      .ended = true,
+                      .all = how.all,
+                      .took = Clock::now() - searcher.begun});
+}
+
+// It hangs or has died. What it was at is not looked at again.
+void Targets::lose(Searcher& searcher)
+{
+    const bool died = searcher.helper.connection().closed();
+    const auto [key, path] = FileSearch::told(searcher.helper.at());
+    if (const auto request = searcher.request) {
+        SearchEnd how;
+        if (request->what == SearchRequest::What::leads) {
+            for (const SearchRequest::Question& question : request->questions)
+                how.leads.push_back(question.path != path); // the others are asked for again
+        } else if (search_.refused(key) || (died && forgiven_.emplace(request->pid, key).second)) {
+            how.all = false; // another one has told; or something else may have ended it: it is looked at once more
+        } else {
+            const bool of_a_file = key != FileSearch::Key();
+            if (of_a_file)
+                search_.refuse(key);
+            else if (request->what == SearchRequest::What::mapped)
+                hanging_.emplace(request->pid, start_time_ns(request->pid));
+            how.all = !of_a_file;
+            strike(request->pid, path.empty() ? "its mappings" : path,
+                   died ? "the helper that read it has died" : "it cannot be read within 3 s");
+        }
+        searcher.examining.reset();
+        end(searcher, how);
+    }
+    // Nor by the others: those that do nothing now begin anew, with what is known.
+    std::erase_if(searchers_, [&](const Searcher& s) { return &s == &searcher || !s.request; });
+}
+
+void Targets::strike(pid_t pid, std::string_view what, std::string_view why)
+{
+    const auto owner = owner_of(pid);
+    if (!owner)
+        return; // it ended in the middle
+    complain(fmt::format("{} (process {}): {}; it is not traced", what, pid, why));
+    if (++strikes_[*owner] == strikes_max)
+        complain(fmt::format("files of the user of process {} have stopped {} helpers: no other one of them is traced",
+                             pid, strikes_max));
+}
+
+bool Targets::room_for_one(pid_t pid, uint64_t owner)
+{
+    const auto count = [this](auto of) {
+        return static_cast<size_t>(std::ranges::count_if(files_, [&](const auto& entry) { return of(*entry.second); }));
+    };
+    if (files_.size() >= files_max) {
+        if (over_limit_.emplace(false, 0).second)
+            complain(fmt::format("{} CUDA libraries are traced; no more will be while these are in use", files_max));
+        return false;
+    }
+    if (count([pid](const CudaFile& file) { return file.users.contains(pid); }) >= files_of_process_max) {
+        if (over_limit_.emplace(false, pid).second)
+            complain(fmt::format("process {} maps more than {} CUDA libraries: the others are not traced", pid,
+                                 files_of_process_max));
+        return false;
+    }
+    if (count([owner](const CudaFile& file) { return file.owner == owner; }) >= files_of_owner_max) {
+        if (over_limit_.emplace(true, owner).second)
+            complain(fmt::format("the user of process {} maps more than {} CUDA libraries: the others are not traced",
+                                 pid, files_of_owner_max));
+        return false;
+    }
+    return true;
+}
+
+std::vector<CudaFile*> Targets::unused()
+{
+    std::vector<CudaFile*> candidates;
+    for (auto& [id, file] : files_) {
+        std::erase_if(file->users, [](pid_t pid) { return !is_alive(pid); });
+        if (!file->users.empty())
+            idle_.erase(file.get());
+        else if (!idle_.insert(file.get()).second)
+            candidates.push_back(file.get());
+    }
+    if (candidates.empty() || files_.size() > files_max * 3 / 4)
+        return candidates;
+    find_lost(candidates);
+    // Meanwhile a process may have come that maps it.
+    std::erase_if(candidates,
+                  [this](const CudaFile* file) { return !file->users.empty() || !lost_.contains(file->id); });
+    lost_.clear();
+    return candidates;
+}
+
+// A few at a time, and for no longer than that: others have their turn the next time.
+void Targets::find_lost(std::span<CudaFile* const> files)
+{
+    const auto until = Clock::now() + time_for_answers;
+    const auto left = [until] { return std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()); };
+    for (size_t asked = 0; asked < files.size(); asked += questions_max) {
+        if (asked_about_.empty())
+            ask_whether_paths_lead_to(files, std::min(questions_max, files.size() - asked));
+        while (!asked_about_.empty() && left() > 0ms)
+            hear_all(left());
+        if (!asked_about_.empty())
+            return;
+    }
+}
+
+void Targets::ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count)
+{
+    Searcher* const searcher = free_one();
+    if (!searcher)
+        return;
+    const std::map<uint64_t, pid_t> in_use = mount_namespaces_in_use();
+    SearchRequest request{.what = SearchRequest::What::leads, .pid = 0, .questions = {}};
+    for (; count > 0; count--) {
+        const CudaFile* const file = files[turn_++ % files.size()];
+        std::vector<pid_t> through{getpid()};
+        if (const auto neighbour = in_use.find(file->mount_namespace); neighbour != in_use.end())
+            through.push_back(neighbour->second);
+        request.questions.push_back({file->path, inode_of(file->file), std::move(through)});
+        asked_about_.push_back(file->id);
+    }
+    ask(*searcher, std::move(request));
+}
+
+void Targets::drop(CudaFile* file)
+{
+    idle_.erase(file);
+    lost_.erase(file->id);
+    for (Searcher& searcher : searchers_)
+        std::erase(searcher.files, file);
+    for (Found& found : found_)
+        std::erase(found.files, file);
+    files_.erase(FileId(file->id));
+}
+
+void Targets::complain(std::string why)
+{
+    if (complaints_.size() < complaints_max)
+        complaints_.push_back(std::move(why));
+    else if (complaints_.size() == complaints_max)
+        complaints_.emplace_back("more libraries cannot be traced; they are not listed");
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns that tables of calls have in common. A tool puts them where it wants them among its own. Its Key is a
+// CallKey, its Context a CallContext, and its Group has what the fields name.
+#pragma once
+
+#include "calls/call_view.hpp"
+#include "calls/report.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace gpusnoop {
+
+inline Cell if_any(uint64_t n)
+{
+    return n ? Cell(n) : Cell();
+}
+
+inline Cell layer_name(uint8_t layer)
+{
+    return std::string(layer == LAYER_RUNTIME ? "runtime" : "driver");
+}
+
+inline Library library_of(uint8_t layer)
+{
+    return layer == LAYER_RUNTIME ? Library::runtime : Library::driver;
+}
+
+inline Cell function_name(std::span<const Probe> probes, uint16_t number)
+{
+    return number && number <= probes.size() ? Cell(probes[number - 1].symbol) : Cell();
+}
+
+template<class Context, bool CallView::*dimension>
+Shown where_viewed(const Context& c)
+{
+    return c.settings.view.*dimension ? Shown::both : Shown::no;
+}
+
+template<class Context>
+Shown with_results(const Context& c)
+{
+    return c.results() ? Shown::both : Shown::no;
+}
+
+template<class Context>
+Shown with_latency(const Context& c)
+{
+    return c.settings.latency ? Shown::both : Shown::no;
+}
+
+template<class Context>
+Shown latency_in_json(const Context& c)
+{
+    return c.settings.latency ? Shown::json : Shown::no;
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> stream_field = {{"STREAM", "stream", Unit::hex, 14},
+                                                where_viewed<C, &CallView::stream>,
+                                                [](const K& k, const G&, const C&) { return Cell(k.stream); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> device_field = {
+    {"DEVICE", "device", Unit::count, 6}, where_viewed<C, &CallView::device>, [](const K& k, const G&, const C&) {
+        return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device});
+    }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> layer_field = {{"LAYER", "layer", Unit::text, 7},
+                                               where_viewed<C, &CallView::layer>,
+                                               [](const K& k, const G&, const C&) { return layer_name(k.layer); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> function_field = {
+    {"FUNCTION", "function", Unit::text, 28},
+    where_viewed<C, &CallView::function>,
+    [](const K& k, const G&, const C& c) { return function_name(c.probes, k.function); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> result_field = {
+    {"RESULT", "result", Unit::text, 28}, where_viewed<C, &CallView::result>, [](const K& k, const G&, const C&) {
+        return Cell(result_name(library_of(k.layer), k.result));
+    }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> result_code_field = {
+    {"", "result_code", Unit::count},
+    [](const C& c) { return c.settings.view.result ? Shown::json : Shown::no; },
+    [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> errors_field = {{"ERRORS", "errors", Unit::count, 7},
+                                                with_results<C>,
+                                                [](const K&, const G& g, const C&) { return Cell(g.errors); }};
+
+// Durations of a group: what G::duration, total_ns and max_ns hold.
+template<class G>
+Cell duration_cell(const G& group, double share)
+{
+    // The middle of the topmost bucket may lie beyond the largest value.
+    return group.duration.total() ? Cell(std::min(group.duration.percentile(share), group.max_ns)) : Cell();
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows in the kernel that calls are counted in, one value per possible CPU.
+#pragma once
+
+#include "bpf/shared/call.h"
+#include "maps/bpf_map.hpp"
+#include "maps/program_barrier.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+namespace gpusnoop {
+
+// What the table of calls asks of them; tests have others.
+class CallRows {
+public:
+    virtual ~CallRows() = default;
+
+    virtual size_t capacity() const = 0;
+    using Each = std::function<void(const call_key&, std::span<const call_stats>)>;
+    virtual void for_each(const Each& each) = 0;
+    virtual void erase(const call_key& key) = 0;
+    // Calls count in rows of this generation (0 or CALL_GENERATION) from now on: when it returns, nobody adds to a row
+    // of the other one any more. False where that cannot be known.
+    virtual bool turn(uint8_t generation) = 0;
+};
+
+class KernelCallRows : public CallRows {
+public:
+    // generation: the variable of the BPF programs.
+    KernelCallRows(int map_fd, uint8_t& generation); // throws Error
+
+    size_t capacity() const override { return capacity_; }
+    void for_each(const Each& each) override { map_.for_each(each); }
+    void erase(const call_key& key) override { map_.erase(key); }
+    bool turn(uint8_t generation) override;
+
+private:
+    HashTable<call_key, call_stats> map_;
+    size_t capacity_;
+    volatile uint8_t& generation_;
+    ProgramBarrier barrier_;
+};
+
+// How many rows fit into what the table may take, 64 MiB over all CPUs; some thousands however many CPUs there are.
+size_t rows_for(size_t key_bytes, size_t possible_cpus);
+
+} // namespace gpusnoop

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was asked for and what is told apart, in all tools that count calls.
+#pragma once
+
+#include "bpf/shared/call.h"
+#include "probes/probes.hpp"
+#include "util/options.hpp"
+#include "who/who.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace gpusnoop {
+
+// What is told apart, beside what is a tool's own.
+struct CallView {
+    WhoView who;
+    bool stream = false;
+    bool device = false;
+    bool function = false;
+    bool layer = false;
+    bool result = false;
+    bool stack = false;
+};
+
+// A dimension of --by, and what to set for it.
+using Dimension = std::pair<std::string_view, bool*>;
+
+// Parses "kernel,pid" into the view and a tool's own dimensions; throws UsageError. of_functions: so are stream, device
+// and api, which calls of the probe table have.
+void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);
+
+// Which of these -H asks for, counted from 1; 0: none. Throws UsageError.
+size_t measure_number(std::string_view asked, std::span<const std::string_view> names);
+
+struct CallSettings {
+    bool of_functions = true; // of the probe table: calls have layers, streams and CUDA's results
+    CallView view;
+    std::optional<std::string> by;
+    std::string api = "driver";
+    bool driver = true; // layers that are counted
+    bool runtime = false;
+    std::string measure; // of the histogram, by name; empty: none
+    bool events = false;
+    bool latency = false;
+    std::string sort; // JSON key or header of a column
+
+    bool histogram() const { return !measure.empty(); }
+
+    // What the options that all of these tools have make of the layers and the view.
+    void take(const Options& options);
+};
+
+// What a group stands for; what the view does not tell apart is empty.
+struct CallKey {
+    WhoKey who;
+    uint64_t stream = 0;
+    uint8_t device = DEVICE_UNKNOWN;
+    uint8_t layer = 0;
+    uint16_t function = 0;
+    int32_t result = 0;
+    int32_t stack = -1;
+    uint64_t caller = 0;
+    auto operator<=>(const CallKey&) const = default;
+};
+
+CallKey call_group(const CallView& view, Processes& processes, const call_key& key);
+
+// What a tool's table is made of, beside its groups.
+template<class Settings>
+struct CallContext {
+    const Options& options;
+    const Settings& settings;
+    Processes& processes;
+    double seconds = 0;            // that the table covers
+    std::span<const Probe> probes; // that functions are numbered by
+
+    const WhoView& who() const { return settings.view.who; }
+    bool results() const { return settings.latency || options.failed_only; } // are known
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/held_table.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace gpusnoop {
+
+std::map<LeakKey, Leak> HeldTable::leaks(const Holdings& holdings, uint64_t now_ns, uint64_t older_than_ns)
+{
+    std::map<LeakKey, Leak> leaks;
+    map_.for_each([&](const held_key& key, std::span<const held> values) {
+        const held& entry = values.front();
+        const uint64_t age = now_ns > entry.since_ns ? now_ns - entry.since_ns : 0;
+        const bool counts = is_memory(entry.holding) || entry.holding == HOLDING_IMPORTED;
+        if (age < older_than_ns || !counts || holdings.ended(entry.context))
+            return;
+        Leak& leak = leaks[{key.image, entry.holding, entry.stack, entry.caller}];
+        leak.amount.add(1, static_cast<int64_t>(entry.bytes));
+        leak.oldest_ns = std::max(leak.oldest_ns, age);
+        leak.cgroup = entry.cgroups;
+    });
+    return leaks;
+}
+
+void HeldTable::make_room(Holdings& holdings)
+{
+    if (holdings.room_to_make() <= entries_ / 8)
+        return;
+    sweep(holdings);
+    holdings.room_made();
+}
+
+void HeldTable::sweep(const Holdings& holdings)
+{
+    std::vector<held_key> gone;
+    map_.for_each([&](const held_key& key, std::span<const held> values) {
+        if (holdings.ended(values.front().context))
+            gone.push_back(key);
+    });
+    for (const held_key& key : gone) {
+        held taken{};
+        if (bpf_map_lookup_and_delete_elem(fd_, &key, &taken) == 0 && !holdings.ended(taken.context))
+            bpf_map_update_elem(fd_, &key, &taken, BPF_NOEXIST); // it was given out again since it was read
+    }
+}
+
+} // namespace gpusnoop

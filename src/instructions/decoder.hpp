@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// As much of machine code as it takes to read a registration (calls, and what their arguments are) and to place a probe
+// a few instructions into a function. One file for each instruction set; the code belongs to a traced process and may
+// be anything.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace gpusnoop {
+
+// Bytes of a file, and their address in its own numbering.
+struct Code {
+    std::span<const uint8_t> bytes;
+    uint64_t address = 0;
+};
+
+// What an argument is where a call is made.
+struct Argument {
+    enum Kind : uint8_t { unknown, constant, loaded } kind = unknown;
+    uint64_t value = 0; // of a constant; else the address that it is loaded from
+
+    bool operator==(const Argument&) const = default;
+};
+
+struct Branch {
+    enum Kind : uint8_t { call, call_through, jump_through } kind = call;
+    uint64_t address = 0;
+    uint64_t next = 0;   // behind it
+    uint64_t target = 0; // of a call; else where the pointer to it lies
+
+    bool operator==(const Branch&) const = default;
+};
+
+class Decoder {
+public:
+    static constexpr size_t arguments_known = 5; // the first integers and pointers
+    using Arguments = std::array<Argument, arguments_known>;
+
+    // Longer than any instruction: pieces of code that overlap by as much hide none.
+    static constexpr size_t overlap = 16;
+
+    virtual ~Decoder() = default;
+
+    // Found by their bytes alone, which takes no decoding of all the code: what only looks like a branch is among them.
+    virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
+
+    // The same for what sets an argument to -1 (of 32 bits), and for what puts the address of something into a
+    // register: where the instruction begins, and the address.
+    virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
+    virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
+
+    // Where a call stub of the linker (PLT) may begin whose jump is at this address, the jump among them. before: the
+    // code in front of it.
+    virtual std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const = 0;
+
+    // What the arguments are behind this code; nullopt where its instructions do not end where it ends.
+    virtual std::optional<Arguments> arguments(const Code& code) const = 0;
+
+    // The first call in this code, if only straight code is in front of it.
+    virtual std::optional<Branch> first_call(const Code& code) const = 0;
+
+    // Length in bytes of the first instruction, where a probe may as well sit behind it: control goes on there, no
+    // memory is written, and what changes carries no argument. 0 where it is any other or not all there.
+    virtual size_t harmless(std::span<const uint8_t> code) const = 0;
+};
+
+const Decoder& x86_64_decoder();
+
+} // namespace gpusnoop

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// x86-64, System V: arguments are in rdi, rsi, rdx, rcx, r8. Zydis decodes; this follows the registers.
+#include "instructions/decoder.hpp"
+
+#include <Zydis/Zydis.h>
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t registers = 16;
+constexpr std::array<size_t, Decoder::arguments_known> argument_registers = {7, 6, 2, 1, 8};
+// rax, rcx, rdx, rsi, rdi, r8 to r11: what a called function may change.
+constexpr std::array<size_t, 9> lost_in_calls = {0, 1, 2, 6, 7, 8, 9, 10, 11};
+constexpr size_t deepest_stack = 64;
+
+template<class T>
+T load(const uint8_t* from)
+{
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    return value;
+}
+
+// Sign-extended, as displacements are.
+uint64_t displaced(uint64_t next, const uint8_t* displacement)
+{
+    return next + static_cast<uint64_t>(int64_t{load<int32_t>(displacement)});
+}
+
+struct Instruction {
+    ZydisDecodedInstruction info;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+
+    bool is(ZydisMnemonic mnemonic) const { return info.mnemonic == mnemonic; }
+};
+
+const ZydisDecoder& zydis()
+{
+    static const ZydisDecoder decoder = [] {
+        ZydisDecoder made;
+        ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+        return made;
+    }();
+    return decoder;
+}
+
+bool decode(std::span<const uint8_t> bytes, Instruction& to)
+{
+    return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&zydis(), bytes.data(), bytes.size(), &to.info, to.operands));
+}
+
+// Of the general registers, and their lower parts; nullopt for any other.
+std::optional<size_t> number_of(ZydisRegister reg)
+{
+    const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    if (ZydisRegisterGetClass(whole) != ZYDIS_REGCLASS_GPR64)
+        return std::nullopt;
+    const auto id = static_cast<size_t>(ZydisRegisterGetId(whole));
+    return id < registers ? std::optional(id) : std::nullopt;
+}
+
+// What the general registers hold after each instruction, as far as that is known without running the code.
+class Registers {
+public:
+    void follow(const Instruction& instruction, uint64_t next);
+    const Argument& operator[](size_t number) const { return values_[number]; }
+
+private:
+    Argument source(const ZydisDecodedOperand& operand, uint64_t next) const;
+    Argument result(const Instruction& instruction, uint64_t next) const;
+    void follow_stack(const Instruction& instruction, uint64_t next);
+    void forget_written(const Instruction& instruction);
+
+    std::array<Argument, registers> values_{};
+    std::vector<Argument> pushed_; // -Os sets an argument by a push and a pop
+};
+
+bool is_memory_at_rip(const ZydisDecodedOperand& operand)
+{
+    return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.base == ZYDIS_REGISTER_RIP &&
+           operand.mem.index == ZYDIS_REGISTER_NONE;
+}
+
+Argument Registers::source(const ZydisDecodedOperand& operand, uint64_t next) const
+{
+    if (operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        return {Argument::constant, operand.imm.value.u};
+    if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER)
+        if (const auto number = number_of(operand.reg.value))
+            return values_[*number];
+    if (is_memory_at_rip(operand) && operand.size == 64)
+        return {Argument::loaded, next + static_cast<uint64_t>(operand.mem.disp.value)};
+    return {};
+}
+
+// What the first operand is afterwards.
+Argument Registers::result(const Instruction& instruction, uint64_t next) const
+{
+    const ZydisDecodedOperand& second = instruction.operands[1];
+    if (instruction.is(ZYDIS_MNEMONIC_MOV))
+        return source(second, next);
+    if (instruction.is(ZYDIS_MNEMONIC_LEA)) {
+        if (is_memory_at_rip(second))
+            return {Argument::constant, next + static_cast<uint64_t>(second.mem.disp.value)};
+        const auto base = number_of(second.mem.base);
+        if (base && values_[*base].kind == Argument::constant && second.mem.index == ZYDIS_REGISTER_NONE)
+            return {Argument::constant, values_[*base].value + static_cast<uint64_t>(second.mem.disp.value)};
+        return {};
+    }
+    const bool same =
+        second.type == ZYDIS_OPERAND_TYPE_REGISTER && second.reg.value == instruction.operands[0].reg.value;
+    if ((instruction.is(ZYDIS_MNEMONIC_XOR) || instruction.is(ZYDIS_MNEMONIC_SUB)) && same)
+        return {Argument::constant, 0};
+    if (instruction.is(ZYDIS_MNEMONIC_OR) && second.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && second.imm.value.s == -1)
+        return {Argument::constant, UINT64_MAX};
+    return {};
+}
+
+void Registers::forget_written(const Instruction& instruction)
+{
+    for (size_t i = 0; i < instruction.info.operand_count; i++) {
+        const ZydisDecodedOperand& operand = instruction.operands[i];
+        if (operand.type == ZYDIS_OPERAND_TYPE_REGISTER && (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+            if (const auto number = number_of(operand.reg.value))
+                values_[*number] = {};
+    }
+}
+
+void Registers::follow_stack(const Instruction& instruction, uint64_t next)
+{
+    const ZydisDecodedOperand& first = instruction.operands[0];
+    if (instruction.is(ZYDIS_MNEMONIC_PUSH)) {
+        if (pushed_.size() == deepest_stack)
+            pushed_.clear();
+        pushed_.push_back(source(first, next));
+        return;
+    }
+    Argument top;
+    if (!pushed_.empty()) {
+        top = pushed_.back();
+        pushed_.pop_back();
+    }
+    forget_written(instruction);
+    if (first.type == ZYDIS_OPERAND_TYPE_REGISTER)
+        if (const auto number = number_of(first.reg.value))
+            values_[*number] = top;
+}
+
+void Registers::follow(const Instruction& instruction, uint64_t next)
+{
+    switch (instruction.info.meta.category) {
+    case ZYDIS_CATEGORY_CALL:
+        for (const size_t number : lost_in_calls)
+            values_[number] = {};
+        pushed_.clear();
+        return;
+    case ZYDIS_CATEGORY_UNCOND_BR:
+    case ZYDIS_CATEGORY_RET:
+    case ZYDIS_CATEGORY_INTERRUPT:
+        *this = {}; // what follows is come to from elsewhere
+        return;
+    case ZYDIS_CATEGORY_PUSH:
+    case ZYDIS_CATEGORY_POP:
+        follow_stack(instruction, next);
+        return;
+    default:
+        break;
+    }
+    const ZydisDecodedOperand& first = instruction.operands[0];
+    const bool writes = instruction.info.operand_count_visible >= 2 && first.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                        (first.actions & ZYDIS_OPERAND_ACTION_WRITE);
+    const auto number = writes ? number_of(first.reg.value) : std::nullopt;
+    Argument value = number && first.size >= 32 ? result(instruction, next) : Argument{};
+    forget_written(instruction);
+    if (!number)
+        return;
+    if (first.size == 32 && value.kind == Argument::constant)
+        value.value &= UINT32_MAX;
+    else if (first.size == 32)
+        value = {};
+    values_[*number] = value;
+    // Where the stack pointer moves, what lies on top is no longer what was pushed last.
+    if (*number == 4)
+        pushed_.clear();
+}
+
+class X86_64 : public Decoder {
+public:
+    void branches(const Code& code, const std::function<void(const Branch&)>& found) const override;
+    void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const override;
+    void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const override;
+    std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const override;
+    std::optional<Arguments> arguments(const Code& code) const override;
+    std::optional<Branch> first_call(const Code& code) const override;
+    size_t harmless(std::span<const uint8_t> code) const override;
+};
+
+void X86_64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
+{
+    constexpr size_t through = 6; // bytes of a branch through a pointer; a call has one fewer
+    const std::span<const uint8_t> bytes = code.bytes;
+    for (size_t i = 0; i + through <= bytes.size(); i++) {
+        const uint64_t at = code.address + i;
+        if (bytes[i] == 0xe8) {
+            found({Branch::call, at, at + 5, displaced(at + 5, &bytes[i + 1])});
+        } else if (bytes[i] == 0xff && (bytes[i + 1] == 0x15 || bytes[i + 1] == 0x25)) {
+            const auto kind = bytes[i + 1] == 0x15 ? Branch::call_through : Branch::jump_through;
+            found({kind, at, at + through, displaced(at + through, &bytes[i + 2])});
+        }
+    }
+}
+
+void X86_64::minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const
+{
+    constexpr uint8_t mov[] = {0x41, 0xb8, 0xff, 0xff, 0xff, 0xff}; // mov $-1, %r8d
+    constexpr uint8_t mov_long[] = {0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff};
+    constexpr uint8_t bitwise_or[] = {0x41, 0x83, 0xc8, 0xff}; // or $-1, %r8d
+    constexpr uint8_t push_pop[] = {0x6a, 0xff, 0x41, 0x58};   // push $-1; pop %r8
+    for (const std::span<const uint8_t> pattern :
+         {std::span<const uint8_t>(mov), std::span<const uint8_t>(mov_long), std::span<const uint8_t>(bitwise_or),
+          std::span<const uint8_t>(push_pop)}) {
+        for (std::span<const uint8_t> rest = code.bytes; !rest.empty();) {
+            const void* const hit = memmem(rest.data(), rest.size(), pattern.data(), pattern.size());
+            if (!hit)
+                break;
+            const auto at = static_cast<size_t>(static_cast<const uint8_t*>(hit) - code.bytes.data());
+            found(code.address + at);
+            rest = code.bytes.subspan(at + 1);
+        }
+    }
+}
+
+void X86_64::addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const
+{
+    const std::span<const uint8_t> bytes = code.bytes;
+    for (size_t i = 0; i + 7 <= bytes.size(); i++) {
+        const uint64_t at = code.address + i;
+        if ((bytes[i] & 0xfb) == 0x48 && bytes[i + 1] == 0x8d && (bytes[i + 2] & 0xc7) == 0x05)
+            found(at, displaced(at + 7, &bytes[i + 3])); // lea X(%rip)
+        else if ((bytes[i] & 0xf8) == 0xb8)
+            found(at, load<uint32_t>(&bytes[i + 1])); // mov $X, of a program that is not position independent
+    }
+}
+
+std::array<uint64_t, 3> X86_64::stub_entries(uint64_t jump, std::span<const uint8_t> before) const
+{
+    constexpr uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    std::array<uint64_t, 3> entries = {jump, jump, jump};
+    // The jump may have a prefix of its own (bnd), and what marks a target of branches in front of it.
+    if (!before.empty() && before.back() == 0xf2) {
+        before = before.first(before.size() - 1);
+        entries[1] = entries[2] = jump - 1;
+    }
+    if (before.size() >= sizeof(endbr64) && std::ranges::equal(before.last(sizeof(endbr64)), endbr64))
+        entries[2] -= sizeof(endbr64);
+    return entries;
+}
+
+std::optional<Decoder::Arguments> X86_64::arguments(const Code& code) const
+{
+    Registers state;
+    Instruction instruction;
+    size_t at = 0;
+    while (at < code.bytes.size()) {
+        if (!decode(code.bytes.subspan(at), instruction))
+            return std::nullopt;
+        at += instruction.info.length;
+        state.follow(instruction, code.address + at);
+    }
+    Arguments known;
+    for (size_t i = 0; i < arguments_known; i++)
+        known[i] = state[argument_registers[i]];
+    return known;
+}
+
+std::optional<Branch> X86_64::first_call(const Code& code) const
+{
+    Instruction instruction;
+    for (size_t at = 0; at < code.bytes.size() && decode(code.bytes.subspan(at), instruction);) {
+        const uint64_t address = code.address + at;
+        at += instruction.info.length;
+        const ZydisInstructionCategory category = instruction.info.meta.category;
+        const ZydisDecodedOperand& first = instruction.operands[0];
+        if (category == ZYDIS_CATEGORY_CALL && first.type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+            return Branch{Branch::call, address, code.address + at, code.address + at + first.imm.value.u};
+        if (category == ZYDIS_CATEGORY_CALL || category == ZYDIS_CATEGORY_UNCOND_BR ||
+            category == ZYDIS_CATEGORY_COND_BR || category == ZYDIS_CATEGORY_RET)
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+// May be overwritten where a function begins: the flags, rax, r10 and r11 carry no argument that anyone reads.
+bool is_scratch(ZydisRegister reg)
+{
+    if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)
+        return true;
+    const auto number = number_of(reg);
+    return number && (*number == 0 || *number == 10 || *number == 11);
+}
+
+size_t X86_64::harmless(std::span<const uint8_t> code) const
+{
+    Instruction instruction;
+    if (!decode(code, instruction))
+        return 0;
+    switch (instruction.info.mnemonic) {
+    case ZYDIS_MNEMONIC_ENDBR64:
+    case ZYDIS_MNEMONIC_CMP:
+    case ZYDIS_MNEMONIC_TEST:
+    case ZYDIS_MNEMONIC_XOR:
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_LEA:
+        break;
+    default:
+        return 0;
+    }
+    const auto harms = [](const ZydisDecodedOperand& operand) {
+        if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY && !is_memory_at_rip(operand))
+            return true; // may fault, and the probe would miss the call
+        if (!(operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+            return false;
+        return operand.type != ZYDIS_OPERAND_TYPE_REGISTER || !is_scratch(operand.reg.value);
+    };
+    const std::span operands(instruction.operands, instruction.info.operand_count);
+    return std::ranges::any_of(operands, harms) ? 0 : instruction.info.length;
+}
+
+} // namespace
+
+const Decoder& x86_64_decoder()
+{
+    static const X86_64 decoder;
+    return decoder;
+}
+
+} // namespace gpusnoop

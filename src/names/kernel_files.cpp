@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/kernel_files.hpp"
+
+#include "names/registration_scan.hpp"
+#include "proc/mapped_file.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <functional>
+#include <set>
+#include <unistd.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t files_max = 256;  // open at a time
+constexpr size_t seen_max = 65536; // then all are looked at again
+constexpr size_t wanted_max = 64;  // processes may map as many as they like
+constexpr size_t name_max = 16 << 10;
+constexpr uint64_t names_max = 32 << 20; // bytes, of all kernels of a file; those of PyTorch 2.6 have 8 million
+
+} // namespace
+
+std::string KernelFile::registered(uint64_t stub) const
+{
+    const Registration* const found = registrations.kernel(stub);
+    return found ? registered_name(image, *found) : std::string();
+}
+
+const std::unordered_set<size_t>& KernelFile::names() const
+{
+    if (!names_.empty())
+        return names_;
+    uint64_t bytes = 0;
+    for (const Registration& r : registrations.kernels) {
+        const std::string name = image.string_at(r.name, name_max);
+        bytes += name.empty() ? name_max : name.size();
+        if (bytes > names_max)
+            break;
+        names_.insert(std::hash<std::string>()(name));
+    }
+    return names_;
+}
+
+KernelFile* KernelFiles::of(pid_t pid, const Mapping& mapping)
+{
+    const Key key(mapping.device, mapping.inode);
+    if (auto known = files_.find(key); known != files_.end()) {
+        known->second.users.insert(pid);
+        return known->second.file.get();
+    }
+    Fd file = open_mapped(pid, mapping);
+    if (!file)
+        return nullptr;
+    if (files_.size() >= files_max) {
+        files_.clear();
+        seen_.clear();
+    }
+    std::unique_ptr<KernelFile> opened;
+    try {
+        opened = std::make_unique<KernelFile>(std::move(file));
+    } catch (const Error&) {
+        opened = nullptr; // device memory, a font; no names either way
+    }
+    return files_.insert_or_assign(key, Known{std::move(opened), mapping.path, {pid}}).first->second.file.get();
+}
+
+const KernelFile* KernelFiles::known(const Mapping& mapping) const
+{
+    const auto file = files_.find({mapping.device, mapping.inode});
+    return file != files_.end() ? file->second.file.get() : nullptr;
+}
+
+void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings)
+{
+    for (const Mapping& mapping : mappings) {
+        const Key key(mapping.device, mapping.inode);
+        if (!mapping.executable || !mapping.inode || wanted_.size() >= wanted_max || seen_.contains(key))
+            continue;
+        if (seen_.size() >= seen_max)
+            seen_.clear();
+        Fd file = open_mapped(pid, mapping);
+        if (!file)
+            continue; // it may be unmapped by now
+        bool& worth_it = seen_[key];
+        try {
+            // nvcc and clang put the wrapper of each object's device code there.
+            worth_it = Elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0))).has_section(".nvFatBinSegment");
+        } catch (const Error&) {
+            continue;
+        }
+        if (!worth_it)
+            continue;
+        KernelFile* const known = of(pid, mapping);
+        if (!known)
+            continue;
+        if (const auto cached = cache_.find(known->build_id, known->elf.file_size())) {
+            known->registrations = *cached;
+            found_ = true;
+        } else {
+            wanted_.push_back({key, std::move(file)});
+        }
+    }
+}
+
+void KernelFiles::found(const Key& key, const Registrations& registrations)
+{
+    const auto known = files_.find(key);
+    KernelFile* const file = known != files_.end() ? known->second.file.get() : nullptr;
+    if (!file)
+        return;
+    file->registrations = registrations;
+    found_ |= !registrations.kernels.empty();
+    if (!registrations.kernels.empty())
+        cache_.keep(file->build_id, file->elf.file_size(), registrations);
+}
+
+void KernelFiles::let_go()
+{
+    for (auto entry = files_.begin(); entry != files_.end();) {
+        auto& [key, known] = *entry;
+        std::erase_if(known.users, [](pid_t pid) { return !is_alive(pid); });
+        const bool was_idle = std::exchange(known.idle, known.users.empty());
+        if (known.idle && was_idle && !leads_to(getpid(), known.path, key.second)) {
+            seen_.erase(key);
+            entry = files_.erase(entry);
+        } else {
+            ++entry;
+        }
+    }
+}
+
+bool KernelFiles::advance()
+{
+    while (!wanted_.empty()) {
+        if (!worker_)
+            worker_.emplace(wanted_.front().file);
+        if (!worker_->ended())
+            break;
+        if (const auto answer = worker_->answer())
+            found(wanted_.front().key, *answer);
+        worker_.reset();
+        wanted_.pop_front();
+    }
+    return std::exchange(found_, false);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that processes map, for the names of their kernels: symbols, and what a scan of the code has found.
+#pragma once
+
+#include "elf/elf.hpp"
+#include "elf/elf_image.hpp"
+#include "names/registrations.hpp"
+#include "names/scan_cache.hpp"
+#include "names/scan_worker.hpp"
+#include "proc/process.hpp"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+class KernelFile {
+public:
+    explicit KernelFile(Fd file) : elf(std::move(file)), image(elf), build_id(elf.build_id()) {}
+
+    // Mangled, of the kernel that the stub at this address is registered for; empty where none is.
+    std::string registered(uint64_t stub) const;
+
+    // Hashes of the names of all kernels that are registered.
+    const std::unordered_set<size_t>& names() const;
+
+    Elf elf;
+    ElfImage image;
+    std::string build_id;
+    Registrations registrations; // empty until they are known
+
+private:
+    mutable std::unordered_set<size_t> names_;
+};
+
+class KernelFiles {
+public:
+    explicit KernelFiles(const std::string& cache_folder) : cache_(cache_folder) {}
+
+    // Null where it is no ELF file or cannot be opened.
+    KernelFile* of(pid_t pid, const Mapping& mapping);
+
+    // The same, if it has been opened before.
+    const KernelFile* known(const Mapping& mapping) const;
+
+    // Has those of a process scanned that have code for GPUs in them, each once.
+    void scan(pid_t pid, const std::vector<Mapping>& mappings);
+
+    // Takes in what has been found since, and goes on. True where anything was, here or by scan(). Never waits.
+    bool advance();
+
+    // Closes what no process uses and no path of ours leads to any more: its file system may be about to go. What a
+    // path does lead to stays, for the next process may map it.
+    void let_go();
+
+private:
+    using Key = std::pair<uint64_t, uint64_t>; // device and inode
+
+    struct Known {
+        std::unique_ptr<KernelFile> file; // null: unusable
+        std::string path;                 // as the process that showed it first sees it
+        std::set<pid_t> users;
+        bool idle = false; // since the last look
+    };
+
+    struct Wanted {
+        Key key;
+        Fd file;
+    };
+
+    void found(const Key& key, const Registrations& registrations);
+
+    std::map<Key, Known> files_;
+    std::map<Key, bool> seen_; // by scan(); true where there is something to find
+    std::deque<Wanted> wanted_;
+    std::optional<ScanWorker> worker_; // scans the first that is wanted
+    ScanCache cache_;
+    bool found_ = false; // since advance() has last said so
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/registration_scan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t piece_size = 1 << 20;
+constexpr uint64_t searched_max = 1 << 30; // bytes of code, each time it is gone through; cuBLASLt 13.0 has 110 MB
+constexpr uint64_t decoded_max = 32 << 20; // bytes, in all
+constexpr uint32_t longest_window = 512;   // between two calls of one function
+constexpr uint32_t first_window = 128;     // in front of the first one
+constexpr uint64_t names_max = 128 << 20;  // the same of names, some of which are read several times
+constexpr size_t name_max = 16 << 10;
+constexpr size_t targets_max = 64 << 10; // that calls are made to, while one of them is looked for
+constexpr size_t trials = 64;            // calls of a function that are looked at to know what it is
+constexpr size_t favourites = 8;         // functions of which they are
+
+// Arguments of __cudaRegisterFunction, and of __cudaGetKernel.
+constexpr size_t stub_argument = 1;
+constexpr size_t name_argument = 3;
+constexpr size_t variable_argument = 0;
+
+constexpr std::string_view functions[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
+enum Function : size_t { register_function, get_kernel };
+
+// Mangled names and those of extern "C", with the suffixes that compilers add (".kd", "$_0").
+bool is_kernel_name(std::string_view name)
+{
+    return !name.empty() && (name[0] < '0' || name[0] > '9') && std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+               c == '$';
+    });
+}
+
+// How the code of a file calls a function.
+struct Target {
+    std::set<uint64_t> entries; // the function, or stubs of the linker that lead there
+    std::set<uint64_t> slots;   // pointers to it
+
+    bool empty() const { return entries.empty() && slots.empty(); }
+    bool is_of(const Branch& b) const
+    {
+        return b.kind == Branch::call ? entries.contains(b.target)
+                                      : b.kind == Branch::call_through && slots.contains(b.target);
+    }
+};
+
+struct Site {
+    CallSite site;
+    Decoder::Arguments arguments{};
+};
+
+std::optional<Decoder::Arguments> arguments_at(const ElfImage& image, const Decoder& decoder, const CallSite& site)
+{
+    uint8_t bytes[longest_window];
+    if (site.window > sizeof(bytes) || site.window > site.address)
+        return std::nullopt;
+    const std::span<uint8_t> window(bytes, site.window);
+    const uint64_t start = site.address - site.window;
+    return image.read(start, window) == site.window ? decoder.arguments({window, start}) : std::nullopt;
+}
+
+class Scan {
+public:
+    explicit Scan(const Elf& elf) : elf_(elf), image_(elf), decoder_(x86_64_decoder()) {}
+
+    Registrations run();
+
+private:
+    void find_targets();
+    void find_stubs_of_linker();
+    Target by_calls_of(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function);
+    Target find_register_function();
+    Target find_get_kernel();
+    std::vector<Site> sites_of(const Target& target, Function function);
+    bool fits(Function function, const Decoder::Arguments& arguments);
+    std::string name_at(uint64_t address);
+    Site read_site(uint64_t address, uint64_t previous, Function function);
+    std::optional<uint64_t> value(const Argument& argument) const;
+    std::optional<Branch> call_after(uint64_t address);
+    void learn_pointers(const std::vector<Site>& sites);
+    void read_kernels(const std::vector<Site>& sites);
+    void drop_repeated();
+    void read_handles(const std::vector<Site>& sites);
+
+    template<class Search>
+    void each_piece(Search search) const;
+
+    const Elf& elf_;
+    ElfImage image_;
+    const Decoder& decoder_;
+    Target targets_[std::size(functions)];
+    std::unordered_map<uint64_t, uint64_t> pointers_; // what is loaded from where, as the loader leaves it
+    Registrations found_;
+    uint64_t decoded_ = 0;
+    uint64_t names_read_ = 0;
+};
+
+// Goes through all code, in pieces that overlap by an instruction.
+template<class Search>
+void Scan::each_piece(Search search) const
+{
+    std::vector<uint8_t> piece(piece_size + Decoder::overlap);
+    uint64_t searched = 0;
+    for (const Part& part : elf_.code()) {
+        for (uint64_t at = 0; at < part.size && searched < searched_max; at += piece_size, searched += piece_size) {
+            const std::span<uint8_t> to(piece.data(), std::min<uint64_t>(piece.size(), part.size - at));
+            search(Code{to.first(elf_.read(part.file_offset + at, to)), part.address + at});
+        }
+    }
+}
+
+void Scan::find_targets()
+{
+    const auto slots = image_.slots(functions);
+    for (size_t i = 0; i < std::size(functions); i++)
+        targets_[i].slots.insert(slots[i].begin(), slots[i].end());
+    if (!targets_[register_function].slots.empty()) {
+        find_stubs_of_linker();
+        return;
+    }
+    for (const Symbol& symbol : elf_.functions(functions))
+        targets_[symbol.name == functions[register_function] ? register_function : get_kernel].entries.insert(
+            symbol.address);
+}
+
+void Scan::find_stubs_of_linker()
+{
+    each_piece([&](const Code& code) {
+        decoder_.branches(code, [&](const Branch& b) {
+            if (b.kind != Branch::jump_through)
+                return;
+            for (Target& target : targets_)
+                if (target.slots.contains(b.target) && target.entries.size() < trials)
+                    for (const uint64_t entry :
+                         decoder_.stub_entries(b.address, code.bytes.first(b.address - code.address)))
+                        target.entries.insert(entry);
+        });
+    });
+}
+
+std::optional<uint64_t> Scan::value(const Argument& argument) const
+{
+    if (argument.kind == Argument::constant)
+        return argument.value;
+    const auto known = argument.kind == Argument::loaded ? pointers_.find(argument.value) : pointers_.end();
+    return known != pointers_.end() ? std::optional(known->second) : std::nullopt;
+}
+
+// Whether these may be the arguments of this function, as far as they are known: pointers that are loaded are looked up
+// later, all at once.
+bool Scan::fits(Function function, const Decoder::Arguments& arguments)
+{
+    const auto may_be = [&](size_t i, auto&& good) {
+        const auto known = value(arguments[i]);
+        return known ? good(*known) : arguments[i].kind == Argument::loaded;
+    };
+    const bool stub = may_be(stub_argument, [&](uint64_t at) { return image_.executable(at); });
+    if (function == get_kernel)
+        return stub && may_be(variable_argument, [&](uint64_t at) { return image_.writable(at); });
+    return stub && may_be(name_argument, [&](uint64_t at) { return is_kernel_name(name_at(at)); });
+}
+
+std::string Scan::name_at(uint64_t address)
+{
+    if (names_read_ > names_max)
+        return {};
+    std::string name = image_.string_at(address, name_max);
+    names_read_ += name.empty() ? name_max : name.size();
+    return name;
+}
+
+// previous: where the instruction behind the last call begins, or 0.
+Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
+{
+    const auto attempt = [&](uint64_t window) -> std::optional<Site> {
+        Site site{{address, static_cast<uint32_t>(window)}, {}};
+        decoded_ += window;
+        const auto arguments = decoded_ <= decoded_max ? arguments_at(image_, decoder_, site.site) : std::nullopt;
+        if (!arguments || !fits(function, *arguments))
+            return std::nullopt;
+        site.arguments = *arguments;
+        return site;
+    };
+    if (previous != 0 && address - previous <= longest_window)
+        if (const auto site = attempt(address - previous))
+            return *site;
+    // Instructions are decoded forward, so where to begin is tried: wrong beginnings fall into step, or say nothing.
+    for (uint64_t window = std::min<uint64_t>(first_window, address); window > 0; window--)
+        if (const auto site = attempt(window))
+            return *site;
+    return {{address, 0}, {}};
+}
+
+std::vector<Site> Scan::sites_of(const Target& target, Function function)
+{
+    std::vector<std::pair<uint64_t, uint64_t>> calls; // and what is behind them
+    if (!target.empty())
+        each_piece([&](const Code& code) {
+            decoder_.branches(code, [&](const Branch& b) {
+                if (target.is_of(b) && calls.size() < registrations_max)
+                    calls.emplace_back(b.address, b.next);
+            });
+        });
+    std::ranges::sort(calls);
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end()); // where pieces overlap
+    std::vector<Site> sites;
+    uint64_t previous = 0;
+    for (const auto& [address, next] : calls) {
+        sites.push_back(read_site(address, previous <= address ? previous : 0, function));
+        previous = next;
+    }
+    return sites;
+}
+
+std::optional<Branch> Scan::call_after(uint64_t address)
+{
+    uint8_t bytes[96];
+    const std::span<uint8_t> code(bytes, image_.read(address, bytes));
+    decoded_ += code.size();
+    return decoded_ <= decoded_max / 2 ? decoder_.first_call({code, address}) : std::nullopt;
+}
+
+// Of the functions that are called behind what looks like their arguments: the one whose calls all are what they should
+// be, called most often.
+Target Scan::by_calls_of(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function)
+{
+    std::vector<std::pair<size_t, uint64_t>> most;
+    for (const auto& [target, calls] : starts_by_target)
+        most.emplace_back(calls.size(), target);
+    std::ranges::sort(most, std::greater());
+    most.resize(std::min(most.size(), favourites));
+    for (const auto& [count, target] : most) {
+        const std::vector<uint64_t>& calls = starts_by_target.at(target);
+        const size_t tried = std::min(calls.size(), trials);
+        const auto good = std::count_if(calls.begin(), calls.begin() + static_cast<ptrdiff_t>(tried),
+                                        [&](uint64_t call) { return read_site(call, 0, function).site.window != 0; });
+        if (static_cast<size_t>(good) * 4 >= tried * 3)
+            return {{target}, {}};
+    }
+    return {};
+}
+
+// Nothing says where it is: it is the function that gets -1 for the most threads of a block.
+Target Scan::find_register_function()
+{
+    std::map<uint64_t, std::vector<uint64_t>> calls;
+    each_piece([&](const Code& code) {
+        decoder_.minus_ones(code, [&](uint64_t at) {
+            const auto call = call_after(at);
+            if (call && image_.executable(call->target) &&
+                (calls.size() < targets_max || calls.contains(call->target)) &&
+                calls[call->target].size() < trials * trials)
+                calls[call->target].push_back(call->address);
+        });
+    });
+    return by_calls_of(calls, register_function);
+}
+
+// Nor where this is: it is the function that gets the addresses of a variable and of a stub that is registered.
+Target Scan::find_get_kernel()
+{
+    std::map<uint64_t, std::vector<uint64_t>> calls;
+    each_piece([&](const Code& code) {
+        decoder_.addresses(code, [&](uint64_t at, uint64_t value) {
+            if (!found_.kernel(value))
+                return;
+            const auto call = call_after(at);
+            if (call && !targets_[register_function].is_of(*call) && image_.executable(call->target) &&
+                (calls.size() < targets_max || calls.contains(call->target)) &&
+                calls[call->target].size() < trials * trials)
+                calls[call->target].push_back(call->address);
+        });
+    });
+    return by_calls_of(calls, get_kernel);
+}
+
+void Scan::learn_pointers(const std::vector<Site>& sites)
+{
+    std::vector<uint64_t> addresses;
+    for (const Site& site : sites)
+        for (const Argument& argument : site.arguments)
+            if (argument.kind == Argument::loaded)
+                addresses.push_back(argument.value);
+    pointers_.merge(image_.pointers(addresses));
+}
+
+void Scan::read_kernels(const std::vector<Site>& sites)
+{
+    learn_pointers(sites);
+    found_.sites = sites.size();
+    for (const Site& site : sites) {
+        const auto stub = value(site.arguments[stub_argument]);
+        const auto name = value(site.arguments[name_argument]);
+        if (stub && name && fits(register_function, site.arguments))
+            found_.kernels.push_back({*stub, *name, site.site});
+    }
+    found_.read = found_.kernels.size();
+    drop_repeated();
+}
+
+// A template kernel may be registered by each of the objects it was compiled into. One stub of two kernels (identical
+// code folded by the linker) says nothing.
+void Scan::drop_repeated()
+{
+    std::ranges::stable_sort(found_.kernels, {}, &Registration::stub);
+    std::vector<Registration> once;
+    std::set<uint64_t> ambiguous;
+    for (const Registration& r : found_.kernels) {
+        if (once.empty() || once.back().stub != r.stub)
+            once.push_back(r);
+        else if (r.name != once.back().name && name_at(r.name) != name_at(once.back().name))
+            ambiguous.insert(r.stub);
+    }
+    std::erase_if(once, [&](const Registration& r) { return ambiguous.contains(r.stub); });
+    found_.kernels = std::move(once);
+}
+
+void Scan::read_handles(const std::vector<Site>& sites)
+{
+    learn_pointers(sites);
+    for (const Site& site : sites) {
+        const auto variable = value(site.arguments[variable_argument]);
+        const auto stub = value(site.arguments[stub_argument]);
+        if (variable && stub && fits(get_kernel, site.arguments) && found_.kernel(*stub))
+            found_.handles.push_back({*variable, *stub, site.site});
+    }
+    std::ranges::stable_sort(found_.handles, {}, &HandleVariable::variable);
+    const auto same = [](const HandleVariable& a, const HandleVariable& b) { return a.variable == b.variable; };
+    found_.handles.erase(std::unique(found_.handles.begin(), found_.handles.end(), same), found_.handles.end());
+}
+
+Registrations Scan::run()
+{
+    find_targets();
+    const bool found = !targets_[register_function].empty();
+    if (!found && elf_.has_section(".nvFatBinSegment"))
+        targets_[register_function] = find_register_function();
+    read_kernels(sites_of(targets_[register_function], register_function));
+    if (!found && !found_.kernels.empty())
+        targets_[get_kernel] = find_get_kernel();
+    read_handles(sites_of(targets_[get_kernel], get_kernel));
+    return std::move(found_);
+}
+
+// As at the site, in this very file.
+std::optional<std::array<uint64_t, Decoder::arguments_known>> values_at(const ElfImage& image, const CallSite& site)
+{
+    const auto arguments = arguments_at(image, x86_64_decoder(), site);
+    if (!arguments)
+        return std::nullopt;
+    std::array<uint64_t, Decoder::arguments_known> values{};
+    for (size_t i = 0; i < values.size(); i++) {
+        const Argument& argument = (*arguments)[i];
+        if (argument.kind == Argument::constant)
+            values[i] = argument.value;
+        else if (argument.kind == Argument::loaded)
+            for (const auto& [at, pointer] : image.pointers({{argument.value}}))
+                values[i] = pointer;
+    }
+    return values;
+}
+
+} // namespace
+
+Registrations scan_registrations(const Elf& elf)
+{
+    return Scan(elf).run();
+}
+
+std::string registered_name(const ElfImage& image, const Registration& registration)
+{
+    const auto values = values_at(image, registration.site);
+    if (!values || (*values)[stub_argument] != registration.stub || (*values)[name_argument] != registration.name)
+        return {};
+    std::string name = image.string_at(registration.name, name_max);
+    return is_kernel_name(name) ? name : std::string();
+}
+
+bool keeps_handle(const ElfImage& image, const HandleVariable& handle)
+{
+    const auto values = values_at(image, handle.site);
+    return values && (*values)[variable_argument] == handle.variable && (*values)[stub_argument] == handle.stub;
+}
+
+} // namespace gpusnoop

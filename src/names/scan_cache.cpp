@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/scan_cache.hpp"
+
+#include "proc/process.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t files_max = 4096; // that are looked at
+
+struct DirCloser {
+    void operator()(DIR* directory) const { closedir(directory); }
+};
+
+bool ours_alone(int fd, mode_t type)
+{
+    struct stat st {};
+    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+// Without a build-id, there is nothing that tells one file from another for good.
+std::string file_name(std::string_view build_id, uint64_t file_size)
+{
+    const bool hex =
+        std::ranges::all_of(build_id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+    return hex && build_id.size() >= 16 ? fmt::format("{}-{}", build_id, file_size) : std::string();
+}
+
+bool write_all(int fd, std::string_view bytes)
+{
+    while (!bytes.empty()) {
+        const ssize_t done = write(fd, bytes.data(), bytes.size());
+        if (done <= 0)
+            return false;
+        bytes.remove_prefix(static_cast<size_t>(done));
+    }
+    return true;
+}
+
+using Directory = std::unique_ptr<DIR, DirCloser>;
+
+Directory entries_of(int folder)
+{
+    return Directory(fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+}
+
+// The oldest go until there is room for so many bytes.
+void make_room(int folder, uint64_t bytes)
+{
+    struct Entry {
+        time_t changed;
+        std::string name;
+        uint64_t size;
+    };
+    const Directory directory = entries_of(folder);
+    std::vector<Entry> entries;
+    uint64_t total = bytes;
+    while (directory && entries.size() < files_max) {
+        const dirent* const entry = readdir(directory.get());
+        struct stat st {};
+        if (!entry)
+            break;
+        if (fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        entries.push_back({st.st_mtime, entry->d_name, static_cast<uint64_t>(st.st_size)});
+        total += entries.back().size;
+    }
+    std::ranges::sort(entries, {}, &Entry::changed);
+    for (const Entry& entry : entries) {
+        if (total <= ScanCache::size_max && entries.size() < files_max)
+            break;
+        unlinkat(folder, entry.name.c_str(), 0);
+        total -= entry.size;
+    }
+}
+
+} // namespace
+
+std::string ScanCache::default_folder()
+{
+    const auto variable = [](const char* name) {
+        const char* const value = secure_getenv(name);
+        return std::string(value && value[0] == '/' ? value : "");
+    };
+    if (std::string given = variable("CACHE_DIRECTORY"); !given.empty())
+        return given;
+    if (geteuid() == 0)
+        return "/var/cache/gpusnoop";
+    if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+        return cache + "/gpusnoop";
+    const std::string home = variable("HOME");
+    return home.empty() ? "" : home + "/.cache/gpusnoop";
+}
+
+Fd ScanCache::folder() const
+{
+    Fd opened(path_.empty() ? -1 : open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return opened && ours_alone(opened.get(), S_IFDIR) ? std::move(opened) : Fd();
+}
+
+std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t file_size) const
+{
+    const std::string name = file_name(build_id, file_size);
+    const Fd folder = name.empty() ? Fd() : this->folder();
+    if (!folder)
+        return std::nullopt;
+    const Fd file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat st {};
+    if (!file || !ours_alone(file.get(), S_IFREG) || fstat(file.get(), &st) != 0 ||
+        static_cast<uint64_t>(st.st_size) > encoded_max)
+        return std::nullopt;
+    std::vector<char> bytes(static_cast<size_t>(st.st_size));
+    return read(file.get(), bytes.data(), bytes.size()) == std::ssize(bytes) ? decode_registrations(bytes)
+                                                                             : std::nullopt;
+}
+
+// Another process may be writing the same: each writes a file of its own, and the last one to rename it wins.
+void ScanCache::keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const
+{
+    const std::string name = file_name(build_id, file_size);
+    if (path_.empty() || name.empty())
+        return;
+    mkdir(path_.c_str(), 0700);
+    const Fd folder = this->folder();
+    if (!folder)
+        return;
+    const std::string bytes = encode(registrations);
+    make_room(folder.get(), bytes.size());
+    const std::string temporary = fmt::format("{}.{}", name, getpid());
+    unlinkat(folder.get(), temporary.c_str(), 0); // of an earlier process with this number
+    const Fd file(openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file)
+        return;
+    if (!write_all(file.get(), bytes) || renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0)
+        unlinkat(folder.get(), temporary.c_str(), 0);
+}
+
+unsigned ScanCache::remove_unfinished() const
+{
+    const Fd folder = this->folder();
+    const Directory directory = folder ? entries_of(folder.get()) : nullptr;
+    std::vector<std::string> unfinished;
+    while (directory) {
+        const dirent* const entry = readdir(directory.get());
+        if (!entry)
+            break;
+        char id[65]; // of at most 32 bytes, as file_name() has it
+        unsigned long long size = 0;
+        pid_t writer = 0;
+        int end = 0;
+        if (sscanf(entry->d_name, "%64[0-9a-f]-%llu.%d%n", id, &size, &writer, &end) == 3 && !entry->d_name[end] &&
+            writer > 0 && !is_alive(writer))
+            unfinished.emplace_back(entry->d_name);
+    }
+    unsigned removed = 0;
+    for (const std::string& name : unfinished)
+        removed += unlinkat(folder.get(), name.c_str(), 0) == 0;
+    return removed;
+}
+
+} // namespace gpusnoop

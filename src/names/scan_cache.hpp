@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What scans have found, kept on disk by build-id. Nobody else may write there; what is read is checked all the same,
+// and each entry once more against the file it is about (registered_name()).
+#pragma once
+
+#include "names/registrations.hpp"
+#include "util/fd.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+class ScanCache {
+public:
+    // The folder is made when there is something to keep. Without one (empty path), or where it is not ours alone,
+    // nothing is found and nothing kept.
+    explicit ScanCache(std::string folder) : path_(std::move(folder)) {}
+
+    // $CACHE_DIRECTORY (systemd), else /var/cache/gpusnoop for root, else $XDG_CACHE_HOME/gpusnoop or
+    // ~/.cache/gpusnoop.
+    static std::string default_folder();
+
+    std::optional<Registrations> find(std::string_view build_id, uint64_t file_size) const;
+    void keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const;
+
+    // Files that a process was writing when it was killed. How many they were.
+    unsigned remove_unfinished() const;
+
+    static constexpr uint64_t size_max = 64 << 20; // bytes in the folder: the oldest go
+
+private:
+    Fd folder() const; // empty where it cannot be used
+
+    std::string path_;
+};
+
+} // namespace gpusnoop

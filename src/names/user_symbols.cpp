@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/user_symbols.hpp"
+
+#include "elf/elf.hpp"
+#include "names/kernel_text.hpp"
+#include "proc/mapped_file.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <tuple>
+
+namespace gpusnoop {
+namespace {
+
+// The processes decide how much there is to know about them; real ones stay far below these.
+constexpr size_t max_images = 64;
+constexpr size_t max_strings = 100'000; // kept, of all images
+constexpr size_t max_string = 1024;     // kept: longer ones are made anew each time
+constexpr size_t max_name = 4096;
+constexpr off_t max_file_size = off_t(4) << 30;
+constexpr uint64_t max_tables = 1 << 30;         // bytes of symbols and names in memory, of all files
+constexpr uint64_t max_section_names = 64 << 10; // bytes
+constexpr uint64_t max_debugdata = 256 << 10;    // bytes, compressed
+constexpr int max_nesting = 32;                  // symbols within a symbol
+constexpr std::chrono::seconds refresh_interval(1);
+constexpr std::string_view vdso_name = "[vdso]"; // no path: those begin with a slash
+
+struct End {
+    void operator()(::Elf* elf) const { elf_end(elf); }
+    void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
+};
+using ElfHandle = std::unique_ptr<::Elf, End>;
+
+std::string_view content(Elf_Scn* section)
+{
+    const Elf_Data* const data = elf_getdata(section, nullptr);
+    return data && data->d_buf ? std::string_view(static_cast<const char*>(data->d_buf), data->d_size) : "";
+}
+
+// Reads the tables that libdw is going to use and says how large they are. 0 where there are none, or more than budget,
+// or where the file may be made to keep libdw busy: by compressed tables, or by broken ones, for which it would search
+// the whole file instead.
+uint64_t read_tables(::Elf* elf, uint64_t budget)
+{
+    size_t names = 0;
+    const bool named = elf_getshdrstrndx(elf, &names) == 0;
+    const Elf64_Shdr* const all_names = named ? elf64_getshdr(elf_getscn(elf, names)) : nullptr;
+    if (!all_names || all_names->sh_size > max_section_names)
+        return 0;
+    uint64_t bytes = 0;
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section));) {
+        const Elf64_Shdr* const s = elf64_getshdr(section);
+        const char* const text = s ? elf_strptr(elf, names, s->sh_name) : nullptr;
+        const std::string_view name(text ? text : "");
+        if (!text || (name == ".gnu_debugdata" && s->sh_size > max_debugdata) || s->sh_type == SHT_SYMTAB_SHNDX ||
+            (name.starts_with(".zdebug") && s->sh_type == SHT_STRTAB))
+            return 0;
+        if (s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM)
+            continue;
+        Elf_Scn* const linked = elf_getscn(elf, s->sh_link);
+        const Elf64_Shdr* const l = elf64_getshdr(linked);
+        if (!l || l->sh_type != SHT_STRTAB || ((s->sh_flags | l->sh_flags) & SHF_COMPRESSED) ||
+            s->sh_entsize != sizeof(Elf64_Sym) || s->sh_info > s->sh_size / s->sh_entsize ||
+            s->sh_size > budget - bytes || l->sh_size > budget - bytes - s->sh_size || content(section).empty() ||
+            content(linked).empty())
+            return 0;
+        bytes += s->sh_size + l->sh_size;
+    }
+    return bytes;
+}
+
+// The names of .symtab, or else of .dynsym: those that libdw uses.
+std::string_view names_of(::Elf* elf)
+{
+    for (const Elf64_Word type : {SHT_SYMTAB, SHT_DYNSYM})
+        for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section));)
+            if (const Elf64_Shdr* const s = elf64_getshdr(section); s && s->sh_type == type)
+                return content(elf_getscn(elf, s->sh_link));
+    return {};
+}
+
+// Our own: all processes have the same one.
+std::span<char> vdso()
+{
+    auto* const header = reinterpret_cast<Elf64_Ehdr*>(getauxval(AT_SYSINFO_EHDR)); // NOLINT(performance-no-int-to-ptr)
+    return {reinterpret_cast<char*>(header), header ? header->e_shoff + header->e_shnum * sizeof(Elf64_Shdr) : 0};
+}
+
+} // namespace
+
+class SymbolFile {
+public:
+    struct Symbol {
+        uint64_t start = 0; // in the file's own virtual addresses
+        uint64_t end = 0;
+        std::string_view name; // ends at a zero, or at "@VERSION"
+        unsigned rank = 0;     // symbol_rank()
+        bool label = false;    // from assembly, without a size: reaches to the next symbol
+    };
+
+    // Reads at most `budget` bytes of tables, and nothing later: what is behind the handle may be closed.
+    SymbolFile(ElfHandle elf, uint64_t budget)
+    {
+        size_t count = 0;
+        if (!elf || elf_getphdrnum(elf.get(), &count) != 0)
+            return;
+        if (const Elf64_Phdr* const segments = elf64_getphdr(elf.get()))
+            segments_.assign(segments, segments + count);
+        table_bytes_ = read_tables(elf.get(), budget);
+        if (table_bytes_ > 0)
+            read_symbols(std::move(elf));
+    }
+
+    uint64_t table_bytes() const { return table_bytes_; }
+
+    std::optional<uint64_t> address_of(uint64_t file_offset) const
+    {
+        for (const Elf64_Phdr& s : segments_)
+            if (s.p_type == PT_LOAD && file_offset >= s.p_offset && file_offset - s.p_offset < s.p_filesz)
+                return file_offset - s.p_offset + s.p_vaddr;
+        return std::nullopt;
+    }
+
+    const Symbol* symbol_around(uint64_t address) const
+    {
+        const Symbol* best = nullptr;
+        auto symbol = std::ranges::upper_bound(symbols_, address, {}, &Symbol::start);
+        for (int i = 0; i < max_nesting && symbol != symbols_.begin() && (!best || best->label); i++)
+            if (--symbol; address < symbol->end && (!symbol->label || i == 0))
+                best = &*symbol;
+        return best;
+    }
+
+private:
+    void read_symbols(ElfHandle elf)
+    {
+        static constexpr Dwfl_Callbacks callbacks = {
+            [](auto*, void** handle, auto*, auto, auto**, ::Elf** to) {
+                *to = static_cast<ElfHandle*>(*handle)->release();
+                return -1; // no descriptor that libdw would close
+            },
+            [](auto*, auto**, auto*, auto, auto*, auto*, auto, auto**) { return -1; }, nullptr, nullptr};
+        dwfl_.reset(dwfl_begin(&callbacks));
+        Dwfl_Module* const module = dwfl_ ? dwfl_report_module(dwfl_.get(), "", 0, 1) : nullptr;
+        void** handle = nullptr;
+        if (!module || dwfl_report_end(dwfl_.get(), nullptr, nullptr) != 0 ||
+            !dwfl_module_info(module, &handle, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr))
+            return;
+        *handle = &elf;
+        GElf_Addr bias = 0;
+        ::Elf* const main = dwfl_module_getelf(module, &bias);
+        const int count = main ? dwfl_module_getsymtab(module) : 0;
+        ::Elf* named = nullptr; // whose these are: the file's, or those of what was in its .gnu_debugdata
+        std::string_view names;
+        for (int i = 1; i < count; i++) {
+            GElf_Sym s{};
+            GElf_Addr start = 0;
+            GElf_Word section = 0;
+            ::Elf* from = nullptr;
+            const char* const name = dwfl_module_getsym_info(module, i, &s, &start, &section, &from, nullptr);
+            const unsigned type = GELF_ST_TYPE(s.st_info);
+            if (!name || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || section >= SHN_LORESERVE)
+                continue;
+            if (std::exchange(named, from) != from)
+                names = names_of(from);
+            // libdw does not look whether a name ends within its table.
+            const auto at = reinterpret_cast<uintptr_t>(name) - reinterpret_cast<uintptr_t>(names.data());
+            const Elf64_Shdr* const code = elf64_getshdr(elf_getscn(from, section));
+            if (at >= names.size() || names[at] == '\0' || !code || !(code->sh_flags & SHF_EXECINSTR))
+                continue;
+            const bool label = s.st_size == 0;
+            const uint64_t size = label ? code->sh_addr + code->sh_size - s.st_value : s.st_size;
+            symbols_.push_back({start - bias, start - bias + size, names.substr(at, max_name), symbol_rank(s), label});
+        }
+        // Of the same rank, the one that covers most.
+        std::ranges::stable_sort(symbols_, {}, [](const Symbol& s) { return std::tuple(s.start, s.rank, ~s.end); });
+        const auto alias = [](const Symbol& a, const Symbol& b) { return a.start == b.start; };
+        symbols_.erase(std::unique(symbols_.begin(), symbols_.end(), alias), symbols_.end());
+        symbols_.shrink_to_fit();
+        elf_cntl(main, ELF_C_FDDONE);
+    }
+
+    std::vector<Elf64_Phdr> segments_;
+    uint64_t table_bytes_ = 0;
+    std::unique_ptr<Dwfl, End> dwfl_; // owns the names
+    std::vector<Symbol> symbols_;     // by start; dwfl_module_addrinfo() would go through all of them each time
+};
+
+UserSymbols::UserSymbols()
+{
+    elf_version(EV_CURRENT);
+}
+
+UserSymbols::~UserSymbols() = default;
+
+std::vector<std::string> UserSymbols::frames(const ImageId& image, std::span<const uint64_t> addresses)
+{
+    std::vector<std::string> result;
+    try {
+        Image& from = image_of(image);
+        for (const uint64_t& address : addresses)
+            result.push_back(frame(static_cast<pid_t>(image.pid), from, address, &address == addresses.data()));
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): out of memory
+    }
+    return result;
+}
+
+void UserSymbols::forget(const ImageId& image)
+{
+    images_.erase(image);
+}
+
+UserSymbols::Image& UserSymbols::image_of(const ImageId& id)
+{
+    if (images_.size() >= max_images && !images_.contains(id))
+        images_.erase(std::ranges::min_element(images_, {}, [](const auto& entry) { return entry.second.used; }));
+    Image& image = images_[id];
+    image.used = ++uses_;
+    return image;
+}
+
+std::string UserSymbols::frame(pid_t pid, Image& image, uint64_t address, bool innermost)
+{
+    const std::pair key(address, innermost);
+    if (auto known = image.strings.find(key); known != image.strings.end())
+        return known->second;
+    // A return address may already be the first one of the next function.
+    const uint64_t back = innermost || address == 0 ? 0 : 1;
+    Place place = locate(pid, image, address - back);
+    if (place.symbol.empty() && refresh(pid, image))
+        place = locate(pid, image, address - back);
+    if (!place.mapping)
+        return fmt::format("{:#x}", address); // not kept: something may be mapped there later
+    const std::string file = place.mapping->path.substr(place.mapping->path.rfind('/') + 1);
+    const uint64_t offset = place.address + back - place.symbol_start;
+    std::string text = place.symbol.empty() ? fmt::format("{}+{:#x}", file, offset)
+                                            : fmt::format("{}+{:#x} ({})", demangle(place.symbol), offset, file);
+    size_t kept = 0;
+    for (const auto& [id, other] : images_)
+        kept += other.strings.size();
+    if (kept >= max_strings)
+        for (auto& [id, other] : images_)
+            other.strings.clear();
+    if (text.size() <= max_string)
+        image.strings.emplace(key, text);
+    return text;
+}
+
+UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address)
+{
+    auto mapping = std::ranges::upper_bound(image.mappings, address, {}, &Mapping::start);
+    if (mapping == image.mappings.begin() || address >= (--mapping)->end)
+        return {};
+    Place place{&*mapping, mapping->file_offset + (address - mapping->start), {}, 0};
+    if (!mapping->executable)
+        return place; // may be a device, which is better not opened
+    const std::pair key(mapping->device, mapping->inode);
+    auto file = image.files.find(key);
+    if (file == image.files.end())
+        file = image.files.emplace(key, open(pid, *mapping)).first;
+    const auto in_file = file->second ? file->second->address_of(place.address) : std::nullopt;
+    if (!in_file)
+        return place;
+    place.address = *in_file;
+    if (const SymbolFile::Symbol* const symbol = file->second->symbol_around(*in_file)) {
+        place.symbol = symbol->name.substr(0, symbol->name.find_first_of(std::string_view("\0@", 2)));
+        place.symbol_start = symbol->start;
+    }
+    return place;
+}
+
+// Null where the file cannot be opened or is no ELF file.
+std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& mapping)
+{
+    Fd file;
+    std::array<int64_t, 4> key{};
+    if (mapping.path != vdso_name) {
+        file = open_mapped(pid, mapping);
+        struct stat st {};
+        if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > max_file_size)
+            return nullptr;
+        key = {static_cast<int64_t>(st.st_dev), static_cast<int64_t>(st.st_ino), st.st_ctim.tv_sec, st.st_ctim.tv_nsec};
+    }
+    std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
+    if (auto known = files_.find(key); known != files_.end())
+        return known->second.lock();
+    uint64_t budget = max_tables;
+    for (const auto& [other, opened] : files_)
+        budget -= opened.lock()->table_bytes();
+    try {
+        if (file)
+            const Elf checked(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
+        // Not mapped: whoever owns the file can shorten it at any time, which would raise SIGBUS.
+        ElfHandle elf(file ? elf_begin(file.get(), ELF_C_READ, nullptr) : elf_memory(vdso().data(), vdso().size()));
+        auto opened = std::make_shared<const SymbolFile>(std::move(elf), budget);
+        files_[key] = opened;
+        return opened;
+    } catch (const Error&) {
+        return nullptr;
+    }
+}
+
+// Reads the mappings again, unless that was just done. False where nothing has changed.
+bool UserSymbols::refresh(pid_t pid, Image& image)
+{
+    const auto now = std::chrono::steady_clock::now();
+    if (image.refreshed && now - *image.refreshed < refresh_interval)
+        return false;
+    image.refreshed = now;
+    auto found = mappings(pid);
+    std::vector<uint64_t> auxiliary(128);
+    std::ifstream file(fmt::format("/proc/{}/auxv", pid), std::ios::binary);
+    file.read(reinterpret_cast<char*>(auxiliary.data()), std::ssize(auxiliary) * ssize_t{sizeof(uint64_t)});
+    auxiliary.resize(static_cast<size_t>(file.gcount()) / sizeof(uint64_t));
+    // Gone, or another program by now: the process has exec'ed, or its number belongs to another one.
+    if (found.empty() || auxiliary.empty() || (!image.auxiliary.empty() && auxiliary != image.auxiliary))
+        return false;
+    for (size_t i = 0; i + 1 < auxiliary.size(); i += 2) {
+        constexpr uint64_t page = 4096;
+        const uint64_t size = (vdso().size() + page - 1) / page * page;
+        if (auxiliary[i] == AT_SYSINFO_EHDR)
+            found.push_back({.start = auxiliary[i + 1],
+                             .end = auxiliary[i + 1] + size,
+                             .executable = true,
+                             .path = std::string(vdso_name)});
+    }
+    std::ranges::sort(found, {}, &Mapping::start);
+    const auto all = [](const Mapping& m) { return std::tuple(m.start, m.end, m.file_offset, m.device, m.inode); };
+    if (std::ranges::equal(found, image.mappings, {}, all, all))
+        return false;
+    image.mappings = std::move(found);
+    image.auxiliary = std::move(auxiliary);
+    image.strings.clear();
+    // A number of an unmapped file may become another file's.
+    std::erase_if(image.files, [&image](const auto& entry) {
+        const auto same = [&entry](const Mapping& m) { return std::pair(m.device, m.inode) == entry.first; };
+        return !entry.second || std::ranges::none_of(image.mappings, same);
+    });
+    return true;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVML says of a device as a whole.
+#pragma once
+
+#include "nvml/nvml.hpp"
+#include "nvml/nvml_abi.hpp"
+#include "nvml/nvml_symbols.hpp"
+
+namespace gpusnoop {
+
+class NvmlDeviceQueries {
+public:
+    explicit NvmlDeviceQueries(const NvmlSymbols& symbols);
+
+    // What it does not say, or what cannot be, is left out.
+    NvmlDeviceState ask(unsigned index, NvmlDevice device) const;
+
+private:
+    using Fill = int (*)(NvmlDevice, void*);
+
+    std::string name(NvmlDevice device) const;
+    std::string pci(NvmlDevice device) const;
+    std::optional<unsigned> utilization(NvmlDevice device) const;
+    std::optional<double> power_watts(NvmlDevice device) const;
+    std::optional<bool> mig(NvmlDevice device) const;
+    void add_memory(NvmlDevice device, NvmlDeviceState& state) const;
+
+    int (*name_)(NvmlDevice, char*, unsigned) = nullptr;
+    int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
+    Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/nvml_figures.hpp"
+
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <tuple>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+// What it says of each process. A process that has called exec is two images.
+template<class Figure>
+std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images)
+{
+    std::set<uint32_t> pids;
+    for (const ImageId& image : images)
+        pids.insert(image.pid);
+    std::vector<Figure> found;
+    for (uint32_t pid : pids)
+        for (auto [item, end] = figures.equal_range(pid); item != end; ++item)
+            found.push_back(item->second);
+    return found;
+}
+
+template<class Figure>
+std::multimap<uint32_t, Figure> by_pid(const std::vector<Figure>& figures)
+{
+    std::multimap<uint32_t, Figure> map;
+    for (const Figure& figure : figures)
+        map.emplace(figure.pid, figure);
+    return map;
+}
+
+constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
+constexpr std::chrono::milliseconds time_to_answer(200);
+
+} // namespace
+
+NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questions) : questions_(questions)
+{
+    if (library == "off") {
+        why_ = "NVML is disabled (--nvml off)";
+        return;
+    }
+    nvml_.emplace(library.empty() ? NvmlPlaces() : NvmlPlaces{library, {}}, questions_.devices);
+    const auto first = nvml_->ask(time_to_start);
+    if (!first) { // it may come later
+        silent_ = true;
+        warn("NVML does not answer: its figures are missing until it does");
+        return;
+    }
+    started_ = true;
+    if (first->why.empty())
+        return;
+    nvml_.reset();
+    why_ = first->why;
+    if (!library.empty())
+        throw Error(why_, "leave out --nvml, or name the driver's libnvidia-ml.so.1");
+    verbose(why_);
+}
+
+void NvmlFigures::refresh(uint64_t now_ns)
+{
+    // A caller's timer of the same interval is a little early at times.
+    if (!nvml_ || now_ns + questions_.interval_ns / 20 < due_ns_)
+        return;
+    due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
+    std::optional<NvmlAnswers> answers = nvml_->ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
+    if (answers && !std::exchange(started_, true)) { // that was the first one, which only says whether it is there
+        if (!answers->why.empty()) {
+            why_ = answers->why;
+            nvml_.reset();
+            return;
+        }
+        answers = nvml_->ask(time_to_answer);
+    }
+    if (!answers && !silent_)
+        warn("NVML does not answer: its figures are missing until it does");
+    silent_ = !answers;
+    take(std::move(answers).value_or(NvmlAnswers()));
+}
+
+void NvmlFigures::take(NvmlAnswers answers)
+{
+    processes_ = by_pid(answers.processes);
+    use_ = by_pid(answers.use);
+    states_ = std::move(answers.states);
+    for (const NvmlFailure& failure : answers.failures)
+        if (complained_.insert(failure.device).second)
+            warn(fmt::format("NVML does not report what processes hold on device {}: {}", failure.device, failure.why));
+}
+
+std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images) const
+{
+    std::optional<uint64_t> sum;
+    for (const NvmlProcess& process : of_processes(processes_, images)) {
+        if (!process.bytes)
+            return std::nullopt;
+        sum = sum.value_or(0) + *process.bytes;
+    }
+    return sum;
+}
+
+std::optional<double> NvmlFigures::sm_percent_of(const std::set<ImageId>& images) const
+{
+    std::optional<double> sum;
+    for (const NvmlUse& use : of_processes(use_, images))
+        sum = sum.value_or(0) + use.sm_percent;
+    return sum;
+}
+
+std::optional<std::string> NvmlFigures::instance_of(const std::set<ImageId>& images) const
+{
+    std::set<std::tuple<unsigned, std::optional<uint32_t>, std::optional<uint32_t>>> instances;
+    for (const NvmlProcess& process : of_processes(processes_, images))
+        instances.emplace(process.device, process.gpu_instance, process.compute_instance);
+    if (instances.size() != 1)
+        return std::nullopt;
+    const auto& [device, gpu, compute] = *instances.begin();
+    if (!gpu)
+        return std::nullopt;
+    return compute ? fmt::format("gi {} ci {}", *gpu, *compute) : fmt::format("gi {}", *gpu);
+}
+
+std::set<unsigned> NvmlFigures::devices_of(const std::set<ImageId>& images) const
+{
+    std::set<unsigned> devices;
+    for (const NvmlProcess& process : of_processes(processes_, images))
+        devices.insert(process.device);
+    return devices;
+}
+
+} // namespace gpusnoop

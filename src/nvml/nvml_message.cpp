@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/nvml_message.hpp"
+
+#include "util/message.hpp"
+
+namespace gpusnoop {
+
+static void fields(auto& each, same_as_const<NvmlProcess> auto& p)
+{
+    each(p.pid, p.device, p.bytes, p.gpu_instance, p.compute_instance);
+}
+
+static void fields(auto& each, same_as_const<NvmlFailure> auto& f)
+{
+    each(f.device, f.why);
+}
+
+static void fields(auto& each, same_as_const<NvmlUse> auto& u)
+{
+    each(u.pid, u.device, u.sm_percent);
+}
+
+static void fields(auto& each, same_as_const<NvmlDeviceState> auto& s)
+{
+    each(s.index, s.name, s.pci, s.utilization, s.memory_used, s.memory_total, s.power_watts, s.mig);
+}
+
+static void fields(auto& each, same_as_const<NvmlAnswers> auto& a)
+{
+    each(a.why, a.processes, a.failures, a.use, a.states);
+}
+
+std::string to_bytes(const NvmlAnswers& answers)
+{
+    return message_of(answers);
+}
+
+std::optional<NvmlAnswers> answers_from(std::string_view bytes)
+{
+    return read_message<NvmlAnswers>(bytes);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts per fine bucket (bpf/shared/histogram.h), and what is read off them.
+#pragma once
+
+#include "bpf/shared/histogram.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+class Histogram {
+public:
+    void add(unsigned bucket, uint64_t count);
+    void merge(const Histogram& other);
+    uint64_t total() const { return total_; }
+
+    // The value below which this share (0..1) of the values lie: the middle of the bucket; 0 when empty.
+    uint64_t percentile(double share) const;
+
+    static uint64_t bucket_low(unsigned bucket);  // smallest value of the bucket
+    static uint64_t bucket_high(unsigned bucket); // largest value of the bucket
+
+    // Counts per power of two as bcc has them: slot 0 holds 0 and 1, slot n holds 2^n .. 2^(n+1)-1.
+    std::array<uint64_t, 64> octaves() const;
+
+    // Of each bucket; none where nothing was added.
+    std::span<const uint64_t> counts() const { return counts_; }
+
+private:
+    std::vector<uint64_t> counts_; // once there is something to count: most rows have several, and few have any
+    uint64_t total_ = 0;
+};
+
+// bcc's star histogram of the octaves: heading line, one line per octave from the first non-empty one to the last,
+// 40 stars for the largest. Empty string for an empty histogram.
+std::string star_histogram(const Histogram& histogram, std::string_view unit);
+
+} // namespace gpusnoop

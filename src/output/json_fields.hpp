@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of a JSON record: how a cell is written for a program, in the JSON output and in a saved screen alike.
+#pragma once
+
+#include "output/table.hpp"
+#include "util/local_time.hpp"
+
+#include <cstdint>
+#include <fmt/format.h>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+// Appends to a text that outlives it. Each field but the first, which begin() writes, has its comma.
+class JsonFields {
+public:
+    explicit JsonFields(std::string& to) : out_(to) {}
+
+    void begin(std::string_view type) { out_.append(R"({"type":")").append(type).append("\""); }
+    void key(std::string_view name) { out_.append(",\"").append(name).append("\":"); }
+    void text(std::string_view name, std::string_view value);
+    void time(std::string_view name, uint64_t wall_ns);
+    void cell(std::string_view name, Unit unit, const Cell& value); // nothing where the cell is empty
+    void cells(std::span<const Column> columns, const Row& row);
+
+    template<typename Integer>
+    void integer(std::string_view name, Integer value)
+    {
+        key(name);
+        const fmt::format_int digits(value);
+        out_.append(digits.data(), digits.size());
+    }
+
+private:
+    void append(std::string_view, Unit, std::monostate) {}
+    void append(std::string_view name, Unit, const std::string& value) { text(name, value); }
+    void append(std::string_view name, Unit, const Dim3& value);
+    void append(std::string_view name, Unit, double value);
+    template<typename Integer>
+    void append(std::string_view name, Unit unit, Integer value);
+
+    std::string& out_;
+    LocalTime time_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// bcc's habits: one header, padded columns, star histograms.
+#include "output/cell_text.hpp"
+#include "output/output_buffer.hpp"
+#include "util/append_format.hpp"
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+class TextOutput final : public Output {
+public:
+    explicit TextOutput(bool timestamps) : timestamps_(timestamps) {}
+
+    void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
+    void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}
+    void end(uint64_t) override {}
+    void lost(std::span<const Loss> losses) override { warn_of(losses); }
+    void flush() override { buffer_.flush(); }
+
+    void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t) override
+    {
+        begin_block(wall_ns);
+        header(columns);
+    }
+
+    void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
+    {
+        line(columns, [&](size_t i, bool is_last) { return append_cell(columns[i], row.at(i), is_last); });
+        for (const std::string& line : below.lines) {
+            buffer_.text += "    ";
+            append_printable(buffer_.text, line);
+            buffer_.line_ended();
+        }
+    }
+
+    void event(std::span<const Column> columns, const Row& event, ExtraLines below) override
+    {
+        if (!std::exchange(has_event_header_, true))
+            header(columns);
+        row(columns, event, below);
+    }
+
+    void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
+                   std::span<const std::pair<std::string_view, Cell>>, uint64_t wall_ns) override
+    {
+        if (histogram.total() == 0)
+            return;
+        begin_block(wall_ns);
+        std::string& out = buffer_.text;
+        if (!title.empty()) {
+            append_printable(out, title);
+            buffer_.line_ended();
+        }
+        out += star_histogram(histogram, unit);
+        append_format(out, "p50 = {}, p95 = {}, p99 = {} {}", histogram.percentile(0.50), histogram.percentile(0.95),
+                      histogram.percentile(0.99), unit);
+        buffer_.line_ended();
+    }
+
+private:
+    // A blank line between blocks, the time above those of one moment.
+    void begin_block(uint64_t wall_ns)
+    {
+        if (has_output_)
+            buffer_.line_ended();
+        has_output_ = true;
+        if (timestamps_ && wall_ns != moment_) {
+            cells_.append_clock(buffer_.text, wall_ns);
+            buffer_.line_ended();
+            moment_ = wall_ns;
+        }
+    }
+
+    void header(std::span<const Column> columns)
+    {
+        line(columns, [&](size_t i, bool) {
+            buffer_.text += columns[i].header;
+            return columns[i].header.size();
+        });
+    }
+
+    // append(i, is_last) appends the text of column i and returns its width in code points.
+    template<typename Append>
+    void line(std::span<const Column> columns, Append append)
+    {
+        has_output_ = true;
+        std::string& out = buffer_.text;
+        const size_t line_start = out.size();
+        auto is_shown = [](const Column& column) { return column.in_text; };
+        auto last = std::find_if(columns.rbegin(), columns.rend(), is_shown).base() - columns.begin() - 1;
+        for (ptrdiff_t i = 0; i <= last; ++i) {
+            const Column& column = columns[static_cast<size_t>(i)];
+            if (!column.in_text)
+                continue;
+            const size_t start = out.size();
+            const size_t used = append(static_cast<size_t>(i), i == last);
+            const size_t padding = width_of(column) - std::min(used, width_of(column));
+            if (is_left_aligned(column.unit))
+                out.append(padding, ' ');
+            else
+                out.insert(start, padding, ' ');
+            out += ' ';
+        }
+        while (out.size() > line_start && out.back() == ' ')
+            out.pop_back();
+        buffer_.line_ended();
+    }
+
+    size_t append_cell(const Column& column, const Cell& cell, bool is_last)
+    {
+        return cells_.append(buffer_.text, column.unit, cell, is_last ? std::string::npos : width_of(column));
+    }
+
+    OutputBuffer buffer_{gives_up_};
+    CellText cells_;
+    uint64_t moment_ = UINT64_MAX; // the time that was last written above a block
+    bool timestamps_;
+    bool has_output_ = false;
+    bool has_event_header_ = false;
+};
+
+} // namespace
+
+void Output::banner(std::string_view text)
+{
+    say(fmt::format("{}\n", text));
+}
+
+std::unique_ptr<Output> make_text_output(bool timestamps)
+{
+    return std::make_unique<TextOutput>(timestamps);
+}
+
+} // namespace gpusnoop

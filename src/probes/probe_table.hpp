@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a row of the probe table says: a function, what kind of call it is, where its arguments are.
+#pragma once
+
+#include "probes/probe_layout.hpp"
+#include "probes/probes.hpp"
+
+#include <span>
+#include <stdexcept>
+#include <string_view>
+
+namespace gpusnoop {
+
+// "cuCtxSynchronize", or "cuMemcpy[_ptds]" where the same function for per-thread default streams is exported, too, as
+// NAME_ptds or NAME_ptsz. A mistake does not compile.
+struct Symbol {
+    std::string_view name;
+    std::string_view variant; // what the other function's name has behind it; empty: there is none
+    Library library;
+
+    consteval Symbol(const char* text) // NOLINT: implicit, for the table
+        : name(text),
+          library(name.starts_with("cuda") || name.starts_with("__cuda") ? Library::runtime : Library::driver)
+    {
+        const size_t bracket = name.find('[');
+        if (bracket != std::string_view::npos) {
+            variant = name.substr(bracket);
+            name = name.substr(0, bracket);
+            if (variant != "[_ptsz]" && variant != "[_ptds]")
+                throw std::logic_error("no such variant");
+            variant = variant.substr(1, variant.size() - 2);
+        }
+        if (library == Library::driver && !(name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z'))
+            throw std::logic_error("a function of no library that is known");
+    }
+};
+
+struct TableEntry {
+    Symbol symbol;
+    probe_kind kind;
+    Layout layout;
+    uint8_t runtimes = any_runtime; // bits of Runtime
+};
+
+// The table, in parts: launches, copies and waits, with what gives them names and places; memory; graphs.
+std::span<const TableEntry> call_entries();
+std::span<const TableEntry> memory_entries();
+std::span<const TableEntry> graph_entries();
+
+} // namespace gpusnoop

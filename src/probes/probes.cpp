@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probes/probes.hpp"
+
+#include "probes/probe_table.hpp"
+
+#include <algorithm>
+
+namespace gpusnoop {
+namespace {
+
+Probe make_probe(const TableEntry& entry, std::string_view suffix)
+{
+    Probe probe{std::string(entry.symbol.name) += suffix, entry.symbol.library, entry.runtimes, entry.layout.row};
+    probe.row.kind = static_cast<uint8_t>(entry.kind);
+    const bool launch = entry.kind == KIND_LAUNCH_LIST || entry.kind == KIND_LAUNCH_LEGACY;
+    probe.row.counted_as = static_cast<uint8_t>(launch ? KIND_LAUNCH : entry.kind);
+    probe.row.layer = probe.library == Library::runtime ? LAYER_RUNTIME : LAYER_DRIVER;
+    probe.row.per_thread_stream = !suffix.empty();
+    return probe;
+}
+
+} // namespace
+
+std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds)
+{
+    std::vector<Probe> selected;
+    for (std::span<const TableEntry> entries : {call_entries(), memory_entries(), graph_entries()}) {
+        for (const TableEntry& entry : entries) {
+            if (entry.symbol.library != library || std::ranges::find(kinds, entry.kind) == kinds.end())
+                continue;
+            selected.push_back(make_probe(entry, ""));
+            if (!entry.symbol.variant.empty())
+                selected.push_back(make_probe(entry, entry.symbol.variant));
+        }
+    }
+    return selected;
+}
+
+Runtime runtime_of(std::string_view soname)
+{
+    // libcudart.so.12, and libcudart-d0da41ae.so.11.0 as wheels rename it.
+    const size_t at = soname.find(".so.");
+    if (!soname.starts_with("libcudart") || at == std::string_view::npos)
+        return any_runtime;
+    std::string_view major = soname.substr(at + 4);
+    major = major.substr(0, major.find('.'));
+    return major == "11" ? cudart11 : major == "12" ? cudart12 : major == "13" ? cudart13 : any_runtime;
+}
+
+bool applies(const Probe& probe, Runtime version)
+{
+    return probe.runtimes == any_runtime || (probe.runtimes & version) != 0;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE table: every API function a tool may probe, and where it keeps its arguments. Argument places were taken from
+// cuda.h and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/abi).
+#pragma once
+
+#include "bpf/shared/probe.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+enum class Library : uint8_t {
+    driver,  // libcuda.so*
+    runtime, // libcudart*.so*, or a file that contains the static runtime
+};
+
+// Which major versions of the runtime a row holds for; the driver's ABI is frozen per symbol name.
+enum Runtime : uint8_t { any_runtime = 0, cudart11 = 1, cudart12 = 2, cudart13 = 4 };
+
+struct Probe {
+    std::string symbol;
+    Library library = Library::driver;
+    uint8_t runtimes = any_runtime; // bits of Runtime
+    probe_row row{};
+};
+
+// All rows of these kinds in one library, each variant (_ptsz) a row of its own.
+std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
+
+// Major version behind a soname as a bit of Runtime: "libcudart.so.12" -> cudart12. any_runtime where it has none: the
+// static runtime does not tell its version, so only rows that hold for all versions apply to it.
+Runtime runtime_of(std::string_view soname);
+bool applies(const Probe& probe, Runtime runtime);
+
+// "CUDA_ERROR_INVALID_VALUE" for a CUresult, "cudaErrorInvalidValue" for a cudaError_t, "error N" when unknown.
+std::string result_name(Library library, int result);
+
+} // namespace gpusnoop

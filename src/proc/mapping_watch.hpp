@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells of every executable file mapping made anywhere on the host, and of processes that exit, as it happens and
+// without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
+#pragma once
+
+#include "util/fd.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+class MappingWatch {
+public:
+    struct Handlers {
+        // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows
+        // them.
+        std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
+        std::function<void(pid_t pid, pid_t parent)> forked; // a process, not a thread
+        std::function<void(pid_t)> on_exit;                  // the first thread of a process has: mostly all of it
+        // A process is another program from this moment on, CLOCK_MONOTONIC.
+        std::function<void(pid_t, uint64_t time_ns)> on_exec;
+        std::function<void()> lost; // records were dropped: look again at everything
+    };
+
+    explicit MappingWatch(Handlers handlers); // throws Error
+    ~MappingWatch();
+    MappingWatch(const MappingWatch&) = delete;
+    MappingWatch& operator=(const MappingWatch&) = delete;
+
+    std::vector<int> descriptors() const; // readable when records wait
+    void drain();                         // hands all waiting records to the handlers
+
+    // One record of the kernel's, with its header; what is no whole one is left out.
+    static void hand_over(std::span<const uint8_t> record, const Handlers& to);
+
+private:
+    struct Ring {
+        Fd fd;
+        void* base = nullptr;
+    };
+
+    void drain(Ring& ring);
+
+    Handlers handlers_;
+    std::vector<Ring> rings_;
+    std::vector<uint8_t> scratch_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proc/process.hpp"
+
+#include "util/fd.hpp"
+#include "util/read_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sstream>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+namespace {
+
+// A process decides how many mappings it has and how long their paths are; this is far above what real ones show.
+constexpr size_t max_proc_file = 16 << 20;
+constexpr size_t max_environment = 6 << 20; // execve() takes three quarters of 8 MiB (da029c11e6b1)
+
+Fd open_proc(pid_t pid, const char* file)
+{
+    return Fd(open(("/proc/" + std::to_string(pid) + '/' + file).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+std::optional<std::string> read_proc(pid_t pid, const char* file, size_t max = max_proc_file)
+{
+    const Fd fd = open_proc(pid, file);
+    if (!fd)
+        return std::nullopt;
+    auto text = read_text(fd, max);
+    if (text && text->size() > max_proc_file)
+        text->resize(text->rfind('\n') + 1); // no half line: its path would be a wrong one
+    return text;
+}
+
+// Takes a number and the separator behind it off the front of the text.
+template<typename T>
+bool take(std::string_view& text, T& number, int base, char separator)
+{
+    const char* const end = text.data() + text.size();
+    const auto [behind, error] = std::from_chars(text.data(), end, number, base);
+    if (error != std::errc() || behind == end || *behind != separator)
+        return false;
+    text.remove_prefix(static_cast<size_t>(behind - text.data()) + 1);
+    return true;
+}
+
+// The number behind "\nKey:\t" in a status file. The name in the first line cannot fake it: the kernel escapes
+// newlines.
+template<typename T = pid_t>
+std::optional<T> status_field(pid_t pid, std::string_view key, char separator = '\n')
+{
+    const auto text = read_proc(pid, "status");
+    const size_t at = text ? text->find(key) : std::string::npos;
+    if (at == std::string::npos)
+        return std::nullopt;
+    T value = 0;
+    std::string_view rest(*text);
+    rest.remove_prefix(at + key.size());
+    return take(rest, value, 10, separator) ? std::optional(value) : std::nullopt;
+}
+
+struct Stat {
+    char state = 0;
+    uint64_t start_ns = 0; // 0 where there is no such file
+};
+
+Stat read_stat(pid_t pid, const char* file)
+{
+    const std::string text = read_proc(pid, file).value_or("");
+    // The name may hold anything, ") R 1 1" too: the fields begin behind the last parenthesis.
+    const size_t name_end = text.rfind(") ");
+    if (name_end == std::string::npos)
+        return {};
+    std::string_view rest(text);
+    rest.remove_prefix(name_end + 2);
+    Stat stat{.state = rest.empty() ? '\0' : rest.front()};
+    constexpr int state_field = 3;
+    constexpr int start_field = 22;
+    for (int field = state_field; field < start_field; field++) {
+        const size_t space = rest.find(' ');
+        if (space == std::string_view::npos)
+            return {};
+        rest.remove_prefix(space + 1);
+    }
+    uint64_t ticks = 0;
+    if (!take(rest, ticks, 10, ' '))
+        return {};
+    stat.start_ns = ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+    return stat;
+}
+
+std::string decode_path(std::string_view text)
+{
+    // Only newlines are escaped, backslashes are not: a file with a literal "\012" in its name reads the same.
+    constexpr std::string_view newline = "\\012";
+    std::string path;
+    path.reserve(text.size());
+    for (size_t at = 0; at < text.size();) {
+        const size_t found = std::min(text.find(newline, at), text.size());
+        path.append(text, at, found - at);
+        if (found < text.size())
+            path += '\n';
+        at = found + newline.size();
+    }
+    return path;
+}
+
+// start-end perms offset major:minor inode [spaces path]
+std::optional<Mapping> parse_mapping(std::string_view line)
+{
+    Mapping m;
+    if (!take(line, m.start, 16, '-') || !take(line, m.end, 16, ' ') || m.end <= m.start)
+        return std::nullopt;
+    if (line.size() < 5 || line[4] != ' ' || (line[2] != 'x' && line[2] != '-'))
+        return std::nullopt;
+    m.executable = line[2] == 'x';
+    line.remove_prefix(5);
+
+    unsigned major_number = 0;
+    unsigned minor_number = 0;
+    if (!take(line, m.file_offset, 16, ' ') || !take(line, major_number, 16, ':') || !take(line, minor_number, 16, ' '))
+        return std::nullopt;
+    m.device = makedev(major_number, minor_number);
+
+    const auto [behind, error] = std::from_chars(line.data(), line.data() + line.size(), m.inode);
+    if (error != std::errc())
+        return std::nullopt;
+    line.remove_prefix(static_cast<size_t>(behind - line.data()));
+    if (!line.empty() && line.front() != ' ')
+        return std::nullopt;
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+
+    // [heap], [anon:name] and anon_inode:[perf_event] are no paths.
+    if (line.empty() || line.front() != '/')
+        return m;
+    constexpr std::string_view deleted = " (deleted)";
+    m.deleted = line.ends_with(deleted);
+    if (m.deleted)
+        line.remove_suffix(deleted.size());
+    m.path = decode_path(line);
+    return m;
+}
+
+} // namespace
+
+std::vector<Mapping> parse_maps(std::string_view text)
+{
+    std::vector<Mapping> all;
+    while (!text.empty()) {
+        const size_t end = std::min(text.find('\n'), text.size());
+        if (auto mapping = parse_mapping(text.substr(0, end)))
+            all.push_back(std::move(*mapping));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return all;
+}
+
+std::vector<Mapping> mappings(pid_t pid)
+{
+    auto all = parse_maps(read_proc(pid, "maps").value_or(""));
+    std::erase_if(all, [](const Mapping& m) { return m.path.empty(); });
+    return all;
+}
+
+bool mappings_are_refused(pid_t pid)
+{
+    return !open_proc(pid, "maps") && (errno == EACCES || errno == EPERM);
+}
+
+bool has_memory(pid_t pid)
+{
+    const auto pages = read_proc(pid, "statm");
+    return pages && !pages->starts_with("0 ");
+}
+
+std::string environment(pid_t pid)
+{
+    return read_proc(pid, "environ", max_environment).value_or("");
+}
+
+std::vector<std::string> library_path(std::string_view environment)
+{
+    constexpr std::string_view after_another("\0LD_LIBRARY_PATH=", 17);
+    const size_t at = environment.starts_with(after_another.substr(1)) ? 0 : environment.find(after_another);
+    if (at == std::string_view::npos)
+        return {};
+    environment.remove_prefix(environment.find('=', at) + 1);
+    std::istringstream list(std::string(environment.substr(0, environment.find('\0'))));
+    std::vector<std::string> folders;
+    for (std::string folder; std::getline(list, folder, ':') && folders.size() < 32;)
+        if (folder.starts_with('/') && folder.size() < PATH_MAX)
+            folders.push_back(folder);
+    return folders;
+}
+
+std::optional<uint64_t> owner_of(pid_t pid)
+{
+    const auto user = status_field<uint32_t>(pid, "\nUid:\t", '\t');
+    if (!user)
+        return std::nullopt;
+    constexpr uint64_t by_namespace = uint64_t{1} << 63;
+    return *user ? *user : by_namespace | mount_namespace(pid);
+}
+
+uint64_t mount_namespace(pid_t pid)
+{
+    struct stat st {};
+    return stat(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+std::vector<pid_t> all_processes()
+{
+    std::vector<pid_t> all;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+         entry.increment(error)) {
+        const std::string name = entry->path().filename();
+        const char* const name_end = name.data() + name.size();
+        pid_t pid = 0;
+        const auto [behind, failure] = std::from_chars(name.data(), name_end, pid);
+        if (failure == std::errc() && behind == name_end && pid > 0)
+            all.push_back(pid);
+    }
+    return all;
+}
+
+bool is_alive(pid_t pid)
+{
+    return kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+std::optional<std::string> process_name(pid_t pid)
+{
+    auto name = read_proc(pid, "comm");
+    if (name && name->ends_with('\n'))
+        name->pop_back();
+    return name;
+}
+
+uint64_t start_time_ns(pid_t pid)
+{
+    return read_stat(pid, "stat").start_ns;
+}
+
+uint64_t thread_start_time_ns(pid_t pid, pid_t tid)
+{
+    const Stat stat = read_stat(pid, ("task/" + std::to_string(tid) + "/stat").c_str());
+    return stat.state == 'Z' || stat.state == 'X' ? 0 : stat.start_ns;
+}
+
+std::optional<pid_t> process_of_thread(pid_t tid)
+{
+    return status_field(tid, "\nTgid:\t");
+}
+
+bool has_seccomp_filter(pid_t pid)
+{
+    return status_field(pid, "\nSeccomp:\t") == 2;
+}
+
+bool read_memory(pid_t pid, uint64_t address, void* to, size_t size)
+{
+    if (size == 0)
+        return true;
+    if (address + size < address)
+        return false;
+    const iovec local{to, size};
+    const iovec remote{reinterpret_cast<void*>(address), size}; // NOLINT(performance-no-int-to-ptr)
+    if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size))
+        return true;
+
+    // Kernels without CONFIG_CROSS_MEMORY_ATTACH, and pages that are mapped but not readable for the process itself.
+    const Fd memory = open_proc(pid, "mem");
+    auto* const bytes = static_cast<char*>(to);
+    for (size_t done = 0; done < size;) {
+        const ssize_t got = pread(memory.get(), bytes + done, size - done, static_cast<off_t>(address + done));
+        if (got > 0)
+            done += static_cast<size_t>(got);
+        else if (got == 0 || errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max)
+{
+    constexpr size_t page = 4096;
+    std::string text;
+    std::array<char, page> buffer;
+    while (text.size() < max) {
+        // Never beyond the page: the next one may not exist, and the string may end before it.
+        const uint64_t at = address + text.size();
+        const size_t size = std::min<size_t>(page - at % page, max - text.size());
+        if (!read_memory(pid, at, buffer.data(), size))
+            return std::nullopt;
+        const size_t length = strnlen(buffer.data(), size);
+        text.append(buffer.data(), length);
+        if (length < size)
+            break;
+    }
+    return text;
+}
+
+} // namespace gpusnoop

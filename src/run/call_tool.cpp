@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/call_tool.hpp"
+
+#include "attach/refusal.hpp"
+#include "bpf/shared/record.h"
+#include "run/command_line.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t gone_limit =
+    16'384; // processes that have ended since the last report, and still have rows of their own
+
+} // namespace
+
+void CallTool::add_call_options(CommandLine& line, const std::string& by, const std::string& by_default,
+                                const std::string& measures)
+{
+    CallSettings& s = settings_;
+    line.text("--by", "WHAT[,WHAT]",
+              fmt::format("rows by {}{}{}, or several ({})", by, s.of_functions ? "stream, device, api, " : "",
+                          WhoView::names, by_default),
+              s.by);
+    line.flag("-e,--events", "one line per call", s.events);
+    line.text("-H,--hist", "WHAT", "histogram of " + measures, [&s, measures](const std::string& text) {
+        if (text.empty())
+            throw UsageError("--hist: -H takes " + measures);
+        s.measure = text;
+    });
+    if (s.of_functions)
+        line.text("--api", "LAYER", "layer at which to count: driver, runtime or both (driver)", s.api);
+    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", s.sort), s.sort);
+}
+
+void CallTool::add_least(CommandLine& line, std::string_view what, uint64_t& least_ns)
+{
+    line.number("-l,--least", "MIN_US", fmt::format("only {} that last at least this many microseconds", what),
+                [&least_ns](double least_us) {
+                    if (!(least_us >= 0 && least_us <= 1e12)) // a NaN is neither
+                        throw UsageError("a minimum duration (-l) must be a number of microseconds, at most 1e12");
+                    least_ns = static_cast<uint64_t>(least_us * 1000);
+                });
+}
+
+RunPlan CallTool::plan(const Options& options)
+{
+    CallSettings& s = settings_;
+    if (s.api != "driver" && s.api != "runtime" && s.api != "both")
+        throw UsageError(fmt::format("--api takes driver, runtime or both, not '{}'", s.api));
+    if (s.events && s.histogram())
+        throw UsageError("choose lines (-e) or histograms (-H), not both, not both");
+    if (options.user_stacks && s.histogram())
+        throw UsageError("a histogram has no stacks: leave out -U or -H");
+    if (!s.histogram() && (options.per_process || options.per_thread))
+        throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
+    if (!options.columns.empty() && (s.events || s.histogram()))
+        throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
+    s.take(options);
+    options_ = options;
+    RunPlan plan{.traced = {}, .counts_runtime = s.runtime};
+    validate(plan);
+    plan.durations = s.latency;
+    plan.needs_returns |= follows_calls();
+    needs_returns_ = plan.needs_returns;
+    return plan;
+}
+
+Layers CallTool::counted() const
+{
+    return !settings_.runtime ? Layers::driver : settings_.driver ? Layers::both : Layers::runtime;
+}
+
+std::string CallTool::traced(std::string_view what) const
+{
+    const Layers of = counted();
+    return fmt::format("{}{}{}", options_.failed_only ? "failed " : "", what,
+                       of == Layers::both      ? " (driver and runtime)"
+                       : of == Layers::runtime ? " (runtime)"
+                                               : "");
+}
+
+void CallTool::size_tables(bpf_object* object) const
+{
+    const CallView& view = settings_.view;
+    const bool stacks = options_.user_stacks || key_parts_.stack;
+    const bool measured = needs_returns_ || view.function || settings_.histogram();
+    const size_t key_bytes = view.who.by_owner()                    ? sizeof(call_key)
+                             : stacks                               ? offsetof(call_key, cgroups)
+                             : view.stream                          ? offsetof(call_key, caller)
+                             : key_parts_.thread || view.who.thread ? offsetof(call_key, stack)
+                             : measured                             ? offsetof(call_key, tid)
+                                                                    : offsetof(call_key, result);
+    const size_t rows = options_.table_rows ? options_.table_rows
+                                            : rows_for(key_bytes, static_cast<size_t>(libbpf_num_possible_cpus()));
+    bpf_map* calls = bpf_object__find_map_by_name(object, "calls");
+    bpf_map__set_key_size(calls, static_cast<uint32_t>(key_bytes));
+    bpf_map__set_max_entries(calls, static_cast<uint32_t>(rows));
+    if (!stacks)
+        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
+}
+
+void CallTool::load()
+{
+    const LoadLog log;
+    if (int error = load_object())
+        throw LoadError(refusal_of(-error, log.text()));
+    auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
+    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), generation()));
+    processes_.emplace(fd("processes"), options_.host_root);
+    stacks_fd_ = fd("stacks");
+    if (const int spaces = fd("address_spaces"); spaces >= 0)
+        epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
+}
+
+void CallTool::record(Output& output, const void* data, size_t size)
+{
+    uint32_t type = 0;
+    memcpy(&type, data, sizeof(type));
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
+    else if (type == RECORD_CALL && size >= sizeof(call_event))
+        print_event(output, *static_cast<const call_event*>(data));
+    else if (type == RECORD_SPILL && size >= sizeof(call_event))
+        spill(*static_cast<const call_event*>(data));
+    else
+        learn(type, data, size);
+}
+
+// Within a second there may be more than memory should be spent on.
+void CallTool::spill(const call_event& event)
+{
+    table_->add(event);
+    if (table_->spilled() >= CallSums::usual_limit)
+        collect();
+}
+
+void CallTool::on_exec(pid_t pid, uint64_t time_ns)
+{
+    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        leaving_.insert(static_cast<uint32_t>(pid));
+}
+
+bool CallTool::tick(Output& output)
+{
+    retire_processes();
+    if (epochs_)
+        epochs_->sweep();
+    collect();
+    if (!shows_rows()) {
+        ended(output, gone_);
+        forget_processes();
+    } else if (gone_.size() > gone_limit) {
+        pending_.merge(gone_);
+        forget_processes();
+    }
+    return false;
+}
+
+void CallTool::print_ended(Output& output)
+{
+    leaving_.merge(processes_->pids());
+    CallTool::tick(output);
+}
+
+void CallTool::collect()
+{
+    if (settings_.events)
+        return collected();
+    for (CallDelta& delta : table_->drain()) {
+        processes_->info(delta.key.image);
+        if (settings_.view.stack)
+            frames(delta.key.image, delta.key.stack, delta.key.caller);
+        on_delta(delta);
+        if (shows_rows())
+            pending_.add(delta);
+    }
+    collected();
+}
+
+// Rows of processes that have ended leave the kernel with the next collect(); names and labels stay until printed.
+void CallTool::retire_processes()
+{
+    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    for (const ImageId& image : gone) {
+        table_->retire(image);
+        gone_.insert(image);
+        retired(image);
+    }
+    if (!gone.empty())
+        erase_state(gone);
+}
+
+std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
+{
+    return {"captures", "capturing_streams", "captured_events", "contexts", "primaries"};
+}
+
+void CallTool::erase_state(std::span<const ImageId> gone)
+{
+    for (const char* name : tables_of(gone))
+        if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
+            erase_images(bpf_map__fd(map),
+                         [&](const image& image) { return std::ranges::find(gone, ImageId(image)) != gone.end(); });
+}
+
+void CallTool::forget_processes()
+{
+    if (gone_.empty())
+        return;
+    for (const ImageId& image : gone_)
+        symbols_.forget(image);
+    forget(gone_);
+    processes_->forget(gone_);
+    gone_.clear();
+}
+
+void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    if (!shows_rows())
+        return;
+    collect();
+    processes_->refresh();
+    print(output, pending_.rows(), wall_ns, static_cast<double>(interval_ns) / 1e9);
+    const Loss merged{
+        "calls_merged",
+        "calls are in rows of less detail: one report has too many rows (report more often, or use a coarser view)",
+        pending_.merged()};
+    output.lost({&merged, 1});
+    pending_.clear();
+    forget_processes();
+}
+
+std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
+{
+    // The caller, then what frame pointers lead to: the first entry is the probed function itself.
+    std::vector<uint64_t> addresses;
+    if (settings_.of_functions)
+        addresses.push_back(caller);
+    uint64_t walked[127]{};
+    const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
+    const int32_t id = stack & ~STACK_WITHOUT_FIRST;
+    if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
+        for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++)
+            addresses.push_back(walked[i]);
+    return symbols_.frames(image, addresses);
+}
+
+std::vector<std::string> CallTool::event_frames(const call_event& event)
+{
+    if (!options_.user_stacks)
+        return {};
+    return frames(event.key.image, event.key.stack, event.key.caller);
+}
+
+std::vector<std::string> CallTool::row_frames(const CallKey& key, const WhoSeen& seen)
+{
+    if (!settings_.view.stack)
+        return {};
+    return frames(*seen.images.begin(), key.stack, key.caller);
+}
+
+} // namespace gpusnoop

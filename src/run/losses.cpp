@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/losses.hpp"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cstdint>
+#include <numeric>
+
+namespace gpusnoop {
+namespace {
+
+struct LossText {
+    std::string_view key;
+    std::string_view text;
+};
+
+constexpr std::array<LossText, LOSSES> texts = [] {
+    std::array<LossText, LOSSES> t{};
+    t[LOSS_EVENT] = {"events_lost", "events lost: the ring buffer was full (enlarge it with --ring-mb)"};
+    t[LOSS_ROW] = {"calls_lost",
+                   "calls were not counted: both table and ring buffer were full (raise --table-rows, --ring-mb)"};
+    t[LOSS_NAME] = {"names_lost", "kernel names lost: the ring buffer was full (enlarge it with --ring-mb)"};
+    t[LOSS_ARGUMENTS] = {"arguments_unreadable",
+                         "calls whose arguments could not be read: counted, but without shape or size"};
+    t[LOSS_START] = {"starts_lost", "calls not counted, or their information lost: their entry could not be recorded"};
+    t[LOSS_END] = {"ends_unmatched", "calls returned that had begun before tracing did: not counted"};
+    t[LOSS_ADDRESS] = {"probes_unidentified",
+                       "probe hits that could not be assigned to a function (--attach tracefs): not counted"};
+    t[LOSS_STACK] = {"stacks_lost", "stacks could not be read or kept: their calls are counted without a stack"};
+    t[LOSS_STATE] = {"state_lost",
+                     "captures, contexts, functions or allocations did not fit in a table: device, capture and memory "
+                     "may be wrong"};
+    t[LOSS_WAITING] = {"waits_unseen", "waits did not fit in a table: not shown until they returned"};
+    t[LOSS_UNTRACKED] = {"allocations_untracked",
+                         "allocations did not fit in the table and are in no live figure (raise --live-entries)"};
+    t[LOSS_PROCESS] = {"processes_unnamed", "processes did not fit in a table: their rows lack name and cgroup"};
+    t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
+    t[LOSS_RUN] = {"hits_skipped",
+                   "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
+                   "counted"};
+    return t;
+}();
+
+// Programs on tracepoints and kprobes do not run on a CPU where a map is being read or changed by a system call, ours
+// or anybody's (bpf_disable_instrumentation()). The kernel counts that from 5.12 on.
+uint64_t runs_skipped(const bpf_object* object)
+{
+    uint64_t skipped = 0;
+    bpf_program* program;
+    bpf_object__for_each_program (program, object) {
+        bpf_prog_info info{};
+        uint32_t size = sizeof(info);
+        if (const int fd = bpf_program__fd(program); fd >= 0 && bpf_prog_get_info_by_fd(fd, &info, &size) == 0)
+            skipped += info.recursion_misses;
+    }
+    return skipped;
+}
+
+std::vector<Loss> in_words(const std::array<uint64_t, LOSSES>& counts)
+{
+    std::vector<Loss> losses;
+    for (size_t i = 0; i < LOSSES; i++)
+        if (counts[i])
+            losses.push_back({texts[i].key, texts[i].text, counts[i]});
+    return losses;
+}
+
+} // namespace
+
+Losses::Losses(const bpf_object* object) : object_(object), map_fd_(bpf_object__find_map_fd_by_name(object, "losses"))
+{}
+
+std::array<uint64_t, LOSSES> Losses::read() const
+{
+    std::array<uint64_t, LOSSES> counts{};
+    std::vector<uint64_t> per_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
+    for (uint32_t i = 0; i < LOSSES; i++)
+        if (bpf_map_lookup_elem(map_fd_, &i, per_cpu.data()) == 0)
+            counts[i] = std::accumulate(per_cpu.begin(), per_cpu.end(), uint64_t{0});
+    counts[LOSS_RUN] = runs_skipped(object_);
+    return counts;
+}
+
+std::vector<Loss> Losses::since_last()
+{
+    const std::array<uint64_t, LOSSES> now = read();
+    std::array<uint64_t, LOSSES> delta{};
+    for (size_t i = 0; i < LOSSES; i++)
+        delta[i] = now[i] - seen_[i];
+    seen_ = now;
+    return in_words(delta);
+}
+
+uint64_t Losses::sum() const
+{
+    const auto counts = read();
+    return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/preflight.hpp"
+
+#include "attach/refusal.hpp"
+#include "util/capabilities.hpp"
+
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <cstdint>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+std::string first_line(const char* path)
+{
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+} // namespace
+
+void preflight()
+{
+    // uprobe_multi asks for CAP_SYS_ADMIN itself, and so does /proc/PID/map_files.
+    if (!has_capability(CAP_SYS_ADMIN))
+        throw Error("tracing other processes needs root (CAP_SYS_ADMIN), and you are an ordinary user",
+                    "run it with sudo");
+    // Root of a user namespace has the capability there, not over the kernel.
+    std::istringstream map(first_line("/proc/self/uid_map"));
+    uint64_t inside = 0, outside = 0, count = 0;
+    if (map >> inside >> outside >> count && count != UINT32_MAX)
+        throw Error("this is the root of a user namespace (a rootless container), which may not trace the host",
+                    "run it as root on the host");
+    if (first_line("/sys/kernel/security/lockdown").find("[confidentiality]") != std::string::npos)
+        throw Error("the kernel is locked down (confidentiality mode): BPF programs may not read memory",
+                    "boot with lockdown=integrity or none (see man 7 kernel_lockdown)");
+    if (access("/sys/kernel/btf/vmlinux", R_OK))
+        throw Error("this kernel has no BTF (/sys/kernel/btf/vmlinux): " + errno_text(errno),
+                    "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, like that of every current distribution");
+    // Task storage came in 5.11 (4cf1bc1f1045), cookies in 5.15 (82e6b1eee6a8). Asked first, for a refusal of maps and
+    // programs would not say so.
+    if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, nullptr) == 0)
+        throw Error(fmt::format("this kernel ({}) is too old: it has no cookies for probes", kernel_release()),
+                    "Linux 5.15 or newer is needed");
+    // The initial pid namespace has a fixed inode number (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+    constexpr ino_t initial_pid_namespace = 0xEFFFFFFC;
+    struct stat st {};
+    if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != initial_pid_namespace)
+        throw Error("this is a container with process ids of its own, and the kernel reports those of the host",
+                    "run it on the host, or in a container with the host's pid namespace (--pid=host, hostPID: true)");
+}
+
+void give_up_capabilities()
+{
+    // To trace; to read what is said of processes and by the kernel; to write what cudatop saves for whoever used sudo;
+    // to raise limits (descriptors, memory for perf events); to have helpers, which are users of their own.
+    constexpr int needed[] = {
+        CAP_SYS_ADMIN,       CAP_BPF,    CAP_PERFMON,      CAP_SYS_PTRACE,   CAP_CHECKPOINT_RESTORE,
+        CAP_DAC_READ_SEARCH, CAP_SYSLOG, CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_IPC_LOCK,
+        CAP_SETUID,          CAP_SETGID, CAP_KILL};
+    keep_capabilities(needed); // where that is refused, it does without
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run.hpp"
+
+#include "attach/calibrate.hpp"
+#include "bpf/shared/attach.h"
+#include "output/output_buffer.hpp"
+#include "proc/process.hpp"
+#include "run/info.hpp"
+#include "run/preflight.hpp"
+#include "run/surroundings.hpp"
+#include "util/capabilities.hpp"
+#include "util/clock.hpp"
+#include "util/error.hpp"
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <bpf/bpf.h>
+#include <fmt/format.h>
+#include <iterator>
+#include <poll.h>
+
+namespace gpusnoop {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Puts keys into a set of the kernel side.
+template<class Key>
+void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std::string_view what)
+{
+    const int fd = bpf_object__find_map_fd_by_name(object, map);
+    for (const Key& key : keys) {
+        const uint8_t yes = 1;
+        if (bpf_map_update_elem(fd, &key, &yes, BPF_ANY))
+            throw Error(fmt::format("too many {1}: {0}", keys.size(), what),
+                        "leave the option out to trace all of them");
+    }
+}
+
+} // namespace
+
+void Run::run()
+{
+    preflight();
+    give_up_capabilities();
+    if (options_.info) {
+        leave_out_harmful_returns();
+        bpf_object* object = load();
+        throw Answer(info({.tool = tool_.spec().name,
+                           .options = options_,
+                           .object = object,
+                           .tier = attacher_ ? std::optional(attacher_->tier()) : std::nullopt,
+                           .plan = plan_,
+                           .probes = probe_plan_.probes,
+                           .scope = scope_,
+                           .remarks = remarks_,
+                           .kernel_hooks = opened_.kernel_hooks}));
+    }
+    output_ = tool_.make_output(options_);
+    output_->give_up_when([this](std::chrono::nanoseconds stalled) { return gives_up(stalled); });
+    attach();
+    loop_.emplace(signals_);
+    watch_processes();
+    watch_targets();
+    set_timers();
+    started_ns_ = clock_ns(CLOCK_MONOTONIC);
+    announce();
+    tool_.begin({.loop = *loop_,
+                 .report = [this] { report(); },
+                 .attached = [this] { return attached(); },
+                 .lost = [this] { return losses_->sum(); }});
+    try {
+        loop_->run();
+        finish();
+    } catch (const OutputStalled&) {
+        warn_of(losses_->since_last()); // which no report has told
+        throw;
+    }
+}
+
+// What was asked for has happened, whether the loop has come to notice it or not.
+bool Run::is_over() const
+{
+    if (loop_ && loop_->stopped())
+        return true;
+    if (options_.duration && started_ns_ &&
+        clock_ns(CLOCK_MONOTONIC) - started_ns_ >= static_cast<uint64_t>(options_.duration->count()))
+        return true;
+    if (scope_.cgroup())
+        return scope_.cgroup()->gone();
+    return !scope_.pidfds().empty() && std::ranges::all_of(scope_.pidfds(), [](const auto& target) {
+        pollfd ended{target.second.get(), POLLIN, 0};
+        return ::poll(&ended, 1, 0) > 0;
+    });
+}
+
+// While the run goes on, a reader may take its time: the kernel side goes on counting. After its end a slow one may,
+// but not one who does not read at all. Whoever sends a signal does not wait for either.
+bool Run::gives_up(std::chrono::nanoseconds stalled)
+{
+    if (signals_.came())
+        return signals_.ago() > 500ms;
+    if (!is_over())
+        return false;
+    const std::chrono::nanoseconds now(clock_ns(CLOCK_MONOTONIC));
+    if (!over_since_)
+        over_since_ = now;
+    return std::min(stalled, now - *over_since_) > 2s;
+}
+
+// Return probes can be used without killing a target.
+bool Run::returns_are_safe() const
+{
+    if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
+        return true;
+    return !return_probes_break_seccomp();
+}
+
+void Run::attach()
+{
+    leave_out_harmful_returns();
+    bpf_object* object = load();
+    fill(object, "target_pids", scope_.pids(), "processes (-p)");
+    if (scope_.cgroup())
+        fill(object, "target_cgroups", scope_.cgroup()->ids(), "cgroups (-c)");
+    losses_.emplace(object);
+    ring_.emplace(bpf_object__find_map_fd_by_name(object, "ring"),
+                  [this](const void* data, size_t size) { tool_.record(*output_, data, size); });
+    // Before the first look, so that nothing that appears meanwhile is missed.
+    mapping_watch_.emplace(MappingWatch::Handlers{
+        .mapped = [this](pid_t pid, std::string_view path, uint64_t device,
+                         uint64_t inode) { library_mapped(pid, path, device, inode); },
+        .forked = [this](pid_t pid, pid_t parent) { forked(pid, parent); },
+        .on_exit = [this](pid_t pid) { on_exit(pid); },
+        .on_exec = [this](pid_t pid, uint64_t time_ns) { tool_.on_exec(pid, time_ns); },
+        .lost =
+            [this] {
+                std::set<pid_t> ended = tool_.exits_missed();
+                std::ranges::copy_if(members_, std::inserter(ended, ended.end()),
+                                     [](pid_t pid) { return !thread_start_time_ns(pid, pid); });
+                std::ranges::for_each(ended, [this](pid_t pid) { on_exit(pid); });
+                if (attacher_)
+                    attacher_->look_everywhere();
+            },
+    });
+    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
+    if (attacher_)
+        attacher_->attach_everywhere();
+    if (opened_.kernel_hooks)
+        opened_.kernel_hooks->hook_new_drivers();
+    if (opened_.switches.traced_since)
+        *opened_.switches.traced_since = clock_ns(CLOCK_BOOTTIME);
+    tick(); // what is running already is unnamed
+}
+
+// Where a return probe would kill a target, there is none.
+void Run::leave_out_harmful_returns()
+{
+    returns_ = probe_plan_.probes.empty() || returns_are_safe();
+    if (returns_)
+        return;
+    const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
+                      "which lacks commit cf6cb56ef244";
+    if (plan_.needs_returns)
+        throw Error(fmt::format("this needs return probes, and {}", why),
+                    "update the kernel, do without latencies and results, or trace only processes without a seccomp "
+                    "filter (-p)");
+    warn(fmt::format("{}: {}", why, tool_.spec().without_returns));
+    std::erase_if(probe_plan_.hooks, [](const Hook& hook) { return hook.returns; });
+}
+
+// What the kernel takes of the tool. A refusal is the end only where nothing else is left to try.
+bpf_object* Run::load()
+{
+    const bool forced = !options_.attach.empty() && !probe_plan_.probes.empty();
+    LoadPlan plan(forced                       ? tier_from_name(options_.attach)
+                  : probe_plan_.probes.empty() ? Tier::perf
+                                               : best_tier(),
+                  forced);
+    for (;;) {
+        signals_.check();
+        try {
+            bpf_object* object = load_as(plan);
+            remarks_ = plan.remarks(probe_plan_.hooks);
+            std::ranges::for_each(remarks_, warn);
+            return object;
+        } catch (const LoadError& error) {
+            verbose(error.what());
+            attacher_.reset();
+            if (!plan.step(error.refusal(), probe_plan_.hooks))
+                throw plan.failure();
+        }
+    }
+}
+
+bpf_object* Run::load_as(const LoadPlan& plan)
+{
+    opened_ = tool_.open();
+    bpf_object* object = opened_.object;
+    Filters filters =
+        probe_plan_.probes.empty() ? Filters{.pids = !scope_.pids().empty()} : choose_probes(object, plan);
+    for (const std::string& program : plan.programs_left_out())
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
+    filters.left_out = plan.hooks_left_out(probe_plan_.hooks);
+    if (const auto& cgroup = scope_.cgroup()) {
+        filters.cgroups = true;
+        filters.cgroups_v1 = !cgroup->v2();
+        filters.v1 = cgroup->controller();
+    }
+    if (filters.v1 == CONTROLLER_NONE)
+        filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
+    tool_.configure(probe_plan_.probes, filters);
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
+    check_descriptors(object, scope_.pidfds().size());
+    const EndAtOnce for_the_verifier_takes_its_time;
+    tool_.load();
+    return object;
+}
+
+// Between open and load.
+Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
+{
+    const Tier tier = plan.tier();
+    const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    attacher_.emplace(object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
+                      Attacher::Options{.tier = tier,
+                                        .count_runtime = plan_.counts_runtime,
+                                        .filter_at_attach = filter_at_attach,
+                                        .step = [this] { signals_.check(); },
+                                        .again = [this] { *opened_.switches.attach_generation = COOKIE_SECOND; }});
+    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
+    return {
+        .tier = tier, .returns = returns_, .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach)};
+}
+
+void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)
+{
+    if (attacher_ && attacher_->targets().interesting(path, device, inode) && scope_.includes(pid))
+        attacher_->look_at(pid);
+}
+
+// The child of a member is one, with all that is mapped already.
+void Run::forked(pid_t pid, pid_t parent)
+{
+    if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
+        scope_.includes(pid))
+        attacher_->look_at(pid);
+}
+
+void Run::on_exit(pid_t pid)
+{
+    // The end of the last one asked for ends the run: what it held is shown as it was.
+    if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
+        tool_.on_exit(pid);
+    if (attacher_ && scope_.pids().empty() && attacher_->attached_to(pid))
+        leaving_.insert(pid);
+}
+
+void Run::announce()
+{
+    if (attacher_)
+        look_for_trouble();
+    if (KernelHooks* hooks = opened_.kernel_hooks; hooks && !attacher_) {
+        if (const std::string what = hooks->waits_for(); !what.empty()) {
+            waiting_ = true;
+            warn(what);
+        }
+    }
+    say_summary();
+    std::optional<uint64_t> floor;
+    if (attacher_ && plan_.durations && (floor = duration_floor_ns(attacher_->tier())))
+        warn(fmt::format("every latency includes about {:.2f} us of probe overhead",
+                         static_cast<double>(*floor) / 1000));
+    output_->start(tool_.spec().name, GPUSNOOP_VERSION, floor);
+    print_attached();
+    output_->flush();
+    output_->banner(fmt::format("Tracing {}...{}", plan_.traced, options_.duration ? "" : " Hit Ctrl-C to end."));
+}
+
+// Of the libraries that were found. Throws Error where nothing will ever be traced.
+void Run::look_for_trouble()
+{
+    if (!attacher_->in_use()) {
+        const std::vector<std::string>& complaints = attacher_->complaints();
+        // Where processes come and go, one that made up a library must not end what others are waited for with.
+        if (!complaints.empty() && !scope_.pids().empty())
+            throw Error(
+                fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
+                            joined(complaints, "; ")),
+                "the library is damaged or stripped, or this kernel does not support this way of attaching (--attach)");
+        waiting_ = true;
+        const std::string who = scope_.cgroup()         ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
+                                : scope_.pids().empty() ? "no process maps a"
+                                                        : "the process maps no";
+        warn(who + " CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one");
+    }
+    // A few may be out of reach of any root: init of a container within a container.
+    if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
+        warn(fmt::format("without CAP_SYS_PTRACE the mappings of {} processes cannot be read: CUDA libraries that only "
+                         "they use are not traced",
+                         unreadable));
+    complain();
+}
+
+void Run::say_summary()
+{
+    if (attacher_)
+        for (const std::string& line : attacher_->summary())
+            verbose(line);
+    if (const KernelHooks* hooks = opened_.kernel_hooks)
+        for (const std::string& line : hooks->summary())
+            verbose(line);
+}
+
+void Run::print_attached()
+{
+    if (attacher_)
+        output_->attached(attacher_->functions(), attacher_->files(), tier_name(attacher_->tier()),
+                          {"remarks", remarks_});
+    else if (const KernelHooks* hooks = opened_.kernel_hooks)
+        output_->attached(hooks->functions(), 0, hooks->ways(), {"remarks", remarks_});
+}
+
+std::string Run::attached() const
+{
+    return attacher_ ? fmt::format("{} functions in {} files, {}", attacher_->functions(), attacher_->files(),
+                                   tier_name(attacher_->tier()))
+                     : "nothing";
+}
+
+// Says once of each file why it could not be probed.
+void Run::complain()
+{
+    const std::vector<std::string>& complaints = attacher_->complaints();
+    for (; complaints_shown_ < complaints.size(); complaints_shown_++)
+        warn(complaints[complaints_shown_]);
+}
+
+// What processes have mapped since.
+void Run::attach_waiting()
+{
+    if (!attacher_)
+        return;
+    const auto [added, user] = attacher_->attach_waiting();
+    complain();
+    if (waiting_ && user) {
+        waiting_ = false;
+        warn(fmt::format("process {} maps a CUDA library now; tracing", *user));
+    }
+    if (!added)
+        return;
+    say_summary();
+    print_attached();
+}
+
+void Run::watch_processes()
+{
+    for (int fd : mapping_watch_->descriptors())
+        loop_->watch(fd, [this] {
+            mapping_watch_->drain();
+            attach_waiting();
+        });
+    if (attacher_)
+        loop_->watch(attacher_->descriptor(), [this] { attach_waiting(); });
+    auto drain = [this] { more_records_ = ring_->drain(); };
+    loop_->watch(ring_->descriptor(), drain);
+    // Records come without a wake-up (bpf/base/common.bpf.h).
+    loop_->every(100ms, [this, drain] {
+        drain();
+        attach_waiting(); // those that have had to wait
+    });
+    loop_->every(1s, [this] {
+        attach_members();
+        if (attacher_)
+            attacher_->let_go();
+        tick();
+    });
+    loop_->before_wait([this] {
+        if (more_records_)
+            more_records_ = ring_->drain();
+        output_->flush();
+        return more_records_;
+    });
+}
+
+void Run::watch_targets()
+{
+    for (auto& [target, fd] : scope_.pidfds()) {
+        loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
+            loop_->remove(descriptor);
+            if (!scope_.ended(pid))
+                return loop_->stop(); // the report comes first, then detaching
+            bpf_map_delete_elem(bpf_object__find_map_fd_by_name(opened_.object, "target_pids"), &pid);
+            if (attacher_)
+                attacher_->forget(pid);
+        });
+    }
+}
+
+// Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
+void Run::attach_members()
+{
+    if (!scope_.cgroup())
+        return;
+    if (scope_.cgroup()->gone()) {
+        warn(fmt::format("cgroup {} is gone", scope_.cgroup()->what()));
+        return loop_->stop();
+    }
+    if (!attacher_)
+        return;
+    std::erase_if(leaving_, [this](pid_t pid) {
+        if (has_memory(pid))
+            return false; // other threads go on
+        attacher_->forget(pid);
+        return true;
+    });
+    std::set<pid_t> members;
+    for (pid_t pid : scope_.processes()) {
+        members.insert(pid);
+        if (!members_.contains(pid))
+            attacher_->look_at(pid);
+    }
+    members_ = std::move(members);
+    attach_waiting();
+}
+
+void Run::set_timers()
+{
+    if (const auto interval = options_.interval ? options_.interval : plan_.usual_interval)
+        loop_->every(*interval, [this] {
+            report();
+            if (options_.count && reports_ >= options_.count)
+                loop_->stop();
+        });
+    if (options_.duration)
+        loop_->after(*options_.duration, [this] { loop_->stop(); });
+}
+
+void Run::tick()
+{
+    if (loop_)          // nothing is printed before the start is
+        ring_->drain(); // what comes of a process that has ended comes before its end
+    const bool arm = tool_.tick(*output_);
+    if (KernelHooks* hooks = opened_.kernel_hooks; hooks && loop_ && hooks->hook_new_drivers()) {
+        if (waiting_ && !attacher_ && hooks->waits_for().empty()) {
+            waiting_ = false;
+            warn("a GPU driver has been loaded; tracing");
+        }
+        say_summary();
+        print_attached();
+    }
+    if (!attacher_ || arm == attacher_->name_probes_attached())
+        return;
+    if (arm) {
+        // Runtimes in libraries that came after the driver have not been looked for.
+        attacher_->look_everywhere();
+        *opened_.switches.naming = true;
+    }
+    attacher_->attach_name_probes(arm);
+    if (!arm)
+        *opened_.switches.naming = false;
+}
+
+void Run::report()
+{
+    ring_->drain();
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    tool_.report(*output_, clock_ns(CLOCK_REALTIME), now - interval_began_ns_);
+    output_->lost(losses_->since_last());
+    interval_began_ns_ = now;
+    reports_++;
+}
+
+// Whoever sends a signal does not wait until all of a full buffer is printed.
+void Run::read_the_rest()
+{
+    if (!ring_->drain(signals_.came() ? 300ms : std::chrono::hours(1)))
+        return;
+    const Loss unread{"records_unread", "records were still in the ring buffer when a signal ended the run: not shown",
+                      ring_->drop()};
+    output_->lost({&unread, 1});
+}
+
+// The results come before detaching, which takes a while: Ctrl-C must look instant.
+void Run::finish()
+{
+    read_the_rest();
+    if (!options_.count || reports_ < options_.count)
+        report();
+    output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);
+    output_->flush();
+    tool_.over();
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of a tool, from the parsed command line to the last report: load, attach, loop, report.
+#pragma once
+
+#include "attach/attach.hpp"
+#include "attach/load_plan.hpp"
+#include "proc/mapping_watch.hpp"
+#include "run/loop.hpp"
+#include "run/losses.hpp"
+#include "run/ring.hpp"
+#include "run/tool.hpp"
+#include "who/scope.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+class Run {
+public:
+    // Throws where what was asked for does not exist.
+    Run(Tool& tool, Options& options, RunPlan plan, EndingSignals& signals)
+        : tool_(tool), options_(options), plan_(std::move(plan)), signals_(signals), scope_(options),
+          probe_plan_(plan_probes(plan_.programs))
+    {}
+    // Throws Interrupted where a signal came before there was anything to report.
+    void run();
+
+private:
+    bool returns_are_safe() const;
+    void attach();
+    bpf_object* load();
+    bpf_object* load_as(const LoadPlan& plan);
+    void leave_out_harmful_returns();
+    Filters choose_probes(bpf_object* object, const LoadPlan& plan);
+    void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
+    void forked(pid_t pid, pid_t parent);
+    void on_exit(pid_t pid);
+    void announce();
+    void look_for_trouble();
+    void say_summary();
+    void print_attached();
+    std::string attached() const;
+    void complain();
+    void watch_processes();
+    void watch_targets();
+    void attach_members();
+    void set_timers();
+    void attach_waiting();
+    void tick();
+    void report();
+    void finish();
+    void read_the_rest();
+    bool is_over() const;
+    bool gives_up(std::chrono::nanoseconds stalled);
+
+    Tool& tool_;
+    Options& options_;
+    RunPlan plan_;
+    EndingSignals& signals_;
+    Scope scope_;
+    std::unique_ptr<Output> output_;
+    ProbePlan probe_plan_; // less what cannot be used without harm
+    bool returns_ = true;  // return probes can
+    Opened opened_{};
+    std::vector<std::string> remarks_; // what the kernel refused
+    std::optional<Attacher> attacher_;
+    std::optional<Losses> losses_;
+    std::optional<Ring> ring_;
+    std::optional<MappingWatch> mapping_watch_;
+    std::optional<Loop> loop_;
+    std::set<pid_t> members_; // as of the last look
+    std::set<pid_t> leaving_; // members whose first thread has ended
+    size_t complaints_shown_ = 0;
+    bool waiting_ = false;
+    bool more_records_ = false;                          // than there was time for
+    std::optional<std::chrono::nanoseconds> over_since_; // while nobody reads the output
+    uint64_t started_ns_ = 0;
+    uint64_t interval_began_ns_ = 0;
+    uint64_t reports_ = 0;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/tool.hpp"
+
+#include "attach/refusal.hpp"
+#include "output/output_buffer.hpp"
+#include "run/clean.hpp"
+#include "run/command_line.hpp"
+#include "run/run.hpp"
+#include "run/shared_options.hpp"
+#include "run/surroundings.hpp"
+#include "util/ending_signals.hpp"
+#include "util/error.hpp"
+
+#include <exception>
+#include <fmt/format.h>
+#include <new>
+#include <utility>
+
+namespace gpusnoop {
+
+std::unique_ptr<Output> Tool::make_output(const Options& options)
+{
+    return options.json ? make_json_output() : make_text_output(options.timestamps);
+}
+
+RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
+{
+    const ToolSpec& spec = tool.spec();
+    CommandLine line(spec.name, spec.summary, spec.examples);
+    add_shared_options(line, options, spec.attach_names);
+    tool.add_options(line);
+    line.parse(argc, argv);
+    check_shared_options(options);
+    set_verbosity(options.verbosity);
+    return tool.plan(options);
+}
+
+namespace {
+
+void run(int argc, char** argv, Tool& tool, EndingSignals& signals)
+{
+    set_tool_name(tool.spec().name);
+    quiet_libbpf();
+    Options options;
+    RunPlan plan = plan_run(argc, argv, tool, options);
+    if (options.clean)
+        throw Answer(clean_up());
+    raise_descriptor_limit();
+    Run(tool, options, std::move(plan), signals).run();
+}
+
+void print(const std::string& text, EndingSignals& signals)
+{
+    const Output::GivesUp gives_up = [&](auto) { return signals.came(); };
+    OutputBuffer out(gives_up);
+    out.text = text;
+    out.flush();
+}
+
+int failed(std::string_view why, std::string_view hint = {})
+{
+    warn(why);
+    if (!hint.empty())
+        say(fmt::format("hint: {}\n", hint));
+    return 1;
+}
+
+} // namespace
+
+int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make)
+{
+    hold_closed_streams();
+    std::string_view name;
+    try {
+        EndingSignals signals;
+        try {
+            const std::unique_ptr<Tool> tool = make();
+            name = tool->spec().name;
+            run(argc, argv, *tool, signals);
+        } catch (const Answer& answer) {
+            print(answer.text, signals);
+        }
+        return 0;
+    } catch (const Interrupted&) {
+        return 0; // before there was anything to report
+    } catch (const OutputClosed&) {
+        return 0; // whoever read the output has seen enough
+    } catch (const UsageError& error) {
+        warn(error.what());
+        say(fmt::format("Try '{} --help'.\n", name));
+        return 2;
+    } catch (const Error& error) {
+        return failed(error.what(), error.hint());
+    } catch (const std::bad_alloc&) {
+        return failed("there is not enough memory", "raise ulimit -v, or the memory limit of its cgroup");
+    } catch (const std::exception& error) {
+        return failed(error.what());
+    }
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a tool: command line, preflight, load, attach, loop, report, exit code. What differs between the tools is
+// the Tool below.
+#pragma once
+
+#include "attach/attach.hpp"
+#include "attach/kernel_hooks.hpp"
+#include "attach/programs.hpp"
+#include "output/output.hpp"
+#include "probes/probes.hpp"
+#include "util/error.hpp"
+#include "util/options.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <linux/types.h>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct bpf_object;
+
+namespace gpusnoop {
+
+class CommandLine;
+class Loop;
+
+// What the kernel side has to do by itself.
+struct Filters {
+    Tier tier = Tier::session;
+    bool returns = true;                    // return probes can be used without harm
+    bool pids = false;                      // the attach is not limited to them
+    cgroup_controller v1 = CONTROLLER_NONE; // the hierarchy that stands for v1, if any is mounted
+    bool cgroups = false;
+    bool cgroups_v1 = false;             // they are of that hierarchy
+    std::vector<std::string> left_out{}; // hooks whose programs the kernel refused
+
+    bool has(std::string_view hook) const { return std::ranges::find(left_out, hook) == left_out.end(); }
+};
+
+// What a tool may ask of the run that it is in.
+struct Running {
+    Loop& loop;                            // what else the tool waits for, it may add
+    std::function<void()> report;          // makes one now
+    std::function<std::string()> attached; // "589 functions in 2 files, session"
+    std::function<uint64_t()> lost;        // of everything, since the start
+};
+
+// What is known of a tool before it is asked for anything.
+struct ToolSpec {
+    std::string_view name;
+    std::string_view summary;                                    // one sentence for --help
+    std::string_view examples;                                   // the end of --help
+    std::span<const std::string_view> attach_names = tier_names; // what --attach takes, in the words of its help
+    // What is not known without return probes, where the tool can do without.
+    std::string_view without_returns = "fewer kernel names, captures and devices are known";
+};
+
+// What a run does, once its options are known.
+struct RunPlan {
+    std::string traced;              // what the banner names: "kernel launches"
+    std::vector<Program> programs{}; // none: nothing in user memory is probed
+    bool durations = false;          // are shown; the probes' own share of them is measured and shown, too
+    bool needs_returns = false;      // the results are worth nothing without return probes
+    bool counts_runtime = false;     // its calls are counted, not only marked to learn names
+    // How often it reports where nobody has said; nullopt: once, at the end.
+    std::optional<std::chrono::nanoseconds> usual_interval{};
+    std::string nvml_library{}; // as in NvmlFigures
+};
+
+// Variables of the BPF programs that a run sets while they are attached. Null where the object has none.
+struct Switches {
+    __u32* attach_generation = nullptr; // which of two attachments counts
+    __u64* traced_since = nullptr;      // CLOCK_BOOTTIME; 0: processes may have called without being seen
+    bool* naming = nullptr;             // the programs that are not always attached, are
+};
+
+// A BPF object before it is loaded.
+struct Opened {
+    bpf_object* object;
+    Switches switches{};
+    KernelHooks* kernel_hooks = nullptr; // what the tool hooks in the kernel, by itself
+};
+
+class Tool {
+public:
+    explicit Tool(const ToolSpec& spec) : spec_(spec) {}
+    virtual ~Tool() = default;
+    Tool(const Tool&) = delete;
+    Tool& operator=(const Tool&) = delete;
+
+    const ToolSpec& spec() const { return spec_; }
+
+    virtual void add_options(CommandLine& line) = 0;
+    // After parsing: throws UsageError where options contradict each other.
+    virtual RunPlan plan(const Options& options) = 0;
+    // Where results go: text or JSON on standard output.
+    virtual std::unique_ptr<Output> make_output(const Options& options);
+
+    virtual Opened open() = 0;
+    // Between open and load: read-only data and map sizes.
+    virtual void configure(std::span<const Probe> probes, const Filters& filters) = 0;
+    virtual void load() = 0; // throws Error
+    // The loop is about to run.
+    virtual void begin(const Running&) {}
+
+    virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
+    virtual void on_exec(pid_t, uint64_t) {} // a process is another program from this moment on, CLOCK_MONOTONIC
+    virtual void on_exit(pid_t) {} // a process has ended, or its first thread has; its rows are still to be printed
+    // Those that on_exit() should have been called for: nobody tells of ends twice.
+    virtual std::set<pid_t> exits_missed() { return {}; }
+    // Once a second, and once before the start is printed. True where the programs that are not always attached should
+    // be.
+    virtual bool tick(Output&) { return false; }
+    // Prints the interval that ends now.
+    virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    // The last report has been made. What takes long, detaching, comes after it.
+    virtual void over() {}
+
+private:
+    const ToolSpec& spec_;
+};
+
+// What the command line asks for. Throws UsageError where it makes no sense, and Answer where it asks for help or a
+// list.
+RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options);
+
+// The life of the process: its exit status. Whatever is thrown, by make too, becomes a sentence.
+int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make);
+
+// Fills what every BPF object takes from the shared headers.
+template<class Rodata>
+void configure_shared(Rodata& data, const Options& options, const Filters& filters)
+{
+    data.ring_wake_shift = static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3; // an eighth
+    data.target_tid = static_cast<uint32_t>(options.tid);
+    data.filter_pids = filters.pids;
+    data.v1_controller = filters.v1;
+    data.filter_cgroups = filters.cgroups;
+    data.filter_v1 = filters.cgroups_v1;
+    char name[16]{}, mask[16]{};
+    std::copy_n(options.comm.begin(), std::min<size_t>(options.comm.size(), 15), name);
+    std::fill_n(mask, std::min<size_t>(options.comm.size(), 15), '\xff');
+    memcpy(const_cast<__u64*>(data.target_comm), name, sizeof(name));
+    memcpy(const_cast<__u64*>(data.target_comm_mask), mask, sizeof(mask));
+}
+
+// And what those with probes in user memory take.
+template<class Rodata>
+void configure_probes(Rodata& data, std::span<const Probe> probes, const Filters& filters)
+{
+    if (probes.size() > std::size(data.probe_rows))
+        throw Error("the probe table has more rows than the BPF program can hold");
+    for (size_t i = 0; i < probes.size(); i++)
+        memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
+    data.rows_by_address = filters.tier == Tier::tracefs;
+}
+
+} // namespace gpusnoop

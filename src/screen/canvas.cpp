@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/canvas.hpp"
+
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <cwchar>
+
+namespace gpusnoop {
+
+namespace {
+
+bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+
+// Joiners, variation selectors, tags: terminals disagree on what they do to the characters around them.
+bool is_invisible(char32_t code)
+{
+    return code == 0xad || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x206f) ||
+           (code >= 0xfe00 && code <= 0xfe0f) || code == 0xfeff || code >= 0xe0000;
+}
+
+// Calls put(code, columns) for each character of a text that can be shown as it is. put returns whether to go on.
+template<typename Put>
+void for_each_character(std::string_view text, Put put)
+{
+    while (!text.empty()) {
+        const CodePoint c = first_code_point(text);
+        text.remove_prefix(c.length ? c.length : 1);
+        const int width = c.length ? columns_of(c.code) : -1;
+        if (width < 0 ? !put(U'?', 1) : !put(c.code, width))
+            return;
+    }
+}
+
+} // namespace
+
+int columns_of(char32_t code)
+{
+    if (code >= 0x20 && code < 0x7f)
+        return 1;
+    if (is_invisible(code))
+        return 0;
+    return steers_terminal(code) ? -1 : std::min(::wcwidth(static_cast<wchar_t>(code)), 2);
+}
+
+int columns_of(std::string_view text)
+{
+    if (std::ranges::all_of(text, is_plain))
+        return static_cast<int>(std::min<size_t>(text.size(), Canvas::everything));
+    int columns = 0;
+    for_each_character(printable(text), [&](char32_t, int width) {
+        columns += width;
+        return columns < Canvas::everything - 2;
+    });
+    return columns;
+}
+
+void append_utf8(std::string& to, char32_t code)
+{
+    const auto byte = [&](char32_t value) { to += static_cast<char>(value); };
+    if (code < 0x80)
+        return byte(code);
+    if (code < 0x800) {
+        byte(0xc0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            byte(0xe0 | code >> 12);
+        } else {
+            byte(0xf0 | code >> 18);
+            byte(0x80 | (code >> 12 & 0x3f));
+        }
+        byte(0x80 | (code >> 6 & 0x3f));
+    }
+    byte(0x80 | (code & 0x3f));
+}
+
+Canvas::Canvas(int columns, int lines) : columns_(std::max(columns, 1)), lines_(std::max(lines, 1))
+{
+    cells_.resize(static_cast<size_t>(columns_) * static_cast<size_t>(lines_));
+}
+
+void Canvas::clear()
+{
+    std::ranges::fill(cells_, Cell{});
+}
+
+std::span<const Canvas::Cell> Canvas::line(int y) const
+{
+    return std::span(cells_).subspan(static_cast<size_t>(y) * static_cast<size_t>(columns_),
+                                     static_cast<size_t>(columns_));
+}
+
+// A wide character of which one half is about to be overwritten loses the other, too.
+void Canvas::unpair(int x, int y)
+{
+    Cell* line = cells_.data() + static_cast<ptrdiff_t>(y) * columns_;
+    if (line[x].width == 0 && x > 0)
+        line[x - 1] = Cell{.style = line[x - 1].style};
+    if (line[x].width == 2 && x + 1 < columns_)
+        line[x + 1] = Cell{.style = line[x + 1].style};
+}
+
+void Canvas::put(int x, int y, const Cell& cell)
+{
+    Cell* line = cells_.data() + static_cast<ptrdiff_t>(y) * columns_;
+    unpair(x, y);
+    if (cell.width == 2) {
+        unpair(x + 1, y);
+        line[x + 1] = Cell{.text = {}, .width = 0, .style = cell.style};
+    }
+    line[x] = cell;
+}
+
+int Canvas::write(int x, int y, std::string_view text, Style style, int room)
+{
+    if (y < 0 || y >= lines_ || x < 0 || x >= columns_ || room <= 0)
+        return 0;
+    room = std::min(room, columns_ - x);
+
+    std::string harmless;
+    if (!std::ranges::all_of(text, is_plain)) {
+        append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1); // marks and joiners take no room
+        text = harmless;
+    }
+    int used = 0;
+    bool cut = false;
+    for_each_character(text, [&](char32_t code, int width) {
+        if (width == 0) {
+            if (used > 0 && !is_invisible(code)) {
+                Cell* last = cells_.data() + static_cast<ptrdiff_t>(y) * columns_ + x + used - 1;
+                last -= last->width == 0;
+                if (auto free = std::ranges::find(last->text, U'\0'); free != last->text.end())
+                    *free = code;
+            }
+            return true;
+        }
+        cut = used + width > room;
+        if (!cut) {
+            put(x + used, y, {.text = {code}, .width = static_cast<uint8_t>(width), .style = style});
+            used += width;
+        }
+        return !cut;
+    });
+    if (cut) {
+        if (used == room) // else a wide character would have been the last
+            --used;
+        put(x + used, y, {.text = {U'+'}, .style = style});
+        ++used;
+        if (used < room)
+            put(x + used, y, {.style = style});
+    }
+    return cut ? room : used;
+}
+
+void Canvas::write_right(int x, int y, std::string_view text, Style style, int room)
+{
+    const int used = std::min(columns_of(text), room);
+    write(x + room - used, y, text, style, used);
+}
+
+void Canvas::fill(const Rect& rect, char32_t code, Style style)
+{
+    for (int y = std::max(rect.y, 0); y < std::min(rect.y + rect.height, lines_); ++y)
+        for (int x = std::max(rect.x, 0); x < std::min(rect.x + rect.width, columns_); ++x)
+            put(x, y, {.text = {code}, .style = style});
+}
+
+void Canvas::restyle(const Rect& rect, Style style)
+{
+    for (int y = std::max(rect.y, 0); y < std::min(rect.y + rect.height, lines_); ++y)
+        for (int x = std::max(rect.x, 0); x < std::min(rect.x + rect.width, columns_); ++x)
+            cells_[static_cast<size_t>(y) * static_cast<size_t>(columns_) + static_cast<size_t>(x)].style = style;
+}
+
+std::string Canvas::line_text(int y) const
+{
+    std::string text;
+    for (const Cell& cell : line(y))
+        for (char32_t code : cell.text)
+            if (code)
+                append_utf8(text, code);
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/draw.hpp"
+
+#include "screen/list_view.hpp"
+#include "screen/page.hpp"
+#include "util/append_format.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+
+namespace {
+
+// The list, region by region.
+class ListDrawing {
+public:
+    ListDrawing(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot)
+        : canvas_(canvas), state_(state), snapshot_(snapshot),
+          view_(view_list(state, snapshot, {canvas.columns(), canvas.lines()}))
+    {}
+
+    void draw()
+    {
+        title();
+        gpus();
+        facts();
+        header();
+        rows();
+        if (view_.regions.totals.height > 0)
+            row(view_.regions.totals.y, snapshot_.totals.front(), Style::total);
+        draw_footer(canvas_, view_.regions.footer, state_);
+    }
+
+private:
+    void title();
+    void gpus();
+    void facts();
+    void header();
+    void rows();
+    void row(int y, const TopRow& row, Style style);
+    std::string_view why_empty() const
+    {
+        if (snapshot_.wall_ns == 0)
+            return "Waiting for the first figures.";
+        return snapshot_.rows.empty() ? "Nothing uses a GPU yet." : "No row matches the filter.";
+    }
+    void cell(int y, const PlacedColumn& placed, const TopRow& row, Style style);
+    const TopColumn& column_at(const PlacedColumn& placed) const
+    {
+        return snapshot_.columns[view_.columns[static_cast<size_t>(placed.column)]];
+    }
+
+    Canvas& canvas_;
+    const ScreenState& state_;
+    const Snapshot& snapshot_;
+    ListView view_;
+    CellText cells_;
+    std::string text_; // of a cell; kept from one to the next
+};
+
+void ListDrawing::title()
+{
+    const Rect& rect = view_.regions.title;
+    if (rect.height == 0)
+        return;
+    text_ = state_.tool + " ";
+    if (snapshot_.wall_ns)
+        cells_.append_clock(text_, snapshot_.wall_ns);
+    append_format(text_, "  by {}  every {}  rows {}", snapshot_.by, interval_text(state_.interval), view_.rows);
+    if (!state_.arrangement.filter.empty())
+        append_format(text_, "/{}", snapshot_.rows.size());
+    const auto shown = static_cast<int>(view_.columns.size());
+    if (view_.places.first > 0 || view_.places.more > 0)
+        append_format(text_, "  columns {}-{}/{}", view_.staying + view_.places.first + 1, shown - view_.places.more,
+                      shown);
+    int x = canvas_.write(0, rect.y, text_, Style::title, rect.width);
+    const auto note = [&](bool on, std::string_view what) {
+        if (on && x + 2 < rect.width)
+            x += 2 + canvas_.write(x + 2, rect.y, what, Style::notice);
+    };
+    note(state_.paused, "PAUSED");
+    note(!state_.arrangement.frozen.empty(), "FROZEN");
+    note(state_.arrangement.tree, "TREE");
+}
+
+void ListDrawing::gpus()
+{
+    const Rect& region = view_.regions.gpus;
+    const int beside = view_.gpus_side_by_side;
+    const int width = (region.width - (beside - 1) * 2) / beside;
+    const auto count = static_cast<int>(snapshot_.gpus.size());
+    const int room = region.height * beside;
+    for (int i = 0; i < std::min(count, room); ++i) {
+        const Rect rect{i % beside * (width + 2), region.y + i / beside, width, 1};
+        const std::string more = i == room - 1 && count > room ? fmt::format(" +{}", count - room) : "";
+        const int left = std::max(width - static_cast<int>(more.size()), 0);
+        draw_gpu(canvas_, {rect.x, rect.y, left, 1}, snapshot_.gpus[static_cast<size_t>(i)]);
+        canvas_.write(rect.x + left, rect.y, more, Style::dim, width - left);
+    }
+}
+
+void ListDrawing::facts()
+{
+    const Rect& region = view_.regions.facts;
+    for (size_t i = 0; i < snapshot_.facts.size(); ++i) {
+        const Rect& rect = view_.facts[i];
+        if (rect.y >= region.height)
+            return;
+        const Fact& fact = snapshot_.facts[i];
+        const int y = region.y + rect.y;
+        const int used = canvas_.write(rect.x, y, fact.label, Style::dim, rect.width) + 1;
+        canvas_.write(rect.x + used, y, fact.value, fact.alarm ? Style::alarm : Style::plain, rect.width - used);
+    }
+}
+
+void ListDrawing::header()
+{
+    const Rect& region = view_.regions.header;
+    if (region.height == 0)
+        return;
+    canvas_.fill(region, U' ', Style::header);
+    int end = 0;
+    for (const PlacedColumn& placed : view_.places.placed) {
+        const TopColumn& column = column_at(placed);
+        const bool sorted = column.column.key == state_.arrangement.sort;
+        const Style style = sorted ? Style::sorted : Style::header;
+        text_ = header_of(column);
+        if (is_left_aligned(column.column.unit))
+            canvas_.write(placed.x, region.y, text_, style, placed.width);
+        else
+            canvas_.write_right(placed.x, region.y, text_, style, placed.width);
+        end = placed.x + placed.width;
+    }
+    if (view_.places.more > 0 && end + 1 < region.width)
+        canvas_.write(region.width - 1, region.y, ">", Style::header);
+}
+
+void ListDrawing::rows()
+{
+    const Rect& region = view_.regions.rows;
+    for (int i = 0; i < region.height; ++i) {
+        const int at = view_.first + i;
+        if (at >= static_cast<int>(view_.lines.size()))
+            break;
+        const int y = region.y + i;
+        const ListLine& line = view_.lines[static_cast<size_t>(at)];
+        if (!line.row)
+            canvas_.write(0, y, line.branch.empty() ? "(none)" : line.branch, Style::branch);
+        else
+            row(y, *line.row, Style::plain);
+        if (at == view_.selected)
+            canvas_.restyle({0, y, region.width, 1}, Style::selected);
+    }
+    if (view_.lines.empty())
+        canvas_.write(0, region.y, why_empty(), Style::dim);
+}
+
+void ListDrawing::row(int y, const TopRow& row, Style style)
+{
+    if (style != Style::plain)
+        canvas_.fill({0, y, canvas_.columns(), 1}, U' ', style);
+    for (const PlacedColumn& placed : view_.places.placed)
+        cell(y, placed, row, style);
+}
+
+void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Style style)
+{
+    const TopColumn& column = column_at(placed);
+    const size_t index = view_.columns[static_cast<size_t>(placed.column)];
+    const Cell& value = cell_at(row.cells, index);
+    if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
+        return; // a sum is of nobody
+    if (style == Style::plain && column.device_side)
+        style = Style::device;
+    if (style != Style::total && std::holds_alternative<std::monostate>(value))
+        style = Style::dim;
+    if (column.device_side && std::holds_alternative<std::monostate>(value))
+        return canvas_.write_right(placed.x, y, "n/a", style, placed.width); // nobody to ask, or no answer
+    if (const auto* text = std::get_if<std::string>(&value)) {
+        canvas_.write(placed.x, y, *text, style, placed.width);
+        return;
+    }
+    text_.clear();
+    cells_.append(text_, column.column.unit, value);
+    if (is_left_aligned(column.column.unit))
+        canvas_.write(placed.x, y, text_, style, placed.width);
+    else
+        canvas_.write_right(placed.x, y, text_, style, placed.width);
+}
+
+// A text without its first columns.
+std::string from_column(const std::string& text, int column)
+{
+    if (column == 0)
+        return text;
+    Canvas line(std::min(columns_of(text) + 1, 4096), 1);
+    line.write(0, 0, text);
+    std::string rest;
+    for (const Canvas::Cell& cell : line.line(0).subspan(static_cast<size_t>(std::min(column, line.columns()))))
+        for (char32_t code : cell.text)
+            if (code)
+                append_utf8(rest, code);
+    return rest;
+}
+
+void draw_page(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot)
+{
+    const Size size{canvas.columns(), canvas.lines()};
+    const Page page = page_of(state, snapshot, size);
+    int y = 0;
+    const auto line = [&](const PageLine& of) {
+        if (of.style == Style::selected || of.style == Style::header)
+            canvas.fill({0, y, size.columns, 1}, U' ', of.style);
+        canvas.write(0, y++, of.text, of.style);
+    };
+    if (size.lines > 1)
+        line({page.title, Style::title});
+    if (state.paused && state.view == View::detail)
+        canvas.write_right(0, 0, "PAUSED", Style::notice, size.columns);
+    for (const PageLine& of : page.above)
+        line(of);
+    const int height = page_height(page, size);
+    const auto top = static_cast<size_t>(state.page_top);
+    for (size_t i = top; i < page.lines.size() && i < top + static_cast<size_t>(height); ++i)
+        line({from_column(page.lines[i].text, state.page_left), page.lines[i].style});
+    if (size.lines > 2)
+        draw_footer(canvas, {0, size.lines - 1, size.columns, 1}, state);
+}
+
+} // namespace
+
+void draw(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot)
+{
+    canvas.clear();
+    if (state.view == View::list)
+        ListDrawing(canvas, state, snapshot).draw();
+    else
+        draw_page(canvas, state, snapshot);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/list_view.hpp"
+
+#include "screen/canvas.hpp"
+
+#include <algorithm>
+
+namespace gpusnoop {
+
+namespace {
+
+int selected_line(const std::vector<ListLine>& lines, const std::string& selected)
+{
+    const auto is_it = [&](const ListLine& line) { return line.row && (selected.empty() || line.row->id == selected); };
+    auto found = std::ranges::find_if(lines, is_it);
+    return found == lines.end() ? -1 : static_cast<int>(found - lines.begin());
+}
+
+// Columns that stay: those that say so, as far as they are the first; else two.
+int staying_columns(const std::vector<TopColumn>& columns, const std::vector<size_t>& shown)
+{
+    const auto scrolls = std::ranges::find_if(shown, [&](size_t i) { return !columns[i].stays; });
+    if (scrolls != shown.begin() || shown.empty())
+        return static_cast<int>(scrolls - shown.begin());
+    return std::min(2, static_cast<int>(shown.size()));
+}
+
+std::vector<int> fact_widths(const std::vector<Fact>& facts)
+{
+    std::vector<int> widths;
+    widths.reserve(facts.size());
+    for (const Fact& fact : facts)
+        widths.push_back(columns_of(fact.label) + 1 + columns_of(fact.value));
+    return widths;
+}
+
+// Text wants its longest cell, of those that are seen.
+int wanted_width(const TopColumn& column, size_t index, std::span<const ListLine> lines, int least)
+{
+    int wanted = least;
+    if (column.column.unit == Unit::text)
+        for (const ListLine& line : lines)
+            if (line.row)
+                if (const auto* text = std::get_if<std::string>(&cell_at(line.row->cells, index)))
+                    wanted = std::max(wanted, columns_of(*text));
+    return wanted;
+}
+
+std::span<const ListLine> seen(const ListView& view)
+{
+    const size_t first = std::min(static_cast<size_t>(view.first), view.lines.size());
+    return std::span(view.lines)
+        .subspan(first, std::min(static_cast<size_t>(view.regions.rows.height), view.lines.size() - first));
+}
+
+} // namespace
+
+std::string header_of(const TopColumn& column)
+{
+    return std::string(column.column.header) + (column.device_side ? "*" : "");
+}
+
+std::vector<size_t> shown_columns(const ScreenState& state, const Snapshot& snapshot)
+{
+    std::vector<size_t> columns;
+    for (const std::string& key : state.shown)
+        if (auto column = column_index(snapshot.columns, key); column && snapshot.columns[*column].column.in_text)
+            columns.push_back(*column);
+    return columns;
+}
+
+std::string name_of(const ScreenState& state, const Snapshot& snapshot, const TopRow& row)
+{
+    const std::vector<size_t> shown = shown_columns(state, snapshot);
+    std::string name;
+    CellText cells;
+    for (int i = 0; i < staying_columns(snapshot.columns, shown); ++i) {
+        const size_t column = shown[static_cast<size_t>(i)];
+        const Cell& cell = cell_at(row.cells, column);
+        if (std::holds_alternative<std::monostate>(cell))
+            continue;
+        name += name.empty() ? "" : " ";
+        cells.append(name, snapshot.columns[column].column.unit, cell);
+    }
+    return name.empty() ? row.id : name;
+}
+
+std::vector<ListLine> list_lines(const ScreenState& state, const Snapshot& snapshot)
+{
+    std::vector<ListLine> lines;
+    std::string_view branch;
+    for (const TopRow* row : arrange(snapshot, state.arrangement)) {
+        if (state.arrangement.tree && (lines.empty() || row->branch != branch)) {
+            branch = row->branch;
+            lines.push_back({nullptr, branch});
+        }
+        lines.push_back({row, {}});
+    }
+    return lines;
+}
+
+ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size)
+{
+    ListView view;
+    const auto gpus = static_cast<int>(snapshot.gpus.size());
+    view.gpus_side_by_side = gpus_per_line(size.columns, gpus);
+    view.facts = flow(size.columns, fact_widths(snapshot.facts));
+    const int gpu_lines = (gpus + view.gpus_side_by_side - 1) / view.gpus_side_by_side;
+    const int fact_lines = view.facts.empty() ? 0 : view.facts.back().y + 1;
+    view.regions = lay_out(size, gpu_lines, fact_lines, !snapshot.totals.empty());
+
+    view.lines = list_lines(state, snapshot);
+    view.rows = static_cast<int>(std::ranges::count_if(view.lines, [](const ListLine& line) { return line.row; }));
+    view.selected = selected_line(view.lines, state.selected);
+    // The heading above the first row is seen with it.
+    const int at = view.selected == 1 && !view.lines[0].row && view.regions.rows.height > 1 ? 0 : view.selected;
+    view.first = scroll(state.first_row, at, static_cast<int>(view.lines.size()), view.regions.rows.height);
+
+    view.columns = shown_columns(state, snapshot);
+    view.staying = staying_columns(snapshot.columns, view.columns);
+    for (size_t index : view.columns) {
+        const TopColumn& column = snapshot.columns[index];
+        auto least = static_cast<int>(std::max(width_of(column.column), header_of(column).size()));
+        if (auto wide = state.widths.find(column.column.key); wide != state.widths.end())
+            least = std::max(least, wide->second);
+        view.widths.push_back({least, wanted_width(column, index, seen(view), least)});
+    }
+    view.places = place_columns(size.columns, view.widths, view.staying, state.first_column);
+    return view;
+}
+
+void widen(ScreenState& state, const Snapshot& snapshot)
+{
+    const ListView view = view_list(state, snapshot, state.size);
+    CellText cells;
+    std::string text;
+    const auto measure = [&](const TopRow& row) {
+        for (size_t index : view.columns) {
+            const Cell& cell = cell_at(row.cells, index);
+            if (std::holds_alternative<std::string>(cell))
+                continue;
+            const Column& column = snapshot.columns[index].column;
+            text.clear();
+            if (cells.append(text, column.unit, cell) <= width_of(column))
+                continue;
+            int& width = state.widths[std::string(column.key)];
+            width = std::max(width, static_cast<int>(text.size()));
+        }
+    };
+    for (const ListLine& line : seen(view))
+        if (line.row)
+            measure(*line.row);
+    for (const TopRow& row : snapshot.totals)
+        measure(row);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/screen.hpp"
+
+#include "screen/draw.hpp"
+#include "screen/save.hpp"
+#include "util/clock.hpp"
+#include "util/error.hpp"
+
+#include <type_traits>
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+double now()
+{
+    return static_cast<double>(clock_ns(CLOCK_MONOTONIC)) / 1e9;
+}
+
+// Calls what was asked to be called, if anything was.
+template<typename... Arguments>
+void call(const std::function<void(Arguments...)>& request, const std::type_identity_t<Arguments>&... arguments)
+{
+    if (request)
+        request(arguments...);
+}
+
+} // namespace
+
+Screen::Screen(const Options& options, Requests requests)
+    : requests_(std::move(requests)), state_(options), canvas_(terminal_.size().columns, terminal_.size().lines)
+{
+    state_.glyphs = glyphs_of_locale();
+    draw();
+}
+
+std::vector<int> Screen::descriptors() const
+{
+    return {terminal_.input(), terminal_.signals()};
+}
+
+void Screen::ready()
+{
+    terminal_.take_signals();
+    state_.size = terminal_.size();
+    state_.now = now();
+    for (Key key : terminal_.keys())
+        for (const Action& action : press(state_, snapshot_, key))
+            act(action);
+    draw();
+    if (terminal_.gone())
+        call(requests_.quit);
+}
+
+void Screen::show(Snapshot snapshot)
+{
+    state_.now = now();
+    for (std::string& text : snapshot.messages)
+        state_.messages.add(std::move(text), state_.now);
+    state_.history.add(snapshot);
+    if (!state_.paused || snapshot.by != snapshot_.by) {
+        state_.behind = 0;
+        snapshot_ = std::move(snapshot);
+    } else {
+        ++state_.behind;
+        if (snapshot_.detail.empty()) { // opened during the pause
+            snapshot_.detail = std::move(snapshot.detail);
+            snapshot_.detail_of = std::move(snapshot.detail_of);
+        }
+    }
+    draw();
+}
+
+void Screen::message(std::string text)
+{
+    state_.now = now();
+    state_.messages.add(std::move(text), state_.now);
+    draw();
+}
+
+void Screen::act(const Action& action)
+{
+    switch (action.kind) {
+    case Action::quit:
+        return call(requests_.quit);
+    case Action::interval:
+        return call(requests_.interval, state_.interval);
+    case Action::by:
+        return call(requests_.by, action.text);
+    case Action::open:
+        snapshot_.detail.clear(); // it was of another row
+        return call(requests_.open, action.text);
+    case Action::refresh:
+        return call(requests_.refresh);
+    case Action::save:
+        return save(action.text);
+    case Action::repaint:
+        return terminal_.repaint();
+    case Action::theme:
+        return terminal_.next_theme();
+    }
+}
+
+void Screen::save(const std::string& name)
+{
+    try {
+        save_screen(name, state_, snapshot_);
+        state_.messages.add("saved as '" + name + "'", state_.now);
+    } catch (const Error& error) {
+        state_.messages.add(error.what(), state_.now);
+    }
+}
+
+void Screen::draw()
+{
+    const Size size = state_.size = terminal_.size();
+    if (canvas_.columns() != size.columns || canvas_.lines() != size.lines)
+        canvas_ = Canvas(size.columns, size.lines);
+    clamp(state_, snapshot_);
+    gpusnoop::draw(canvas_, state_, snapshot_);
+    terminal_.show(canvas_);
+}
+
+} // namespace gpusnoop

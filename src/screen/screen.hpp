@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A live screen: shows snapshots, reads keys, asks for what they want. Without threads and without waiting; the owner's
+// loop watches its descriptors.
+#pragma once
+
+#include "screen/screen_state.hpp"
+#include "screen/terminal.hpp"
+#include "util/error.hpp"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+// To be made after the Loop, which takes the signals that end a run, and to be destroyed as soon as the loop ends, for
+// the terminal is given back then. Until then nothing else may write to it.
+class Screen {
+public:
+    // What the user asks for. None is called from within another; each may call show() and message(). Those that are
+    // not set are not called.
+    struct Requests {
+        std::function<void()> quit; // also when the terminal has gone
+        std::function<void(std::chrono::nanoseconds)> interval;
+        std::function<void(std::string_view)> by;            // what rows are to stand for
+        std::function<void(const std::string& row_id)> open; // empty: closed
+        std::function<void()> refresh;                       // a snapshot now, if there can be one
+    };
+    using Options = ScreenOptions;
+
+    // Throws Error, with a hint, where there is no terminal, or one that cannot be used.
+    Screen(const Options& options, Requests requests);
+
+    std::vector<int> descriptors() const; // to be watched by the loop
+    void ready();                         // one of them is readable
+    void show(Snapshot snapshot);         // a new interval
+    void message(std::string text);       // what would have gone to stderr; warn() comes here by itself
+
+private:
+    void act(const Action& action);
+    void save(const std::string& name);
+    void draw();
+
+    Requests requests_;
+    ScreenState state_;
+    Snapshot snapshot_; // that is shown; stands still during a pause
+    Terminal terminal_;
+    Canvas canvas_;
+    WarningsTo warnings_{[this](std::string text) { message(std::move(text)); }};
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a key does in the list; the rest is in screen_pages.cpp and screen_prompt.cpp.
+#include "screen/screen_keys.hpp"
+
+#include "screen/list_view.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gpusnoop {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// One key press in the list. The lines are those before it.
+class ListKeys {
+public:
+    ListKeys(ScreenState& state, const Snapshot& snapshot)
+        : state_(state), snapshot_(snapshot), view_(view_list(state, snapshot, state.size))
+    {}
+
+    std::vector<Action> press(Key key)
+    {
+        if (!move(key) && !change(key))
+            return ask(key);
+        return {};
+    }
+
+private:
+    bool move(Key key);
+    bool change(Key key);
+    std::vector<Action> ask(Key key);
+
+    void select(int line, int direction);
+    void sort_beside(int direction);
+    void freeze();
+    void escape();
+    std::vector<Action> open();
+
+    ScreenState& state_;
+    const Snapshot& snapshot_;
+    ListView view_;
+};
+
+bool ListKeys::move(Key key)
+{
+    const int page = std::max(view_.regions.rows.height - 1, 1);
+    const auto last = static_cast<int>(view_.lines.size()) - 1;
+    switch (key) {
+    case key::up:
+    case U'k':
+        select(view_.selected - 1, -1);
+        break;
+    case key::down:
+    case U'j':
+        select(view_.selected + 1, 1);
+        break;
+    case key::page_up:
+        state_.first_row = view_.first - page;
+        select(view_.selected - page, -1);
+        break;
+    case key::page_down:
+        state_.first_row = view_.first + page;
+        select(view_.selected + page, 1);
+        break;
+    case key::home:
+        state_.selected.clear();
+        state_.first_row = 0;
+        break;
+    case key::end:
+        select(last, -1);
+        break;
+    case key::left:
+        state_.first_column = view_.places.first - 1;
+        break;
+    case key::right:
+        state_.first_column = view_.places.first + 1;
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+// The row at a line or, where that is a heading, the next one in this direction.
+void ListKeys::select(int line, int direction)
+{
+    const auto count = static_cast<int>(view_.lines.size());
+    line = std::clamp(line, 0, std::max(count - 1, 0));
+    while (line >= 0 && line < count && !view_.lines[static_cast<size_t>(line)].row)
+        line += direction;
+    if (line < 0 || line >= count)
+        return;
+    state_.selected = view_.lines[static_cast<size_t>(line)].row->id;
+}
+
+bool ListKeys::change(Key key)
+{
+    Arrangement& arrangement = state_.arrangement;
+    switch (key) {
+    case U'<':
+    case U',':
+        sort_beside(-1);
+        break;
+    case U'>':
+    case U'.':
+        sort_beside(1);
+        break;
+    case U'r':
+    case U'R':
+        arrangement.ascending = !arrangement.ascending;
+        arrangement.frozen.clear();
+        break;
+    case U'f':
+        freeze();
+        break;
+    case U't':
+    case key::f5:
+        arrangement.tree = !arrangement.tree;
+        break;
+    case U'n':
+        search_row(state_, snapshot_, 1, false);
+        break;
+    case U'N':
+        search_row(state_, snapshot_, -1, false);
+        break;
+    case key::escape:
+        escape();
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+// The column beside the one that rows are sorted by, which is to be seen, too.
+void ListKeys::sort_beside(int direction)
+{
+    const auto count = static_cast<int>(view_.columns.size());
+    if (count == 0)
+        return;
+    const auto key_of = [&](size_t index) { return snapshot_.columns[index].column.key; };
+    auto now = std::ranges::find(view_.columns, state_.arrangement.sort, key_of);
+    const int at = now == view_.columns.end() ? (direction > 0 ? 0 : count - 1)
+                                              : static_cast<int>(now - view_.columns.begin()) + direction;
+    if (at < 0 || at >= count)
+        return;
+    sort_by(state_, snapshot_, key_of(view_.columns[static_cast<size_t>(at)]));
+    state_.first_column = scroll_to_column(state_.size.columns, view_.widths, view_.staying, view_.places.first, at);
+}
+
+void ListKeys::freeze()
+{
+    std::vector<std::string>& frozen = state_.arrangement.frozen;
+    if (!frozen.empty())
+        return frozen.clear();
+    for (const TopRow* row : arrange(snapshot_, state_.arrangement))
+        frozen.push_back(row->id);
+}
+
+void ListKeys::escape()
+{
+    if (!state_.arrangement.filter.empty())
+        return state_.arrangement.filter.clear();
+    state_.selected.clear();
+    state_.first_row = 0;
+}
+
+std::vector<Action> ListKeys::open()
+{
+    if (view_.selected < 0)
+        return {};
+    const TopRow& row = *view_.lines[static_cast<size_t>(view_.selected)].row;
+    state_.open = state_.selected = row.id;
+    state_.open_name = name_of(state_, snapshot_, row);
+    state_.view = View::detail;
+    state_.page_top = state_.page_left = 0;
+    if (state_.plotted.empty())
+        plot_beside(state_, snapshot_, 0);
+    return {{Action::open, row.id}, {Action::refresh, {}}};
+}
+
+std::vector<Action> ListKeys::ask(Key key)
+{
+    switch (key) {
+    case U'q':
+    case key::f10:
+        return {{Action::quit, {}}};
+    case U'\n':
+    case key::enter:
+        return open();
+    case U'+':
+    case U'=':
+        return step_interval(state_, 1);
+    case U'-':
+        return step_interval(state_, -1);
+    case U's':
+    case key::f6:
+        open_chooser(state_, snapshot_, View::choose_sort);
+        break;
+    case U'b':
+    case key::f7:
+        open_chooser(state_, snapshot_, View::choose_by);
+        break;
+    case U'c':
+    case key::f2:
+        open_chooser(state_, snapshot_, View::choose_columns);
+        break;
+    case U'/':
+    case key::f4:
+        open_prompt(state_, snapshot_, Prompt::filter);
+        break;
+    case U'\\':
+    case key::f3:
+        open_prompt(state_, snapshot_, Prompt::search);
+        break;
+    case U'd':
+        open_prompt(state_, snapshot_, Prompt::interval);
+        break;
+    default:
+        if (key >= U'1' && key <= U'9' && key - U'1' < state_.by_choices.size())
+            return choose_by(state_, snapshot_, state_.by_choices[key - U'1']);
+    }
+    return {};
+}
+
+// Keys that do the same wherever they are pressed.
+bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::vector<Action>& actions)
+{
+    switch (key) {
+    case U' ':
+    case U'p':
+        state.paused = !state.paused;
+        state.behind = 0;
+        actions.push_back({Action::refresh, {}});
+        return true;
+    case U'w':
+        open_prompt(state, snapshot, Prompt::save);
+        return true;
+    case U'z':
+        actions.push_back({Action::theme, {}});
+        return true;
+    case key::repaint:
+        actions.push_back({Action::repaint, {}});
+        return true;
+    case U'?':
+    case key::f1:
+        open_page(state, View::help);
+        return true;
+    case U'm':
+        open_page(state, View::messages);
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+std::vector<Action> step_interval(ScreenState& state, int direction)
+{
+    static constexpr std::array steps = {100ms, 200ms, 500ms, 1000ms, 2000ms, 5000ms, 10'000ms, 30'000ms, 60'000ms};
+    const auto* next = direction > 0 ? std::ranges::upper_bound(steps, state.interval)
+                                     : std::ranges::lower_bound(steps, state.interval);
+    if (direction > 0 ? next == steps.end() : next == steps.begin())
+        return {};
+    state.interval = direction > 0 ? *next : *(next - 1);
+    return {{Action::interval, {}}};
+}
+
+std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)
+{
+    std::vector<Action> actions;
+    const bool space_chooses = state.view == View::choose_columns && key == U' ';
+    if (state.prompt != Prompt::none)
+        actions = press_in_prompt(state, snapshot, key);
+    else if (!space_chooses && press_anywhere(state, snapshot, key, actions))
+        ;
+    else if (state.view != View::list)
+        actions = press_in_page(state, snapshot, key);
+    else if (key == U'h')
+        open_page(state, View::help);
+    else
+        actions = ListKeys(state, snapshot).press(key);
+    clamp(state, snapshot);
+    return actions;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is typed in: a filter, a search, an interval, the name of a file.
+#include "screen/canvas.hpp"
+#include "screen/list_view.hpp"
+#include "screen/screen_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <ctime>
+#include <fmt/chrono.h>
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+std::string file_name(const ScreenState& state, const Snapshot& snapshot)
+{
+    const auto seconds = static_cast<time_t>(snapshot.wall_ns / 1'000'000'000);
+    tm local{};
+    ::localtime_r(&seconds, &local);
+    return fmt::format("{}-{:%Y%m%d-%H%M%S}.txt", state.tool, local);
+}
+
+std::vector<Action> take_interval(ScreenState& state)
+{
+    double seconds = 0;
+    const char* end = state.input.data() + state.input.size();
+    const auto [rest, error] = std::from_chars(state.input.data(), end, seconds);
+    if (error != std::errc() || rest != end || !(seconds >= 0.1 && seconds <= 60)) {
+        state.messages.add("an interval must be 0.1 to 60 seconds, not '" + state.input + "'", state.now);
+        return {};
+    }
+    state.interval = std::chrono::milliseconds(std::lround(seconds * 1000));
+    return {{Action::interval, {}}};
+}
+
+// What has been typed so far shows at once.
+void follow(ScreenState& state, const Snapshot& snapshot)
+{
+    if (state.prompt == Prompt::filter)
+        state.arrangement.filter = state.input;
+    if (state.prompt == Prompt::search) {
+        state.search = state.input;
+        search_row(state, snapshot, 1, true);
+    }
+}
+
+std::vector<Action> take(ScreenState& state, Prompt prompt)
+{
+    if (prompt == Prompt::interval && !state.input.empty())
+        return take_interval(state);
+    if (prompt == Prompt::save && !state.input.empty())
+        return {{Action::save, state.input}};
+    return {};
+}
+
+void edit(std::string& input, Key key)
+{
+    constexpr size_t longest = 1024; // bytes; a path is 4095 at most
+    if (key == key::clear_line) {
+        input.clear();
+    } else if (key == key::backspace || key == 0x7f || key == 0x08) {
+        while (!input.empty() && (input.back() & 0xc0) == 0x80)
+            input.pop_back();
+        if (!input.empty())
+            input.pop_back();
+    } else if (key >= 0x20 && key <= 0x10ffff && columns_of(key) >= 0 && input.size() < longest) {
+        append_utf8(input, key);
+    }
+}
+
+} // namespace
+
+void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt)
+{
+    state.prompt = prompt;
+    state.input.clear();
+    if (prompt == Prompt::filter)
+        state.input = state.before_input = state.arrangement.filter;
+    if (prompt == Prompt::search)
+        state.before_input = state.search;
+    if (prompt == Prompt::save)
+        state.input = file_name(state, snapshot);
+}
+
+std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key)
+{
+    if (key == key::enter || key == U'\n')
+        return take(state, std::exchange(state.prompt, Prompt::none));
+    if (key == key::escape) {
+        if (state.prompt == Prompt::filter)
+            state.arrangement.filter.clear();
+        if (state.prompt == Prompt::search)
+            state.search = state.before_input;
+        state.prompt = Prompt::none;
+        return {};
+    }
+    edit(state.input, key);
+    follow(state, snapshot);
+    return {};
+}
+
+void search_row(ScreenState& state, const Snapshot& snapshot, int direction, bool here)
+{
+    if (state.search.empty())
+        return;
+    const ListView view = view_list(state, snapshot, state.size);
+    const auto count = static_cast<int>(view.lines.size());
+    int line = std::max(view.selected, 0) - (here ? direction : 0);
+    for (int tried = 0; tried < count; ++tried) {
+        line = (line + direction + count) % count;
+        const TopRow* row = view.lines[static_cast<size_t>(line)].row;
+        if (row && has_text(*row, state.search)) {
+            state.selected = row->id;
+            return;
+        }
+    }
+    if (!here)
+        state.messages.add("no row contains '" + state.search + "'", state.now);
+}
+
+} // namespace gpusnoop

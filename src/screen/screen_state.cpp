@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/screen_state.hpp"
+
+#include "screen/list_view.hpp"
+#include "screen/page.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+
+ScreenState::ScreenState(const ScreenOptions& options)
+    : tool(options.tool), by_choices(options.by_choices), interval(options.interval)
+{
+    arrangement.sort = options.sort;
+    arrangement.ascending = options.ascending;
+    arrangement.filter = options.filter;
+    arrangement.tree = options.tree;
+    shown = options.columns;
+}
+
+namespace {
+
+// Columns that are new are shown if they want to be, unless somebody has said which are to be.
+void meet_columns(ScreenState& state, const Snapshot& snapshot)
+{
+    const bool told = state.known.empty() && !state.shown.empty();
+    auto place = state.shown.begin(); // behind the one that is before it in the snapshot
+    for (const TopColumn& column : snapshot.columns) {
+        const std::string key(column.column.key);
+        if (state.known.insert(key).second && column.shown && !told)
+            place = state.shown.insert(place, key);
+        if (auto at = std::ranges::find(state.shown, key); at != state.shown.end())
+            place = at + 1;
+    }
+}
+
+void clamp_list(ScreenState& state, const Snapshot& snapshot)
+{
+    const std::vector<ListLine> lines = list_lines(state, snapshot);
+    if (!state.selected.empty()) {
+        const auto is_it = [&](const ListLine& line) { return line.row && line.row->id == state.selected; };
+        auto found = std::ranges::find_if(lines, is_it);
+        if (found == lines.end() && !lines.empty()) { // it has ended: the one in its place
+            found = lines.begin() + std::clamp(state.selected_at, 0, static_cast<int>(lines.size()) - 1);
+            if (!found->row) // a heading, below which there is a row
+                ++found;
+            state.selected = found->row->id;
+        }
+        state.selected_at = static_cast<int>(found - lines.begin());
+    }
+    widen(state, snapshot);
+    const ListView view = view_list(state, snapshot, state.size);
+    state.first_row = view.first;
+    state.first_column = view.places.first;
+}
+
+void clamp_page(ScreenState& state, const Snapshot& snapshot)
+{
+    const Page page = page_of(state, snapshot, state.size);
+    const auto count = static_cast<int>(page.lines.size());
+    int at = -1;
+    if (is_chooser(state.view))
+        at = state.choice = std::clamp(state.choice, 0, std::max(count - 1, 0));
+    state.page_top = scroll(state.page_top, at, count, page_height(page, state.size));
+    state.page_left = std::max(state.page_left, 0);
+}
+
+} // namespace
+
+void clamp(ScreenState& state, const Snapshot& snapshot)
+{
+    meet_columns(state, snapshot);
+    clamp_list(state, snapshot);
+    if (state.view != View::list)
+        clamp_page(state, snapshot);
+}
+
+std::string interval_text(std::chrono::nanoseconds interval)
+{
+    const double seconds = std::chrono::duration<double>(interval).count();
+    return fmt::format("{:.1f}s", seconds);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a live screen shows of its snapshots and how keys change that. No terminal is needed for any of it.
+#pragma once
+
+#include "screen/history.hpp"
+#include "screen/keys.hpp"
+#include "screen/layout.hpp"
+#include "screen/messages.hpp"
+#include "screen/plot.hpp"
+#include "screen/top_rows.hpp"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpusnoop {
+
+struct ScreenOptions {
+    std::string tool = "cudatop";       // in the title and in the names of saved files
+    std::string sort{};                 // key of a column
+    bool ascending = false;             // smallest first
+    std::vector<std::string> columns{}; // keys; empty: those that are shown at first
+    std::string filter{};
+    std::chrono::nanoseconds interval = std::chrono::seconds(1);
+    bool tree = false;
+    std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
+};
+
+enum class View { list, detail, help, messages, choose_sort, choose_by, choose_columns };
+enum class Prompt { none, filter, search, interval, save };
+
+struct ScreenState {
+    explicit ScreenState(const ScreenOptions& options);
+
+    std::string tool;
+    std::vector<std::string> by_choices;
+    Size size;
+    Glyphs glyphs = Glyphs::ascii;
+    double now = 0; // seconds of a clock that never goes back
+
+    Arrangement arrangement;
+    std::vector<std::string> shown; // keys of columns, in their order
+    std::chrono::nanoseconds interval;
+    bool paused = false; // the snapshot stands still
+    size_t behind = 0;   // intervals since then
+
+    // The list. Nothing selected stands for the first line, whatever comes to be there.
+    std::string selected; // id of the row
+    int selected_at = 0;  // where it was last, for when it ends
+    int first_row = 0;
+    int first_column = 0;                           // how many are scrolled away
+    std::map<std::string, int, std::less<>> widths; // by key: the widest number so far, so that columns stand still
+    std::set<std::string, std::less<>> known;       // columns that have been offered
+
+    View view = View::list;
+    View before = View::list; // where the help or the messages were asked for
+    int page_top = 0;         // of what is not the list: lines and columns scrolled away
+    int page_left = 0;
+    int choice = 0; // the line that a chooser is at
+
+    std::string open;      // id of the row of the drill-down
+    std::string open_name; // for when it has ended
+    std::string plotted;   // key of the column whose history is shown
+    History history;
+
+    Prompt prompt = Prompt::none;
+    std::string input;        // what has been typed
+    std::string before_input; // the filter or the search that it takes the place of
+    std::string search;
+    Messages messages;
+};
+
+// What a key asks of others.
+struct Action {
+    enum Kind { quit, interval, by, open, refresh, save, repaint, theme };
+    Kind kind;
+    std::string text; // by: which; open: the id, empty for closed; save: the name
+};
+
+// A key was pressed.
+std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key);
+
+// Makes the state agree with a snapshot or a size that are new: rows that have ended, columns that have come, pages
+// that have become shorter.
+void clamp(ScreenState& state, const Snapshot& snapshot);
+
+std::string interval_text(std::chrono::nanoseconds interval); // "0.5s"
+
+} // namespace gpusnoop

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a live screen or a batch table is given for one interval. Plain data: whoever counts fills it, whoever shows it
+// changes nothing in it.
+#pragma once
+
+#include "output/table.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+struct TopColumn {
+    Column column{};          // header, JSON key, unit, least width
+    std::string_view about;   // a sentence for the help and the column chooser
+    bool shown = true;        // at first
+    bool device_side = false; // a figure of the GPU's own counters (NVML), marked as such
+    std::string_view needs{}; // what has to be asked for at the start to fill it ("--latency"); empty: nothing
+    bool stays = false;       // says what a row is: not scrolled away sideways. Where none says so, the first two shown
+};
+
+struct TopRow {
+    std::string id;     // the same thing has the same id in the next snapshot
+    std::string branch; // in the tree by pod: what it hangs under; empty: none
+    Row cells;          // one per column
+};
+
+// Device-side, from NVML; what is not known is empty.
+struct GpuState {
+    unsigned index = 0;
+    std::string name;
+    std::optional<double> utilization; // percent
+    std::optional<double> power_watts;
+    std::optional<uint64_t> memory_used; // bytes
+    std::optional<uint64_t> memory_total;
+};
+
+// Of the header: totals, probes, losses, own cost.
+struct Fact {
+    std::string label;
+    std::string value;
+    bool alarm = false;
+};
+
+// Of the drill-down: a titled table, or lines of text (a star histogram, a stack).
+struct DetailPart {
+    std::string title;
+    std::vector<Column> columns;
+    std::vector<Row> rows;
+    std::vector<std::string> lines; // below the rows, if there are both
+};
+
+struct Snapshot {
+    uint64_t wall_ns = 0; // time of day at its end
+    double seconds = 0;   // how long it is
+    std::string by;       // what rows stand for: "pid", "pod", ...
+    std::vector<GpuState> gpus;
+    std::vector<Fact> facts;
+    std::vector<TopColumn> columns;
+    std::vector<TopRow> rows;
+    std::vector<TopRow> totals;        // 0 or 1: the sum line
+    std::vector<DetailPart> detail;    // of the row that is open, if one is
+    std::string detail_of;             // its id; empty: of whichever is open
+    std::vector<std::string> messages; // warnings since the last snapshot, each to be shown for a while
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/terminal_rescue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+namespace {
+
+constexpr std::array signals = {SIGSEGV, SIGABRT, SIGBUS,  SIGFPE, SIGILL,  SIGSYS,
+                                SIGTRAP, SIGQUIT, SIGXCPU, SIGINT, SIGTERM, SIGHUP};
+
+// A signal handler gets at nothing but statics.
+struct Rescue {
+    int fd = -1; // the terminal to restore; -1: none
+    termios modes{};
+    std::array<char, 256> restoring{};
+    size_t length = 0;
+    std::array<struct sigaction, signals.size()> before{};
+    std::terminate_handler terminate = nullptr;
+    stack_t stack_before{};
+    std::array<char, 32 << 10> stack{}; // a stack that has overflowed is one of the ways to die
+};
+
+Rescue rescue;
+
+// Async-signal-safe.
+void restore()
+{
+    if (rescue.fd < 0)
+        return;
+    const int error = errno;
+    [[maybe_unused]] ssize_t written = ::write(rescue.fd, rescue.restoring.data(), rescue.length);
+    ::tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
+    rescue.fd = -1;
+    errno = error;
+}
+
+void die(int signal, siginfo_t* info, void*)
+{
+    restore();
+    const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
+    ::sigaction(signal, &rescue.before[at], nullptr);
+    // The instruction that faulted is run once more, for a core that shows it. What was sent is sent again; SI_KERNEL
+    // is what a terminal sends (Ctrl-\), too.
+    constexpr std::array faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const bool was_sent = info->si_code <= 0 || info->si_code == SI_KERNEL;
+    if (was_sent || std::ranges::find(faults, signal) == faults.end())
+        ::raise(signal);
+}
+
+[[noreturn]] void terminate()
+{
+    restore();
+    if (rescue.terminate)
+        rescue.terminate();
+    std::abort();
+}
+
+} // namespace
+
+TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view restoring)
+{
+    rescue.modes = modes;
+    rescue.length = std::min(restoring.size(), rescue.restoring.size());
+    std::ranges::copy(restoring.substr(0, rescue.length), rescue.restoring.begin());
+    rescue.fd = fd;
+
+    stack_t stack{};
+    stack.ss_sp = rescue.stack.data();
+    stack.ss_size = rescue.stack.size();
+    ::sigaltstack(&stack, &rescue.stack_before);
+    struct sigaction action {};
+    action.sa_sigaction = die;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigaddset(&action.sa_mask, SIGTTOU); // a program in the background would be stopped instead
+    for (size_t i = 0; i < signals.size(); ++i) {
+        ::sigaction(signals[i], nullptr, &rescue.before[i]);
+        if (rescue.before[i].sa_handler != SIG_IGN) // as nohup wants it
+            ::sigaction(signals[i], &action, nullptr);
+    }
+    rescue.terminate = std::set_terminate(terminate);
+    std::atexit(restore); // does nothing once there is no more to restore
+}
+
+TerminalRescue::~TerminalRescue()
+{
+    rescue.fd = -1;
+    std::set_terminate(rescue.terminate);
+    for (size_t i = 0; i < signals.size(); ++i)
+        if (rescue.before[i].sa_handler != SIG_IGN)
+            ::sigaction(signals[i], &rescue.before[i], nullptr);
+    ::sigaltstack(&rescue.stack_before, nullptr);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/terminal_type.hpp"
+
+#include "util/error.hpp"
+
+#include <clocale>
+#include <cstdint>
+#include <cstdlib>
+#include <unistd.h>
+
+#define NCURSES_NOMACROS
+#include <curses.h>
+#include <term.h>
+
+namespace gpusnoop {
+
+namespace {
+
+// Of a terminfo string, without the delays that only terminals of long ago need.
+std::string capability(const char* name)
+{
+    const char* value = ::tigetstr(name);
+    const bool is_none = reinterpret_cast<intptr_t>(value) <= 0; // -1: it is no string
+    std::string text(is_none ? "" : value);
+    for (size_t at; (at = text.find("$<")) != std::string::npos;)
+        text.erase(at, text.find('>', at) - at + 1);
+    return text;
+}
+
+} // namespace
+
+void take_locale()
+{
+    if (std::setlocale(LC_CTYPE, ""))
+        return;
+    for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+        const char* value = std::getenv(name);
+        if (!value || !*value)
+            continue;
+        const std::string locale(value);
+        if (locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos)
+            std::setlocale(LC_CTYPE, "C.UTF-8");
+        return;
+    }
+}
+
+void check_terminal()
+{
+    if (!::isatty(STDIN_FILENO) || !::isatty(STDOUT_FILENO))
+        throw Error("there is no terminal to draw on: standard input and output must both be terminals",
+                    no_terminal_needed);
+    const char* name = std::getenv("TERM");
+    if (!name || !*name)
+        throw Error("the terminal type is unknown: TERM is not set", no_terminal_needed);
+    int status = 0;
+    if (::setupterm(name, STDOUT_FILENO, &status) != OK && status != 1)
+        throw Error("the terminal type '" + std::string(name) + "' (TERM) is not known on this machine",
+                    "try TERM=xterm-256color; " + std::string(no_terminal_needed));
+    const bool can_draw = ::tigetstr("cup") && ::tigetstr("clear") && !::tigetflag("hc");
+    ::del_curterm(::cur_term);
+    if (!can_draw)
+        throw Error("a terminal of type '" + std::string(name) + "' (TERM) cannot position its cursor",
+                    no_terminal_needed);
+}
+
+std::string restoring_text()
+{
+    std::string text;
+    for (const char* name : {"sgr0", "op", "rmkx", "cnorm", "rmcup"})
+        text += capability(name);
+    return text + "\r\n";
+}
+
+} // namespace gpusnoop

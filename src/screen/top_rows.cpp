@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/top_rows.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+namespace gpusnoop {
+
+namespace {
+
+char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// What a row is sorted by, taken out of it once.
+struct Sorted {
+    const TopRow* row;
+    bool empty;
+    double number;
+    std::string_view text;
+};
+
+bool comes_before(const Sorted& a, const Sorted& b, bool ascending)
+{
+    if (a.empty != b.empty)
+        return b.empty;
+    const auto value = [](const Sorted& of) { return std::tie(of.number, of.text); };
+    if (value(a) != value(b))
+        return ascending ? value(a) < value(b) : value(b) < value(a);
+    const auto id = [](const Sorted& of) { return std::pair(of.row->id.size(), std::string_view(of.row->id)); };
+    return id(a) < id(b); // 9 before 10
+}
+
+std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, size_t column, bool ascending)
+{
+    std::vector<Sorted> sorted;
+    sorted.reserve(rows.size());
+    for (const TopRow* row : rows) {
+        const Cell& cell = cell_at(row->cells, column);
+        const auto* text = std::get_if<std::string>(&cell);
+        const double number = sort_value(cell);
+        const bool empty = number == sort_value(Cell{}); // NaN is empty, too
+        sorted.push_back({row, empty, number, text ? std::string_view(*text) : std::string_view()});
+    }
+    std::ranges::stable_sort(sorted, [&](const Sorted& a, const Sorted& b) { return comes_before(a, b, ascending); });
+    std::ranges::transform(sorted, rows.begin(), &Sorted::row);
+    return rows;
+}
+
+// Stable: what is equal stays in its order.
+template<typename Rank>
+void group(std::vector<const TopRow*>& rows, const std::unordered_map<std::string_view, size_t>& ranks, Rank key)
+{
+    std::ranges::stable_sort(rows, {}, [&](const TopRow* row) {
+        auto found = ranks.find(key(*row));
+        return found == ranks.end() ? SIZE_MAX : found->second;
+    });
+}
+
+} // namespace
+
+std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::string_view key)
+{
+    for (size_t i = 0; i < columns.size(); ++i)
+        if (columns[i].column.key == key)
+            return i;
+    return std::nullopt;
+}
+
+bool contains(std::string_view text, std::string_view part)
+{
+    const auto same = [](char a, char b) { return lower(a) == lower(b); };
+    return part.empty() || std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+bool has_text(const TopRow& row, std::string_view text)
+{
+    return contains(row.branch, text) || std::ranges::any_of(row.cells, [&](const Cell& cell) {
+               const auto* of_cell = std::get_if<std::string>(&cell);
+               return of_cell && contains(*of_cell, text);
+           });
+}
+
+std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& arrangement)
+{
+    std::vector<const TopRow*> rows;
+    rows.reserve(snapshot.rows.size());
+    for (const TopRow& row : snapshot.rows)
+        if (arrangement.filter.empty() || has_text(row, arrangement.filter))
+            rows.push_back(&row);
+    if (auto column = column_index(snapshot.columns, arrangement.sort))
+        rows = sort(std::move(rows), *column, arrangement.ascending);
+
+    std::unordered_map<std::string_view, size_t> ranks;
+    for (const std::string& id : arrangement.frozen)
+        ranks.emplace(id, ranks.size());
+    if (!ranks.empty())
+        group(rows, ranks, [](const TopRow& row) -> std::string_view { return row.id; });
+
+    if (arrangement.tree) {
+        ranks.clear();
+        for (const TopRow* row : rows)
+            if (!row->branch.empty())
+                ranks.emplace(row->branch, ranks.size());
+        group(rows, ranks, [](const TopRow& row) -> std::string_view { return row.branch; });
+    }
+    return rows;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/child.hpp"
+
+#include <csignal>
+#include <exception>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+[[noreturn]] void run(const std::vector<int>& descriptors, const std::function<void()>& work)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // Above what they become, so that none is overwritten by another.
+    std::vector<int> high;
+    for (int fd : descriptors)
+        high.push_back(fcntl(fd, F_DUPFD, Child::first_fd + static_cast<int>(descriptors.size())));
+    int next = Child::first_fd;
+    for (int fd : high)
+        if (dup2(fd, next++) < 0)
+            _exit(1);
+    const int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    syscall(SYS_close_range, next, ~0U, 0); // 5.9
+    try {
+        work();
+    } catch (const std::exception&) {
+        _exit(1);
+    }
+    _exit(0);
+}
+
+} // namespace
+
+Child::Child(std::initializer_list<int> descriptors, const std::function<void()>& work)
+{
+    for (int fd : descriptors)
+        if (fd < 0)
+            return;
+    pid_ = fork();
+    if (pid_ == 0)
+        run(descriptors, work);
+}
+
+Child::~Child()
+{
+    kill();
+    // Not for ever: a process that waits for a file system or a device that hangs does not end.
+    for (int tries = 0; tries < 100 && !ended(); tries++)
+        usleep(1000);
+}
+
+void Child::kill()
+{
+    if (pid_ > 0)
+        ::kill(pid_, SIGKILL);
+}
+
+bool Child::ended()
+{
+    if (pid_ <= 0)
+        return true;
+    int status = 0;
+    const pid_t gone = waitpid(pid_, &status, WNOHANG);
+    if (gone == 0)
+        return false;
+    pid_ = -1;
+    succeeded_ = gone > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return true;
+}
+
+} // namespace gpusnoop

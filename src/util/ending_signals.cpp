@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/ending_signals.hpp"
+
+#include "util/error.hpp"
+
+#include <cerrno>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
+
+sigset_t ending_set()
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int signal : ending)
+        sigaddset(&set, signal);
+    return set;
+}
+
+// A signal that is ignored kills from now on; a handler that puts something right before it does (the screen's) stays.
+void kill_by(int signal)
+{
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler == SIG_IGN)
+        ::signal(signal, SIG_DFL);
+}
+
+} // namespace
+
+EndingSignals::EndingSignals()
+{
+    ::signal(SIGPIPE, SIG_IGN);
+    const sigset_t set = ending_set();
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_)
+        throw Error("signals cannot be waited for: " + errno_text(errno));
+}
+
+bool EndingSignals::came()
+{
+    signalfd_siginfo info{};
+    if (came_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
+        return came_.has_value();
+    came_ = std::chrono::steady_clock::now();
+    const sigset_t set = ending_set();
+    for (int signal : ending)
+        kill_by(signal);
+    ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    return true;
+}
+
+std::chrono::nanoseconds EndingSignals::ago() const
+{
+    return came_ ? std::chrono::steady_clock::now() - *came_ : std::chrono::nanoseconds(0);
+}
+
+void EndingSignals::check()
+{
+    if (came())
+        throw Interrupted{};
+}
+
+EndAtOnce::EndAtOnce()
+{
+    struct sigaction action {};
+    action.sa_handler = [](int) { ::_exit(0); };
+    for (size_t i = 0; i < ending.size(); i++)
+        ::sigaction(ending[i], &action, &before_[i]);
+    const sigset_t set = ending_set();
+    ::sigprocmask(SIG_UNBLOCK, &set, &mask_before_);
+}
+
+EndAtOnce::~EndAtOnce()
+{
+    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+    for (size_t i = 0; i < ending.size(); i++)
+        ::sigaction(ending[i], &before_[i], nullptr);
+}
+
+} // namespace gpusnoop

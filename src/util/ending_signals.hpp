@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGINT, SIGTERM and SIGHUP: they end a run, wherever it is. No work is done in signal handlers.
+#pragma once
+
+#include "util/fd.hpp"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <optional>
+
+namespace gpusnoop {
+
+// Thrown between the steps of what takes long, where a signal has come.
+struct Interrupted {};
+
+class EndingSignals {
+public:
+    // From here on they wait for somebody to ask. SIGPIPE is ignored: what a write returns says more.
+    EndingSignals();
+
+    int descriptor() const { return signals_.get(); } // readable: came() has something to do
+    // One has come, now or before. From the first on, another one kills as if nobody had asked: whoever sends it does
+    // not want to wait for what is left, printing and detaching.
+    bool came();
+    std::chrono::nanoseconds ago() const; // since the first was seen
+    void check();                         // throws Interrupted
+
+private:
+    Fd signals_;
+    std::optional<std::chrono::steady_clock::time_point> came_;
+};
+
+// As long as it lives they end the program at once, with 0: for what cannot be broken off and leaves nothing behind.
+class EndAtOnce {
+public:
+    EndAtOnce();
+    ~EndAtOnce();
+    EndAtOnce(const EndAtOnce&) = delete;
+    EndAtOnce& operator=(const EndAtOnce&) = delete;
+
+private:
+    sigset_t mask_before_{};
+    std::array<struct sigaction, 3> before_{};
+};
+
+} // namespace gpusnoop

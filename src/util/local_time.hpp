@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of day as text.
+#pragma once
+
+#include "util/append_format.hpp"
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+
+namespace gpusnoop {
+
+// Local time. The C library is asked once per second shown, not once per event.
+class LocalTime {
+public:
+    void append_clock(std::string& to, uint64_t wall_ns) // "10:00:00"
+    {
+        show_second(wall_ns);
+        to.append(second_text_, 11, 8);
+    }
+
+    void append_iso(std::string& to, uint64_t wall_ns) // "2026-01-01T10:00:00.000000+00:00", RFC 3339
+    {
+        show_second(wall_ns);
+        to.append(second_text_, 0, 19);
+        append_format(to, ".{:06}", wall_ns % 1'000'000'000 / 1000);
+        to.append(second_text_, 19);
+    }
+
+private:
+    void show_second(uint64_t wall_ns)
+    {
+        const uint64_t second = wall_ns / 1'000'000'000;
+        if (second == second_ && !second_text_.empty())
+            return;
+        const auto time = static_cast<time_t>(second);
+        tm local{};
+        char text[64];
+        ::localtime_r(&time, &local);
+        second_text_.assign(text, ::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &local));
+        second_text_.insert(second_text_.size() - 2, ":"); // strftime's zone has no colon
+        second_ = second;
+    }
+
+    uint64_t second_ = 0;
+    std::string second_text_; // without the microseconds
+};
+
+} // namespace gpusnoop

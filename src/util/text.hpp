@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text that came from a traced process, made harmless, and numbers made readable.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+struct CodePoint {
+    char32_t code = 0;
+    size_t length = 0; // in bytes; 0: not valid UTF-8
+};
+
+// The code point that a text, which is not empty, starts with. Overlong forms, surrogates and values past U+10FFFF are
+// not valid.
+CodePoint first_code_point(std::string_view text);
+
+// Code points that steer a terminal, end a line or turn the direction of the text around them.
+bool steers_terminal(char32_t code);
+
+// Control characters and bytes that are not valid UTF-8 become \xNN, so that nothing can steer the terminal. C1
+// controls, line and paragraph separators (U+2028, U+2029) and what turns the direction of text (U+061C, U+200E,
+// U+200F, U+202A..202E, U+2066..2069) count as control characters.
+std::string printable(std::string_view text);
+
+// The same without a string of its own, cut to `width` code points (a "+" then ends it). Returns the code points
+// appended.
+size_t append_printable(std::string& to, std::string_view text, size_t width = std::string_view::npos);
+
+// Appends text as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
+void append_json_string(std::string& to, std::string_view text);
+
+// "a, b, c". fmt::join compiles fmt's formatting anew in each file that has one.
+template<class Texts>
+std::string joined(const Texts& texts, std::string_view between)
+{
+    std::string all;
+    for (bool first = true; const auto& text : texts) {
+        all.append(first ? std::string_view() : between).append(text);
+        first = false;
+    }
+    return all;
+}
+
+std::string human_bytes(uint64_t bytes); // 1023 -> "1023", 1536 -> "1.5K", 12345678 -> "11.8M"
+
+} // namespace gpusnoop

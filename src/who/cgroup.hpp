@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cgroup hierarchies of this host: where they are mounted, and the cgroups that -c asks for.
+#pragma once
+
+#include "bpf/shared/cgroup.h"
+#include "util/fd.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+struct CgroupMount {
+    std::string path; // the mount point
+    std::string root; // the cgroup that is mounted there; "/" but in containers
+    bool v2 = false;
+    cgroup_controller controller = CONTROLLER_NONE; // of a v1 hierarchy; none where the kernel side cannot look at it
+    bool operator==(const CgroupMount&) const = default;
+};
+
+// From the text of a mountinfo file, one mount per hierarchy, those below host_root: v2 first, then v1 in the order in
+// which the kernel side prefers them.
+std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, const std::string& host_root);
+std::vector<CgroupMount> cgroup_mounts(const std::string& host_root);
+
+// The hierarchy that stands for v1 where rows are labelled; none where v1 is not mounted.
+cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts);
+
+// What -c asks for: one cgroup, or those of a pod that has several; what lies below belongs to it.
+class CgroupTarget {
+public:
+    // A path, a path below a mount, a container id or its beginning, a container's name, or pod:NAMESPACE/NAME. Throws
+    // Error where there is none of this name, or more than one; UsageError where it can be no name.
+    CgroupTarget(const std::string& what, const std::string& host_root);
+
+    const std::string& what() const { return what_; } // as it was asked for
+    const std::vector<std::string>& paths() const { return paths_; }
+    bool v2() const { return mount_.v2; }
+    cgroup_controller controller() const { return mount_.controller; }
+    const std::vector<uint64_t>& ids() const { return ids_; } // as the kernel side has them
+    std::vector<pid_t> members() const;                       // processes in it now
+    bool gone() const;                                        // all of its cgroups have been removed
+
+private:
+    bool find_path(const std::vector<CgroupMount>& mounts);
+    void find_pod(const std::vector<CgroupMount>& mounts, const std::string& host_root);
+    bool find_container(const std::vector<CgroupMount>& mounts, const std::string& host_root);
+    void take(const CgroupMount& mount, std::vector<std::string> paths);
+
+    std::string what_;
+    CgroupMount mount_;
+    std::vector<std::string> paths_;
+    std::vector<Fd> directories_; // held, so that one of the same name made later is not taken for it
+    std::vector<uint64_t> ids_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/cgroup_path.hpp"
+
+#include "who/container_runtimes.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+constexpr size_t id_digits = 64;
+constexpr size_t static_pod_digits = 32;
+constexpr size_t max_name = 255; // NAME_MAX: what is longer is no cgroup's name
+
+bool take_prefix(std::string_view& text, std::string_view prefix)
+{
+    if (!text.starts_with(prefix))
+        return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+bool take_suffix(std::string_view& text, std::string_view suffix)
+{
+    if (!text.ends_with(suffix))
+        return false;
+    text.remove_suffix(suffix.size());
+    return true;
+}
+
+bool all_digits(std::string_view text)
+{
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+bool is_hex(std::string_view text, size_t digits)
+{
+    return text.size() == digits && std::ranges::all_of(text, [](char c) { return is_hex(c); });
+}
+
+bool is_uuid(std::string_view text, char separator)
+{
+    constexpr std::string_view shape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    return std::ranges::equal(text, shape, [&](char c, char s) { return s == '-' ? c == separator : is_hex(c); });
+}
+
+// A container of an ECS task on Fargate: 32 hex digits of the task, then a number.
+bool is_fargate_id(std::string_view text)
+{
+    constexpr size_t task_digits = 32;
+    constexpr size_t longest_number = 20;
+    return text.size() > task_digits + 1 && text.size() <= task_digits + 1 + longest_number &&
+           is_hex(text.substr(0, task_digits), task_digits) && text[task_digits] == '-' &&
+           all_digits(text.substr(task_digits + 1));
+}
+
+struct Container {
+    std::string_view runtime;
+    std::string_view id;
+};
+
+using RuntimeNames = decltype(ContainerRuntime::prefixes) ContainerRuntime::*;
+
+// The runtime that has this name among those; empty where none has.
+std::string_view runtime_by(RuntimeNames names, std::string_view name)
+{
+    for (const ContainerRuntime& runtime : container_runtimes)
+        if (!name.empty() && std::ranges::find(runtime.*names, name) != (runtime.*names).end())
+            return runtime.name;
+    return {};
+}
+
+std::optional<Container> container_of(std::string_view name, std::string_view parent)
+{
+    // slice:prefix:id is what the cgroupfs driver makes of a path that was meant for systemd.
+    const size_t colon = name.rfind(':');
+    if (colon != std::string_view::npos) {
+        const std::string_view id = name.substr(colon + 1);
+        const std::string_view before = name.substr(0, colon);
+        const size_t slice_end = before.rfind(':');
+        if (slice_end == std::string_view::npos || !is_hex(id, id_digits))
+            return std::nullopt;
+        return Container{runtime_by(&ContainerRuntime::prefixes, before.substr(slice_end + 1)), id};
+    }
+
+    const bool scope = take_suffix(name, ".scope");
+    if (is_fargate_id(name) && !scope)
+        return Container{"", name};
+    if (name.size() < id_digits)
+        return std::nullopt;
+    const std::string_view id = name.substr(name.size() - id_digits);
+    std::string_view prefix = name.substr(0, name.size() - id_digits);
+    if (!is_hex(id, id_digits))
+        return std::nullopt;
+    if (prefix.empty()) // podman's pods have ids of the same form
+        return parent == "libpod_parent" ? std::nullopt
+                                         : std::optional(Container{runtime_by(&ContainerRuntime::parents, parent), id});
+    // The monitor of a container is on the host.
+    if (!take_suffix(prefix, "-") || prefix.ends_with("conmon"))
+        return std::nullopt;
+    const std::string_view runtime = runtime_by(&ContainerRuntime::prefixes, prefix);
+    // Whoever asks systemd for a scope chooses the prefix; without systemd only the known ones count.
+    return scope || !runtime.empty() ? std::optional(Container{runtime, id}) : std::nullopt;
+}
+
+// podUID, [...]kubepods[-qos]-podUID.slice, and the latter before a colon. Dashes separate slices for systemd, so it
+// gets underscores.
+std::string pod_of(std::string_view name)
+{
+    name = name.substr(0, name.find(':'));
+    if (take_suffix(name, ".slice")) {
+        const size_t dash = name.rfind("-pod");
+        if (dash == std::string_view::npos)
+            return {};
+        name.remove_prefix(dash + 1);
+    }
+    if (!take_prefix(name, "pod"))
+        return {};
+    if (!is_uuid(name, '-') && !is_uuid(name, '_') && !is_hex(name, static_pod_digits))
+        return {};
+    std::string uid(name);
+    std::ranges::replace(uid, '_', '-');
+    return uid;
+}
+
+std::optional<uint32_t> number(std::string_view text)
+{
+    uint32_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [behind, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
+}
+
+bool is_unit(std::string_view name)
+{
+    return (take_suffix(name, ".service") || take_suffix(name, ".scope")) && !name.empty();
+}
+
+// slurmstepd.scope with the node's name before it where several run on one machine; v1 has it behind "slurm".
+bool starts_slurm(std::string_view name)
+{
+    return name == "slurm" || name.starts_with("slurm_") || name == "slurmstepd.scope" ||
+           name.ends_with("_slurmstepd.scope");
+}
+
+// "1234", "1234_7" of an array, "1234+1" of a heterogeneous job.
+bool is_slurm_job(std::string_view text)
+{
+    return !text.empty() && all_digits(text.substr(0, 1)) &&
+           text.find_first_not_of("0123456789_+.") == std::string_view::npos;
+}
+
+bool is_slurm_step(std::string_view text)
+{
+    return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
+}
+
+// Reads the names of a path from the root on.
+class Reader {
+public:
+    void read(std::string_view name, std::string_view parent);
+    CgroupOwner take();
+
+private:
+    bool read_container(std::string_view name, std::string_view parent);
+    void read_slurm(std::string_view name);
+    bool on_host() const { return owner_.container_id.empty(); } // the users of a container are not those of the host
+
+    CgroupOwner owner_;
+    std::string uuid_;       // a container of Garden or Mesos, or a task of ECS around one
+    bool in_slurm_ = false;  // below Slurm's own cgroup
+    bool in_sysbox_ = false; // below a system container, which has a host's worth of cgroups of its own
+};
+
+bool Reader::read_container(std::string_view name, std::string_view parent)
+{
+    const auto container = container_of(name, parent);
+    if (!container)
+        return false;
+    if (!owner_.container_id.empty() && owner_.node_id.empty() && owner_.container_id != container->id)
+        owner_.node_id = owner_.container_id;
+    owner_.container_id = container->id;
+    owner_.runtime = container->runtime;
+    return true;
+}
+
+void Reader::read_slurm(std::string_view name)
+{
+    if (starts_slurm(name)) {
+        in_slurm_ = true;
+        return;
+    }
+    if (!in_slurm_)
+        return;
+    if (owner_.slurm_job.empty()) {
+        if (take_prefix(name, "job_") && is_slurm_job(name))
+            owner_.slurm_job = name;
+        else if (on_host() && !owner_.uid && take_prefix(name, "uid_"))
+            owner_.uid = number(name);
+    } else if (owner_.slurm_step.empty() && take_prefix(name, "step_") && is_slurm_step(name)) {
+        owner_.slurm_step = name;
+    }
+}
+
+void Reader::read(std::string_view name, std::string_view parent)
+{
+    if (name.size() > max_name || in_sysbox_)
+        return;
+    in_sysbox_ = name == "syscont-cgroup-root" && !owner_.container_id.empty();
+    if (auto pod = pod_of(name); !pod.empty())
+        owner_.pod_uid = std::move(pod);
+    if (read_container(name, parent))
+        return;
+    if (is_uuid(name, '-'))
+        uuid_ = name;
+    if (is_unit(name))
+        owner_.unit = name;
+    read_slurm(name);
+    if (on_host() && !owner_.uid && take_prefix(name, "user-") && take_suffix(name, ".slice"))
+        owner_.uid = number(name);
+}
+
+CgroupOwner Reader::take()
+{
+    if (owner_.container_id.empty())
+        owner_.container_id = std::move(uuid_);
+    if (owner_.node_id == owner_.container_id)
+        owner_.node_id.clear();
+    return std::move(owner_);
+}
+
+} // namespace
+
+CgroupOwner parse_cgroup_path(std::string_view path)
+{
+    take_suffix(path, " (deleted)");
+    Reader reader;
+    std::string_view parent;
+    while (!path.empty()) {
+        const size_t end = std::min(path.find('/'), path.size());
+        const std::string_view name = path.substr(0, end);
+        path.remove_prefix(std::min(end + 1, path.size()));
+        reader.read(name, parent);
+        parent = name;
+    }
+    return reader.take();
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/containers.hpp"
+
+#include "who/container_runtimes.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace gpusnoop {
+
+namespace {
+
+std::optional<uint32_t> number(std::string_view text)
+{
+    uint32_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [behind, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
+}
+
+std::string_view take_field(std::string_view& text, char separator)
+{
+    const size_t end = std::min(text.find(separator), text.size());
+    const std::string_view field = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return field;
+}
+
+// By the host's own /etc/passwd: users of a directory service have no home here.
+std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
+{
+    std::map<uint32_t, std::string> homes;
+    const std::string text = host.read("etc/passwd").value_or("");
+    for (std::string_view rest = text; !rest.empty();) {
+        std::string_view line = take_field(rest, '\n'); // name:password:uid:gid:comment:home:shell
+        take_field(line, ':');
+        take_field(line, ':');
+        const auto uid = number(take_field(line, ':'));
+        take_field(line, ':');
+        take_field(line, ':');
+        const std::string_view home = take_field(line, ':');
+        if (uid)
+            homes.emplace(*uid, home);
+    }
+    return homes;
+}
+
+// The homes of users who have a session, or linger: nobody else has containers that run.
+std::vector<HostFiles> homes_in_use(const HostFiles& host)
+{
+    std::vector<HostFiles> files;
+    const auto homes = homes_by_user(host);
+    for (const std::string& name : host.list("run/user")) {
+        const auto uid = number(name);
+        const auto home = uid ? homes.find(*uid) : homes.end();
+        if (home != homes.end())
+            files.push_back(host.untrusted(home->second));
+    }
+    return files;
+}
+
+// Where a runtime has a folder for each container.
+std::vector<std::string> folders_of(const HostFiles& files, const ContainerRuntime& runtime)
+{
+    std::vector<std::string> folders;
+    for (std::string_view folder : runtime.folders) {
+        if (folder.empty())
+            break;
+        if (!folder.ends_with('*')) {
+            folders.emplace_back(folder);
+            continue;
+        }
+        folder.remove_suffix(1);
+        for (const std::string& name : files.list(std::string(folder)))
+            if (name != "moby") // docker's namespace in containerd, which gives no names
+                folders.push_back(std::string(folder) + name);
+    }
+    if (runtime.more_folders)
+        std::ranges::move(runtime.more_folders(files), std::back_inserter(folders));
+    return folders;
+}
+
+std::optional<ContainerRecord> read_record(const HostFiles& files, const ContainerRuntime& runtime,
+                                           const std::string& folder, const std::string& id)
+{
+    ContainerRecord record{id, {}, {}};
+    const auto text = files.read(folder + '/' + id + '/' + std::string(runtime.record));
+    return text && runtime.read(*text, record) ? std::optional(std::move(record)) : std::nullopt;
+}
+
+// What one runtime says about one container; is_container_id(id).
+void fill_from(const HostFiles& files, const ContainerRuntime& runtime, const std::string& id, ContainerNames& names)
+{
+    const auto folders = folders_of(files, runtime);
+    for (const std::string& folder : folders) {
+        const auto record = runtime.read ? read_record(files, runtime, folder, id) : std::nullopt;
+        if (!record)
+            continue;
+        fill(names, record->names);
+        break;
+    }
+    for (const std::string& folder : folders)
+        if (runtime.each_listed)
+            runtime.each_listed(files, folder, [&](const ContainerRecord& record) {
+                if (record.id == id)
+                    fill(names, record.names);
+            });
+}
+
+// Every container that one runtime knows, by some of them twice.
+void each_of(const HostFiles& files, const ContainerRuntime& runtime, const VisitRecord& visit)
+{
+    const auto folders = folders_of(files, runtime);
+    for (const std::string& folder : folders)
+        if (runtime.each_listed)
+            runtime.each_listed(files, folder, visit);
+    for (const std::string& folder : folders)
+        for (const std::string& id : runtime.read ? files.list(folder) : std::vector<std::string>()) {
+            const auto record = is_container_id(id) ? read_record(files, runtime, folder, id) : std::nullopt;
+            if (record)
+                visit(*record);
+        }
+}
+
+void each_container(const HostFiles& host, const VisitRecord& visit)
+{
+    for (const ContainerRuntime& runtime : container_runtimes)
+        each_of(host, runtime, visit);
+    for (const HostFiles& home : homes_in_use(host))
+        for (const ContainerRuntime& runtime : container_runtimes)
+            if (runtime.in_homes)
+                each_of(home, runtime, visit);
+}
+
+} // namespace
+
+Containers::Containers(const std::string& host_root) : host_(host_root) {}
+
+ContainerNames Containers::find(const CgroupOwner& owner) const
+{
+    ContainerNames names;
+    const bool in_container = is_container_id(owner.container_id);
+    if (in_container) {
+        for (const ContainerRuntime& runtime : container_runtimes)
+            fill_from(host_, runtime, owner.container_id, names);
+        const auto homes = owner.uid ? homes_by_user(host_) : std::map<uint32_t, std::string>();
+        if (const auto home = homes.find(owner.uid.value_or(0)); home != homes.end()) {
+            const HostFiles files = host_.untrusted(home->second);
+            for (const ContainerRuntime& runtime : container_runtimes)
+                if (runtime.in_homes)
+                    fill_from(files, runtime, owner.container_id, names);
+        }
+    }
+
+    ContainerNames path; // what it says comes last
+    path.runtime = owner.runtime;
+    path.pod_uid = is_container_id(owner.pod_uid) ? owner.pod_uid : "";
+    fill(names, path);
+    if (!names.pod_uid.empty() && (names.pod.empty() || names.pod_namespace.empty() || names.container.empty()))
+        each_logged_pod(host_, [&](const ContainerNames& pod) {
+            if (pod.pod_uid != names.pod_uid)
+                return;
+            fill(names, pod);
+            if (in_container && !names.sandbox && names.container.empty())
+                names.container = only_container(host_, pod);
+        });
+    return names;
+}
+
+Containers::Pod Containers::find_pod(std::string_view pod_namespace, std::string_view name) const
+{
+    Pod pod;
+    const auto add_uid = [&](const ContainerNames& names) {
+        const bool found = !name.empty() && names.pod == name && names.pod_namespace == pod_namespace;
+        if (found && is_container_id(names.pod_uid))
+            pod.uids.insert(names.pod_uid);
+        return found;
+    };
+    each_container(host_, [&](const ContainerRecord& record) {
+        if (add_uid(record.names))
+            pod.container_ids.insert(record.id);
+    });
+    each_logged_pod(host_, add_uid);
+    return pod;
+}
+
+std::set<std::string> Containers::find_named(std::string_view name) const
+{
+    std::set<std::string> ids;
+    each_container(host_, [&](const ContainerRecord& record) {
+        if (!name.empty() && record.given_name == name)
+            ids.insert(record.id);
+    });
+    return ids;
+}
+
+} // namespace gpusnoop

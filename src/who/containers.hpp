@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of containers and pods by what their runtimes leave on the host's disk: no sockets, no API server.
+#pragma once
+
+#include "who/cgroup_path.hpp"
+#include "who/host_files.hpp"
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+// Empty: not known. Bounded in length, but not printable as they are: whoever runs a container may have chosen them.
+struct ContainerNames {
+    std::string container; // as the pod's specification or the one who ran it named it; a sandbox has none
+    std::string pod;
+    std::string pod_namespace;
+    std::string pod_uid;
+    std::string runtime; // "docker", "containerd", "cri-o", "podman"
+    std::string image;
+    bool sandbox = false; // the pause container that holds the namespaces of a Kubernetes pod
+
+    bool operator==(const ContainerNames&) const = default;
+};
+
+// Reads the disk anew at every call; what does not change for a container's life is the caller's to keep. Containers
+// inside a kind node are on that node's disk: another Containers with the node's /proc/PID/root finds them.
+class Containers {
+public:
+    explicit Containers(const std::string& host_root); // "/" or where the host's root is mounted
+
+    ContainerNames find(const CgroupOwner& owner) const;
+
+    // Where a pod's processes are. Empty sets where no such pod is on this host.
+    struct Pod {
+        std::set<std::string> uids, container_ids; // sandboxes and containers that ended may be among them
+    };
+    Pod find_pod(std::string_view pod_namespace, std::string_view name) const;
+
+    // Containers that docker, podman or nerdctl run under this name (--name): full ids.
+    std::set<std::string> find_named(std::string_view name) const;
+
+private:
+    HostFiles host_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/host_files.hpp"
+
+#include "util/read_text.hpp"
+#include "util/regular_file.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+namespace {
+
+struct DirCloser {
+    void operator()(DIR* directory) const { closedir(directory); }
+};
+
+} // namespace
+
+HostFiles::HostFiles(const std::string& root)
+    : root_(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), resolve_(RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+{}
+
+HostFiles HostFiles::untrusted(const std::string& path) const
+{
+    return {open(path, O_PATH | O_DIRECTORY), RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+}
+
+Fd HostFiles::open(const std::string& path, int flags) const
+{
+    return open_below(root_, path, flags, resolve_);
+}
+
+std::optional<std::string> HostFiles::read(const std::string& path) const
+{
+    const Fd file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    struct stat st {};
+    if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode))
+        return std::nullopt;
+    auto text = read_text(file, max_size); // the size in `st` is a promise only
+    if (!text || text->size() > max_size)
+        return std::nullopt;
+    return text;
+}
+
+std::vector<std::string> HostFiles::list(const std::string& path) const
+{
+    std::vector<std::string> names;
+    const Fd folder = open(path, O_RDONLY | O_DIRECTORY);
+    const int own = folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1; // a DIR owns what it is made of
+    const std::unique_ptr<DIR, DirCloser> entries(own >= 0 ? fdopendir(own) : nullptr);
+    while (entries && names.size() < max_names) {
+        const dirent* const entry = readdir(entries.get());
+        if (!entry)
+            break;
+        if (entry->d_name[0] != '.')
+            names.emplace_back(entry->d_name);
+    }
+    return names;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/processes.hpp"
+
+#include "maps/bpf_map.hpp"
+#include "proc/process.hpp"
+
+#include <cstring>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t owners_max = 4096;
+
+} // namespace
+
+void Processes::learn(const process_record& record)
+{
+    attribution_.learn(record);
+    // Rows may have been looked at before the record was.
+    ProcessInfo& info = known_[record.image];
+    if (info.start_ns)
+        return; // it has moved to another cgroup
+    info.start_ns = record.start_ns;
+    info.seen_ns = record.seen_ns;
+    info.ns_pid = record.ns_pid;
+    info.cgroup = record.cgroups;
+    info.comm.assign(record.comm, strnlen(record.comm, sizeof(record.comm)));
+}
+
+const ProcessInfo& Processes::info(const ImageId& image)
+{
+    ProcessInfo& info = known_[image];
+    if (fresh_.insert(image).second && !info.replaced && same_process(image))
+        if (auto comm = process_name(static_cast<pid_t>(image.pid)))
+            info.comm = *comm;
+    return info;
+}
+
+const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
+{
+    return attribution_.owner(ids.v2 || ids.v1 ? ids : known_[image].cgroup);
+}
+
+bool Processes::executed(uint32_t pid, uint64_t time_ns)
+{
+    bool any = false;
+    for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
+        item->second.replaced |= item->second.seen_ns && item->second.seen_ns < time_ns;
+        any |= item->second.replaced;
+    }
+    return any;
+}
+
+// By start time: a pid may have been given to somebody else.
+bool Processes::same_process(const ImageId& image)
+{
+    const uint64_t started = known_[image].start_ns;
+    const uint64_t now = start_time_ns(static_cast<pid_t>(image.pid));
+    return started && to_clock_tick(started) == now;
+}
+
+bool Processes::gone(const ImageId& image)
+{
+    // A zombie has a start time, but no memory.
+    return known_[image].replaced || !same_process(image) || mappings(static_cast<pid_t>(image.pid)).empty();
+}
+
+std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
+{
+    std::vector<ImageId> all;
+    std::erase_if(pids, [&](uint32_t pid) {
+        bool alive = false; // its first thread has ended, others go on
+        for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
+            if (gone(item->first))
+                all.push_back(item->first);
+            else
+                alive = true;
+        }
+        return !alive;
+    });
+    return all;
+}
+
+std::set<uint32_t> Processes::pids() const
+{
+    std::set<uint32_t> all;
+    for (const auto& [image, info] : known_)
+        all.insert(image.pid);
+    return all;
+}
+
+std::set<pid_t> Processes::ended() const
+{
+    std::set<pid_t> all;
+    for (const auto& [image, info] : known_) {
+        const auto pid = static_cast<pid_t>(image.pid);
+        const uint64_t start = thread_start_time_ns(pid, pid);
+        if (!start || (info.start_ns && start != to_clock_tick(info.start_ns)))
+            all.insert(pid);
+    }
+    return all;
+}
+
+std::vector<ImageId> Processes::images() const
+{
+    std::vector<ImageId> running;
+    for (const auto& [image, info] : known_)
+        if (!info.replaced && info.start_ns)
+            running.push_back(image);
+    return running;
+}
+
+void Processes::forget(const std::set<ImageId>& images)
+{
+    if (images.empty())
+        return;
+    erase_images(map_fd_, [&](const ::image& image) { return images.contains(image); });
+    for (const ImageId& image : images) {
+        known_.erase(image);
+        fresh_.erase(image);
+    }
+    if (attribution_.size() <= owners_max)
+        return;
+    std::set<std::pair<uint64_t, uint64_t>> used;
+    for (const auto& [image, info] : known_)
+        used.emplace(info.cgroup.v2, info.cgroup.v1);
+    attribution_.forget_unless([&](const cgroups& ids) { return used.contains({ids.v2, ids.v1}); });
+}
+
+} // namespace gpusnoop

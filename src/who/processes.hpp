@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who the process images on the kernel side are. A process that has gone keeps its name and its owner until it is
+// forgotten.
+#pragma once
+
+#include "proc/image.hpp"
+#include "who/attribution.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+struct ProcessInfo {
+    uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0 unknown
+    uint64_t seen_ns = 0;  // first, CLOCK_MONOTONIC
+    bool replaced = false; // by another program (exec)
+    uint32_t ns_pid = 0;   // in its innermost pid namespace; 0 unknown
+    cgroups cgroup{};      // that its first call came from
+    std::string comm;      // of the group leader; empty unknown
+};
+
+class Processes {
+public:
+    Processes(int map_fd, const std::string& host_root) : map_fd_(map_fd), attribution_(host_root) {}
+
+    void learn(const process_record& record);
+
+    const ProcessInfo& info(const ImageId& image);
+    // Of the cgroups a call came from; those of the process' first call where the call has none with it.
+    const Owner& owner(const ImageId& image, const cgroups& ids);
+
+    // The process has called exec: those of its images that were seen before are gone. False where there are none.
+    bool executed(uint32_t pid, uint64_t time_ns);
+
+    // Names change (prctl, exec): ask again on the next info().
+    void refresh() { fresh_.clear(); }
+    // Images of these pids that are gone; pids whose images are all gone are taken out.
+    std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
+    // Of all that are known.
+    std::set<uint32_t> pids() const;
+    // Those whose first thread has ended, or is another's by now.
+    std::set<pid_t> ended() const;
+    std::vector<ImageId> images() const; // that run
+    void forget(const std::set<ImageId>& images);
+
+private:
+    // The image runs no more, though its pid may be taken again, or a zombie.
+    bool gone(const ImageId& image);
+    bool same_process(const ImageId& image);
+
+    int map_fd_;
+    Attribution attribution_;
+    std::map<ImageId, ProcessInfo> known_;
+    std::set<ImageId> fresh_;
+};
+
+} // namespace gpusnoop

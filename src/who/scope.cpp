@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/scope.hpp"
+
+#include "proc/process.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+Scope::Scope(const Options& options) : pids_(options.pids)
+{
+    if (options.tid) {
+        auto pid = process_of_thread(options.tid);
+        if (!pid)
+            throw Error(fmt::format("there is no thread {}", options.tid), "list them with: ps -eLf");
+        pids_ = {*pid};
+    }
+    std::ranges::sort(pids_);
+    pids_.erase(std::unique(pids_.begin(), pids_.end()), pids_.end());
+    for (pid_t pid : pids_) {
+        Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+        if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+            throw Error(fmt::format("process {} cannot be watched: {}", pid, errno_text(errno)));
+        auto leader = process_of_thread(pid);
+        if (leader && *leader != pid)
+            throw Error(fmt::format("{} is a thread of process {}, not a process", pid, *leader),
+                        fmt::format("use -p {} for the whole process, -t {} for this thread", *leader, pid));
+        if (!fd || !leader)
+            throw Error(fmt::format("there is no process {}", pid),
+                        "give the pid that the host uses: inside a container the same process has a different one");
+        pidfds_.emplace(pid, std::move(fd));
+    }
+    if (!options.cgroup.empty())
+        cgroup_.emplace(options.cgroup, options.host_root);
+}
+
+bool Scope::includes(pid_t pid) const
+{
+    if (!pids_.empty())
+        return std::ranges::binary_search(pids_, pid);
+    return !cgroup_ || std::ranges::binary_search(cgroup_->members(), pid);
+}
+
+bool Scope::ended(pid_t pid)
+{
+    pidfds_.erase(pid);
+    if (pidfds_.empty())
+        return false;
+    std::erase(pids_, pid);
+    return true;
+}
+
+std::vector<pid_t> Scope::processes() const
+{
+    return !pids_.empty() ? pids_ : cgroup_ ? cgroup_->members() : all_processes();
+}
+
+} // namespace gpusnoop

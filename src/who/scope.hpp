@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes a run is about: those of -p and -t, those in the cgroup of -c, or all.
+#pragma once
+
+#include "util/fd.hpp"
+#include "util/options.hpp"
+#include "who/cgroup.hpp"
+
+#include <map>
+#include <optional>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+class Scope {
+public:
+    // Throws Error where what was asked for does not exist.
+    explicit Scope(const Options& options);
+
+    bool everybody() const { return pids_.empty() && !cgroup_; }
+    const std::vector<pid_t>& pids() const { return pids_; } // asked for one by one; sorted
+    const std::optional<CgroupTarget>& cgroup() const { return cgroup_; }
+
+    // Now: members of a cgroup come and go.
+    bool includes(pid_t pid) const;
+    std::vector<pid_t> processes() const;
+
+    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of pids() that have not ended
+    // One of pids() has: its number may be another one's next. False where it was the last, which stays: without any,
+    // everybody would be asked for.
+    bool ended(pid_t pid);
+
+private:
+    std::vector<pid_t> pids_;
+    std::map<pid_t, Fd> pidfds_;
+    std::optional<CgroupTarget> cgroup_;
+};
+
+} // namespace gpusnoop

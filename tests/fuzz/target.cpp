@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Of the sanitizers; GCC has no header for them.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
+                                                         void (*freed)(const volatile void*));
+extern "C" size_t __sanitizer_get_allocated_size(const volatile void* memory);
+
+namespace {
+
+// One input may cost so much, sanitizers and all. Of the processor: a clock on the wall is one that a busy machine
+// breaks.
+constexpr double most_seconds = 2;
+constexpr int64_t most_bytes = 256 << 20;
+
+int64_t bytes_held = 0;
+int64_t bytes_before = 0;
+
+void allocated(const volatile void*, size_t size)
+{
+    bytes_held += static_cast<int64_t>(size);
+    gpusnoop::expect(bytes_held - bytes_before <= most_bytes, "an input takes no more than 256 MiB");
+}
+
+void freed(const volatile void* memory)
+{
+    if (memory)
+        bytes_held -= static_cast<int64_t>(__sanitizer_get_allocated_size(memory));
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+{
+    static const int hooked = __sanitizer_install_malloc_and_free_hooks(allocated, freed);
+    gpusnoop::expect(hooked > 0, "memory is counted");
+    bytes_before = bytes_held;
+    const std::clock_t begun = std::clock();
+    fuzz({reinterpret_cast<const char*>(data), size});
+    gpusnoop::expect(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC < most_seconds,
+                     "an input takes no more than 2 seconds");
+    return 0;
+}
+
+namespace gpusnoop {
+
+void expect(bool holds, const char* what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "ERROR: not true: %s\n", what);
+    abort();
+}
+
+Fd file_with(std::string_view content)
+{
+    Fd file(memfd_create("fuzzed", MFD_CLOEXEC));
+    expect(pwrite(file.get(), content.data(), content.size(), 0) == std::ssize(content), "a file in memory is written");
+    return file;
+}
+
+Folder::Folder()
+{
+    std::string name = (std::filesystem::temp_directory_path() / "gpusnoop-fuzz-XXXXXX").string();
+    expect(mkdtemp(name.data()), "a folder can be made");
+    path_ = name;
+}
+
+Folder::~Folder()
+{
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+}
+
+void Folder::write(const std::string& name, std::string_view content) const
+{
+    const std::filesystem::path path = path_ + '/' + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << content;
+}
+
+} // namespace gpusnoop

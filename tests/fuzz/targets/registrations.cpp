@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any file may be scanned for the kernels that it registers.
+#include "names/registration_scan.hpp"
+#include "tests/fuzz/target.hpp"
+#include "util/error.hpp"
+
+using namespace gpusnoop;
+
+void fuzz(std::string_view input)
+try {
+    const Elf elf(file_with(input));
+    const Registrations found = scan_registrations(elf);
+    const auto again = decode_registrations(encode(found));
+    expect(again && again->kernels.size() == found.kernels.size() && again->handles.size() == found.handles.size(),
+           "what was found can be told to another process");
+    const ElfImage image(elf);
+    for (const Registration& kernel : found.kernels)
+        expect(registered_name(image, kernel).size() <= 16 << 10, "names are bounded");
+    for (const HandleVariable& handle : found.handles)
+        keeps_handle(image, handle);
+} catch (const Error&) { // most are no ELF files
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks through a mapping of any file: its symbols, and those in its .gnu_debugdata, which is compressed.
+#include "names/user_symbols.hpp"
+#include "tests/fuzz/target.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+void fuzz(std::string_view input)
+{
+    if (input.empty())
+        return;
+    const Fd file = file_with(input);
+    void* const mapped = mmap(nullptr, input.size(), PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+    expect(mapped != MAP_FAILED, "a file can be mapped");
+    const auto start = reinterpret_cast<uint64_t>(mapped);
+    std::vector<uint64_t> addresses;
+    for (uint64_t at = 0; at < input.size() && addresses.size() < 64; at += 1 + input.size() / 64)
+        addresses.push_back(start + at);
+    UserSymbols symbols;
+    const auto frames = symbols.frames({.pid = static_cast<uint32_t>(getpid()), .serial = 1}, addresses);
+    expect(frames.size() == addresses.size(), "each address is told");
+    for (const std::string& frame : frames) {
+        expect(frame.size() <= 128 << 10, "frames are bounded");
+        expect(frame.find("fuzzed") != std::string::npos, "the file is told");
+    }
+    munmap(mapped, input.size());
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder with a fresh distribution in it, and programs that take it for the root of the machine."""
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+repository = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(repository / "tests/runtime"))
+
+import system  # noqa: E402
+
+build = pathlib.Path(os.environ.get("BUILD", repository / "build")).resolve()
+cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE" in os.environ else build / "roots"
+debian, ubuntu = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
+
+# Of each suite what debootstrap is told. Those of Ubuntu are made by the script of an old one, as all of its own are:
+# an older debootstrap does not know their names.
+options_of_ubuntu = ["--components=main,universe", "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
+script_of_ubuntu = ["/usr/share/debootstrap/scripts/gutsy"]
+suites = {
+    "bookworm": ([], debian, []), "trixie": ([], debian, []), "testing": ([], debian, []),
+    "noble": (options_of_ubuntu, ubuntu, script_of_ubuntu), "resolute": (options_of_ubuntu, ubuntu, script_of_ubuntu),
+}
+
+# Where the repository is, there: not below /root, as some cases run as an ordinary user.
+inside = "/srv/gpusnoop"
+
+passed_on = ("http_proxy", "https_proxy", "no_proxy")
+
+
+class Missing(Exception):
+    """Why there is no such root here."""
+
+
+def checked(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", **options)
+    if done.returncode:
+        raise Missing(f"{' '.join(map(str, command[:3]))}: {(done.stderr.strip() or done.stdout.strip())[-300:]}")
+    return done.stdout
+
+
+def files():
+    """What a clone has, and what is about to be committed."""
+    names = checked("git", "-C", repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    return [name for name in names.split("\0") if name and (repository / name).exists()]
+
+
+class Root:
+    """Of one suite. The base is made once; each run has a copy of its own, which goes away at the end."""
+
+    def __init__(self, suite, keep):
+        self.suite, self.keep = suite, keep
+        self.base, self.folder, self.debs = (cache / f"{suite}.{part}" for part in ("base", "root", "debs"))
+
+    def __enter__(self):
+        if os.geteuid():
+            raise Missing("only root can make roots")
+        if not shutil.which("debootstrap"):
+            raise Missing("no debootstrap: scripts/install-deps roots installs it")
+        self.debs.mkdir(parents=True, exist_ok=True)
+        self.lock = open(cache / f"{self.suite}.lock", "w")
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.end_programs()  # of a run that was killed
+        if not (self.keep and self.folder.exists()):
+            self.make_base()
+            self.remove()
+            checked("cp", "-a", self.base, self.folder)
+        self.copy_repository()
+        return self
+
+    def __exit__(self, *_):
+        self.end_programs()
+        if not self.keep:
+            self.remove()
+        self.lock.close()
+
+    def make_base(self):
+        """It has its name only once it is whole. Testing moves on: after a week, its base is of the past."""
+        week = 7 * 24 * 3600
+        if self.base.exists() and self.suite == "testing" and time.time() - self.base.stat().st_mtime > week:
+            shutil.rmtree(self.base)
+        if self.base.exists():
+            return
+        partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
+        try:
+            options, mirror, script = suites[self.suite]
+            checked("debootstrap", "--variant=minbase", *options, self.suite, partial, mirror, *script)
+            partial.chmod(0o755)
+            os.utime(partial)
+            partial.rename(self.base)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def copy_repository(self):
+        target = f"{self.folder}{inside}"
+        os.makedirs(target, exist_ok=True)
+        names = "\0".join(files()).encode()
+        packed = subprocess.run(["tar", "-C", repository, "--null", "-T", "-", "-c"], input=names, check=True,
+                                stdout=subprocess.PIPE).stdout
+        subprocess.run(["tar", "-C", target, "--no-same-owner", "-x"], input=packed, check=True)
+        for name in "hosts", "resolv.conf":
+            shutil.copy(f"/etc/{name}", self.folder / "etc")
+        # A mirror that stands still for some weeks is good enough for this.
+        (self.folder / "etc/apt/apt.conf.d/50mirror").write_text('Acquire::Check-Valid-Until "false";\n')
+
+    def mount(self):
+        """In a process that is about to become a program there: what systemd would mount. It is gone with the last
+        program that sees it, however that ends."""
+        system.die_with_parent()
+        system.private_mounts()
+        root = str(self.folder)
+        system.bind(root, root)
+        system.mount("proc", f"{root}/proc", "proc")
+        system.mount("sysfs", f"{root}/sys", "sysfs")
+        system.mount("/dev", f"{root}/dev", None, system.MS_BIND | system.MS_REC)
+        if os.path.ismount("/sys/fs/cgroup"):
+            system.mount("/sys/fs/cgroup", f"{root}/sys/fs/cgroup", None, system.MS_BIND | system.MS_REC)
+        else:
+            system.mount("cgroup2", f"{root}/sys/fs/cgroup", "cgroup2")
+        system.mount("bpf", f"{root}/sys/fs/bpf", "bpf")
+        system.mount("tracefs", f"{root}/sys/kernel/tracing", "tracefs")
+        system.mount("debugfs", f"{root}/sys/kernel/debug", "debugfs")
+        system.mount("tmpfs", f"{root}/run", "tmpfs", options="mode=755")
+        system.bind(str(self.debs), f"{root}/var/cache/apt/archives")
+        system.change_root(root)
+        os.chdir(inside)
+
+    def run(self, command, log, seconds):
+        """A shell command there, in the repository: its status, None if it did not end in time."""
+        environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
+                       "LANG": "C.UTF-8"} | {name: os.environ[name] for name in passed_on if name in os.environ}
+        with open(log, "w") as output:
+            process = subprocess.Popen(["/bin/sh", "-exc", command], stdin=subprocess.DEVNULL, stdout=output,
+                                       stderr=subprocess.STDOUT, env=environment, preexec_fn=self.mount,
+                                       start_new_session=True)
+            try:
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                self.end_programs()
+
+    def programs(self):
+        """Ids of all programs that have this folder as their root."""
+        mine = os.stat(self.folder)
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.path.samestat(os.stat(f"/proc/{name}/root"), mine):
+                    yield int(name)
+            except OSError:
+                pass
+
+    def end_programs(self):
+        """None is left behind, whatever it made of its session and parent."""
+        while self.folder.exists() and (left := list(self.programs())):
+            for pid in left:
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass
+            system.reap()
+            time.sleep(0.02)
+
+    def remove(self):
+        if self.folder.exists():
+            checked("rm", "-rf", "--one-file-system", self.folder)

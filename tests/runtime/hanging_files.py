@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file system in user space (FUSE) with one file in it, which asks its server anew each time; once that is stopped, who
+asks waits for ever. As a program: python3 hanging_files.py FOLDER FILE mounts FILE as FOLDER/NAME and serves it."""
+import ctypes
+import os
+import stat
+import struct
+import sys
+
+LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, OPENDIR, RELEASEDIR, BATCH_FORGET = \
+    1, 2, 3, 14, 15, 18, 25, 26, 27, 29, 42
+ENOENT, ENOSYS = 2, 38
+root, only = 1, 2  # nodes
+
+
+class Server:
+    def __init__(self, folder, path):
+        self.device = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"hanging", os.fsencode(folder), b"fuse", 0, options):
+            sys.exit(os.strerror(ctypes.get_errno()))
+        self.name = os.fsencode(os.path.basename(path))
+        with open(path, "rb") as file:
+            self.content = file.read()
+
+    def attributes(self, node):
+        mode, size = (stat.S_IFDIR | 0o755, 0) if node == root else (stat.S_IFREG | 0o755, len(self.content))
+        return struct.pack("6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+    def answer(self, operation, node, body):
+        """Nothing is valid any longer than it takes to say so."""
+        if operation == INIT:
+            return struct.pack("4I2H2I2H8I", 7, 31, 1 << 16, 0, 8, 8, 1 << 16, 1, 16, 0, 0, *[0] * 7)
+        if operation == LOOKUP:
+            if body.rstrip(b"\0") != self.name:
+                return ENOENT
+            return struct.pack("4Q2I", only, 0, 0, 0, 0, 0) + self.attributes(only)
+        if operation == GETATTR:
+            return struct.pack("Q2I", 0, 0, 0) + self.attributes(node)
+        if operation in (OPEN, OPENDIR):
+            return struct.pack("Q2I", 0, 0, 0)
+        if operation == READ:
+            _, offset, size = struct.unpack_from("2QI", body)
+            return self.content[offset:offset + size]
+        return b"" if operation in (RELEASE, FLUSH, RELEASEDIR) else ENOSYS
+
+    def serve(self):
+        while True:
+            request = os.read(self.device, 1 << 18)
+            _, operation, unique, node = struct.unpack_from("2I2Q", request)
+            if operation in (FORGET, BATCH_FORGET):
+                continue
+            answer = self.answer(operation, node, request[40:])
+            error, data = (-answer, b"") if isinstance(answer, int) else (0, answer)
+            os.write(self.device, struct.pack("IiQ", 16 + len(data), error, unique) + data)
+
+
+if __name__ == "__main__":
+    server = Server(*sys.argv[1:])
+    print("up", flush=True)
+    server.serve()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel's verifier has to do for a program is far from its limit of a million instructions: kernels to come look
+closer at the same program, and more than once one of ours has grown tenfold by that (tests/kernels/README.md)."""
+import contextlib
+import glob
+import os
+import re
+import subprocess
+
+import harness
+import leftovers
+from harness import Skip, case, check
+from programs import Tool
+
+per_program = 50_000
+per_tool = 120_000
+refused = {"cudatop": "-U", "gpualloc": "stream"}  # what the help lists for all tools, and one has no use for
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl")
+
+
+def allowed(tool):
+    """In all programs together."""
+    if tool != "cudatop":
+        return per_tool
+    release = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]]
+    return 150_000 if release >= [6, 6] else 200_000
+
+
+def modes(way="tracepoint"):
+    """What makes other programs, or larger ones, as far as the tool has it. `way` is nvioctl's; without a driver there is
+    one only."""
+    text = " ".join(subprocess.run([harness.binary, "--help"], capture_output=True, text=True, check=True).stdout.split())
+    name = harness.binary.name
+    plain = ["--attach", way] if name == "nvioctl" else []
+    by = [view for view in re.search(r"rows by (.*?),? or several", text)[1].split(", ") if view != refused.get(name)]
+    out = {"default": plain, "--by": [*plain, "--by", ",".join(by)]}
+    for option in "-e", "-l", "-U":
+        if option != refused.get(name) and (found := re.search(rf" {option},--\w[\w-]* (MIN_US)?", text)):
+            out[option] = [*plain, option, *(["1"] if found[1] else [])]
+    return out
+
+
+def verified(pid):
+    """[(program, instructions)] of a tool that runs, by what its descriptors say."""
+    names = {one["id"]: one.get("name", "") for one in leftovers.show("prog")}
+    numbers = {}
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        with contextlib.suppress(OSError):  # what is open for a moment only
+            with open(path) as file:
+                fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
+            if "verified_insns" in fields:
+                numbers[int(fields["prog_id"])] = int(fields["verified_insns"])
+    return [(names.get(number, str(number)), count) for number, count in numbers.items()]
+
+
+def within(mode, arguments):
+    """Starts the tool, which has to trace nothing, and adds up."""
+    tool = Tool("-p", os.getpid(), *arguments, losses=True)
+    found = verified(tool.pid)
+    tool.stop()
+    check(found, f"{tool} holds programs that say how much was verified")
+    name, total = harness.binary.name, sum(count for _, count in found)
+    if "GPUSNOOP_TIER" in os.environ:  # for the table of tests/kernels/run
+        for program, count in [("all", total), *found]:
+            print(f"verified {name} {program} {count}  {mode}", flush=True)
+    over = [f"{program}: {count}" for program, count in found if count > per_program]
+    if total > allowed(name):
+        over.append(f"all programs: {total}, more than {allowed(name)}")
+    return [f"{mode}: {text}" for text in over]
+
+
+def held(**options):
+    if [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]] < [5, 16]:
+        raise Skip("kernels before 5.16 do not say how much was verified")
+    over = [text for mode, arguments in modes(**options).items() for text in within(mode, arguments)]
+    check(not over, f"more than {per_program} verified instructions, {harness.binary.name} {'; '.join(over)}")
+
+
+for name in tools:
+    def run():
+        held()
+    run.__module__, run.__name__ = "test_budget", name
+    case(run, tool=name, timeout=180)
+
+
+@case
+def all_tools_are_here():
+    makefile = (harness.root / "Makefile").read_text()
+    listed = re.search(r"^TOOLS *:= (.*)$", makefile, re.M)[1].split()
+    check(set(listed) == set(tools), f"no budget for some of {listed}")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of text fit a terminal, and --columns says which of a tool's columns they have."""
+import re
+import subprocess
+
+import harness
+from driver_calls import Calls
+from harness import case, check, equal
+from programs import Tool, Workload
+
+widest = 100
+
+script = """
+launch vecadd 101 grid=3,2; copy 17 bytes=70001; alloc a 10007; free a; sync 7
+graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 5; graph update X G update_result=8; graph execdestroy X
+"""
+
+modes = {"cudatop": [["-b"]], "cudalaunch": [[]], "cudamemcpy": [[]], "cudasync": [[]], "gpualloc": [[]],
+         "cudagraph": [[], ["--summary"]], "nvioctl": [["--attach", "tracepoint"]]}
+
+
+def tables(*each):
+    """What runs of the tool print of the same work, each as lines."""
+    calls = harness.binary.name == "nvioctl"
+    workload = Calls("call RM_CONTROL 101 subject=0x20800102; call RM_FREE 3") if calls else Workload(script)
+    tools = [Tool("-p", workload.pid, *arguments, json=False, losses=True) for arguments in each]
+    workload.go().wait()
+    for tool in tools:
+        tool.finish()
+    return [[line for line in tool.text.splitlines() if line] for tool in tools]
+
+
+def the_usual():
+    """No usual table is wider than a terminal that is somewhat wide."""
+    for arguments, lines in zip(modes[harness.binary.name], tables(*modes[harness.binary.name])):
+        check(len(lines) >= 2, f"a table: {lines}")
+        wide = max(map(len, lines))
+        check(wide <= widest, f"{wide} columns with {arguments}: {lines}")
+
+
+def chosen():
+    """Columns alone, more and fewer than the usual ones; none gets lost on the way, and what is not measured is unknown."""
+    usual_mode = modes[harness.binary.name][0]
+    names = re.findall(r"^  ([ +])(\S+)", subprocess.run([harness.binary, "--columns", "help"], check=True, text=True,
+                                                         capture_output=True).stdout, re.M)
+    usual, = tables(usual_mode)
+    header = next(line for line in usual if len(line.split()) > 3 and line.split()[0].isupper())
+    at = usual.index(header)
+    extra = next((name for mark, name in names if mark == "+" and name not in header.split() and name != "NSPID"), "COMM")
+    first, last = header.split()[0], next(name for name in ("CALLS", "LAUNCHES", "COPIES", "LIVE", "NODES") if name in header.split())
+    alone, changed = tables([*usual_mode, "--columns", last], [*usual_mode, "--columns", f"+{extra},-{first}"])
+    check(last in " ".join(alone), f"{last} alone: {alone}")
+    check(not set(header.split()) - {last} & set(" ".join(alone).split()), f"{last} alone: {alone}")
+    got = " ".join(changed).split()
+    check(extra in got and (first not in got or header.split().count(first) > 1), f"with {extra}, without {first}: {changed}")
+    equal(len([line for line in usual[at:]]), len([line for line in changed[-len(usual[at:]):]]), "lines")
+
+
+def refused():
+    for arguments, words in ((["--columns", "nonsense"], ["'nonsense'", "--columns help"]),
+                             (["--columns", "+"], ["''"]), (["--columns", "-NOPE"], ["'NOPE'"])):
+        run = subprocess.run([harness.binary, *arguments], capture_output=True, text=True)
+        equal((run.returncode, run.stdout), (2, ""), f"exit status with {arguments}")
+        for word in words:
+            check(word in run.stderr, f"{word} in {run.stderr}")
+
+
+def add(tool, function):
+    def run():
+        function()
+    run.__module__, run.__name__ = "test_columns", f"{function.__name__}[{tool}]"
+    # That each column can be had is proven in unit/columns; cudatop is not there.
+    case(run, tool=tool, long=function is chosen and tool not in ("cudatop", "cudalaunch", "nvioctl") or ())
+
+
+for name in modes:
+    for function in the_usual, chosen, refused:
+        add(name, function)
+
+
+@case(tool="cudalaunch")
+def lines_and_histograms_have_none():
+    for mode in (["-e"], ["-H", "grid"]):
+        run = subprocess.run([harness.binary, *mode, "--columns", "PID"], capture_output=True, text=True)
+        equal(run.returncode, 2, "exit status")
+        check("--columns is for tables" in run.stderr, run.stderr)
+
+
+@case(tool="cudalaunch")
+def what_is_not_measured_is_unknown():
+    lines, = tables(["--columns", "LAUNCHES,ERRORS"])
+    equal([line.split() for line in lines], [["LAUNCHES", "ERRORS"], ["101", "-"], ["5", "-"]], "unknown errors")

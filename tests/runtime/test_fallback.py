@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel that refuses programs: the next way of attaching is tried, then the tool without what it can do without, and
+each refusal has a sentence. The stand-in refuses what is asked of it (standin/kernel); all else is real."""
+import os
+
+import copies
+import harness
+import truth
+from harness import case, check, equal
+from programs import Tool, Workload
+
+script = """
+launch vecadd 101 grid=3,2; copy 17 bytes=70001; copy 5 fn=cudaMemset bytes=99; alloc a 10007; free a; sync 7
+launch saxpy 53; copy 3 fn=cudaMemcpyAsync bytes=11 kind=1 stream=1
+"""
+too_large = "7 BPF program is too large. Processed 1000001 insn"
+
+
+def refusing(*lines):
+    return {"LD_PRELOAD": str(harness.standin / "refuse.so"), "REFUSE": "\n".join(lines)}
+
+
+def run(*arguments, refuse):
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, *arguments, env=refusing(*refuse))
+    workload.go().wait()
+    return tool.finish(), workload
+
+
+def attached_by(tool):
+    return {record["tier"] for record in tool.of_type("attached")}
+
+
+def remarks(tool):
+    return {remark for record in tool.of_type("attached") for remark in record.get("remarks", [])}
+
+
+def same_launches(tool, workload):
+    truth.same_counts(tool, [call for call in workload.truth() if call["kind"] == "kernel"], by=("kernel",))
+
+
+def best():
+    tool = Tool("-p", os.getpid(), "-d", 0.01)
+    return attached_by(tool.finish()).pop()
+
+
+@case
+def the_next_way_of_attaching():
+    """For programs that only the best way has."""
+    if best() != "session":
+        raise harness.Skip("this kernel has no sessions")
+    tool, workload = run("-l", "--by", "kernel", refuse=["program launch_session 22 R3 is no R3"])
+    equal(attached_by(tool), {"multi"}, "how it is attached")
+    sentence = ('attaching by multi instead of session: the kernel refused the BPF program launch_session: the verifier '
+                'says "R3 is no R3"')
+    equal(remarks(tool), {sentence}, "what it says to a program")
+    check(sentence in tool.error, f"what it says to a person: {tool.error}")
+    same_launches(tool, workload)
+
+
+@case
+def the_way_after_that():
+    """The numbers are the attach types of sessions and of uprobe_multi."""
+    tool, workload = run("-l", "--by", "kernel", refuse=["program launch_*@57 22 no", "program launch_*@48 22 no"])
+    equal(attached_by(tool), {"tracefs"}, "how it is attached")
+    same_launches(tool, workload)
+
+
+def run_refused(*arguments, refuse):
+    """It ends with 1, a sentence and a hint, and has printed nothing."""
+    tool = Tool(*arguments, json=False, banner=False, env=refusing(*refuse), attaches=False)
+    tool.finish(1)
+    equal(tool.text, "", "standard output")
+    lines = tool.error.splitlines()
+    equal([line.split(":")[0] for line in lines], [harness.binary.name, "hint"], f"what it says: {tool.error}")
+    return lines[0]
+
+
+@case(tool="cudamemcpy")
+def without_a_program():
+    """What it can do without; all else is exact, in the best way of attaching."""
+    tool, workload = run(refuse=[f"program batch_* {too_large}"])
+    equal(attached_by(tool), {best()}, "how it is attached")
+    equal(len(remarks(tool)), 1, f"{remarks(tool)}")
+    sentence = remarks(tool).pop()
+    check(sentence.startswith("copies in batches are not counted: the kernel refused the BPF program batch_"), sentence)
+    check(sentence.endswith("the verifier gave up after 1000001 instructions"), sentence)
+    copies.same(tool, workload.truth(), by=("kind",))
+
+
+@case(tool="cudatop", each={"copies": ("copy", ("copies", "h2d_bytes", "d2h_bytes", "small_percent", "copies_per_second")),
+                            "waits": ("wait", ("waits", "blocked_ns", "polls", "blocked_percent")),
+                            "memory": ("alloc", ("live_bytes", "allocs", "frees", "allocation_failures"))})
+def columns_that_nothing_fills(row):
+    """n/a, and not 0; the others are as ever."""
+    program, keys = row
+    tool, workload = run(0.5, refuse=[f"program {program}_* {too_large}"])
+    for key in keys:
+        equal({key in r for r in tool.rows}, {False}, f"{key} is there")
+    what = {"copy": "copies", "wait": "waits", "alloc": "memory"}[program]
+    check(any(remark.startswith(f"{what} ") and "unknown" in remark for remark in remarks(tool)), f"{remarks(tool)}")
+    launches = [call for call in workload.truth() if call["kind"] == "kernel"]
+    equal(sum(r["launches"] for r in tool.rows), sum(call["count"] for call in launches), "launches")
+
+
+@case(tool="cudasync")
+def nothing_is_left():
+    sentence = run_refused("-d", 1, refuse=["program wait_* 22 R3 is no R3"])
+    check(sentence.endswith(': the verifier says "R3 is no R3"'), sentence)
+
+
+causes = {
+    "function": ("program launch_* 22 kfunc 'bpf_session_is_return' is referenced but wasn't resolved",
+                 "it calls bpf_session_is_return, which this kernel lacks or has in a different form"),
+    "helper": ("program launch_* 22 unknown func bpf_loop#181", "it calls bpf_loop, which this kernel lacks or has in a different form"),
+    "too_large": (f"program launch_* {too_large}", "the verifier gave up after 1000001 instructions"),
+    "verifier": ("program launch_* 13 invalid mem access 'scalar'", "the verifier says \"invalid mem access 'scalar'\""),
+    "map": ("map threads 22", "the map threads cannot be created: Invalid argument"),
+    "memory": ("map calls 12", "there is not enough memory for the map calls"),
+    "permission": ("program * 1", "BPF is not permitted here: Operation not permitted"),
+}
+
+
+@case(each=causes)
+def each_cause_has_a_sentence(row):
+    refuse, words = row
+    sentence = run_refused("-d", 1, refuse=[refuse])
+    check(sentence.startswith("cudalaunch: the kernel refused the BPF program"), sentence)
+    check(sentence.endswith(words), sentence)
+
+
+@case
+def a_way_that_this_kernel_does_not_have():
+    """Where it was asked for it is the only one."""
+    tool = Tool("--attach", "session", "-l", "-d", 1, json=False, banner=False, env=refusing("program *@57 22"),
+                attaches=False)
+    tool.finish(1)
+    lines = tool.error.splitlines()
+    equal(lines[0], "cudalaunch: this kernel cannot attach by session", f"what it says: {tool.error}")
+    check(len(lines) == 2 and lines[1].startswith("hint: leave out --attach"), tool.error)
+
+
+@case(tool="nvioctl")
+def a_driver_hooked_another_way():
+    """Of functions of the kernel, too: what cannot be loaded is left out."""
+    tool = Tool("--attach", "tracepoint", "-p", os.getpid(), "-d", 0.2, env=refusing("program open_exit 22 no")).finish()
+    equal(attached_by(tool), {"tracepoint"}, "how it is hooked")
+    equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier says "no"'}, "what it says")

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What processes control is read by helpers: whatever that does to them, the tool goes on and others are counted."""
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import harness
+import system
+from harness import case, check, equal, wait_until
+from programs import Tool, end_at_last
+from truth import opening, same_counts
+from test_hostile_files import attacker, copy_of_driver, map_files, newest, own_folder, victim_is_counted
+
+sanitized = lambda: harness.binary.parent.name == "asan"
+
+
+def helpers(tool):
+    return [int(pid) for pid in Path(f"/proc/{tool.pid}/task/{tool.pid}/children").read_text().split()]
+
+
+def status(pid):
+    return dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+
+
+def kilobytes(tool):
+    """What it and its helpers have in memory."""
+    total = 0
+    for pid in [tool.pid, *helpers(tool)]:
+        try:
+            total += int(status(pid).get("VmRSS", "0").split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # a helper that has ended
+    return total
+
+
+@case(alone=True)
+def may_do_little():
+    """A helper has a user of its own, may read what others may not, and nothing else."""
+    tool = Tool()
+    [helper] = helpers(tool)
+    now = status(helper)
+    uid = int(now["Uid"].split()[0])
+    check(uid > 2**31, f"its user is {uid}")
+    CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE = 2, 19, 40
+    may = sum(1 << number for number in (CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE))
+    equal(int(now["CapEff"], 16) & ~may, 0, "capabilities in effect beyond those that read")
+    equal(int(now["CapPrm"], 16) & ~may, 0, "capabilities it could have")
+    equal(now["NoNewPrivs"], "1", "NoNewPrivs")
+    if not sanitized():
+        equal(now["Seccomp"], "2", "Seccomp")
+    check(len(os.listdir(f"/proc/{helper}/fd")) <= 6, os.listdir(f"/proc/{helper}/fd"))
+    tool.stop()
+    wait_until(lambda: not os.path.exists(f"/proc/{helper}"), "it ends with the tool")
+
+
+@case(alone=True)
+def the_tool_gives_up_what_it_does_not_need():
+    """It keeps less than half of root's capabilities, and none of the network, modules, raw devices or the clock."""
+    tool = Tool()
+    now = status(tool.pid)
+    CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYS_TIME, CAP_MKNOD = \
+        12, 13, 16, 17, 22, 25, 27
+    for given_up in (CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYS_TIME, CAP_MKNOD):
+        for which in ("CapEff", "CapPrm"):
+            equal(int(now[which], 16) >> given_up & 1, 0, f"capability {given_up} in {which}")
+    check(int(now["CapPrm"], 16).bit_count() <= 13, now["CapPrm"])
+    tool.stop()
+
+
+@case(alone=True)
+def is_killed():
+    """There is another one when it is needed."""
+    tool = Tool("--by", "pid,kernel", losses=True)
+    calls = []
+    for turn in range(3):
+        for helper in helpers(tool):
+            os.kill(helper, signal.SIGKILL)
+        calls += victim_is_counted(tool, f"own{turn}")
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
+
+
+def stopped_file_system(name):
+    """A driver on a file system whose server is stopped once somebody has mapped it."""
+    if not os.path.exists("/dev/fuse"):
+        raise harness.Skip("this kernel has no FUSE")
+    folder = harness.here / name
+    folder.mkdir()
+    driver = (harness.standin / "libcuda.so.1").resolve()
+    # Once its server has gone.
+    harness.at_end.append(lambda: subprocess.run(["umount", "-l", str(folder)], check=False))
+    server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(driver)],
+                              stdout=subprocess.PIPE, text=True)
+    end_at_last(server)
+    equal(server.stdout.readline(), "up\n", "the file system is up")
+    process = attacker(map_files, folder / driver.name)
+    harness.at_end.append(server.kill)  # first, for who closes a file of it waits for it
+    os.kill(server.pid, signal.SIGSTOP)
+    return process, folder / driver.name
+
+
+@case(each={"at_start": True, "later": False}, alone=True, timeout=120)
+def a_file_system_that_does_not_answer(at_start):
+    """The tool starts, tells whose file it is, traces others meanwhile, and ends when it is told to."""
+    if at_start:
+        process, file = stopped_file_system("hanging")
+    begun = time.monotonic()
+    tool = Tool("--by", "pid,kernel", 1, losses=True)
+    check(time.monotonic() - begun < 5 * harness.patience, f"it took {time.monotonic() - begun:.1f} s to start")
+    if not at_start:
+        process, file = stopped_file_system("hanging")
+    meanwhile = victim_is_counted(tool, "own")  # a helper hangs
+    told = f"{file} (process {process.pid}): it cannot be read within 3 s; it is not traced"
+    wait_until(lambda: told in tool.error, "it tells whose file hangs", 20)
+    after = victim_is_counted(tool, "after")
+    time.sleep(1.5)
+    begun = time.monotonic()
+    tool.stop()
+    check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
+    same_counts(tool, meanwhile + after, by=("pid", "kernel"), but=opening)
+
+
+def sparse_elf(path, symbols, strings):
+    """A library of a few KiB on disk that says it has so many symbols, and bytes of names."""
+    sections = 4096
+    symtab = 1 << 20
+    strtab = symtab + symbols * 24
+    section = lambda name, kind, offset, size, link, entry: struct.pack("2I4Q2I2Q", name, kind, 0, 0, offset, size, link, 1,
+                                                                        8, entry)
+    header = struct.pack("16s2HI3QI6H", b"\x7fELF\2\1\1", 3, 62, 1, 0, 64, sections, 0, 64, 56, 1, 64, 4, 3)
+    with open(path, "wb") as file:
+        file.truncate(strtab + strings)
+        file.write(header + struct.pack("2I6Q", 1, 5, 0, 0, 0, 4096, 4096, 4096))
+        file.seek(sections)
+        file.write(section(0, 0, 0, 0, 0, 0) + section(1, 2, symtab, symbols * 24, 2, 24) +
+                   section(9, 3, strtab, strings, 0, 0) + section(17, 3, 8192, 64, 0, 0))
+        file.seek(8192)
+        file.write(b"\0.symtab\0.strtab\0.shstrtab\0")
+
+
+@case(alone=True, timeout=120)
+def libraries_that_are_bombs():
+    """20 files of a few KiB with 8 million symbols each: memory stays small, others are counted, Ctrl-C ends it."""
+    folder = own_folder("bombs")
+    for number in range(20):
+        sparse_elf(folder / f"libcuda.so.{number}", 8_000_000, 500 << 20)
+    tool = Tool("--by", "pid,kernel", 1, losses=True)
+    process = attacker(map_files, *sorted(folder.iterdir()))
+    most = 0
+
+    def all_are_told():
+        nonlocal most
+        most = max(most, kilobytes(tool))
+        return tool.error.count(f"(process {process.pid})") >= 20
+    wait_until(all_are_told, "it tells of all of them", 60)
+    calls = victim_is_counted(tool, "own")
+    time.sleep(1.2)
+    begun = time.monotonic()
+    tool.stop()
+    check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
+    check(most < 100 << 10 or sanitized(), f"tool and helper took {most} KiB")
+    same_counts(tool, calls, by=("pid", "kernel"), but=opening)

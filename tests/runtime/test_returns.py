@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a probe of its own sees each return, those of calls that nobody asked for, or that say nothing, are neither
+counted nor told as lost."""
+import copies
+import graphs
+import harness
+import memory
+import system
+import tops
+import waits
+from harness import equal
+from programs import Tool, Workload
+
+everything = """
+newcontext; launch vecadd 3; copy 3; sync 3; alloc a 1000; free a; freenull; freenull fn=cuMemFreeHost; alloc p 2097152 fn=cuMemCreate; free p
+graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 3; graph execdestroy X; graph destroy G
+capture begin; launch vecadd 2 stream=1; capture end C; destroycontext; reset
+"""
+
+tiers = {tier: tier for tier in ("session", "multi", "tracefs")}
+
+
+def of_others(tier, *arguments):
+    system.need_tier(tier)
+    needle, hay = (Workload(f"name {name}; {everything}", "workload-driver") for name in ("needle", "hay"))
+    tool = Tool("-n", "needle", "--by", "pid", "--attach", tier, *arguments)
+    for workload in needle, hay:
+        workload.go().wait()
+    tool.stop()  # a loss fails the case
+    equal({row["pid"] for row in tool.rows}, {needle.pid}, "processes")
+
+
+@harness.case(each=tiers)
+def launches(tier):
+    of_others(tier, "-l")
+
+
+@copies.case(each=tiers)
+def copied(tier):
+    of_others(tier, "-l")
+
+
+@waits.case(each=tiers)
+def waited_for(tier):
+    of_others(tier)
+
+
+@memory.case(each=tiers)
+def allocations(tier):
+    of_others(tier)
+
+
+@graphs.case(each=tiers)
+def graph_calls(tier):
+    of_others(tier)
+
+
+# The process's first call, and a structure that cannot be read.
+saying_nothing = """
+touch {up}; wait {go}
+alloc a 4096; repeat 3; alloc b 2097152 fn=cuMemCreate params=unreadable result=1; end; copy 5 dst=a; free a
+"""
+
+
+def without_ends(tier, *arguments):
+    """Only what could not be read is lost."""
+    system.need_tier(tier)
+    workload = Workload(saying_nothing, "workload-driver", warm=False).ready()
+    tool = Tool("-p", workload.pid, "--attach", tier, *arguments, losses=True)
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    equal(set(tool.lost), {"arguments_unreadable"}, "losses")
+    return tool, truth
+
+
+@copies.case(each=tiers)
+def first_calls_and_unreadable_structures(tier):
+    tool, truth = without_ends(tier, "--by", "memory")
+    equal(sum(row["copies"] for row in tool.rows), 5, "copies")
+    equal({row["destination"] for row in tool.rows}, {"device"}, "destinations")
+    equal(tool.lost["arguments_unreadable"], 3, "structures that could not be read")
+
+
+@tops.case(each=tiers)
+def all_first_calls_and_unreadable_structures(tier):
+    tool, truth = without_ends(tier)
+    tops.same(tool, truth)

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that refuses what it is told to, for LD_PRELOAD: lines of REFUSE are "program NAME ERRNO TEXT" or "map NAME
+// ERRNO", where NAME is a pattern of the shell and TEXT what the verifier says; NAME@TYPE are programs of one attach
+// type only, which is a number. All else goes to the real one.
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fnmatch.h>
+#include <linux/bpf.h>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <sys/syscall.h>
+
+namespace {
+
+struct Answer {
+    int error = 0;
+    std::string text;
+};
+
+// Names are cut at 15 bytes by whoever asks, and a pattern may be longer.
+Answer answer_to(std::string_view kind, std::string_view name, unsigned type)
+{
+    const char* told = getenv("REFUSE");
+    std::istringstream lines(told ? told : "");
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string what, pattern;
+        Answer answer;
+        words >> what >> pattern >> answer.error;
+        std::getline(words >> std::ws, answer.text);
+        const size_t at = pattern.find('@');
+        const bool typed = at != std::string::npos;
+        const std::string of = pattern.substr(0, std::min<size_t>(at, BPF_OBJ_NAME_LEN - 1));
+        if (what == kind && fnmatch(of.c_str(), std::string(name).c_str(), 0) == 0 &&
+            (!typed || pattern.substr(at + 1) == std::to_string(type)))
+            return answer;
+    }
+    return {};
+}
+
+long refuse(const Answer& answer, const bpf_attr* attributes)
+{
+    if (attributes && attributes->log_buf && attributes->log_size) {
+        const std::string log = answer.text.empty() ? "" : answer.text + "\nprocessed 12 insns (limit 1000000)\n";
+        strncpy(reinterpret_cast<char*>(attributes->log_buf), log.c_str(), attributes->log_size - 1);
+    }
+    errno = answer.error;
+    return -1;
+}
+
+} // namespace
+
+extern "C" long syscall(long number, ...) noexcept
+{
+    va_list list;
+    va_start(list, number);
+    long words[6];
+    for (long& word : words)
+        word = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_bpf) {
+        const auto* attributes = reinterpret_cast<const bpf_attr*>(words[1]);
+        if (words[0] == BPF_PROG_LOAD) {
+            if (const Answer answer = answer_to("program", attributes->prog_name, attributes->expected_attach_type);
+                answer.error)
+                return refuse(answer, attributes);
+        } else if (words[0] == BPF_MAP_CREATE) {
+            if (const Answer answer = answer_to("map", attributes->map_name, 0); answer.error)
+                return refuse(answer, nullptr);
+        }
+    }
+    using Syscall = long(long, ...);
+    static auto* real = reinterpret_cast<Syscall*>(dlsym(RTLD_NEXT, "syscall"));
+    return real(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/look_queue.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+using namespace std::chrono_literals;
+
+TEST_CASE("each process is looked at once, however often there was cause", "[look_queue]")
+{
+    LookQueue queue;
+    const LookQueue::Clock::time_point now{1h};
+    for (int i = 0; i < 50; i++) {
+        queue.add(7, now);
+        queue.add(8, now);
+    }
+    CHECK(queue.next(now) == 7);
+    queue.looked(7, 1ms, now);
+    CHECK(queue.next(now) == 8);
+    CHECK(queue.next(now) == std::nullopt);
+}
+
+TEST_CASE("a process that loads many libraries is seen at once", "[look_queue]")
+{
+    LookQueue queue;
+    LookQueue::Clock::time_point now{1h};
+    for (int library = 0; library < 100; library++) {
+        queue.add(7, now);
+        REQUIRE(queue.next(now) == 7);
+        now += 5ms;
+        queue.looked(7, 5ms, now);
+    }
+}
+
+TEST_CASE("a process that wants more takes a twentieth of the time, and others do not wait for it", "[look_queue]")
+{
+    LookQueue queue;
+    LookQueue::Clock::time_point now{1h};
+    const auto begin = now;
+    LookQueue::Clock::duration taken{};
+    while (now < begin + 100s) {
+        queue.add(7, now);
+        queue.add(8, now);
+        bool other = false;
+        while (const auto pid = queue.next(now)) {
+            if (*pid == 8) {
+                other = true;
+                continue;
+            }
+            now += 100ms;
+            queue.looked(7, 100ms, now);
+            taken += 100ms;
+        }
+        REQUIRE(other);
+        now += 10ms;
+    }
+    CHECK(taken >= 5s);
+    CHECK(taken <= 6s); // 500 ms at once, and a twentieth of 100 s
+
+    // Later it is as good as new.
+    now += 20s;
+    queue.add(7, now);
+    CHECK(queue.next(now) == 7);
+}

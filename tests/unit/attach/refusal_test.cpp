@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/refusal.hpp"
+
+#include "maps/skeleton.hpp"
+#include "refused.skel.h"
+
+#include <bpf/bpf.h>
+#include <catch2/catch_test_macros.hpp>
+#include <cerrno>
+#include <functional>
+#include <unistd.h>
+
+using gpusnoop::Refusal;
+using gpusnoop::refusal_of;
+using gpusnoop::RefusalCause;
+
+namespace {
+
+// What this kernel and this libbpf say when an object is loaded that cannot be.
+Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
+{
+    auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
+    prepare(*skeleton);
+    const gpusnoop::LoadLog log;
+    const int error = refused_bpf::load(skeleton.get());
+    REQUIRE(error < 0);
+    return refusal_of(-error, log.text());
+}
+
+void need_bpf()
+{
+    if (geteuid() != 0)
+        SKIP("only root may load programs");
+    gpusnoop::quiet_libbpf();
+}
+
+} // namespace
+
+TEST_CASE("a refusal by the kernel has its cause")
+{
+    need_bpf();
+    SECTION("a function that it does not have")
+    {
+        const Refusal refusal = refused_by_the_kernel(
+            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.calls_nothing, true); });
+        CHECK(refusal.cause == RefusalCause::function);
+        CHECK(refusal.program == "calls_nothing");
+        CHECK(refusal.detail == "bpf_no_such_function");
+    }
+    SECTION("the verifier finds fault")
+    {
+        const Refusal refusal = refused_by_the_kernel(
+            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.reads_anywhere, true); });
+        CHECK(refusal.cause == RefusalCause::verifier);
+        CHECK(refusal.program == "reads_anywhere");
+        CHECK(refusal.detail.find("invalid mem access") != std::string::npos);
+    }
+    SECTION("the verifier gives up")
+    {
+        const Refusal refusal = refused_by_the_kernel(
+            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.goes_on_and_on, true); });
+        CHECK(refusal.cause == RefusalCause::too_large);
+        CHECK(refusal.program == "goes_on_and_on");
+        CHECK(refusal.reason().starts_with("the verifier gave up after 100000"));
+    }
+    SECTION("a map that it does not make")
+    {
+        const Refusal refusal = refused_by_the_kernel(
+            [](refused_bpf& object) { bpf_map__set_type(object.maps.of_no_type, BPF_MAP_TYPE_UNSPEC); });
+        CHECK(refusal.cause == RefusalCause::map);
+        CHECK(refusal.program.empty());
+        CHECK(refusal.detail == "of_no_type");
+    }
+}
+
+TEST_CASE("what libbpf says is understood in all its versions")
+{
+    // 1.1 to 1.4 name the error, later ones have its number.
+    for (const char* error : {"Invalid argument", "-EINVAL"}) {
+        const std::string log = std::string("libbpf: prog 'launch_session': BPF program load failed: ") + error +
+                                "\nlibbpf: prog 'launch_session': -- BEGIN PROG LOAD LOG --\n"
+                                "12: (85) call bpf_session_is_return#0\n"
+                                "kfunc 'bpf_session_is_return' is referenced but wasn't resolved\n"
+                                "processed 12 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --\n"
+                                "libbpf: prog 'launch_session': failed to load: -22\n";
+        const Refusal refusal = refusal_of(EINVAL, log);
+        CHECK(refusal.cause == RefusalCause::function);
+        CHECK(refusal.program == "launch_session");
+        CHECK(refusal.detail == "bpf_session_is_return");
+        CHECK(refusal.text() ==
+              "the kernel refused the BPF program launch_session: it calls bpf_session_is_return, which "
+              "this kernel lacks or has in a different form");
+    }
+    for (const char* log : {"libbpf: map 'threads': failed to create: Invalid argument(-22)\n",
+                            "libbpf: map 'threads': failed to create: -EINVAL\n"}) {
+        const Refusal refusal = refusal_of(EINVAL, log);
+        CHECK(refusal.cause == RefusalCause::map);
+        CHECK(refusal.detail == "threads");
+    }
+    const Refusal locked = refusal_of(
+        EPERM, "libbpf: permission error while running as root; try raising 'ulimit -l'? current value: 64.0 KiB\n");
+    CHECK(locked.cause == RefusalCause::memory);
+    CHECK(locked.reason() == "the limit of locked memory is too low");
+    CHECK(refusal_of(ENOMEM, "libbpf: map 'calls': failed to create: Cannot allocate memory(-12)\n").detail == "calls");
+    CHECK(refusal_of(EPERM, "").cause == RefusalCause::permission);
+    CHECK(refusal_of(EPERM, "").text() ==
+          "the kernel refused the BPF programs: BPF is not permitted here: Operation not "
+          "permitted");
+    CHECK(refusal_of(EIO, "").text() == "the kernel refused the BPF programs: Input/output error");
+}

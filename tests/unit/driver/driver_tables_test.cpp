@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What scripts/driver-tables says of tables with an error.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path root()
+{
+    return fs::absolute(fs::path(__FILE__)).parent_path().parent_path().parent_path().parent_path();
+}
+
+std::string read(const fs::path& path)
+{
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+// A copy of data/ to damage.
+class Tables {
+public:
+    Tables()
+    {
+        if (!fs::exists(root() / "scripts/driver-tables"))
+            SKIP("there is no scripts/driver-tables below " << root());
+        char name[] = "/tmp/gpusnoop-tables-XXXXXX";
+        REQUIRE(mkdtemp(name));
+        dir_ = name;
+        fs::copy(root() / "data", dir_);
+    }
+    Tables(const Tables&) = delete;
+    ~Tables() { fs::remove_all(dir_); }
+
+    void replace(const std::string& file, const std::string& from, const std::string& to) const
+    {
+        auto text = read(dir_ / file);
+        auto at = text.find(from);
+        REQUIRE(at != text.npos);
+        std::ofstream(dir_ / file) << text.replace(at, from.size(), to);
+    }
+
+    void append(const std::string& file, const std::string& row) const
+    {
+        std::ofstream(dir_ / file, std::ios::app) << row << '\n';
+    }
+
+    void remove(const std::string& file) const { fs::remove(dir_ / file); }
+
+    // Of its last line.
+    std::string place(const std::string& file) const
+    {
+        auto text = read(dir_ / file);
+        return file + ":" + std::to_string(std::count(text.begin(), text.end(), '\n')) + ": ";
+    }
+
+    // "" where the tables are right; else what is said, without the folder.
+    std::string refusal() const
+    {
+        auto said = dir_ / "said";
+        auto command =
+            (root() / "scripts/driver-tables").string() + " " + dir_.string() + " >/dev/null 2>" + said.string();
+        int code = std::system(command.c_str());
+        auto text = read(said);
+        fs::remove(said);
+        CHECK((WIFEXITED(code) && WEXITSTATUS(code) == (text.empty() ? 0 : 1)));
+        auto start = "driver-tables: " + dir_.string() + "/";
+        return text.starts_with(start) ? text.substr(start.size()) : text;
+    }
+
+private:
+    fs::path dir_;
+};
+
+} // namespace
+
+TEST_CASE("tables as they are are taken")
+{
+    CHECK(Tables().refusal() == "");
+}
+
+TEST_CASE("an error in a table is refused with its file and line")
+{
+    struct Bad {
+        const char* file;
+        const char* row;
+        const char* why;
+    };
+    const Bad rows[] = {
+        {"nvidia-escapes.tsv", "0x2a\tNV_ESC_RM_CONTROL\t32\t28\t8\t16\t590.44.01\t-",
+         "the same request as line 5, for the same driver versions"},
+        {"nvidia-escapes.tsv", "0x2a\tNV_ESC_OTHER\t36\t28\t8\t16\t-\t-", "NV_ESC_OTHER has the number of"},
+        {"nvidia-escapes.tsv", "0x2a\tNV_ESC_RM_CONTROL\t-\t-\t-\t-\t-\t-", "the same command as line 5"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t29\t-\t-\t-\t-", "status 29 is beyond the struct"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t-\t-\t25\t-\t-", "parameters 25 is beyond the struct"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t-\t8\t-\t-\t-\t-", "status of a struct whose size is not known"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t16384\t8\t-\t-\t-\t-", "size 16384 is greater than 0x3fff"},
+        {"nvidia-escapes.tsv", "0x1e0\tNV_ESC_NEW\t32\t8\t-\t-\t-\t-", "number 0x1e0 is greater than 0xff"},
+        {"nvidia-escapes.tsv", "e0\tNV_ESC_NEW\t32\t8\t-\t-\t-\t-", "number 'e0' is not a number"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t8\t-\t-\t590\t-", "since '590' is not a driver version"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t8\t-\t-\t590.1\t580.1", "since is not before until"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t8", "4 columns, not 8"},
+        {"nvidia-escapes.tsv", "", "1 columns, not 8"},
+        {"nvidia-uvm.tsv", "0x22\tUVM_FREE\t32\t24\t580.1\t590.1", "the same request as line"},
+        {"nvidia-classes.tsv", "0xffff\tnew\tmemory", "'new' is not a name"},
+        {"nvidia-classes.tsv", "0xffff\tNEW\tmemories", "kind 'memories' is none of client, device"},
+        {"nvidia-classes.tsv", "0x0040\tNEW\tmemory", "the same number as line"},
+        {"nvidia-controls.tsv", "0x123456789\tNEW", "number 0x123456789 is greater than 0xffffffff"},
+        {"nvidia-xids.tsv", "999\tNEW\tsays \"this\"\t-", "is not plain text"},
+        {"amd.tsv", "kfd\t0xe0\tAMDKFD_IOC_NEW\t-\t8", "direction '-' is none of w, r, rw"},
+        {"amd.tsv", "intel\t0xe0\tNEW\tw\t8", "driver 'intel' is none of"},
+        {"sizes.tsv", "uvm\tUVM_NEW\t-\t8\tstruct\tsize\tmemory\t-\t-", "no command UVM_NEW with a known struct"},
+        {"sizes.tsv", "uvm\tUVM_FREE\t-\t8\tstruct\tsize\tmemory\t-\t-", "a size of the same call as line"},
+        {"sizes.tsv", "uvm\tUVM_INITIALIZE\t-\t9\tstruct\tsize\tmemory\t-\t-", "offset 9 is beyond the struct"},
+        {"sizes.tsv", "nvidia\tNV_ESC_RM_ALLOC\t-\t8\tparameters\tsize\tmemory\t-\t-", "has a subject"},
+        {"sizes.tsv", "nvidia\tNV_ESC_RM_FREE\tNV01_ROOT\t8\tstruct\tsize\tmemory\t-\t-", "has no subject"},
+        {"sizes.tsv", "nvidia\tNV_ESC_RM_FREE\t-\t8\tparameters\tsize\tmemory\t-\t-", "has no parameters"},
+        {"sizes.tsv", "nvidia\tNV_ESC_RM_ALLOC\tNEW\t8\tparameters\tsize\tmemory\t-\t-", "class or heap function NEW"},
+    };
+    for (const Bad& bad : rows) {
+        CAPTURE(bad.row);
+        Tables tables;
+        tables.append(bad.file, bad.row);
+        auto said = tables.refusal();
+        CAPTURE(said);
+        CHECK(said.starts_with(tables.place(bad.file)));
+        CHECK(said.find(bad.why) != said.npos);
+    }
+}
+
+TEST_CASE("a table that lacks a column, or lacks, is refused")
+{
+    Tables tables;
+    tables.replace("nvidia-xids.tsv", "number\tname\tmeaning", "number\tname\twords");
+    CHECK(tables.refusal() == "nvidia-xids.tsv:1: there is no column meaning\n");
+    tables.remove("nvidia-xids.tsv");
+    CHECK(tables.refusal().starts_with("nvidia-xids.tsv: "));
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/registration_scan.hpp"
+#include "names/scan_cache.hpp"
+#include "names/scan_worker.hpp"
+#include "tests/unit/elf/elf_fixtures.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sys/stat.h>
+#include <thread>
+
+using namespace gpusnoop;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+    Folder()
+    {
+        char name[] = "/tmp/gpusnoop-names-XXXXXX";
+        REQUIRE(mkdtemp(name));
+        path = name;
+    }
+    ~Folder() { fs::remove_all(path); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    fs::path path;
+};
+
+// tests/fuzz/seed.cpp in one of its forms.
+fs::path compiled(const Folder& folder, const std::string& flags)
+{
+    fs::path file = folder.path / "registering";
+    const std::string command = "g++ " + flags + " tests/fuzz/seed.cpp -o " + file.string() + " -nostdlib -s";
+    REQUIRE(std::system(command.c_str()) == 0); // NOLINT
+    return file;
+}
+
+Fd opened(const fs::path& path)
+{
+    return Fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+Registrations few()
+{
+    Registrations r;
+    r.kernels = {{0x1000, 0x5000, {0x2000, 46}}, {0x1010, 0x5008, {0x202e, 46}}};
+    r.handles = {{0x9000, 0x1000, {0x3000, 12}}};
+    r.sites = 3;
+    r.read = 2;
+    return r;
+}
+
+const std::string id = "0123456789abcdef0123456789abcdef01234567";
+
+} // namespace
+
+TEST_CASE("registrations are read out of code", "[registrations]")
+{
+    const std::map<std::string, std::string> forms = {
+        {"a library", "-O2 -fPIC -shared"},
+        {"a static runtime without symbols", "-O2 -DRUNTIME -fno-pie -no-pie -static -e launch_all"},
+        {"not optimized", "-O0 -DRUNTIME -fPIE -pie -e launch_all"},
+        {"for space", "-Os -DRUNTIME -fPIC -shared"},
+    };
+    for (const auto& [what, flags] : forms) {
+        CAPTURE(what);
+        const Folder folder;
+        const Elf elf(opened(compiled(folder, flags)));
+        const Registrations found = scan_registrations(elf);
+        CHECK(found.sites == 4);
+        CHECK(found.read == 4);
+        const ElfImage image(elf);
+        std::set<std::string> names;
+        for (const Registration& r : found.kernels) {
+            names.insert(registered_name(image, r));
+            Registration other = r;
+            other.stub++;
+            CHECK(registered_name(image, other).empty());
+            other = r;
+            other.name++;
+            CHECK(registered_name(image, other).empty());
+            other = r;
+            other.site.address = UINT64_MAX;
+            CHECK(registered_name(image, other).empty());
+        }
+        CHECK(names == std::set<std::string>{"_Z5firstPf", "_ZN2at6secondIfEEvT_", "third", "_Z8exportedv"});
+        CHECK(found.handles.size() == 3);
+        for (const HandleVariable& h : found.handles) {
+            CHECK(found.kernel(h.stub) != nullptr);
+            CHECK(keeps_handle(image, h));
+            CHECK_FALSE(keeps_handle(image, {h.variable + 8, h.stub, h.site}));
+        }
+    }
+}
+
+TEST_CASE("a file is scanned in a process of its own", "[registrations]")
+{
+    const Folder folder;
+    const auto answer_of = [](Fd file) {
+        ScanWorker worker(std::move(file));
+        while (!worker.ended())
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return worker.answer();
+    };
+    const auto answer = answer_of(opened(compiled(folder, "-O2 -fPIC -shared")));
+    REQUIRE(answer);
+    CHECK(answer->kernels.size() == 4);
+    CHECK_FALSE(answer_of(opened("/etc/passwd")));
+    CHECK_FALSE(answer_of(Fd()));
+}
+
+TEST_CASE("registrations as bytes", "[registrations]")
+{
+    const std::string bytes = encode(few());
+    const auto back = decode_registrations(bytes);
+    REQUIRE(back);
+    CHECK(encode(*back) == bytes);
+    CHECK(back->kernels[1].site.address == 0x202e);
+    CHECK(back->kernels[1].site.window == 46);
+    CHECK(back->handles[0].variable == 0x9000);
+    CHECK(back->sites == 3);
+    for (size_t size = 0; size < bytes.size(); size++)
+        CHECK_FALSE(decode_registrations(std::span(bytes).first(size)));
+    CHECK_FALSE(decode_registrations(bytes + "x"));
+    for (size_t at = 24; at < 40; at++) { // the counts
+        std::string spoilt = bytes;
+        spoilt[at] = '\x7f';
+        CHECK_FALSE(decode_registrations(spoilt));
+    }
+    Registrations unsorted = few();
+    std::swap(unsorted.kernels[0], unsorted.kernels[1]);
+    CHECK_FALSE(decode_registrations(encode(unsorted)));
+}
+
+TEST_CASE("what was found is kept by build-id", "[registrations]")
+{
+    const Folder folder;
+    const fs::path path = folder.path / "cache";
+    const ScanCache cache(path);
+    CHECK_FALSE(cache.find(id, 100));
+    cache.keep(id, 100, few());
+    const auto found = cache.find(id, 100);
+    REQUIRE(found);
+    CHECK(encode(*found) == encode(few()));
+    CHECK_FALSE(cache.find(id, 101));
+    CHECK_FALSE(cache.find("fedcba9876543210", 100));
+    CHECK((fs::status(path).permissions() & fs::perms::all) == fs::perms::owner_all);
+
+    SECTION("not without one")
+    {
+        cache.keep("", 100, few());
+        cache.keep("../../../etc/passwd", 100, few());
+        CHECK(std::distance(fs::directory_iterator(path), {}) == 1);
+    }
+    SECTION("not what others may have written")
+    {
+        fs::permissions(*fs::directory_iterator(path), fs::perms::all);
+        CHECK_FALSE(cache.find(id, 100));
+        fs::permissions(path, fs::perms::all);
+        const ScanCache open_to_all(path);
+        open_to_all.keep("fedcba9876543210", 100, few());
+        CHECK_FALSE(open_to_all.find("fedcba9876543210", 100));
+        fs::create_directory_symlink(folder.path, folder.path / "link");
+        CHECK_FALSE(ScanCache(folder.path / "link").find(id, 100));
+    }
+    SECTION("no more than there is room for")
+    {
+        Registrations many;
+        for (uint64_t i = 0; i < registrations_max; i++)
+            many.kernels.push_back({i, i, {i, 1}});
+        const auto size = [&path] {
+            uint64_t bytes = 0;
+            for (const auto& entry : fs::directory_iterator(path))
+                bytes += entry.file_size();
+            return bytes;
+        };
+        for (uint64_t i = 0; i < 2 * ScanCache::size_max / encode(many).size(); i++) {
+            cache.keep(id, 1000 + i, many);
+            CHECK(size() <= ScanCache::size_max);
+            CHECK(cache.find(id, 1000 + i));
+        }
+    }
+    SECTION("none at all")
+    {
+        const ScanCache none("");
+        none.keep(id, 100, few());
+        CHECK_FALSE(none.find(id, 100));
+    }
+}

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/user_symbols.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <sched.h>
+#include <sstream>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+
+using gpusnoop::ImageId;
+using gpusnoop::UserSymbols;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr const char* program_source = R"(
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+namespace demo { struct Shape { __attribute__((noinline, used)) int area(int by) const { return by * side; } int side; }; }
+extern "C" {
+__attribute__((noinline)) int outer(int x) { return x + 1; }
+static __attribute__((noinline, used)) int local(int x) { return x * 3; }
+extern char asm_first[], asm_second[], asm_label[], asm_long[];
+}
+__asm__(".text; .globl asm_first, asm_second, asm_label; .type asm_first,@function; .type asm_second,@function\n"
+        "asm_first: nop; nop; call abort@PLT; .size asm_first, .-asm_first\n"
+        "asm_second: nop; ret; .size asm_second, .-asm_second; asm_label: nop; nop; ret\n"
+        ".globl asm_weak, asm_short, asm_long; .weak asm_weak; .type asm_weak,@function; .type asm_short,@function\n"
+        ".type asm_long,@function; asm_weak: asm_short: asm_long: nop; .size asm_short, .-asm_short; nop; nop; ret\n"
+        ".size asm_weak, .-asm_weak; .size asm_long, .-asm_long");
+static void show(const char* name, void* at) { printf("%s %p\n", name, at); fflush(stdout); }
+static void load(const char* path, const char* symbol)
+{
+    void* library = dlopen(path, RTLD_NOW);
+    show(symbol, library ? dlsym(library, symbol) : 0);
+}
+int main(int argc, char** argv)
+{
+    int (demo::Shape::*area)(int) const = &demo::Shape::area;
+    show("outer", (void*)outer);
+    show("local", (void*)local);
+    show("area", *(void**)&area);
+    show("asm_second", asm_second);
+    show("asm_label", asm_label);
+    show("asm_long", asm_long);
+    if (argc > 2)
+        load(argv[1], argv[2]);
+    show("ready", (void*)1);
+    char path[256], symbol[256];
+    while (scanf("%255s %255s", path, symbol) == 2) {
+        if (path[0] == '-')
+            execl(symbol, symbol, (char*)0);
+        load(path, symbol);
+    }
+    pause();
+}
+)";
+
+constexpr const char* library_source = R"(
+__attribute__((noinline)) int NAME(int x) { return x + 7; }
+static __attribute__((noinline, used)) int NAME2(int x) { return x + 9; }
+int more(int x) { return NAME2(x); }
+)";
+
+class Fixtures {
+public:
+    Fixtures()
+    {
+        char name[] = "/tmp/gpusnoop-symbols-test-XXXXXX";
+        dir_ = mkdtemp(name);
+        std::ofstream(dir_ / "main.cpp") << program_source;
+        std::ofstream(dir_ / "lib.c") << library_source;
+        run("g++ -g -fno-omit-frame-pointer -fPIE -pie main.cpp -o program -ldl");
+        run("g++ -g -fno-omit-frame-pointer -fno-pic -no-pie main.cpp -o fixed -ldl");
+        run("cp program bare && strip bare");
+        run("gcc -g -fPIC -shared -DNAME=first_call -DNAME2=hidden_call lib.c -o libfirst.so");
+        run("gcc -g -fPIC -shared -DNAME=other_call -DNAME2=hidden_other lib.c -o libother.so");
+    }
+    Fixtures(const Fixtures&) = delete;
+    Fixtures& operator=(const Fixtures&) = delete;
+    ~Fixtures()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(dir_, ignored);
+    }
+
+    std::string path(const char* name) const { return dir_ / name; }
+    std::string copy(const char* from, const char* to) const
+    {
+        std::filesystem::copy_file(dir_ / from, dir_ / to, std::filesystem::copy_options::overwrite_existing);
+        return dir_ / to;
+    }
+    bool try_run(const std::string& command) const
+    {
+        return std::system(("cd " + dir_.string() + " && " + command).c_str()) == 0;
+    }
+
+private:
+    void run(const std::string& command) const
+    {
+        if (!try_run(command))
+            throw std::runtime_error("cannot build a fixture: " + command);
+    }
+
+    std::filesystem::path dir_;
+};
+
+const Fixtures& fixtures()
+{
+    static const Fixtures all;
+    return all;
+}
+
+ImageId id_of(pid_t pid, uint32_t serial = 1)
+{
+    return ::image{static_cast<uint32_t>(pid), serial};
+}
+
+// A running fixture, which has told where its functions are.
+class Program {
+public:
+    Program(const char* name, const std::string& library = "", const char* symbol = "", bool (*prepare)() = nullptr)
+    {
+        int from[2];
+        int to[2];
+        REQUIRE((pipe(from) == 0 && pipe(to) == 0));
+        const std::string path = fixtures().path(name);
+        pid_ = fork();
+        if (pid_ == 0) {
+            dup2(to[0], 0);
+            dup2(from[1], 1);
+            for (const int fd : {from[0], from[1], to[0], to[1]})
+                close(fd);
+            if (!prepare || prepare())
+                execl(path.c_str(), path.c_str(), library.empty() ? nullptr : library.c_str(), symbol, nullptr);
+            _exit(1);
+        }
+        close(to[0]);
+        close(from[1]);
+        in_ = fdopen(from[0], "r");
+        out_ = to[1];
+        while (read_line() != "ready") {}
+    }
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+    ~Program()
+    {
+        end();
+        fclose(in_);
+        close(out_);
+    }
+
+    void end()
+    {
+        if (pid_ > 0) {
+            kill(pid_, SIGKILL);
+            waitpid(pid_, nullptr, 0);
+        }
+        pid_ = -1;
+    }
+    void command(const std::string& line) const
+    {
+        const std::string text = line + '\n';
+        REQUIRE(write(out_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    }
+    uint64_t load(const std::string& path, const std::string& symbol)
+    {
+        command(path + ' ' + symbol);
+        read_line();
+        return at(symbol);
+    }
+    pid_t pid() const { return pid_; }
+    uint64_t at(const std::string& symbol) const { return addresses_.at(symbol); }
+
+private:
+    std::string read_line()
+    {
+        char name[256];
+        unsigned long address = 0;
+        if (fscanf(in_, "%255s 0x%lx", name, &address) != 2)
+            throw std::runtime_error("the fixture does not run");
+        addresses_[name] = address;
+        return name;
+    }
+
+    pid_t pid_ = -1;
+    FILE* in_ = nullptr;
+    int out_ = -1;
+    std::map<std::string, uint64_t> addresses_;
+};
+
+std::string frame(UserSymbols& symbols, const ImageId& id, uint64_t address)
+{
+    const Strings one = symbols.frames(id, std::array{address});
+    REQUIRE(one.size() == 1);
+    return one[0];
+}
+
+void wait_for_refresh()
+{
+    std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+}
+
+// A file as this process maps it.
+class Mapped {
+public:
+    Mapped(const std::string& path, size_t size)
+    {
+        const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        size_ = size;
+        at_ = mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+        close(fd);
+        REQUIRE(at_ != MAP_FAILED);
+    }
+    Mapped(const Mapped&) = delete;
+    Mapped& operator=(const Mapped&) = delete;
+    ~Mapped() { munmap(at_, size_); }
+    uint64_t address() const { return reinterpret_cast<uint64_t>(at_); }
+
+private:
+    void* at_ = nullptr;
+    size_t size_ = 0;
+};
+
+std::vector<char> content(const std::string& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace
+
+TEST_CASE("a program and a library whose file was deleted")
+{
+    const std::string path = fixtures().copy("libfirst.so", "libgone.so");
+    const Program program("program", path, "first_call");
+    std::filesystem::remove(path);
+    UserSymbols symbols;
+    const std::array<uint64_t, 5> stack = {program.at("first_call") + 4, program.at("outer") + 4,
+                                           program.at("local") + 4, program.at("area") + 4, 0x10};
+    const Strings expected = {"first_call+0x4 (libgone.so)", "outer+0x4 (program)", "local+0x4 (program)",
+                              "demo::Shape::area(int) const+0x4 (program)", "0x10"};
+    CHECK(symbols.frames(id_of(program.pid()), stack) == expected);
+    CHECK(symbols.frames(id_of(program.pid()), stack) == expected);
+    CHECK(symbols.frames(id_of(program.pid()), {}).empty());
+    CHECK(frame(symbols, id_of(program.pid()), 0) == "0x0");
+    CHECK(frame(symbols, id_of(program.pid()), UINT64_MAX) == "0xffffffffffffffff");
+}
+
+TEST_CASE("a program at a fixed address")
+{
+    const Program program("fixed");
+    UserSymbols symbols;
+    CHECK(frame(symbols, id_of(program.pid()), program.at("outer") + 4) == "outer+0x4 (fixed)");
+}
+
+TEST_CASE("return addresses belong to the call in front of them")
+{
+    const Program program("program");
+    UserSymbols symbols;
+    const uint64_t second = program.at("asm_second");
+    const std::array<uint64_t, 3> stack = {second, second, second + 1};
+    CHECK(symbols.frames(id_of(program.pid()), stack) ==
+          Strings{"asm_second+0x0 (program)", "asm_first+0x7 (program)", "asm_second+0x1 (program)"});
+    CHECK(frame(symbols, id_of(program.pid()), program.at("asm_label") + 1) == "asm_label+0x1 (program)");
+}
+
+TEST_CASE("of several names of an address, the one that covers most")
+{
+    const Program program("program");
+    UserSymbols symbols;
+    for (const uint64_t offset : {0, 3})
+        CHECK(frame(symbols, id_of(program.pid()), program.at("asm_long") + offset) ==
+              "asm_long+0x" + std::to_string(offset) + " (program)");
+}
+
+TEST_CASE("a stripped program gives virtual addresses")
+{
+    const Program named("program");
+    const Program bare("bare");
+    UserSymbols symbols;
+    // Both are the same program: the offset is what nm says.
+    const std::string list = fixtures().path("symbols");
+    REQUIRE(fixtures().try_run("nm program | awk '$3 == \"outer\" { print $1 }' > symbols"));
+    uint64_t outer = 0;
+    std::ifstream(list) >> std::hex >> outer;
+    std::ostringstream expected;
+    expected << "bare+0x" << std::hex << outer + 4;
+    CHECK(frame(symbols, id_of(bare.pid()), bare.at("outer") + 4) == expected.str());
+    const std::array<uint64_t, 2> stack = {0x10, bare.at("outer") + 4};
+    CHECK(symbols.frames(id_of(bare.pid()), stack)[1] == expected.str());
+    CHECK(frame(symbols, id_of(named.pid()), named.at("outer") + 4) == "outer+0x4 (program)");
+}
+
+TEST_CASE("symbols from .gnu_debugdata")
+{
+    if (!fixtures().try_run(
+            "cp program mini && objcopy --only-keep-debug program debug && strip -g debug 2>/dev/null && "
+            "xz -kf debug && strip mini && objcopy --add-section .gnu_debugdata=debug.xz mini"))
+        SKIP("no xz");
+    const Program program("mini");
+    UserSymbols symbols;
+    CHECK(frame(symbols, id_of(program.pid()), program.at("local") + 4) == "local+0x4 (mini)");
+}
+
+TEST_CASE("a dead process")
+{
+    Program program("program", fixtures().path("libfirst.so"), "first_call");
+    const ImageId id = id_of(program.pid());
+    UserSymbols symbols;
+    CHECK(frame(symbols, id, program.at("outer") + 4) == "outer+0x4 (program)");
+    program.end();
+    CHECK(frame(symbols, id, program.at("outer") + 4) == "outer+0x4 (program)");
+    CHECK(frame(symbols, id, program.at("local") + 4) == "local+0x4 (program)");
+    CHECK(frame(symbols, id, program.at("first_call") + 4).starts_with("libfirst.so+0x"));
+    wait_for_refresh();
+    CHECK(frame(symbols, id, program.at("area") + 5) == "demo::Shape::area(int) const+0x5 (program)");
+    CHECK(frame(symbols, id, 0x10) == "0x10");
+    symbols.forget(id);
+    CHECK(frame(symbols, id, program.at("outer") + 4).starts_with("0x"));
+}
+
+TEST_CASE("a library loaded later")
+{
+    Program program("program");
+    const ImageId id = id_of(program.pid());
+    UserSymbols symbols;
+    CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
+    const uint64_t loaded = program.load(fixtures().path("libfirst.so"), "first_call");
+    CHECK(frame(symbols, id, loaded).starts_with("0x")); // once per second
+    wait_for_refresh();
+    CHECK(frame(symbols, id, loaded) == "first_call+0x0 (libfirst.so)");
+    CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
+}
+
+TEST_CASE("another program in the same process does not answer for the first one")
+{
+    Program program("program");
+    const ImageId id = id_of(program.pid());
+    UserSymbols symbols;
+    CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
+    program.command("- " + fixtures().path("bare"));
+    wait_for_refresh();
+    CHECK(frame(symbols, id, 0x10) == "0x10");
+    CHECK(frame(symbols, id, program.at("local")) == "local+0x0 (program)");
+}
+
+TEST_CASE("a process with other files at the same paths")
+{
+    if (geteuid() != 0)
+        SKIP("needs root");
+    struct statx root {};
+    if (statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &root) != 0 || !(root.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+        SKIP("in a chroot, which is no mount, mounts cannot be kept private");
+    const std::string path = fixtures().path("libfirst.so");
+    const auto bind = [] {
+        return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+               mount(fixtures().path("libother.so").c_str(), fixtures().path("libfirst.so").c_str(), nullptr, MS_BIND,
+                     nullptr) == 0;
+    };
+    const Program inside("program", path, "other_call", bind);
+    const Program outside("program", path, "first_call");
+    UserSymbols symbols;
+    CHECK(frame(symbols, id_of(inside.pid()), inside.at("other_call") + 4) == "other_call+0x4 (libfirst.so)");
+    CHECK(frame(symbols, id_of(outside.pid()), outside.at("first_call") + 4) == "first_call+0x4 (libfirst.so)");
+}
+
+TEST_CASE("the vdso, libc, and data")
+{
+    UserSymbols symbols;
+    const ImageId id = id_of(getpid());
+    void* const vdso = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void* const function = vdso ? dlsym(vdso, "__vdso_clock_gettime") : nullptr;
+    if (function)
+        CHECK(frame(symbols, id, reinterpret_cast<uint64_t>(function)) == "__vdso_clock_gettime+0x0 ([vdso])");
+    const auto libc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+    CHECK(frame(symbols, id, libc + 1) == "gnu_get_libc_version+0x1 (libc.so.6)");
+    const std::string data = frame(symbols, id, reinterpret_cast<uint64_t>(program_source));
+    CHECK(data.find("+0x") != std::string::npos);
+    CHECK(data.find('(') == std::string::npos);
+}
+
+TEST_CASE("many images and many addresses")
+{
+    const Program program("program");
+    UserSymbols symbols;
+    for (uint32_t serial = 0; serial < 200; serial++)
+        CHECK(frame(symbols, id_of(program.pid(), serial), program.at("outer") + 4) == "outer+0x4 (program)");
+    std::vector<uint64_t> addresses;
+    for (uint64_t i = 0; i < 150'000; i++)
+        addresses.push_back(program.at("outer") + i % 4096);
+    CHECK(symbols.frames(id_of(program.pid(), 300), addresses).size() == addresses.size());
+}
+
+TEST_CASE("files that are not what they should be")
+{
+    const std::string path = fixtures().path("strange.so");
+    const std::vector<char> good = content(fixtures().path("libfirst.so"));
+    std::mt19937 random(1);
+    const auto ask = [&path](size_t size) {
+        UserSymbols symbols;
+        const Mapped mapped(path, size);
+        for (uint64_t offset = 0; offset < size; offset += 64) {
+            const std::string text = frame(symbols, id_of(getpid()), mapped.address() + offset);
+            if (text.find("strange.so") == std::string::npos)
+                FAIL(text);
+        }
+    };
+    const auto put = [&path](const std::vector<char>& bytes, size_t size) {
+        std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(size));
+    };
+
+    SECTION("no ELF file")
+    {
+        put(std::vector<char>(8192, 'x'), 8192);
+        UserSymbols symbols;
+        const Mapped mapped(path, 8192);
+        CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1234) == "strange.so+0x1234");
+    }
+    SECTION("cut off")
+    {
+        for (size_t size = 1; size < good.size(); size += 97) {
+            put(good, size);
+            ask(size);
+        }
+    }
+    SECTION("larger than anything")
+    {
+        put(good, good.size());
+        std::filesystem::resize_file(path, (uint64_t(4) << 30) + 1);
+        UserSymbols symbols;
+        const Mapped mapped(path, 8192);
+        CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1100) == "strange.so+0x1100");
+    }
+    SECTION("names without an end")
+    {
+        auto bad = good;
+        Elf64_Ehdr header;
+        std::memcpy(&header, bad.data(), sizeof(header));
+        for (size_t i = 0; i < header.e_shnum; i++) {
+            Elf64_Shdr section;
+            std::memcpy(&section, bad.data() + header.e_shoff + i * sizeof(section), sizeof(section));
+            if (section.sh_type == SHT_STRTAB && i != header.e_shstrndx)
+                std::memset(bad.data() + section.sh_offset + 1, 'A', section.sh_size - 1);
+        }
+        put(bad, bad.size());
+        ask(bad.size());
+    }
+    SECTION("damaged anywhere")
+    {
+        Elf64_Ehdr header;
+        std::memcpy(&header, good.data(), sizeof(header));
+        for (int round = 0; round < 400; round++) {
+            auto bad = good;
+            // Half of the damage goes to the headers.
+            for (int i = 0; i < 1 + round % 8; i++) {
+                const size_t table = header.e_shoff + random() % (header.e_shnum * sizeof(Elf64_Shdr));
+                bad[i % 2 ? table : random() % bad.size()] = static_cast<char>(random());
+            }
+            put(bad, bad.size());
+            ask(bad.size());
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/nvml_message.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+using namespace gpusnoop;
+
+namespace {
+
+NvmlAnswers everything()
+{
+    NvmlAnswers all;
+    all.processes = {{7, 0, 100, 1, 2}, {8, 1, std::nullopt, std::nullopt, std::nullopt}};
+    all.failures = {{1, "GPU is lost (error 15)"}};
+    all.use = {{7, 0, 12.5}};
+    all.states = {{.index = 0,
+                   .name = "Card",
+                   .pci = "0000:3b:00.0",
+                   .utilization = 71,
+                   .memory_used = 3,
+                   .memory_total = 4,
+                   .power_watts = 250.5,
+                   .mig = false},
+                  {.index = 1,
+                   .name = {},
+                   .pci = {},
+                   .utilization = {},
+                   .memory_used = {},
+                   .memory_total = {},
+                   .power_watts = {},
+                   .mig = true}};
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("what NVML says arrives as it was said", "[nvml]")
+{
+    const auto got = answers_from(to_bytes(everything()));
+    REQUIRE(got);
+    CHECK(got->why.empty());
+    REQUIRE(got->processes.size() == 2);
+    CHECK(got->processes[0].pid == 7);
+    CHECK(got->processes[0].bytes == 100);
+    CHECK(got->processes[0].compute_instance == 2);
+    CHECK(!got->processes[1].bytes);
+    REQUIRE(got->failures.size() == 1);
+    CHECK(got->failures[0].why == "GPU is lost (error 15)");
+    CHECK(got->use.at(0).sm_percent == 12.5);
+    REQUIRE(got->states.size() == 2);
+    CHECK(got->states[0].name == "Card");
+    CHECK(got->states[0].power_watts == 250.5);
+    CHECK(got->states[0].mig == false);
+    CHECK(got->states[1].mig == true);
+    CHECK(!got->states[1].utilization);
+    CHECK(to_bytes(*got) == to_bytes(everything()));
+}
+
+TEST_CASE("half a message of NVML's, or another one, is none", "[nvml]")
+{
+    const std::string whole = to_bytes(everything());
+    for (size_t size = 0; size < whole.size(); size++)
+        CHECK(!answers_from(std::string_view(whole).substr(0, size)));
+    CHECK(!answers_from(whole + "x"));
+    std::mt19937 random(1);
+    for (int turn = 0; turn < 5000; turn++) {
+        std::string spoilt = whole;
+        spoilt[random() % spoilt.size()] = static_cast<char>(random());
+        (void)answers_from(spoilt);
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command line cannot mean is refused, in one sentence that names what is wrong with it.
+#include "tools/tools.hpp"
+
+#include "util/options.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cctype>
+#include <string>
+#include <vector>
+
+using namespace gpusnoop;
+
+namespace {
+
+struct Mistake {
+    std::string_view tool;
+    std::vector<const char*> arguments;
+    std::vector<const char*> words; // that the sentence has, in any case
+};
+
+const std::vector<Mistake> mistakes = {
+    {"cudalaunch", {"-p", "firefox"}, {"-p"}},
+    {"cudalaunch", {"-p", "-5"}, {"-p"}},
+    {"cudalaunch", {"-p", "0"}, {"-p"}},
+    {"cudalaunch", {"-p", "99999999999"}, {"-p"}},
+    {"cudalaunch", {"-p", "4194305"}, {"-p"}},
+    {"cudalaunch", {"-p", "1x"}, {"-p"}},
+    {"cudalaunch", {"-p", "1,x"}, {"-p"}},
+    {"cudalaunch", {"-p", "1,,2"}, {"-p"}},
+    {"cudalaunch", {"-p", ""}, {"-p"}},
+    {"cudalaunch", {"-p"}, {"-p"}},
+    {"cudalaunch", {"-p", "1", "-t", "1"}, {"-p", "-t"}},
+    {"cudalaunch", {"-t", "x"}, {"-t"}},
+    {"cudalaunch", {"-t", "0"}, {"-t"}},
+    {"cudalaunch", {"-t", "-1"}, {"-t"}},
+    {"cudalaunch", {"-d", "0"}, {"-d"}},
+    {"cudalaunch", {"-d", "-1"}, {"-d"}},
+    {"cudalaunch", {"-d", "x"}, {"-d"}},
+    {"cudalaunch", {"-d", "nan"}, {"-d"}},
+    {"cudalaunch", {"-d", "inf"}, {"-d"}},
+    {"cudalaunch", {"-d", "5s"}, {"-d"}},
+    {"cudalaunch", {"-d", "1e300"}, {"-d"}},
+    {"cudalaunch", {"0"}, {"interval"}},
+    {"cudalaunch", {"soon"}, {"interval"}},
+    {"cudalaunch", {"-i", "0"}, {"-i"}},
+    {"cudalaunch", {"-i", "-1"}, {"-i"}},
+    {"cudalaunch", {"-i", "1", "1"}, {"interval"}},
+    {"cudalaunch", {"1", "0"}, {"count"}},
+    {"cudalaunch", {"1", "x"}, {"count"}},
+    {"cudalaunch", {"1", "1.5"}, {"count"}},
+    {"cudalaunch", {"1", "2", "3"}, {"3"}},
+    {"cudalaunch", {"--colour"}, {"--colour"}},
+    {"cudalaunch", {"-Z"}, {"-Z"}},
+    {"cudalaunch", {"--by", "colour"}, {"colour", "kernel"}},
+    {"cudalaunch", {"--by", "pid,,comm"}, {"--by"}},
+    {"cudalaunch", {"--by", ""}, {"--by"}},
+    {"cudalaunch", {"-H", "colour"}, {"colour", "latency"}},
+    {"cudalaunch", {"--api", "vulkan"}, {"vulkan", "driver"}},
+    {"cudalaunch", {"--attach", "glue"}, {"glue", "session"}},
+    {"cudalaunch", {"-s", "colour"}, {"colour"}},
+    {"cudalaunch", {"-s", ""}, {"column"}},
+    {"cudalaunch", {"-e", "-H", "grid"}, {"-e", "-H"}},
+    {"cudalaunch", {"-P"}, {"-P", "-H"}},
+    {"cudalaunch", {"-L"}, {"-L", "-H"}},
+    {"cudalaunch", {"-x", "-H", "gap"}, {"-x"}},
+    {"cudalaunch", {"-H", "latency", "-m", "-N"}, {"-m"}},
+    {"cudalaunch", {"-n", ""}, {"-n"}},
+    {"cudalaunch", {"-n", "sixteen-letters!"}, {"-n"}},
+    {"cudalaunch", {"-r", "x"}, {"-r"}},
+    {"cudalaunch", {"-r", "-1"}, {"-r"}},
+    {"cudalaunch", {"--ring-mb", "3"}, {"--ring-mb"}},
+    {"cudalaunch", {"--ring-mb", "0"}, {"--ring-mb"}},
+    {"cudalaunch", {"--ring-mb", "1000000"}, {"--ring-mb"}},
+    {"cudalaunch", {"--table-rows", "1"}, {"--table-rows"}},
+
+    {"cudamemcpy", {"-H", "grid"}, {"grid", "size"}},
+    {"cudamemcpy", {"-H", "gap"}, {"gap", "rate"}},
+    {"cudamemcpy", {"--by", "kernel"}, {"kernel", "memory"}},
+    {"cudamemcpy", {"--by", "kind,,pid"}, {"--by"}},
+    {"cudamemcpy", {"--by", ""}, {"--by"}},
+    {"cudamemcpy", {"--api", "vulkan"}, {"vulkan", "driver"}},
+    {"cudamemcpy", {"-s", "launches"}, {"launches"}},
+    {"cudamemcpy", {"-e", "-H", "size"}, {"-e", "-H"}},
+    {"cudamemcpy", {"-U", "-H", "size"}, {"-U", "-H"}},
+    {"cudamemcpy", {"-P"}, {"-P", "-H"}},
+    {"cudamemcpy", {"-L"}, {"-L", "-H"}},
+    {"cudamemcpy", {"-H", "latency", "-m", "-N"}, {"-m"}},
+    {"cudamemcpy", {"-p", "1", "-t", "1"}, {"-p", "-t"}},
+    {"cudamemcpy", {"--table-rows", "1"}, {"--table-rows"}},
+    {"cudamemcpy", {"-x", "-H", "rate"}, {"-x"}},
+    {"cudamemcpy", {"--colour"}, {"--colour"}},
+
+    {"cudasync", {"-H", "colour"}, {"colour", "duration"}},
+    {"cudasync", {"-H", "latency"}, {"latency", "duration"}},
+    {"cudasync", {"-H", ""}, {"-H"}},
+    {"cudasync", {"-l", "-1"}, {"-l"}},
+    {"cudasync", {"-l", "nan"}, {"-l"}},
+    {"cudasync", {"-l", "inf"}, {"-l"}},
+    {"cudasync", {"-l", "1e13"}, {"-l"}},
+    {"cudasync", {"-l", "long"}, {"-l"}},
+    {"cudasync", {"-l"}, {"-l"}},
+    {"cudasync", {"--by", "kernel"}, {"kernel", "wait"}},
+    {"cudasync", {"--by", "wait,,pid"}, {"--by"}},
+    {"cudasync", {"--by", ""}, {"--by"}},
+    {"cudasync", {"-e", "-H", "duration"}, {"-e", "-H"}},
+    {"cudasync", {"-U", "-H", "duration"}, {"-U", "-H"}},
+    {"cudasync", {"-P"}, {"-P", "-H"}},
+    {"cudasync", {"-L"}, {"-L", "-H"}},
+    {"cudasync", {"-s", "launches"}, {"launches"}},
+    {"cudasync", {"-s", ""}, {"column"}},
+    {"cudasync", {"--api", "vulkan"}, {"vulkan", "driver"}},
+    {"cudasync", {"-H", "duration", "-m", "-N"}, {"-m"}},
+    {"cudasync", {"--latency"}, {"--latency"}},
+    {"cudasync", {"-p", "python"}, {"-p"}},
+    {"cudasync", {"--table-rows", "1"}, {"--table-rows"}},
+
+    {"gpualloc", {"-o", "5"}, {"-o", "--leaks"}},
+    {"gpualloc", {"--leaks", "-e"}, {"--leaks", "-e"}},
+    {"gpualloc", {"--leaks", "--exited"}, {"--leaks", "--exited"}},
+    {"gpualloc", {"--exited", "-e"}, {"--exited", "-e"}},
+    {"gpualloc", {"--leaks", "-H", "size"}, {"--leaks", "-H"}},
+    {"gpualloc", {"--leaks", "--by", "kind"}, {"--leaks", "--by"}},
+    {"gpualloc", {"--leaks", "-x"}, {"--leaks", "-x"}},
+    {"gpualloc", {"--exited", "-x"}, {"--exited", "-x"}},
+    {"gpualloc", {"--leaks", "-o", "-1"}, {"-o"}},
+    {"gpualloc", {"--leaks", "-o", "nan"}, {"-o"}},
+    {"gpualloc", {"--leaks", "-o", "old"}, {"-o"}},
+    {"gpualloc", {"--leaks", "-o", "1e12"}, {"-o"}},
+    {"gpualloc", {"--leaks", "-o"}, {"-o"}},
+    {"gpualloc", {"--by", "stream"}, {"stream"}},
+    {"gpualloc", {"--by", "colour"}, {"colour", "kind"}},
+    {"gpualloc", {"--by", "kind,,pid"}, {"--by"}},
+    {"gpualloc", {"--by", ""}, {"--by"}},
+    {"gpualloc", {"-H", "colour"}, {"colour", "lifetime"}},
+    {"gpualloc", {"-H", ""}, {"-H"}},
+    {"gpualloc", {"-H", "rate"}, {"rate", "latency"}},
+    {"gpualloc", {"-e", "-H", "size"}, {"-e", "-H"}},
+    {"gpualloc", {"-x", "-H", "lifetime"}, {"-x", "-H"}},
+    {"gpualloc", {"-U", "-H", "size"}, {"-U", "-H"}},
+    {"gpualloc", {"--live-entries", "0"}, {"--live-entries"}},
+    {"gpualloc", {"--live-entries", "many"}, {"--live-entries"}},
+    {"gpualloc", {"--live-entries", "-5"}, {"--live-entries"}},
+    {"gpualloc", {"--live-entries", "1e12"}, {"--live-entries"}},
+    {"gpualloc", {"-P"}, {"-P", "-H"}},
+    {"gpualloc", {"-s", "launches"}, {"launches"}},
+    {"gpualloc", {"--api", "vulkan"}, {"vulkan", "driver"}},
+    {"gpualloc", {"--leak"}, {"--leak"}},
+    {"gpualloc", {"-p", "python"}, {"-p"}},
+    {"gpualloc", {"--table-rows", "1"}, {"--table-rows"}},
+
+    {"cudagraph", {"-H", "colour"}, {"-H", "launch", "instantiate", "nodes", "colour"}},
+    {"cudagraph", {"-H", ""}, {"-H"}},
+    {"cudagraph", {"-H", "size"}, {"size", "nodes"}},
+    {"cudagraph", {"--by", "colour"}, {"colour", "graph"}},
+    {"cudagraph", {"--by", "graph,,pid"}, {"--by"}},
+    {"cudagraph", {"--by", ""}, {"--by"}},
+    {"cudagraph", {"--by", "kind"}, {"kind"}},
+    {"cudagraph", {"--summary", "--by", "pid"}, {"--summary", "--by"}},
+    {"cudagraph", {"--summary", "-e"}, {"--summary", "-e"}},
+    {"cudagraph", {"--summary", "-H", "launch"}, {"--summary", "-H"}},
+    {"cudagraph", {"--storms", "--summary"}, {"--storms", "--summary"}},
+    {"cudagraph", {"--storms", "--by", "pid"}, {"--storms", "--by"}},
+    {"cudagraph", {"--storms", "-e"}, {"--storms", "-e"}},
+    {"cudagraph", {"--storms", "-H", "nodes"}, {"--storms", "-H"}},
+    {"cudagraph", {"--storms", "-x"}, {"--storms", "-x"}},
+    {"cudagraph", {"--storms", "0"}, {"--storms"}},
+    {"cudagraph", {"--storms=-1"}, {"--storms"}},
+    {"cudagraph", {"--storms=many"}, {"--storms"}},
+    {"cudagraph", {"--storms", "1e12"}, {"--storms"}},
+    {"cudagraph", {"--storms", "--warm-up", "long"}, {"--warm-up"}},
+    {"cudagraph", {"--storms", "--warm-up", "nan"}, {"--warm-up"}},
+    {"cudagraph", {"--storms", "--warm-up=-1"}, {"--warm-up"}},
+    {"cudagraph", {"--storms", "--warm-up"}, {"--warm-up"}},
+    {"cudagraph", {"--warm-up", "5"}, {"--warm-up", "--storms"}},
+    {"cudagraph", {"-e", "-H", "launch"}, {"-e", "-H"}},
+    {"cudagraph", {"-s", "bytes"}, {"bytes"}},
+    {"cudagraph", {"--api", "vulkan"}, {"vulkan", "driver"}},
+    {"cudagraph", {"--storm"}, {"--storm"}},
+    {"cudagraph", {"-P"}, {"-P", "-H"}},
+    {"cudagraph", {"-p", "python"}, {"-p"}},
+    {"cudagraph", {"--table-rows", "1"}, {"--table-rows"}},
+    {"cudagraph", {"-U", "-H", "launch"}, {"-U", "-H"}},
+    {"cudagraph", {"-x", "-H", "nodes"}, {"-x", "-H"}},
+
+    {"cudatop", {"-s", "colour"}, {"colour", "LAUNCH/s"}},
+    {"cudatop", {"-s", ""}, {"column"}},
+    {"cudatop", {"--columns", "PID,colour"}, {"colour"}},
+    {"cudatop", {"--columns", "+colour"}, {"'colour'"}},
+    {"cudatop", {"--columns", "-"}, {"column"}},
+    {"cudatop", {"--latency", "--cheap"}, {"--latency", "--cheap"}},
+    {"cudatop", {"-x"}, {"-x", "error"}},
+    {"cudatop", {"-U"}, {"-U", "stacks"}},
+    {"cudatop", {"--by", "colour"}, {"colour", "kernel", "device"}},
+    {"cudatop", {"--by", "pid,,comm"}, {"--by"}},
+    {"cudatop", {"--by", ""}, {"--by"}},
+    {"cudatop", {"-e"}, {"-e"}},
+    {"cudatop", {"--live-entries", "1"}, {"--live-entries"}},
+    {"cudatop", {"0"}, {"interval"}},
+    {"cudatop", {"1", "0"}, {"count"}},
+    {"cudatop", {"-b", "soon"}, {"interval"}},
+
+    {"nvioctl", {"-H", "colour"}, {"colour", "latency"}},
+    {"nvioctl", {"-l", "-1"}, {"-l"}},
+    {"nvioctl", {"-l", "nan"}, {"-l"}},
+    {"nvioctl", {"--by", "colour"}, {"colour", "command"}},
+    {"nvioctl", {"--by", "stream"}, {"stream"}},
+    {"nvioctl", {"--attach", "session"}, {"session", "fentry"}},
+    {"nvioctl", {"--xid", "-e"}, {"--xid", "-e"}},
+    {"nvioctl", {"--xid", "--columns", "PID"}, {"--xid", "--columns"}},
+    {"nvioctl", {"--api", "driver"}, {"--api"}},
+
+    {"cudalaunch", {"-e", "--columns", "PID"}, {"--columns", "-e"}},
+    {"cudalaunch", {"-H", "grid", "--columns", "PID"}, {"--columns", "-H"}},
+};
+
+// Those of all tools.
+const std::vector<Mistake> mistakes_of_all = {
+    {"", {"--columns", "nonsense"}, {"'nonsense'", "--columns help"}},
+    {"", {"--columns", "+"}, {"''"}},
+    {"", {"--columns", "-NOPE"}, {"'NOPE'"}},
+    {"", {"--colour"}, {"--colour"}},
+    {"", {"-s", "colour"}, {"colour"}},
+};
+
+std::string lower(std::string_view text)
+{
+    std::string out(text);
+    std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+    return out;
+}
+
+// The sentence that says why; empty where there is no objection.
+std::string refusal(const NamedTool& tool, const std::vector<const char*>& arguments)
+{
+    std::vector<std::string> words{std::string(tool.name)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words)
+        argv.push_back(word.data());
+    argv.push_back(nullptr);
+    try {
+        Options options;
+        plan_run(static_cast<int>(words.size()), argv.data(), *tool.make(), options);
+    } catch (const UsageError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+void check(const NamedTool& tool, const Mistake& mistake)
+{
+    std::string typed(tool.name);
+    for (const char* argument : mistake.arguments)
+        (typed += " ") += argument;
+    const std::string said = refusal(tool, mistake.arguments);
+    INFO(typed << ": " << said);
+    CHECK(!said.empty());
+    CHECK(said.size() < 400);
+    CHECK(said.find('\n') == std::string::npos);
+    for (const char* word : mistake.words)
+        CHECK(lower(said).find(lower(word)) != std::string::npos);
+}
+
+} // namespace
+
+TEST_CASE("a mistake on the command line is refused, and named")
+{
+    for (const Mistake& mistake : mistakes)
+        check(*std::ranges::find(tools, mistake.tool, &NamedTool::name), mistake);
+}
+
+TEST_CASE("every tool refuses what no tool can mean")
+{
+    for (const NamedTool& tool : tools)
+        for (const Mistake& mistake : mistakes_of_all)
+            check(tool, mistake);
+}
+
+TEST_CASE("a command line without a mistake is none")
+{
+    for (const NamedTool& tool : tools)
+        for (const std::vector<const char*>& arguments : {std::vector<const char*>{},
+                                                          {"-j", "1", "2"},
+                                                          {"-p", "1", "-T"},
+                                                          {"--by", "pod", "--columns", "+NSPID,-PID"}})
+            CHECK(refusal(tool, arguments).empty());
+}

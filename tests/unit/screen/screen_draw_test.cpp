@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/save.hpp"
+#include "tests/unit/screen/screen_fixture.hpp"
+
+#include "util/error.hpp"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+struct Utc {
+    Utc()
+    {
+        ::setenv("TZ", "UTC", 1);
+        ::tzset();
+    }
+    Utc(const Utc&) = delete;
+    Utc& operator=(const Utc&) = delete;
+    ~Utc()
+    {
+        ::unsetenv("TZ");
+        ::tzset();
+    }
+};
+
+class Folder {
+public:
+    Folder() { path_ = ::mkdtemp(path_.data()); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() { std::filesystem::remove_all(path_); }
+    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+private:
+    std::string path_ = "/tmp/gpusnoop-save-XXXXXX";
+};
+
+std::string contents(const std::string& path)
+{
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+} // namespace
+
+TEST_CASE("a screen of 80x24", "[screen]")
+{
+    const Utc utc;
+    CHECK(Stage().text() == R"(cudatop 10:00:00  by pid  every 1.0s  rows 6  columns 4-9/12
+GPU0 [||||  45%] [||  12.0G/80.0G] 350W  GPU1 [          -] [|||    12.0G/80.0G]
+launches/s 2100.0  processes 6  probes 120/120  lost 0  own cost 1.2% of a core
+blind 3 files
+    PID USER     COMM            LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC%
+   1005 alice    evil\x1B[31m\x+    600.0        -   95.0M   20.0K    1.0G  38.0
+   1004 bob      訓練器             500.0        -   96.0M   16.0K    1.0G  11.0
+   1003 alice    blocked            400.0        -   97.0M   12.0K    1.0G  19.0
+   1002 bob      leaker             300.0        -   98.0M    8.0K    1.0G  55.0
+   1001 alice    copier             200.0        -   99.0M    4.0K    1.0G  86.0
+   1000 bob      trainer            100.0     12.5  100.0M       0    1.0G  83.0
+
+
+
+
+
+
+
+
+
+
+
+                 total             2100.0        -       -       -       -     -
+?Help EnterOpen sSort /Filter bBy tTree cColumns SpacePause fFreeze wSave
+)");
+}
+
+TEST_CASE("a small screen", "[screen]")
+{
+    const Utc utc;
+    Stage stage({40, 10});
+    stage.press(key::end);
+    CHECK(stage.text() == R"(cudatop 10:00:00  by pid  every 1.0s  r+
+GPU0 [|||||||||||           45%] 350W +1
+launches/s 2100.0  processes 6
+probes 120/120  lost 0
+    PID USER     COMM                  >
+   1002 bob      leaker
+   1001 alice    copier
+   1000 bob      trainer
+                 total
+?Help EnterOpen sSort /Filter bBy tTree
+)");
+}
+
+TEST_CASE("a large screen has all columns", "[screen]")
+{
+    const Utc utc;
+    const auto lines = Stage({200, 50}).lines();
+    CHECK(lines.size() == 50);
+    CHECK(
+        lines[1] ==
+        R"(GPU0 NVIDIA H100 80GB HB+ [|||||||||||          45%] [||||||                      12.0G/80.0G] 350W  GPU1 NVIDIA H100 80GB HB+ [                         -] [||||||                         12.0G/80.0G])");
+    CHECK(
+        lines[3] ==
+        R"(    PID USER     COMM                 LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC% P99(us)  ERR/s  SM%*)");
+    CHECK(
+        lines[4] ==
+        R"(   1005 alice    evil\x1B[31m\x0Aname    600.0        -   95.0M   20.0K    1.0G  38.0       -    0.0   n/a)");
+}
+
+TEST_CASE("tiny screens have rows", "[screen]")
+{
+    CHECK(Stage({1, 1}).text() == "+\n");
+    CHECK(Stage({7, 1}).text() == "   1005\n");
+    CHECK(Stage({7, 2}).text() == "    PID\n   1005\n");
+}
+
+TEST_CASE("an opened row", "[screen]")
+{
+    Stage stage;
+    for (int i = 0; i < 40; ++i)
+        stage.next();
+    for (Key key : std::initializer_list<Key>{key::end, key::enter})
+        stage.press(key);
+    stage.state.plotted = "sync_percent";
+    stage.snapshot.detail = scene::detail("1000", 1);
+    CHECK(stage.text() == R"(1000 bob trainer
+SYNC% now 66.0, at most 89.0 in the last 41 s
+                                                           ⢰⣿⣿⣦⡀          ⢀⣴⣿⣿⣦
+                                                           ⢸⣿⣿⣿⣿⡄        ⢠⣿⣿⣿⣿⣿⣷
+                                                           ⢸⣿⣿⣿⣿⣿⣆      ⣠⣿⣿⣿⣿⣿⣿⣿
+                                                           ⢸⣿⣿⣿⣿⣿⣿⣦    ⣰⣿⣿⣿⣿⣿⣿⣿⣿
+                                                           ⢸⣿⣿⣿⣿⣿⣿⣿⣷⣤⣤⣾⣿⣿⣿⣿⣿⣿⣿⣿⣿
+kernels of 1000
+KERNEL                            LAUNCHES
+void kernel_0<float>(float*, int)      301
+void kernel_1<float>(float*, int)      201
+void kernel_2<float>(float*, int)      101
+
+copies by size
+     bytes               : count    distribution
+        16 -> 31         : 86       |************                            |
+        32 -> 63         : 220      |******************************          |
+        64 -> 127        : 284      |****************************************|
+
+
+
+
+
+EscBack Up/DownScroll Left/RightHistory wSave ?Help
+)");
+    stage.state.glyphs = Glyphs::ascii;
+    CHECK(stage.text().find("\u28ff") == std::string::npos);
+    CHECK(stage.shows(":::"));
+}
+
+TEST_CASE("what is known not to be known is told apart", "[screen]")
+{
+    Stage stage;
+    Canvas canvas(80, 24);
+    draw(canvas, stage.state, stage.snapshot);
+    const auto style_of = [&](int y, std::string_view text) {
+        const auto x = canvas.line_text(y).find(text);
+        REQUIRE(x != std::string::npos);
+        return canvas.line(y)[x].style;
+    };
+    CHECK(style_of(3, "3 files") == Style::alarm);
+    CHECK(style_of(4, "LAUNCH/s") == Style::sorted);
+    CHECK(style_of(4, "COMM") == Style::header);
+    CHECK(style_of(5, "1005") == Style::selected);
+    CHECK(style_of(7, "-") == Style::dim);
+    CHECK(style_of(22, "total") == Style::total);
+}
+
+TEST_CASE("a saved screen", "[screen]")
+{
+    const Utc utc;
+    const Folder folder;
+    Stage stage({40, 10});
+    stage.cast.rows = 60;
+    stage.next();
+    save_screen(folder / "a.txt", stage.state, stage.snapshot);
+    const std::string text = contents(folder / "a.txt");
+    CHECK(text.find("   1000 bob      trainer") != std::string::npos); // of all rows
+    CHECK(text.find("SM%*") != std::string::npos);                     // and columns
+    CHECK(text.find("own cost 1.2% of a core") != std::string::npos);
+    CHECK(text.find('\x1b') == std::string::npos);
+    struct stat info {};
+    REQUIRE(::stat((folder / "a.txt").c_str(), &info) == 0);
+    CHECK((info.st_mode & 07777) == 0600);
+
+    save_screen(folder / "a.json", stage.state, stage.snapshot);
+    std::istringstream lines(contents(folder / "a.json"));
+    std::string line;
+    REQUIRE(std::getline(lines, line));
+    const auto row = nlohmann::json::parse(line);
+    CHECK(row["type"] == "row");
+    CHECK(row["pid"] == 1059);
+    CHECK(row["interval_ns"] == 1'000'000'000);
+    CHECK(row["time"] == "2026-01-01T10:00:01.000000+00:00");
+    CHECK_FALSE(row.contains("sm_percent")); // it is not known
+}
+
+TEST_CASE("nothing is written over or followed when a screen is saved", "[screen]")
+{
+    const Folder folder;
+    const Stage stage;
+    std::ofstream(folder / "there") << "mine";
+    REQUIRE(::symlink((folder / "elsewhere").c_str(), (folder / "link").c_str()) == 0);
+    CHECK_THROWS_AS(save_screen(folder / "there", stage.state, stage.snapshot), Error);
+    CHECK_THROWS_AS(save_screen(folder / "link", stage.state, stage.snapshot), Error);
+    CHECK_THROWS_AS(save_screen(folder / "no/such/folder", stage.state, stage.snapshot), Error);
+    CHECK(contents(folder / "there") == "mine");
+    CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
+}

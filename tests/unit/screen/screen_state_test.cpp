@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/screen/screen_fixture.hpp"
+
+#include <random>
+
+using namespace gpusnoop;
+using namespace std::chrono_literals;
+
+TEST_CASE("the selection follows its row", "[screen]")
+{
+    Stage stage;
+    CHECK(stage.state.selected.empty()); // the first line, whatever it is
+    stage.press(key::down);
+    CHECK(stage.state.selected == "1004");
+    stage.press(U"r");
+    CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
+    CHECK(stage.state.selected == "1004");
+    stage.press(key::down);
+    stage.press(key::down); // there are no more
+    CHECK(stage.state.selected == "1005");
+    stage.cast.rows = 3; // it ends
+    stage.next();
+    CHECK(stage.state.selected == "1002");
+    stage.press(key::home);
+    CHECK(stage.state.selected.empty());
+    stage.cast.rows = 0;
+    stage.next();
+    for (Key key : std::initializer_list<Key>{key::up, key::down, key::page_down, key::end, key::enter})
+        CHECK(stage.press(key).empty());
+    CHECK(stage.shows("Nothing uses a GPU yet."));
+}
+
+TEST_CASE("pages and the end", "[screen]")
+{
+    Stage stage;
+    stage.cast.rows = 100;
+    stage.next();
+    stage.press(key::page_down);
+    CHECK(stage.state.first_row > 0);
+    CHECK(stage.state.selected < "1099");
+    stage.press(key::end);
+    CHECK(stage.state.selected == "1000");
+    CHECK(stage.lines()[stage.lines().size() - 3].starts_with("   1000"));
+    stage.press(key::page_up);
+    stage.press(key::home);
+    CHECK(stage.state.first_row == 0);
+}
+
+TEST_CASE("sorting by another column, reversed, frozen", "[screen]")
+{
+    Stage stage;
+    stage.press(U"<");
+    CHECK(stage.state.arrangement.sort == "comm");
+    CHECK(stage.state.arrangement.ascending); // names from A on
+    stage.press(U">>>");
+    CHECK(stage.state.arrangement.sort == "h2d_bytes_per_second");
+    CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
+    stage.press(U"f");
+    stage.press(U"t"); // the tree is of the frozen order
+    stage.press(U"t");
+    stage.snapshot.rows[5].cells[6] = uint64_t{1} << 50;
+    CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
+    CHECK(stage.shows("FROZEN"));
+    stage.press(U"f");
+    CHECK(stage.order() == "1005 1000 1001 1002 1003 1004 ");
+    for (int i = 0; i < 50; ++i)
+        stage.press(U">");
+    CHECK(stage.state.arrangement.sort == "sm_percent");
+    CHECK(stage.shows("SM%*")); // it is scrolled to
+}
+
+TEST_CASE("choosing a column to sort by", "[screen]")
+{
+    Stage stage;
+    stage.press(U"s");
+    CHECK(stage.state.view == View::choose_sort);
+    CHECK(stage.shows(" *  LAUNCH/s"));
+    stage.press(key::down);
+    stage.press(key::enter);
+    CHECK(stage.state.arrangement.sort == "graph_launches_per_second");
+    CHECK(stage.state.view == View::list);
+    stage.press(U"s");
+    stage.press(key::home);
+    stage.press(key::escape);
+    CHECK(stage.state.arrangement.sort == "graph_launches_per_second");
+}
+
+TEST_CASE("a filter shows while it is typed", "[screen]")
+{
+    Stage stage;
+    stage.press(U"/l");
+    CHECK(stage.order() == "1005 1003 1002 1001 "); // evil, alice, leaker, alice
+    stage.press(U"eak");
+    CHECK(stage.order() == "1002 ");
+    CHECK(stage.shows("Filter: leak_"));
+    stage.press(key::backspace);
+    stage.press(key::enter);
+    CHECK(stage.state.arrangement.filter == "lea");
+    CHECK(stage.shows("Filter: lea (Esc clears)"));
+    CHECK(stage.shows("rows 1/6"));
+    stage.press(key::escape);
+    CHECK(stage.state.arrangement.filter.empty());
+    stage.press(U"/zzz");
+    CHECK(stage.shows("No row matches the filter."));
+    stage.press(key::escape);
+    CHECK(stage.state.arrangement.filter.empty());
+    stage.press(U"/\u8a13q");
+    CHECK(stage.state.arrangement.filter == "\u8a13q"); // q quits nothing here
+    stage.press(key::clear_line);
+    CHECK(stage.state.arrangement.filter.empty());
+}
+
+TEST_CASE("searching", "[screen]")
+{
+    Stage stage;
+    stage.press(U"\\alice");
+    CHECK(stage.state.selected == "1005");
+    stage.press(key::enter);
+    stage.press(U"n");
+    CHECK(stage.state.selected == "1003");
+    stage.press(U"N");
+    CHECK(stage.state.selected == "1005");
+    stage.press(U"N");
+    CHECK(stage.state.selected == "1001"); // round the end
+    stage.press(U"\\nobody");
+    stage.press(key::enter);
+    stage.press(U"n");
+    CHECK(stage.shows("no row contains 'nobody'"));
+}
+
+TEST_CASE("the interval", "[screen]")
+{
+    Stage stage;
+    const auto actions = stage.press(U"+");
+    REQUIRE(actions.size() == 1);
+    CHECK(actions[0].kind == Action::interval);
+    CHECK(stage.state.interval == 2s);
+    for (int i = 0; i < 20; ++i)
+        stage.press(U"-");
+    CHECK(stage.state.interval == 100ms);
+    CHECK(stage.press(U"-").empty());
+    stage.press(U"d2.5");
+    CHECK(stage.press(key::enter).size() == 1);
+    CHECK(stage.state.interval == 2500ms);
+    for (std::u32string_view bad : {U"d61", U"d0.05", U"d1x", U"dnan", U"d-1"}) {
+        stage.press(bad);
+        CHECK(stage.press(key::enter).empty());
+        CHECK(stage.state.interval == 2500ms);
+    }
+    CHECK(stage.shows("an interval must be 0.1 to 60 seconds, not '61'"));
+}
+
+TEST_CASE("what rows stand for", "[screen]")
+{
+    Stage stage;
+    auto actions = stage.press(U"3");
+    REQUIRE(actions.size() == 2);
+    CHECK((actions[0].kind == Action::by && actions[0].text == "container"));
+    CHECK(actions[1].kind == Action::refresh);
+    CHECK(stage.press(U"1").empty()); // it is so already
+    stage.press(U"b");
+    CHECK(stage.shows(" *  pid"));
+    stage.press(key::end);
+    actions = stage.press(key::enter);
+    REQUIRE(actions.size() == 2);
+    CHECK(actions[0].text == "device");
+}
+
+TEST_CASE("choosing columns and their order", "[screen]")
+{
+    Stage stage;
+    CHECK_FALSE(stage.shows("POD"));
+    stage.press(U"c");
+    CHECK(stage.shows("[ ] POD"));
+    CHECK(stage.shows("Launch latency. Needs --latency"));
+    for (int i = 0; i < 12; ++i)
+        stage.press(key::down);
+    stage.press(U" ");
+    CHECK(stage.shows("[x] POD"));
+    for (int i = 0; i < 9; ++i)
+        stage.press(U"<");
+    stage.press(key::enter);
+    CHECK(stage.state.shown[3] == "pod");
+    CHECK(stage.lines()[4].find("POD") < stage.lines()[4].find("LAUNCH/s"));
+    stage.press(U"c");
+    for (int i = 0; i < 50; ++i)
+        stage.press(U" "); // hides and shows the first one
+    stage.press(key::escape);
+    CHECK(stage.state.view == View::list);
+}
+
+TEST_CASE("columns that are asked for are those that are shown", "[screen]")
+{
+    Stage stage({}, {.columns = {"comm", "sm_percent", "nothing"}});
+    CHECK(stage.lines()[4] == "COMM                  SM%*");
+    stage.next();
+    CHECK(stage.state.shown.size() == 3);
+}
+
+TEST_CASE("a row is opened and closed", "[screen]")
+{
+    Stage stage;
+    stage.press(key::down);
+    auto actions = stage.press(key::enter);
+    REQUIRE(actions.size() == 2);
+    CHECK((actions[0].kind == Action::open && actions[0].text == "1004"));
+    CHECK(stage.state.plotted == "launches_per_second");
+    CHECK(stage.shows("Nothing has been counted for it yet."));
+    stage.snapshot.detail = scene::detail("1004", 0);
+    CHECK(stage.shows("void kernel_0<float>(float*, int)"));
+    CHECK(stage.shows("copies by size"));
+    stage.press(U"h");
+    CHECK(stage.state.plotted == "graph_launches_per_second");
+    stage.press(key::left);
+    stage.press(key::left);
+    CHECK(stage.state.plotted == "device_memory_bytes"); // round the end; columns that are not shown have one, too
+    stage.snapshot.detail_of = "1003";
+    CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // of another row
+    stage.cast.rows = 2;
+    stage.next();
+    CHECK(stage.shows("1004 bob \u8a13\u7df4\u5668 (gone)"));
+    actions = stage.press(key::escape);
+    REQUIRE(actions.size() == 1);
+    CHECK((actions[0].kind == Action::open && actions[0].text.empty()));
+    CHECK(stage.state.view == View::list);
+}
+
+TEST_CASE("the help has every key and every column", "[screen]")
+{
+    Stage stage({100, 80});
+    stage.press(U"?");
+    CHECK(stage.shows("Ctrl-L"));
+    for (const TopColumn& column : stage.snapshot.columns)
+        CHECK(stage.shows(column.about));
+    stage.press(key::escape);
+    stage.press(U"h");
+    CHECK(stage.state.view == View::help);
+    CHECK(stage.press(U"q").empty());
+    CHECK(stage.press(U"q").at(0).kind == Action::quit);
+    CHECK(stage.press(key::f10).at(0).kind == Action::quit);
+}
+
+TEST_CASE("messages are shown for a while and kept", "[screen]")
+{
+    Stage stage;
+    stage.state.messages.add("first", 0);
+    stage.state.messages.add("second\x1b[2J", 0);
+    stage.state.messages.add("second\x1b[2J", 1);
+    CHECK(stage.lines().back() == "first");
+    stage.state.now = 5.5;
+    CHECK(stage.lines().back() == "second\\x1B[2J");
+    stage.state.now = 60;
+    CHECK(stage.lines().back().starts_with("?Help"));
+    stage.press(U"m");
+    CHECK(stage.shows("second\\x1B[2J (2 times)"));
+    for (int i = 0; i < 1000; ++i)
+        stage.state.messages.add(std::to_string(i), 60);
+    CHECK(stage.state.messages.all().size() == 200);
+}
+
+TEST_CASE("the tree has a heading per pod", "[screen]")
+{
+    Stage stage;
+    stage.press(U"t");
+    const auto lines = stage.lines();
+    CHECK(lines[5] == "pod-1");
+    CHECK(lines[8] == "pod-0");
+    CHECK(lines[11] == "(none)"); // although its first row is before all others
+    CHECK(lines[12].starts_with("   1005"));
+}
+
+// Whatever is pressed at whatever size, the screen can be drawn and the selected row is seen.
+TEST_CASE("any keys at any size", "[screen]")
+{
+    std::mt19937 random(20260101);
+    const auto upto = [&](int most) { return std::uniform_int_distribution(0, most)(random); };
+    static constexpr std::u32string_view keys = U"<>rRft/\\nN+-dbcs?hmwz p123\r\x1b\x15 a1.\u8a13qjk";
+    for (int round = 0; round < 30; ++round) {
+        Stage stage;
+        for (int i = 0; i < 150; ++i) {
+            const auto extra = key::backspace + static_cast<Key>(upto(18));
+            stage.press(upto(2) ? keys[static_cast<size_t>(upto(static_cast<int>(keys.size()) - 1))] : extra);
+            if (upto(9) == 0)
+                stage.state.size = {1 + upto(upto(1) ? 200 : 5), 1 + upto(upto(1) ? 60 : 5)};
+            if (upto(5) == 0) {
+                stage.cast = {static_cast<size_t>(upto(60)), static_cast<size_t>(upto(10))};
+                stage.next();
+            }
+            clamp(stage.state, stage.snapshot);
+            REQUIRE(stage.lines().size() == static_cast<size_t>(stage.state.size.lines));
+        }
+    }
+}
+
+TEST_CASE("keys that are not known press no others", "[screen]")
+{
+    using Keys = std::vector<Key>;
+    CHECK(without_sequences({}).empty());
+    CHECK(without_sequences({U'q', key::escape}) == Keys{U'q', key::escape});
+    CHECK(without_sequences({key::escape, U'[', U'1', U';', U'5', U'A', U'q'}) == Keys{U'q'});
+    CHECK(without_sequences({key::escape, U'O', U'Z', key::escape}) == Keys{key::escape});
+    CHECK(without_sequences({key::escape, U'[', U'3'}).empty());
+    CHECK(without_sequences({key::escape, U'q'}) == Keys{key::escape, U'q'});
+}
+
+TEST_CASE("a plot stands still during a pause", "[screen]")
+{
+    Stage stage({80, 24});
+    stage.next();
+    stage.press(U"\rp");
+    const std::string before = stage.text();
+    stage.state.history.add(scene::snapshot(stage.cast, 2));
+    ++stage.state.behind;
+    CHECK(stage.text() == before);
+    stage.press(U"p");
+    CHECK(stage.text() != before);
+}

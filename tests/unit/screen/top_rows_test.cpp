@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/top_rows.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <limits>
+
+using namespace gpusnoop;
+
+namespace {
+
+Snapshot machine()
+{
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    Snapshot snapshot;
+    snapshot.columns = {{{"COMM", "comm", Unit::text}, ""}, {{"RATE", "rate", Unit::rate}, ""}};
+    snapshot.rows = {{"10", "pod-b", {std::string("Copier"), 5.0}}, {"9", "pod-a", {std::string("trainer"), 5.0}},
+                     {"8", "", {std::string("idle"), Cell{}}},      {"7", "pod-a", {std::string("leaker"), 50.0}},
+                     {"6", "", {std::string("odd"), nan}},          {"5", "pod-b", {}}};
+    return snapshot;
+}
+
+std::string ids(const Snapshot& snapshot, const Arrangement& arrangement)
+{
+    std::string result;
+    for (const TopRow* row : arrange(snapshot, arrangement))
+        result += row->id + " ";
+    return result;
+}
+
+} // namespace
+
+TEST_CASE("rows in order", "[top_rows]")
+{
+    const Snapshot snapshot = machine();
+    CHECK(ids(snapshot, {}) == "10 9 8 7 6 5 ");
+    CHECK(ids(snapshot, {.sort = "rate"}) == "7 9 10 5 6 8 "); // equal ones by id, unknown ones last
+    CHECK(ids(snapshot, {.sort = "rate", .ascending = true}) == "9 10 7 5 6 8 ");
+    CHECK(ids(snapshot, {.sort = "comm", .ascending = true}) == "10 8 7 6 9 5 ");
+    CHECK(ids(snapshot, {.sort = "no such column"}) == "10 9 8 7 6 5 ");
+}
+
+TEST_CASE("rows that have a text", "[top_rows]")
+{
+    const Snapshot snapshot = machine();
+    CHECK(ids(snapshot, {.filter = "ER"}) == "10 9 7 ");
+    CHECK(ids(snapshot, {.filter = "pod-a"}) == "9 7 ");
+    CHECK(ids(snapshot, {.filter = "nobody"}).empty());
+    CHECK(contains("", ""));
+    CHECK_FALSE(contains("ab", "abc"));
+}
+
+TEST_CASE("rows of a branch stand together", "[top_rows]")
+{
+    const Snapshot snapshot = machine();
+    CHECK(ids(snapshot, {.sort = "rate", .tree = true}) == "7 9 10 5 6 8 ");
+    CHECK(ids(snapshot, {.sort = "rate", .ascending = true, .tree = true}) == "9 7 10 5 6 8 ");
+}
+
+TEST_CASE("a frozen order is kept", "[top_rows]")
+{
+    const Snapshot snapshot = machine();
+    CHECK(ids(snapshot, {.sort = "rate", .frozen = {"5", "gone", "10"}}) == "5 10 7 9 6 8 ");
+}

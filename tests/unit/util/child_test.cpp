@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/child.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <fcntl.h>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+void wait(Child& child)
+{
+    while (!child.ended())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+} // namespace
+
+TEST_CASE("a child has the descriptors that it was given, and no others", "[child]")
+{
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    const Fd from(ends[0]), to(ends[1]), other(open("/", O_PATH | O_CLOEXEC));
+    Child child({to.get(), from.get()}, [] {
+        const bool others = fcntl(Child::first_fd + 2, F_GETFD) >= 0;
+        (void)!write(Child::first_fd, others ? "others" : "none", others ? 6 : 4);
+    });
+    wait(child);
+    CHECK(child.succeeded());
+    std::array<char, 8> text{};
+    CHECK(read(from.get(), text.data(), text.size()) == 4);
+}
+
+TEST_CASE("how a child ends", "[child]")
+{
+    Child throws({}, [] { throw std::runtime_error("no"); });
+    wait(throws);
+    CHECK(!throws.succeeded());
+
+    Child stays({}, [] { pause(); });
+    CHECK(!stays.ended());
+    stays.kill();
+    wait(stays);
+    CHECK(!stays.succeeded());
+
+    Child none({-1}, [] {});
+    CHECK(none.ended());
+    CHECK(!none.succeeded());
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/who/container_host.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <filesystem>
+#include <sys/stat.h>
+
+using namespace gpusnoop;
+using namespace gpusnoop::container_host;
+
+TEST_CASE("an id that is none becomes no path", "[containers]")
+{
+    const Host host;
+    // Where the paths would lead if they were made.
+    host.write("run/containerd/io.containerd.runtime.v2.task/config.json", oci_config(cri_annotations()));
+    host.write("run/containerd/io.containerd.runtime.v2.task/k8s.io/config.json", oci_config(cri_annotations()));
+    host.write("var/lib/docker/config.v2.json", docker_config("/web", nullptr));
+    host.write("var/lib/docker/containers/config.v2.json", docker_config("/web", nullptr));
+    host.write(task("WEB"), oci_config(cri_annotations()));
+    for (const std::string& bad :
+         {std::string(".."), std::string("../../.."), std::string("."), std::string(), "../k8s.io/" + id,
+          std::string("WEB"), id + '/', id + '\0', std::string(4096, 'a'), std::string("\xff\xfe")}) {
+        INFO(bad);
+        check(host.containers().find({.container_id = bad, .pod_uid = bad}), {});
+    }
+    CHECK(host.containers().find_pod("ml-team", "trainer-0").container_ids.empty());
+}
+
+TEST_CASE("files that are not what they should be", "[containers]")
+{
+    const Host host;
+    std::filesystem::create_directories(host.path(task(id)).parent_path());
+    std::filesystem::create_directories(host.path(docker(id)).parent_path());
+    SECTION("a FIFO that nobody writes to")
+    {
+        REQUIRE(mkfifo(host.path(task(id)).c_str(), 0600) == 0);
+        REQUIRE(mkfifo(host.path(docker(id)).c_str(), 0600) == 0);
+    }
+    SECTION("a folder")
+    {
+        std::filesystem::create_directories(host.path(task(id)));
+        std::filesystem::create_directories(host.path(docker(id)));
+    }
+    SECTION("a link")
+    {
+        host.write("elsewhere", oci_config(cri_annotations()));
+        host.link(task(id), "/elsewhere");
+        host.link(docker(id), "/dev/zero");
+    }
+    SECTION("a link from a folder to one outside the root")
+    {
+        const Host outside;
+        outside.write(id + "/config.json", oci_config(cri_annotations()));
+        std::filesystem::remove_all(host.path(task(id)).parent_path());
+        host.link(task(id).substr(0, task(id).rfind('/')), outside.path(id).string());
+        check(host.find(id), {});
+    }
+    SECTION("a file that is too long")
+    {
+        const std::string good = oci_config(cri_annotations());
+        host.write(task(id), good + std::string(HostFiles::max_size - good.size(), ' '));
+        CHECK(host.find(id).container == "trainer");
+        host.write(task(id), good + std::string(HostFiles::max_size - good.size() + 1, ' '));
+    }
+    SECTION("a sparse file of many gigabytes")
+    {
+        host.write(docker(id), docker_config("/web", nullptr));
+        std::filesystem::resize_file(host.path(docker(id)), uint64_t{1} << 36);
+    }
+    check(host.find(id), {});
+    CHECK(host.containers().find_named("web").empty());
+    CHECK(host.containers().find_pod("ml-team", "trainer-0").container_ids.empty());
+}
+
+TEST_CASE("JSON that is not what it should be", "[containers]")
+{
+    const Host host;
+    const auto start = std::chrono::steady_clock::now();
+    const auto repeated = [](const std::string& piece) {
+        std::string text;
+        while (text.size() + piece.size() <= HostFiles::max_size)
+            text += piece;
+        return text;
+    };
+    const std::string good = oci_config(cri_annotations());
+    std::vector<std::string> texts = {"",
+                                      "null",
+                                      "\"annotations\"",
+                                      "[]",
+                                      "{",
+                                      "}",
+                                      "]",
+                                      "{\"annotations\"",
+                                      "[\"annotations\",\"io.kubernetes.cri.container-name\",\"x\"]",
+                                      R"({"annotations":"io.kubernetes.cri.container-name"})",
+                                      R"({"annotations":[{"io.kubernetes.cri.container-name":"x"}]})",
+                                      R"({"linux":{"io.kubernetes.cri.container-name":"x"}})",
+                                      R"({"a":{"annotations":{"io.kubernetes.cri.container-name":"x"}}})",
+                                      std::string(100, '\0'),
+                                      "\xff\xfe\xfd",
+                                      good + "x",
+                                      repeated("["),
+                                      repeated("{\"a\":"),
+                                      repeated("[{\"a\":"),
+                                      repeated("1"),
+                                      repeated("\\"),
+                                      "\"" + repeated("\\u0000"),
+                                      "[" + repeated("0,"),
+                                      "{" + repeated("\"annotations\":{},")};
+    for (size_t length = 0; length < good.size(); length += 7)
+        texts.push_back(good.substr(0, length));
+    for (const std::string& text : texts) {
+        INFO(text.substr(0, 80) << " of " << text.size());
+        host.write(task(id), text);
+        const ContainerNames got = host.find(id);
+        CHECK((got == ContainerNames{} || got == ContainerNames{.runtime = "containerd"}));
+    }
+    for (const std::string& text : texts) {
+        INFO(text.substr(0, 80) << " of " << text.size());
+        host.write(task(id), "{}");
+        host.write(docker(id), text);
+        host.write(stored(id), text);
+        host.write("var/lib/containers/storage/overlay-containers/containers.json", text);
+        host.write("etc/docker/daemon.json", text);
+        host.write("etc/passwd", text);
+        CHECK(host.find(id).container.empty());
+        CHECK(host.find(id).pod.empty());
+    }
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+}
+
+TEST_CASE("values of other types than strings", "[containers]")
+{
+    const Host host;
+    for (const json& value : std::vector<json>{nullptr, true, -1, 1e300, json::array({"x"}), {{"x", "y"}}}) {
+        INFO(value.dump());
+        json annotations = cri_annotations();
+        for (auto& annotation : annotations)
+            annotation = value;
+        host.write(task(id), oci_config(annotations));
+        check(host.find(id), {.runtime = "containerd"});
+
+        host.write(task(id), oci_config(value.is_object() ? json("x") : value));
+        check(host.find(id), {.runtime = "containerd"});
+
+        host.write(docker(other_id),
+                   json{{"Name", value}, {"Config", {{"Image", value}, {"Labels", value.is_object() ? json() : value}}}}
+                       .dump());
+        check(host.find(other_id), {.runtime = "docker"});
+        host.write(docker(other_id), json{{"Name", "/web"}, {"Config", value}}.dump());
+        check(host.find(other_id), {.container = "web", .runtime = "docker"});
+
+        host.write("var/lib/containers/storage/overlay-containers/containers.json",
+                   json{{{"id", value}, {"names", value.is_array() ? json() : value}, {"metadata", value}},
+                        {{"id", pause_id}, {"names", value.is_array() ? json() : value}, {"metadata", value}},
+                        value}
+                       .dump());
+        check(host.find(pause_id), {.runtime = "podman"});
+    }
+}
+
+TEST_CASE("names are bounded, and otherwise as they were given", "[containers]")
+{
+    const Host host;
+    const std::string odd = "\x1b[2J\n\"\\\u202e\u0007";
+    json annotations = cri_annotations();
+    annotations["io.kubernetes.cri.container-name"] = odd;
+    annotations["io.kubernetes.cri.sandbox-name"] = std::string(4096, 'p');
+    annotations["io.kubernetes.cri.sandbox-namespace"] = std::string(4097, 'n');
+    host.write(task(id), oci_config(annotations));
+    ContainerNames got = host.find(id);
+    CHECK(got.container == odd);
+    CHECK(got.pod == std::string(4096, 'p'));
+    CHECK(got.pod_namespace.empty());
+    CHECK(got.image == "nvcr.io/nvidia/pytorch:24.05-py3");
+
+    // Text that is not UTF-8 is not JSON.
+    host.write(task(id), R"({"annotations":{"io.kubernetes.cri.container-name":")"
+                         "\xff"
+                         R"("}})");
+    check(host.find(id), {});
+    // A key that comes twice.
+    host.write(task(id), R"({"annotations":{"nerdctl/name":"first","nerdctl/name":"second"}})");
+    CHECK(host.find(id).container == "first");
+
+    // File names may have any bytes.
+    host.link("var/log/containers/\xff\x1b_\n_\xfe-" + other_id + ".log", "/nowhere");
+    check(host.find(other_id), {.container = "\xfe", .pod = "\xff\x1b", .pod_namespace = "\n"});
+}

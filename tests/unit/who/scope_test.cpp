@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/scope.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+TEST_CASE("who has ended is asked for no more, or the next one with its pid would be; but the last one stays")
+{
+    const pid_t child = fork();
+    if (!child)
+        for (;;)
+            pause();
+    REQUIRE(child > 0);
+    Options options;
+    options.pids = {getpid(), child};
+    Scope scope(options);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    CHECK(scope.includes(child));
+    CHECK(scope.ended(child));
+    CHECK(!scope.includes(child));
+    CHECK(scope.pids() == std::vector<pid_t>{getpid()});
+    CHECK(scope.pidfds().size() == 1);
+    CHECK(!scope.ended(getpid()));
+    CHECK(scope.pidfds().empty());
+    CHECK(!scope.everybody());
+    CHECK(scope.includes(getpid()));
+}

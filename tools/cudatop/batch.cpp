@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+const Column by_column{"", "by", Unit::text};
+
+uint64_t interval_ns(const Snapshot& snapshot)
+{
+    return static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9));
+}
+
+template<class T>
+Cell cell(const std::optional<T>& value)
+{
+    return value ? Cell(*value) : Cell();
+}
+
+// A figure of the GPU's own counters says so where there is nobody to ask for it.
+Cell for_people(const TopColumn& column, const Cell& cell)
+{
+    return column.device_side && std::holds_alternative<std::monostate>(cell) ? Cell(std::string("n/a")) : cell;
+}
+
+void print_gpus(Output& output, const Snapshot& snapshot)
+{
+    const Column columns[] = {by_column,
+                              {"", "gpu_index", Unit::count},
+                              {"", "gpu_name", Unit::text},
+                              {"", "gpu_percent", Unit::percent},
+                              {"", "gpu_used_bytes", Unit::bytes},
+                              {"", "gpu_total_bytes", Unit::bytes},
+                              {"", "gpu_watts", Unit::rate}};
+    output.begin_table(columns, snapshot.wall_ns, interval_ns(snapshot));
+    for (const GpuState& gpu : snapshot.gpus)
+        output.row(columns,
+                   {std::string("gpu"), uint64_t{gpu.index}, gpu.name.empty() ? Cell() : Cell(gpu.name),
+                    cell(gpu.utilization), cell(gpu.memory_used), cell(gpu.memory_total), cell(gpu.power_watts)},
+                   {});
+}
+
+} // namespace
+
+void print_text(Output& output, const Snapshot& snapshot, const Arrangement& arrangement, size_t rows)
+{
+    std::vector<Column> columns;
+    for (const TopColumn& column : snapshot.columns)
+        if (column.shown)
+            columns.push_back(column.column);
+    output.begin_table(columns, snapshot.wall_ns, interval_ns(snapshot));
+    std::vector<const TopRow*> lines = arrange(snapshot, arrangement);
+    if (rows && lines.size() > rows)
+        lines.resize(rows);
+    for (const TopRow* line : lines) {
+        Row row;
+        for (size_t i = 0; i < snapshot.columns.size(); i++)
+            if (snapshot.columns[i].shown)
+                row.push_back(for_people(snapshot.columns[i], line->cells[i]));
+        output.row(columns, row, {});
+    }
+}
+
+void print_json(Output& output, const Snapshot& snapshot, const Arrangement& arrangement)
+{
+    std::vector<Column> columns{by_column};
+    for (const TopColumn& column : snapshot.columns)
+        columns.push_back(column.column);
+    output.begin_table(columns, snapshot.wall_ns, interval_ns(snapshot));
+    auto print = [&](const std::string& by, const TopRow& row) {
+        Row cells{by};
+        cells.insert(cells.end(), row.cells.begin(), row.cells.end());
+        output.row(columns, cells, {});
+    };
+    for (const TopRow& row : snapshot.totals)
+        print("total", row);
+    for (const TopRow* row : arrange(snapshot, arrangement))
+        print(snapshot.by, *row);
+    if (!snapshot.gpus.empty())
+        print_gpus(output, snapshot);
+}
+
+} // namespace gpusnoop::cudatop

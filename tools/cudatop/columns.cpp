@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "columns.hpp"
+
+#include "fields.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+using K = Key;
+using G = Group;
+using C = Context;
+
+constexpr int16_t owner_width = 21;
+
+// What a row is called by.
+bool is_name(std::string_view header)
+{
+    constexpr std::string_view names[] = {"PID", "COMM", "KERNEL", "DEVICE"};
+    return std::ranges::find(names, header) != std::end(names);
+}
+
+struct Chosen {
+    const Field<C, K, G>* field;
+    const TopField* own; // null: one that all tools have
+};
+
+// Those that this view has: whose row it is, then what is counted of it.
+std::vector<Chosen> fields(const C& c)
+{
+    std::vector<Chosen> all;
+    auto add = [&](const Field<C, K, G>& field, const TopField* own) {
+        if (field.shown(c) != Shown::no)
+            all.push_back({&field, own});
+    };
+    for (const auto& field : who_fields<K, G, C>)
+        add(field, nullptr);
+    for (const auto& field : owner_fields<K, G, C>)
+        add(field, nullptr);
+    for (const TopField& own : own_fields())
+        add(own.field, &own);
+    return all;
+}
+
+// Whether a column is among the usual ones.
+bool at_first(const Field<C, K, G>& field, const TopField* own, const Context& context)
+{
+    if (!own)
+        return field.column.header != "NSPID" || context.options.extra_columns;
+    if (own->device_side && !context.figures.available())
+        return false;
+    if (!own->needs.empty())
+        return context.settings.latency;
+    return own->usual == Usual::batch || (own->usual == Usual::screen && context.settings.screen);
+}
+
+// What a row hangs under in the tree: its pod, or its container where that has none.
+std::string branch_of(const Group& group)
+{
+    for (const OwnerPart part : {OwnerPart::pod_text, OwnerPart::container_text, OwnerPart::text}) {
+        const Cell cell = owner_cell(group.who, part);
+        if (const auto* text = std::get_if<std::string>(&cell))
+            return *text;
+    }
+    return {};
+}
+
+void add_to(Cell& sum, const Cell& cell)
+{
+    if (const auto* n = std::get_if<uint64_t>(&cell))
+        sum = (std::holds_alternative<uint64_t>(sum) ? std::get<uint64_t>(sum) : 0) + *n;
+    else if (const auto* x = std::get_if<double>(&cell))
+        sum = (std::holds_alternative<double>(sum) ? std::get<double>(sum) : 0) + *x;
+}
+
+} // namespace
+
+void Settings::choose_rows(std::string_view what)
+{
+    View chosen;
+    const Dimension own[] = {{"kernel", &chosen.kernel}, {"device", &chosen.device}};
+    parse_by(what, chosen, own, false);
+    chosen.who.owner = true;
+    rows = chosen;
+    by = what;
+}
+
+Arrangement Settings::arrangement() const
+{
+    return {.sort = sort, .ascending = ascending, .filter = filter, .tree = tree, .frozen = {}};
+}
+
+std::string column_key(std::string_view name)
+{
+    std::string names;
+    auto key_of = [&](const Field<C, K, G>& field) -> std::optional<std::string> {
+        const Column& column = field.column;
+        if (!column.header.empty())
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", column.header);
+        if (field.is_called(name))
+            return std::string(column.key.empty() ? column.header : column.key);
+        return std::nullopt;
+    };
+    for (const auto& field : who_fields<K, G, C>)
+        if (const auto key = key_of(field))
+            return *key;
+    for (const auto& field : owner_fields<K, G, C>)
+        if (const auto key = key_of(field))
+            return *key;
+    for (const TopField& own : own_fields())
+        if (const auto key = key_of(own.field))
+            return *key;
+    throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json", name, names));
+}
+
+std::vector<ColumnOnOffer> columns_on_offer()
+{
+    std::vector<ColumnOnOffer> all;
+    for (const auto& field : who_fields<K, G, C>)
+        all.push_back({field.column, field.column.header != "NSPID"});
+    for (const auto& field : owner_fields<K, G, C>)
+        all.push_back({field.column, false});
+    for (const TopField& own : own_fields())
+        all.push_back({own.field.column, own.usual == Usual::batch && own.needs.empty()});
+    return all;
+}
+
+bool is_ascending(std::string_view key)
+{
+    auto is_text = [&](const Field<C, K, G>& field) { return field.is_called(key) && field.column.unit == Unit::text; };
+    return std::ranges::any_of(who_fields<K, G, C>, is_text) || std::ranges::any_of(owner_fields<K, G, C>, is_text) ||
+           std::ranges::any_of(own_fields(), is_text, &TopField::field);
+}
+
+std::vector<TopColumn> columns(const Context& context)
+{
+    std::vector<TopColumn> all;
+    const ColumnChoice choice(context.options.columns);
+    for (const auto& [field, own] : fields(context)) {
+        const Shown where = field->shown(context);
+        TopColumn column{.column = field->column, .about = own ? own->about : "", .needs = own ? own->needs : ""};
+        column.column.in_text &= where != Shown::json && !field->column.header.empty();
+        column.column.in_json &= where != Shown::text && !field->column.key.empty();
+        if (field->column.key.empty()) // by which the screen tells columns apart
+            column.column.key = field->column.header;
+        if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
+            column.column.width = std::min<int16_t>(column.column.width, owner_width);
+        column.device_side = own && own->device_side;
+        column.stays = is_name(field->column.header);
+        column.shown = column.column.in_text && choice.shows(field->column, at_first(*field, own, context));
+        all.push_back(column);
+    }
+    return all;
+}
+
+std::string row_id(const Key& key)
+{
+    const WhoKey& who = key.who;
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, who.start_ns, who.tid, who.comm,
+                       who.container_id, who.pod, who.pod_namespace, who.cgroup, key.device, key.kernel);
+}
+
+std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)
+{
+    const std::vector<Chosen> chosen = fields(context);
+    std::vector<TopRow> all;
+    for (const auto& [key, group] : groups) {
+        TopRow row{row_id(key), branch_of(group), {}};
+        for (const auto& [field, own] : chosen)
+            row.cells.push_back(field->value(key, group, context));
+        all.push_back(std::move(row));
+    }
+    return all;
+}
+
+TopRow total(const std::vector<TopRow>& rows, const Context& context)
+{
+    const std::vector<Chosen> chosen = fields(context);
+    TopRow sum{"total", "", Row(chosen.size())};
+    for (const TopRow& row : rows)
+        for (size_t i = 0; i < chosen.size(); i++)
+            if (chosen[i].own && chosen[i].own->adds)
+                add_to(sum.cells[i], row.cells[i]);
+    return sum;
+}
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of cudatop: one table for the screen, for text and for JSON.
+#pragma once
+
+#include "calls/report.hpp"
+#include "groups.hpp"
+#include "names/name_options.hpp"
+#include "nvml/nvml_figures.hpp"
+#include "screen/snapshot.hpp"
+#include "screen/top_rows.hpp"
+#include "who/users.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+
+struct Settings : CallSettings {
+    View rows; // what they stand for
+    bool batch = false;
+    bool screen = false;    // there is one, with more room than a table
+    bool cheap = false;     // no return probes: no waits, no memory, no results
+    bool ascending = false; // sorted from the smallest on
+    std::string filter;
+    NameOptions names;
+    bool tree = false;
+    uint32_t live_entries = 1'000'000;
+    std::string nvml_library; // empty: the usual one; "off"
+
+    // "pid", "kernel,pod", ...; throws UsageError.
+    void choose_rows(std::string_view what);
+    Arrangement arrangement() const;
+};
+
+// Errors of a GPU that the driver reported for a process.
+struct XidsOf {
+    uint32_t last = 0;
+    uint64_t count = 0;
+};
+
+// What the programs can tell that are there; what depends on others is n/a.
+struct Known {
+    bool launches = true;
+    bool copies = true;
+    bool graphs = true; // kernels in them
+    bool memory = true;
+    bool waits = true;
+    bool results = true;
+};
+
+struct Context : CallContext<Settings> {
+    const Users& users;
+    const NvmlFigures& figures;
+    const std::map<uint32_t, XidsOf>& xids; // by pid
+    Known known;
+    bool ioctls = false; // some driver's calls are
+    bool xid = false;    // its errors are
+
+    const WhoView& who() const { return settings.rows.who; }
+};
+
+// The JSON key of the column with this name (header or key). Throws UsageError where there is none.
+std::string column_key(std::string_view name);
+// Whether rows that are sorted by it begin with the smallest: names from A on.
+bool is_ascending(std::string_view key);
+
+std::vector<ColumnOnOffer> columns_on_offer();
+
+// The columns that there are in this view, those shown at first marked.
+std::vector<TopColumn> columns(const Context& context);
+
+// Of a row: the same in each interval.
+std::string row_id(const Key& key);
+
+// A row for each group, with a cell for each column.
+std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);
+
+// The sum of the rows, of what adds up.
+TopRow total(const std::vector<TopRow>& rows, const Context& context);
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of cudatop in full: the tables and histograms that the single tools would show of its processes.
+#pragma once
+
+#include "calls/call_view.hpp"
+#include "calls/calls.hpp"
+#include "columns.hpp"
+
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+
+// What the interval had, and who can tell more of it.
+struct Interval {
+    std::span<const CallDelta> calls;
+    std::span<const Waiting::Part> waits;
+    std::span<const driver_call> pending;
+    Holdings& holdings;
+    const std::set<ImageId>& ended;
+    KernelNames& names;
+    std::function<std::vector<std::string>(const ImageId& image, int32_t stack, uint64_t caller)> frames;
+};
+
+// The row's processes, and its thread where rows are threads.
+std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,
+                               const Context& context);
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fields.hpp"
+
+#include "calls/call_fields.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <span>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+using K = Key;
+using G = Group;
+using C = Context;
+
+Shown always(const C&)
+{
+    return Shown::both;
+}
+
+template<class Group, class Member>
+uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
+{
+    uint64_t all = 0;
+    for (const Group* group : groups)
+        all += group ? group->*member : 0;
+    return all;
+}
+
+uint64_t bytes(const G& g, std::initializer_list<direction> directions)
+{
+    uint64_t all = 0;
+    for (const direction d : directions)
+        all += g.copies[d] ? g.copies[d]->bytes : 0;
+    return all;
+}
+
+template<class Part, class Member>
+uint64_t of(const Part* part, Member Part::*member)
+{
+    return part ? part->*member : 0;
+}
+
+// What no program counts is not known.
+Cell count_if(bool known, uint64_t n)
+{
+    return known ? Cell(n) : Cell();
+}
+
+Cell rate_if(bool known, uint64_t n, const C& c)
+{
+    return known ? per_second(n, c) : Cell();
+}
+
+Cell bytes_per_second(uint64_t n, const C& c)
+{
+    if (!c.known.copies)
+        return {};
+    return static_cast<uint64_t>(static_cast<double>(n) / c.seconds);
+}
+
+// Of the time that the threads had which waited, as cudasync has it.
+Cell share_of_time(const WaitGroup* group, const C& c)
+{
+    if (!c.known.waits)
+        return {};
+    if (!group || group->threads.empty())
+        return 0.0;
+    return share(group->total_ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
+}
+
+uint64_t errors(const G& g)
+{
+    return of(g.launches, &LaunchGroup::errors) + sum<CopyGroup>(g.copies, &CopyGroup::errors) +
+           of(g.waits, &WaitGroup::errors) - g.double_counted + of(g.polls, &WaitGroup::errors) +
+           of(g.memory, &AllocationGroup::failures) + of(g.driver, &DriverGroup::errors);
+}
+
+// Kernels behind graphs; not known where none of the graphs is.
+std::optional<uint64_t> graph_kernels(const G& g, const C& c)
+{
+    const uint64_t kernels = of(g.launches, &LaunchGroup::graph_kernels);
+    if (!c.known.graphs || (!kernels && of(g.launches, &LaunchGroup::graphs_unknown)))
+        return std::nullopt;
+    return kernels;
+}
+
+uint64_t held(const G& g)
+{
+    return g.memory ? g.memory->device().bytes_held() : 0;
+}
+
+const XidsOf* xids_of(const G& g, const C& c)
+{
+    for (const ImageId& image : g.who.images)
+        if (const auto found = c.xids.find(image.pid); found != c.xids.end())
+            return &found->second;
+    return nullptr;
+}
+
+Cell user(const G& g, const C& c)
+{
+    const Cell pid = pid_cell(g.who);
+    const auto* number = std::get_if<uint64_t>(&pid);
+    const auto name = number ? c.users.of(static_cast<pid_t>(*number)) : std::nullopt;
+    return name ? Cell(*name) : Cell();
+}
+
+Cell devices(const G& g)
+{
+    std::string text;
+    for (const uint8_t device : g.devices)
+        text += fmt::format("{}{}", text.empty() ? "" : ",", device);
+    return text.empty() ? Cell() : Cell(text);
+}
+
+template<class T>
+Cell optional(const std::optional<T>& value)
+{
+    return value ? Cell(*value) : Cell();
+}
+
+std::vector<const NvmlDeviceState*> gpus_of(const G& g, const C& c)
+{
+    const std::set<unsigned> indices = c.figures.devices_of(g.who.images);
+    std::vector<const NvmlDeviceState*> gpus;
+    for (const NvmlDeviceState& state : c.figures.states())
+        if (indices.contains(state.index))
+            gpus.push_back(&state);
+    return gpus;
+}
+
+Cell busiest(const G& g, const C& c)
+{
+    Cell most;
+    for (const NvmlDeviceState* gpu : gpus_of(g, c))
+        if (gpu->utilization && sort_value(most) < *gpu->utilization)
+            most = static_cast<double>(*gpu->utilization);
+    return most;
+}
+
+Cell power(const G& g, const C& c)
+{
+    Cell all;
+    for (const NvmlDeviceState* gpu : gpus_of(g, c))
+        if (gpu->power_watts)
+            all = (std::holds_alternative<double>(all) ? std::get<double>(all) : 0) + *gpu->power_watts;
+    return all;
+}
+
+Shown in_json(const C&)
+{
+    return Shown::json;
+}
+
+// A count of the interval, for scripts; people read the rate.
+#define COUNT(KEY, VALUE)                                                                                              \
+    {                                                                                                                  \
+        {{"", KEY, Unit::count},                                                                                       \
+         in_json,                                                                                                      \
+         [](const K&, const G& g, const C& c) -> Cell {                                                                \
+             (void)c;                                                                                                  \
+             return VALUE;                                                                                             \
+         }},                                                                                                           \
+            "", Usual::no                                                                                              \
+    }
+
+#define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE)                                                                        \
+    {                                                                                                                  \
+        {HEADER, KEY, Unit::UNIT, WIDTH}, always, [](const K& k, const G& g, const C& c) -> Cell {                     \
+            (void)k, (void)g, (void)c;                                                                                 \
+            return VALUE;                                                                                              \
+        }                                                                                                              \
+    }
+
+const TopField fields[] = {
+    {{{"KERNEL", "", Unit::text, 30},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::text : Shown::no; },
+      [](const K&, const G& g, const C& c) {
+          return g.kernel ? Cell(shown_name(*g.kernel, c.settings.names.form)) : Cell();
+      }},
+     "the kernel's name",
+     Usual::batch,
+     false},
+    {{{"DEVICE", "device", Unit::count, 6},
+      [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
+      [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); }},
+     "the CUDA device",
+     Usual::batch,
+     false},
+    {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
+    {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
+     "CUDA devices that the process's calls are for, if the current context is known",
+     Usual::screen,
+     false},
+    {COLUMN("LAUNCH/s", "launches_per_second", rate, 8, rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c)),
+     "kernels launched directly, not by a graph"},
+    COUNT("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
+    {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7, rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c)),
+     "graphs launched", Usual::screen},
+    COUNT("graph_launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::graphs))),
+    {{{"GKERN/s", "graph_kernels_per_second", Unit::rate, 8},
+      always,
+      [](const K&, const G& g, const C& c) {
+          const auto kernels = graph_kernels(g, c);
+          return kernels ? per_second(*kernels, c) : Cell();
+      }},
+     "kernels started by graph launches, for graphs made since tracing began"},
+    COUNT("graph_kernels", optional(graph_kernels(g, c))),
+    COUNT("graphs_unknown", count_if(c.known.graphs, of(g.launches, &LaunchGroup::graphs_unknown))),
+    COUNT("host_functions", count_if(c.known.launches, of(g.launches, &LaunchGroup::host_functions))),
+    COUNT("captured", count_if(c.known.graphs, of(g.launches, &LaunchGroup::captured))),
+    {{{"p99(us)", "launch_p99_ns", Unit::ns_as_us, 9},
+      always,
+      [](const K&, const G& g, const C&) { return g.launches ? duration_cell(*g.launches, 0.99) : Cell(); }},
+     "time that a launch call takes on the host: 99 of 100 take less",
+     Usual::no,
+     false,
+     "--latency"},
+    {COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c)), "bytes copied to the device"},
+    {COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c)), "bytes copied from the device", Usual::screen},
+    {{{"D2D/s", "d2d_bytes_per_second", Unit::bytes, 7},
+      always,
+      [](const K&, const G& g, const C& c) {
+          return bytes_per_second(bytes(g, {DIRECTION_D2D, DIRECTION_P2P}), c);
+      }},
+     "bytes copied within devices or between them",
+     Usual::no},
+    COUNT("h2d_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_H2D}))),
+    COUNT("d2h_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_D2H}))),
+    {{{"", "d2d_bytes", Unit::count},
+      in_json,
+      [](const K&, const G& g, const C& c) {
+          return count_if(c.known.copies, bytes(g, {DIRECTION_D2D, DIRECTION_P2P}));
+      }},
+     "",
+     Usual::no},
+    {COLUMN("COPY/s", "copies_per_second", rate, 8, rate_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::copies), c)),
+     "copies, sets and prefetches", Usual::no},
+    COUNT("copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::copies))),
+    COUNT("small_copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::small))),
+    COUNT("copies_unsized", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::unsized))),
+    {{{"SMALL%", "small_percent", Unit::percent, 6},
+      always,
+      [](const K&, const G& g, const C& c) {
+          if (!c.known.copies)
+              return Cell();
+          const uint64_t all = sum<CopyGroup>(g.copies, &CopyGroup::copies);
+          return share(sum<CopyGroup>(g.copies, &CopyGroup::small),
+                       all - sum<CopyGroup>(g.copies, &CopyGroup::unsized));
+      }},
+     "share of copies smaller than 64K, among those of known size",
+     Usual::screen,
+     false},
+    {COLUMN("LIVE", "live_bytes", bytes, 7, count_if(c.known.memory, held(g))),
+     "device memory allocated since tracing began and not freed"},
+    {COLUMN("ALLOC/s", "allocs_and_frees_per_second", rate, 8,
+            rate_if(c.known.memory, of(g.memory, &AllocationGroup::allocs) + of(g.memory, &AllocationGroup::frees), c)),
+     "allocations and frees", Usual::screen},
+    COUNT("allocs", count_if(c.known.memory, of(g.memory, &AllocationGroup::allocs))),
+    COUNT("frees", count_if(c.known.memory, of(g.memory, &AllocationGroup::frees))),
+    {COLUMN("FAILED", "allocation_failures", count, 6, count_if(c.known.memory, of(g.memory, &AllocationGroup::failures))),
+     "allocations and frees that failed", Usual::screen},
+    COUNT("out_of_memory", count_if(c.known.memory, of(g.memory, &AllocationGroup::out_of_memory))),
+    {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
+     "share of the waiting threads' time spent in calls that wait for the device", Usual::batch, false},
+    COUNT("blocked_ns", count_if(c.known.waits, of(g.waits, &WaitGroup::total_ns))),
+    COUNT("waits", count_if(c.known.waits, of(g.waits, &WaitGroup::calls))),
+    {COLUMN("SPIN%", "spinning_percent", percent, 6, share_of_time(g.polls, c)),
+     "share of the polling threads' time spent in calls that poll for completion", Usual::batch, false},
+    COUNT("polls", count_if(c.known.waits, of(g.polls, &WaitGroup::calls))),
+    {{{"IOCTL/s", "ioctls_per_second", Unit::rate, 7},
+      always,
+      [](const K&, const G& g, const C& c) {
+          return c.ioctls ? per_second(of(g.driver, &DriverGroup::calls), c) : Cell();
+      }},
+     "calls into the GPU driver",
+     Usual::no},
+    COUNT("ioctls", c.ioctls ? Cell(of(g.driver, &DriverGroup::calls)) : Cell()),
+    {{{"IOCTL%", "ioctl_percent", Unit::percent, 6},
+      always,
+      [](const K&, const G& g, const C& c) {
+          return c.ioctls ? share(of(g.driver, &DriverGroup::total_ns), static_cast<uint64_t>(c.seconds * 1e9))
+                          : Cell();
+      }},
+     "time in these calls, as a share of one thread's time",
+     Usual::no,
+     false},
+    COUNT("ioctl_ns", c.ioctls ? Cell(of(g.driver, &DriverGroup::total_ns)) : Cell()),
+    {COLUMN("ERR/s", "errors_per_second", rate, 6, rate_if(c.known.results, errors(g), c)),
+     "calls that returned an error: waits, allocations, driver calls; launches and copies with --latency"},
+    COUNT("errors", count_if(c.known.results, errors(g))),
+    {{{"XID", "xid", Unit::count, 4},
+      always,
+      [](const K&, const G& g, const C& c) {
+          const XidsOf* xids = xids_of(g, c);
+          return xids ? Cell(uint64_t{xids->last}) : Cell();
+      }},
+     "the last GPU error (Xid) that the driver reported for the process",
+     Usual::screen,
+     false},
+    {{{"", "xids", Unit::count},
+      in_json,
+      [](const K&, const G& g, const C& c) {
+          const XidsOf* xids = xids_of(g, c);
+          return c.xid ? Cell(xids ? xids->count : 0) : Cell();
+      }},
+     "",
+     Usual::no},
+    {COLUMN("SM%", "sm_percent", percent, 5, optional(c.figures.sm_percent_of(g.who.images))),
+     "share of time in which kernels of the process ran, by the GPU's own counters", Usual::screen, true, "", true},
+    {COLUMN("GPUMEM", "nvml_bytes", bytes, 7, optional(c.figures.memory_of(g.who.images))),
+     "device memory of the process as the driver reports it: with contexts and earlier allocations", Usual::screen, true, "",
+     true},
+    {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(g, c)),
+     "how busy the busiest GPU of the process is, with the work of all processes", Usual::no, false, "", true},
+    {COLUMN("POWER", "gpu_watts", rate, 6, power(g, c)),
+     "power that the GPUs of the process draw, for all processes, in watts", Usual::no, false, "", true},
+    {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
+     "the MIG instance that the process runs on", Usual::no, false, "", true},
+    {{{"", "kernel", Unit::text},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
+      [](const K&, const G& g, const C&) {
+          return g.kernel && !g.kernel->kernel.empty() ? Cell(g.kernel->kernel) : Cell();
+      }},
+     "",
+     Usual::no,
+     false},
+    {{{"", "name_source", Unit::text},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
+      [](const K&, const G& g, const C&) {
+          return g.kernel && !g.kernel->kernel.empty() ? Cell(std::string(source_name(g.launches->name_source)))
+                                                       : Cell();
+      }},
+     "",
+     Usual::no,
+     false},
+    {{{"", "handle", Unit::hex},
+      [](const C& c) { return c.settings.rows.kernel ? Shown::json : Shown::no; },
+      [](const K&, const G& g, const C&) { return g.kernel && g.kernel->handle ? Cell(g.kernel->handle) : Cell(); }},
+     "",
+     Usual::no,
+     false},
+};
+
+#undef COUNT
+#undef COLUMN
+
+} // namespace
+
+std::span<const TopField> own_fields()
+{
+    return fields;
+}
+
+} // namespace gpusnoop::cudatop

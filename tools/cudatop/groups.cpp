@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "groups.hpp"
+
+namespace gpusnoop::cudatop {
+
+template<class Settings>
+Settings Groups::settings() const
+{
+    Settings all;
+    all.view = view_;
+    all.latency = true;
+    return all;
+}
+
+Groups::Groups(const View& view, bool results, KernelNames& names, Processes& processes)
+    : view_(view), results_(results), processes_(processes), launch_settings_(settings<LaunchSettings>()),
+      copy_settings_(settings<CopySettings>()), wait_settings_(settings<WaitSettings>()),
+      memory_settings_(settings<AllocationSettings>()), driver_settings_(settings<DriverSettings>()),
+      launches_(launch_settings_, names, processes), copies_(copy_settings_, processes),
+      waits_(wait_settings_, processes), polls_(wait_settings_, processes), memory_(memory_settings_, processes),
+      driver_(driver_settings_, processes)
+{
+    launch_settings_.kernel = view.kernel;
+    launch_settings_.failed_apart = true;
+    copy_settings_.direction = true;
+}
+
+// A call that waits may be a copy or a free as well, whose part counts its errors already.
+bool Groups::is_double_counted(const call_key& key) const
+{
+    return key.result && (key.wait.wait == WAIT_FREE || (key.wait.wait == WAIT_COPY && results_));
+}
+
+void Groups::add(const CallDelta& delta)
+{
+    switch (part_of(delta.key)) {
+    case CallPart::launch:
+    case CallPart::graph:
+        launches_.add(delta);
+        break;
+    case CallPart::copy:
+        copies_.add(delta);
+        break;
+    case CallPart::wait:
+        waits_.add(delta);
+        if (is_double_counted(delta.key))
+            double_counted_[call_group(view_, processes_, delta.key)] += delta.count;
+        break;
+    case CallPart::poll:
+        polls_.add(delta);
+        break;
+    case CallPart::memory:
+        memory_.add(delta);
+        break;
+    case CallPart::driver:
+        driver_.add(delta);
+        break;
+    }
+    if (delta.key.device != DEVICE_UNKNOWN)
+        devices_[call_group(view_, processes_, delta.key)].insert(delta.key.device);
+}
+
+void Groups::add(const Waiting::Part& part)
+{
+    (part_of(part.key) == CallPart::poll ? polls_ : waits_).add(part);
+}
+
+void Groups::add(const driver_call& pending, uint64_t now_ns)
+{
+    driver_.add(pending, now_ns);
+}
+
+void Groups::add_held(Holdings& holdings, const std::set<ImageId>& ended)
+{
+    memory_.add_held(holdings, ended);
+}
+
+void Groups::add_idle(const ImageId& image)
+{
+    call_key key{};
+    key.image = image;
+    key.device = DEVICE_UNKNOWN;
+    idle_[call_group(view_, processes_, key)].insert(image);
+}
+
+std::map<Key, Group> Groups::joined() const
+{
+    std::map<Key, Group> all;
+    // The row of a tool's group; its process or processes are the row's.
+    auto row = [&](const CallKey& key, const WhoSeen& who, const std::string& kernel = {}) -> Group& {
+        Key whole;
+        static_cast<CallKey&>(whole) = key;
+        whole.kernel = kernel;
+        Group& group = all[whole];
+        group.who.images.insert(who.images.begin(), who.images.end());
+        group.who.owners.insert(who.owners.begin(), who.owners.end());
+        return group;
+    };
+    for (const auto& [key, group] : launches_.groups()) {
+        Group& whole = row(key, group.who, view_.kernel ? launch_name(key) : "");
+        whole.launches = &group;
+        whole.kernel = view_.kernel ? &key : nullptr;
+    }
+    for (const auto& [key, group] : copies_.groups())
+        row(key, group.who).copies.at(key.direction) = &group;
+    for (const auto& [key, group] : waits_.groups()) {
+        Group& whole = row(key, group.who);
+        whole.waits = &group;
+        if (const auto twice = double_counted_.find(key); twice != double_counted_.end())
+            whole.double_counted = twice->second;
+    }
+    for (const auto& [key, group] : polls_.groups())
+        row(key, group.who).polls = &group;
+    for (const auto& [key, group] : memory_.groups())
+        row(key, group.who).memory = &group;
+    for (const auto& [key, group] : driver_.groups())
+        row(key, group.who).driver = &group;
+    for (const auto& [key, images] : idle_)
+        for (const ImageId& image : images) {
+            WhoSeen who;
+            who.add(image, processes_.owner(image, {}));
+            row(key, who);
+        }
+    for (auto& [key, group] : all)
+        if (const auto devices = devices_.find(key); devices != devices_.end())
+            group.devices = devices->second;
+    return all;
+}
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the other tools count of an interval, side by side: each call goes to the groups of its tool, and a row is what
+// all of them have of one process (or thread, pod, ...).
+#pragma once
+
+#include "calls/allocations.hpp"
+#include "calls/copies.hpp"
+#include "calls/driver_calls.hpp"
+#include "calls/launch_groups.hpp"
+#include "calls/waits.hpp"
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+namespace gpusnoop::cudatop {
+
+// What is told apart: the same for all.
+struct View : CallView {
+    bool kernel = false;
+};
+
+struct Key : CallKey {
+    std::string kernel; // of launches; empty of all other calls
+    auto operator<=>(const Key&) const = default;
+};
+
+// What there is of it; null where nothing is.
+struct Group {
+    WhoSeen who;
+    std::set<uint8_t> devices;         // that its calls were about, as far as that is known
+    const LaunchKey* kernel = nullptr; // where kernels are told apart
+    const LaunchGroup* launches = nullptr;
+    std::array<const CopyGroup*, DIRECTIONS> copies{};
+    const WaitGroup* waits = nullptr;
+    const WaitGroup* polls = nullptr;
+    uint64_t double_counted = 0; // errors of waits that are errors of copies or of frees, too
+    const AllocationGroup* memory = nullptr;
+    const DriverGroup* driver = nullptr;
+};
+
+class Groups {
+public:
+    // results: those of copies are known.
+    Groups(const View& view, bool results, KernelNames& names, Processes& processes);
+    Groups(const Groups&) = delete; // the groups refer to the settings
+    Groups& operator=(const Groups&) = delete;
+
+    void add(const CallDelta& delta);
+    void add(const Waiting::Part& part);
+    void add(const driver_call& pending, uint64_t now_ns);
+    // What is held at the end of the interval.
+    void add_held(Holdings& holdings, const std::set<ImageId>& ended);
+    // A process that has done nothing is there all the same.
+    void add_idle(const ImageId& image);
+
+    // All of it, by row. Valid until something is added.
+    std::map<Key, Group> joined() const;
+
+private:
+    template<class Settings>
+    Settings settings() const;
+    bool is_double_counted(const call_key& key) const;
+
+    View view_;
+    bool results_;
+    Processes& processes_;
+    LaunchSettings launch_settings_;
+    CopySettings copy_settings_;
+    WaitSettings wait_settings_;
+    AllocationSettings memory_settings_;
+    DriverSettings driver_settings_;
+    LaunchGroups launches_;
+    CopyGroups copies_;
+    WaitGroups waits_;
+    WaitGroups polls_;
+    AllocationGroups memory_;
+    DriverGroups driver_;
+    std::map<CallKey, std::set<uint8_t>> devices_;
+    std::map<CallKey, uint64_t> double_counted_;
+    std::map<CallKey, std::set<ImageId>> idle_;
+};
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of the table: what is traced, what was lost, what tracing costs, and how the GPUs are.
+#pragma once
+
+#include "attach/calibrate.hpp"
+#include "bpf/shared/hit.h"
+#include "nvml/nvml_figures.hpp"
+#include "run/tool.hpp"
+#include "screen/snapshot.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace gpusnoop::cudatop {
+
+// What an interval cost: the traced processes, by hits of probes, and this program.
+class Cost {
+public:
+    // The kernel side's counts of hits, and what one takes; nullopt where that could not be measured.
+    Cost(int hits_fd, std::optional<ProbeCost> of_one) : hits_fd_(hits_fd), of_one_(of_one) {}
+
+    struct Share {
+        double hits_per_second = 0;
+        std::optional<double> probes_percent; // of one CPU's time
+        std::optional<double> own_percent;    // nullopt: of the first interval
+    };
+    Share since_last(double seconds);
+
+private:
+    int hits_fd_;
+    std::optional<ProbeCost> of_one_;
+    std::array<uint64_t, HITS> seen_{};
+    uint64_t own_ns_ = 0;
+};
+
+// Of an interval.
+struct Facts {
+    size_t processes = 0;
+    std::string attached;
+    uint64_t lost = 0; // since the start
+    Cost::Share cost;
+};
+
+// Adds them to the snapshot: for people, and for scripts as columns of the sum.
+void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figures);
+
+class Head {
+public:
+    Head(const Running& running, Cost cost) : running_(running), cost_(cost) {}
+
+    Facts facts(double seconds, size_t processes)
+    {
+        return {processes, running_.attached(), running_.lost(), cost_.since_last(seconds)};
+    }
+
+private:
+    Running running_;
+    Cost cost_;
+};
+
+} // namespace gpusnoop::cudatop

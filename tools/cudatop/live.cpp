@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live.hpp"
+
+#include "run/loop.hpp"
+#include "util/error.hpp"
+
+#include <cerrno>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace gpusnoop::cudatop {
+
+Warnings::~Warnings()
+{
+    to_.reset();
+    for (const std::string& message : held_)
+        warn(message);
+}
+
+std::vector<std::string> Warnings::take()
+{
+    return std::exchange(held_, {});
+}
+
+Screen::Options Live::options(const Settings& settings, std::chrono::nanoseconds interval)
+{
+    Screen::Options options;
+    options.sort = settings.sort;
+    options.ascending = settings.ascending;
+    options.filter = settings.filter;
+    options.tree = settings.tree;
+    options.interval = interval;
+    return options;
+}
+
+Live::Live(const Settings& settings, std::chrono::nanoseconds interval, const Running& running, Requests requests)
+    : running_(running), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      screen_(options(settings, interval), {.quit = [this] { running_.loop.stop(); },
+                                            .interval = [this](auto chosen) { set_interval(chosen); },
+                                            .by = std::move(requests.by),
+                                            .open = std::move(requests.open),
+                                            .refresh = std::move(requests.refresh)})
+{
+    if (!timer_)
+        throw Error("a timer cannot be created: " + errno_text(errno));
+    for (const int descriptor : screen_.descriptors())
+        running_.loop.watch(descriptor, [this] { screen_.ready(); });
+    running_.loop.watch(timer_.get(), [this] {
+        uint64_t expirations = 0;
+        if (::read(timer_.get(), &expirations, sizeof(expirations)) > 0)
+            running_.report();
+    });
+    set_interval(interval);
+}
+
+void Live::set_interval(std::chrono::nanoseconds interval)
+{
+    const timespec period{.tv_sec = interval.count() / 1'000'000'000, .tv_nsec = interval.count() % 1'000'000'000};
+    const itimerspec times{.it_interval = period, .it_value = period};
+    timerfd_settime(timer_.get(), 0, &times, nullptr);
+}
+
+} // namespace gpusnoop::cudatop

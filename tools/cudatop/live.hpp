@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The screen in a run: its timer, its keys, and what would have gone to stderr.
+#pragma once
+
+#include "columns.hpp"
+#include "run/tool.hpp"
+#include "screen/screen.hpp"
+#include "util/error.hpp"
+#include "util/fd.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+
+// Keeps warnings until there is somebody to show them to; those that nobody took go to stderr in the end.
+class Warnings {
+public:
+    Warnings() = default;
+    ~Warnings();
+    Warnings(const Warnings&) = delete;
+    Warnings& operator=(const Warnings&) = delete;
+
+    std::vector<std::string> take();
+
+private:
+    std::vector<std::string> held_;
+    std::optional<WarningsTo> to_{std::in_place, [this](std::string message) { held_.push_back(std::move(message)); }};
+};
+
+class Live {
+public:
+    struct Requests {
+        std::function<void(std::string_view)> by;     // what rows are to stand for
+        std::function<void(const std::string&)> open; // the row of this id; empty: none
+        std::function<void()> refresh;                // show the last interval again
+    };
+    Live(const Settings& settings, std::chrono::nanoseconds interval, const Running& running, Requests requests);
+
+    void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
+
+private:
+    static Screen::Options options(const Settings& settings, std::chrono::nanoseconds interval);
+    void set_interval(std::chrono::nanoseconds interval);
+
+    Running running_;
+    Fd timer_;
+    Screen screen_;
+};
+
+} // namespace gpusnoop::cudatop

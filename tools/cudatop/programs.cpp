@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "programs.hpp"
+
+namespace gpusnoop::cudatop {
+
+// The driver's functions: what the runtime does ends there. Of the runtime, what gives kernels their names.
+std::vector<Program> programs(bool cheap, bool latency)
+{
+    using enum Layers;
+    std::vector<Program> all{
+        {"launch", driver, launch_calls, latency, "launches are unknown"},
+        {"mark", runtime, launch_calls, false, "no kernel names are learned from launches", false},
+        {"note", both, note_calls, false, "names learned from registrations are unknown"},
+        {"copy", driver, copy_calls, latency, "copies are unknown"},
+        {"batch", driver, batch_calls, latency, "copies in batches are not counted"},
+    };
+    if (cheap)
+        return all;
+    constexpr std::string_view no_state = "names learned from lookups, and devices, are unknown";
+    constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
+    constexpr std::string_view no_memory = "memory is unknown";
+    all.insert(all.end(),
+               {
+                   {"state", both, lookup_calls, true, no_state},
+                   {"state", both, device_calls, true, no_state},
+                   {"follow", driver, capture_calls, true, no_graphs},
+                   {"follow", driver, graph_calls, true, no_graphs},
+                   {"event", driver, event_calls, false, no_graphs},
+                   {"memory", driver, memory_calls, true, "directions known only from addresses are unknown"},
+                   {"wait", driver, wait_calls, true, "waits are unknown"},
+                   {"alloc", driver, alloc_calls, true, no_memory},
+                   {"free", driver, free_calls, true, no_memory},
+                   {"handle", driver, handle_calls, true, no_memory},
+                   {"gone", driver, gone_calls, true, no_memory},
+               });
+    return all;
+}
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// All tools: one program with as many names.
+#pragma once
+
+#include "run/tool.hpp"
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace gpusnoop {
+
+std::unique_ptr<Tool> make_cudatop();
+std::unique_ptr<Tool> make_cudalaunch();
+std::unique_ptr<Tool> make_cudamemcpy();
+std::unique_ptr<Tool> make_cudasync();
+std::unique_ptr<Tool> make_gpualloc();
+std::unique_ptr<Tool> make_cudagraph();
+std::unique_ptr<Tool> make_nvioctl();
+
+struct NamedTool {
+    std::string_view name;
+    std::unique_ptr<Tool> (*make)();
+};
+inline constexpr NamedTool tools[] = {
+    {"cudatop", make_cudatop},   {"cudalaunch", make_cudalaunch}, {"cudamemcpy", make_cudamemcpy},
+    {"cudasync", make_cudasync}, {"gpualloc", make_gpualloc},     {"cudagraph", make_cudagraph},
+    {"nvioctl", make_nvioctl},
+};
+
+} // namespace gpusnoop
