@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/child.hpp"
 
+#include <array>
 #include <csignal>
 #include <exception>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,9 +15,11 @@
 namespace gpusnoop {
 namespace {
 
-[[noreturn]] void run(const std::vector<int>& descriptors, const std::function<void()>& work)
+// last: to be closed after all that it is not to have.
+[[noreturn]] void run(std::vector<int> descriptors, int last, const std::function<void()>& work)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    descriptors.push_back(last);
     // Above what they become, so that none is overwritten by another.
     std::vector<int> high;
     for (int fd : descriptors)
@@ -28,6 +32,7 @@ namespace {
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     syscall(SYS_close_range, next, ~0U, 0); // 5.9
+    close(next - 1);                        // last
     try {
         work();
     } catch (const std::exception&) {
@@ -43,14 +48,31 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     for (int fd : descriptors)
         if (fd < 0)
             return;
+    std::array<int, 2> ends{-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+        return;
+    alone_ = Fd(ends[0]);
+    Fd last(ends[1]);
     pid_ = fork();
     if (pid_ == 0)
-        run(descriptors, work);
+        run(descriptors, last.get(), work);
+    last = {};
+    wait_until_it_stands_alone(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine
+}
+
+// Until then it has copies of all our descriptors, and what we close is closed for good by it, also where it is killed:
+// with links to probes, that takes as long as their detaching does. Nothing is closed while we wait here.
+void Child::wait_until_it_stands_alone(std::chrono::milliseconds longest)
+{
+    pollfd copies{alone_.get(), POLLIN, 0};
+    if (alone_ && poll(&copies, 1, static_cast<int>(longest.count())) > 0)
+        alone_ = {};
 }
 
 Child::~Child()
 {
     kill();
+    wait_until_it_stands_alone(std::chrono::minutes(1));
     // Not for ever: a process that waits for a file system or a device that hangs does not end.
     for (int tries = 0; tries < 100 && !ended(); tries++)
         usleep(1000);

@@ -5,6 +5,7 @@
 
 #include "util/fd.hpp"
 
+#include <chrono>
 #include <functional>
 #include <sys/types.h>
 
@@ -29,6 +30,9 @@ public:
     pid_t pid() const { return pid_; } // -1 where there is none, or none any more
 
 private:
+    void wait_until_it_stands_alone(std::chrono::milliseconds longest);
+
+    Fd alone_; // at its end once the child has closed what it inherited; none where that was seen
     pid_t pid_ = -1;
     bool succeeded_ = false;
 };

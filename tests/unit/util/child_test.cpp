@@ -5,6 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -51,4 +53,23 @@ TEST_CASE("how a child ends", "[child]")
     Child none({-1}, [] {});
     CHECK(none.ended());
     CHECK(!none.succeeded());
+}
+
+TEST_CASE("what is closed is closed, however little of a new child has run", "[child]")
+{
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    const Fd from(ends[0]);
+    Fd to(ends[1]);
+    // One CPU for both: it does not run unless it is waited for.
+    cpu_set_t before, one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
+    REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
+    const Child child({}, [] { pause(); });
+    to = {};
+    pollfd end{from.get(), POLLIN, 0};
+    CHECK(poll(&end, 1, 0) == 1);
+    sched_setaffinity(0, sizeof(before), &before);
 }
