@@ -19,6 +19,22 @@ struct {
     __type(value, u32);
 } rows_by_place SEC(".maps");
 
+/* Attached once. */
+INLINE bool is_idle(struct pt_regs* ctx)
+{
+    return false;
+}
+
+INLINE bool is_coming(struct pt_regs* ctx)
+{
+    return false;
+}
+
+INLINE bool being_exchanged(void)
+{
+    return false;
+}
+
 INLINE int calibrate_enter(struct pt_regs* ctx)
 {
     entered = bpf_ktime_get_ns();

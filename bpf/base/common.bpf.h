@@ -39,21 +39,6 @@ INLINE void guard_end(void)
         bpf_preempt_enable();
 }
 
-/* Probes may be attached a second time, to every process instead of to one each. Until the front end says so these are
- * idle, and from then on the first ones are: no call is counted twice or not at all. */
-__u32 attach_generation = 0; /* 0 or COOKIE_SECOND */
-
-INLINE bool is_idle(u32 cookie)
-{
-    return (cookie & COOKIE_SECOND) != attach_generation;
-}
-
-/* For returns that have an attachment of their own. */
-INLINE bool idle_return(struct pt_regs* ctx)
-{
-    return is_idle((u32)bpf_get_attach_cookie(ctx));
-}
-
 /* How often a probe was hit: what tracing costs the traced ones. */
 const volatile bool count_hits = false;
 
@@ -83,7 +68,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
 /* Programs of a kind. NAME_entry sits at the first instructions of a function and NAME_return at its end; NAME_session
  * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
  * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
- * chosen by the front end before load. */
+ * chosen by the front end before load. Which probes are idle is told by base/exchange.bpf.h. */
 #define GUARDED_PROGRAM(NAME, BODY)                                                                                    \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
@@ -102,7 +87,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     {                                                                                                                  \
         guard_begin();                                                                                                 \
         hit(HIT_RETURN);                                                                                               \
-        if (!idle_return(ctx))                                                                                         \
+        if (!is_idle(ctx))                                                                                             \
             RETURN(ctx);                                                                                               \
         guard_end();                                                                                                   \
         return 0;                                                                                                      \
@@ -114,12 +99,12 @@ INLINE bool is_session_return(struct pt_regs* ctx)
         bool is_return = is_session_return(ctx);                                                                       \
         guard_begin();                                                                                                 \
         hit(is_return ? HIT_RETURN : HIT_ENTRY);                                                                       \
-        if (is_return)                                                                                                 \
+        if (!is_return)                                                                                                \
+            skip_return = ENTRY(ctx) && !is_coming(ctx);                                                               \
+        else if (!being_exchanged() || !is_idle(ctx))                                                                  \
             RETURN(ctx);                                                                                               \
-        else                                                                                                           \
-            skip_return = ENTRY(ctx);                                                                                  \
         guard_end();                                                                                                   \
-        return skip_return != 0;                                                                                       \
+        return skip_return;                                                                                            \
     }
 
 __u64 opaque_zero = 0;

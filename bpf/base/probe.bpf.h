@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
-#include "base/common.bpf.h"
+#include "base/exchange.bpf.h"
 #include "shared/probe.h"
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
@@ -59,10 +59,10 @@ INLINE u32 row_number_by_address(struct pt_regs* ctx, u32 cookie)
 /* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, or cannot be told, which is counted. */
 INLINE u32 row_number(struct pt_regs* ctx)
 {
-    u32 cookie = (u32)bpf_get_attach_cookie(ctx);
-    if (is_idle(cookie))
+    u64 cookie = bpf_get_attach_cookie(ctx);
+    if (idle(cookie))
         return 0;
-    return rows_by_address ? row_number_by_address(ctx, cookie) : cookie & ~COOKIE_SECOND;
+    return rows_by_address ? row_number_by_address(ctx, (u32)cookie) : (u32)cookie & ~COOKIE_SECOND;
 }
 
 INLINE const volatile struct probe_row* probe_row(u32 number)

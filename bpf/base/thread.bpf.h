@@ -54,6 +54,7 @@ struct thread_state {
     u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
     struct image introduced; /* as what the thread has made itself known */
     struct cgroups introduced_in;
+    u64 seen_by_second; /* hooks, see base/exchange.bpf.h */
     struct open_call open[OPEN_CALLS];
 };
 

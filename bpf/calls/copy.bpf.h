@@ -407,7 +407,7 @@ CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
  * driver calls, so that none of them tells that it was the last. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
-    return is_idle((u32)bpf_get_attach_cookie(ctx)) || !wanted(bpf_get_current_task_btf());
+    return is_idle(ctx) || !wanted(bpf_get_current_task_btf());
 }
 
 INLINE int leave_return_body(struct pt_regs* ctx)

@@ -192,10 +192,12 @@ void Attacher::attach_to_everybody()
     Links first = take_links();
     everybody_ = true;
     linker_.begin_again();
+    options_.exchange(ATTACH_COMING);
     for (CudaFile* file : files)
         attach(file, 0);
-    options_.again();
+    options_.exchange(ATTACH_BOTH);
     detach(std::move(first));
+    options_.exchange(ATTACH_SECOND);
 }
 
 pid_t Attacher::process_filter(pid_t pid) const

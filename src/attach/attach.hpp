@@ -7,6 +7,8 @@
 #include "attach/targets.hpp"
 #include "who/scope.hpp"
 
+#include "bpf/shared/attach.h"
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,11 +25,11 @@ class Attacher {
 public:
     struct Options {
         Tier tier = Tier::session;
-        bool count_runtime = false;         // see Targets
-        bool filter_at_attach = true;       // false where the kernel's own pid filter is not to be trusted
-        std::function<void()> step = [] {}; // between what takes long: may throw what ends all of it
-        size_t members_max = 16;            // of a cgroup that are attached to one by one
-        std::function<void()> again; // after everything has been attached again, before the first ones are detached
+        bool count_runtime = false;                 // see Targets
+        bool filter_at_attach = true;               // false where the kernel's own pid filter is not to be trusted
+        std::function<void()> step = [] {};         // between what takes long: may throw what ends all of it
+        size_t members_max = 16;                    // of a cgroup that are attached to one by one
+        std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
     };
 
     // To be called between open and load: chooses the programs and their attach types.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
+#include <stdexcept>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <thread>
@@ -156,8 +157,10 @@ void detach(Links links)
 }
 
 Linker::Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step)
-    : object_(object), tier_(tier), step_(std::move(step))
+    : object_(object), hooks_(hooks), tier_(tier), step_(std::move(step))
 {
+    if (hooks.size() > HOOKS_MAX)
+        throw std::logic_error("more hooks than a thread can tell apart");
     choose_programs(hooks);
     if (tier != Tier::tracefs)
         return;
@@ -198,10 +201,11 @@ void Linker::choose_programs(std::span<const Hook> hooks)
     }
 }
 
-// Of a probe, by which the program knows it (bpf/base/common.bpf.h).
-uint64_t Linker::cookie(uint32_t number) const
+// Of a probe, by which the program knows it (bpf/shared/attach.h).
+uint64_t Linker::cookie(const Hook& hook, uint32_t number) const
 {
-    return again_ ? number | COOKIE_SECOND : number;
+    const auto which = static_cast<uint64_t>(&hook - hooks_.data());
+    return which << COOKIE_HOOK_SHIFT | (again_ ? COOKIE_SECOND : 0) | number;
 }
 
 size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const
@@ -263,7 +267,7 @@ std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view su
     std::vector<uint64_t> offsets, cookies;
     for (const Place& place : places) {
         offsets.push_back(place.offset);
-        cookies.push_back(cookie(place.probe + 1));
+        cookies.push_back(cookie(hook, place.probe + 1));
     }
     const std::string path = where.file.open_path();
     int link = create_link({.program = bpf_program__fd(program(hook, suffix)),
@@ -282,9 +286,10 @@ std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view su
 std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
                                            const Where& where)
 {
-    const uint32_t number = static_cast<uint32_t>(cookie(++events_));
+    const uint64_t number = cookie(hook, ++events_);
     std::vector<uint64_t> offsets;
-    auto rows = std::make_unique<RowsByPlace>(bpf_object__find_map_fd_by_name(object_, "rows_by_place"), number);
+    auto rows = std::make_unique<RowsByPlace>(bpf_object__find_map_fd_by_name(object_, "rows_by_place"),
+                                              static_cast<uint32_t>(number));
     for (const Place& place : places) {
         offsets.push_back(place.offset);
         if (!rows->add(static_cast<uint32_t>(in_page(place)), place.probe + 1))
@@ -312,7 +317,7 @@ std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, con
 std::unique_ptr<Link> Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where)
 {
     LIBBPF_OPTS(bpf_uprobe_opts, options);
-    options.bpf_cookie = cookie(place.probe + 1);
+    options.bpf_cookie = cookie(hook, place.probe + 1);
     options.retprobe = on_return;
     bpf_link* link =
         bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"), where.pid ? where.pid : -1,

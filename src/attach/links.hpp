@@ -49,7 +49,7 @@ void detach(Links links); // all at once
 
 class Linker {
 public:
-    // To be called between open and load: chooses the programs and their attach types.
+    // To be called between open and load: chooses the programs and their attach types. The hooks stay where they are.
     // step: called between the links of a hook; may throw.
     Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
 
@@ -69,7 +69,7 @@ public:
 private:
     void choose_programs(std::span<const Hook> hooks);
     bpf_program* program(const Hook& hook, std::string_view suffix) const;
-    uint64_t cookie(uint32_t number) const;
+    uint64_t cookie(const Hook& hook, uint32_t number) const;
     std::unique_ptr<Link> attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
                                        const std::vector<Place>& places, const Where& where);
     std::unique_ptr<Link> attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
@@ -77,6 +77,7 @@ private:
     std::unique_ptr<Link> attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where);
 
     bpf_object* object_;
+    std::span<const Hook> hooks_;
     Tier tier_;
     std::function<void()> step_;
     bool again_ = false;

@@ -139,8 +139,8 @@ public:
         skeleton_ = open_skeleton<Bpf>();
         auto& variables = *skeleton_->bss;
         Opened opened{.object = skeleton_->obj};
-        if constexpr (requires { variables.attach_generation; })
-            opened.switches.attach_generation = &variables.attach_generation;
+        if constexpr (requires { variables.attach_phase; })
+            opened.switches.attach_phase = &variables.attach_phase;
         if constexpr (requires { variables.traced_since; })
             opened.switches.traced_since = &variables.traced_since;
         if constexpr (requires { variables.naming; })

@@ -222,12 +222,13 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
 {
     const Tier tier = plan.tier();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
-    attacher_.emplace(object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
-                      Attacher::Options{.tier = tier,
-                                        .count_runtime = plan_.counts_runtime,
-                                        .filter_at_attach = filter_at_attach,
-                                        .step = [this] { signals_.check(); },
-                                        .again = [this] { *opened_.switches.attach_generation = COOKIE_SECOND; }});
+    attacher_.emplace(
+        object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
+        Attacher::Options{.tier = tier,
+                          .count_runtime = plan_.counts_runtime,
+                          .filter_at_attach = filter_at_attach,
+                          .step = [this] { signals_.check(); },
+                          .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
     return {
         .tier = tier, .returns = returns_, .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach)};
