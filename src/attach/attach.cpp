@@ -120,7 +120,9 @@ void Attacher::attach_everywhere()
             look_at(left.pid);
 
     if (scope_.cgroup() && attachments_.empty()) {
-        const auto uses_cuda = [](const Targets::Found& found) { return found.ended && !found.files.empty(); };
+        const auto uses_cuda = [](const Targets::Found& found) {
+            return found.ended && found.all && !found.files.empty();
+        };
         everybody_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
     for (const Targets::Found& found : all) {

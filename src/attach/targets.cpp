@@ -176,21 +176,25 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     std::vector<Found> all;
     const auto begun = Clock::now();
     auto heard = begun;
-    auto next = looks.begin();
+    size_t next = 0;
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
-    while ((next != looks.end() || looking()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
+    while ((next < looks.size() || looking()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
         step();
-        for (; next != looks.end() && ready(); ++next)
-            look(next->pid, next->in_reach);
+        for (; next < looks.size() && ready(); ++next)
+            look(looks[next].pid, looks[next].in_reach);
         if (helpless_)
             throw Error("no process can be started that looks at the files of others",
                         "raise the limit of tasks: pids.max of the cgroup (TasksMax= of a systemd service), ulimit -u");
-        std::vector<Found> some = found(10ms);
-        if (!some.empty())
-            heard = Clock::now();
-        std::ranges::move(some, std::back_inserter(all));
+        for (Found& some : found(10ms)) {
+            // Another helper has a file of it in hand, which may be one that hangs.
+            if (some.ended && !some.all)
+                looks.push_back({some.pid, some.in_reach});
+            else
+                heard = Clock::now();
+            all.push_back(std::move(some));
+        }
     }
-    looks.erase(looks.begin(), next);
+    looks.erase(looks.begin(), looks.begin() + static_cast<std::ptrdiff_t>(next));
     found_all_ = true;
     return all;
 }

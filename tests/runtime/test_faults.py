@@ -77,9 +77,18 @@ class Run:
 
 
 def waits_for_a_reader(pid):
-    """In poll(), which nothing else calls: the loop waits in epoll_wait()."""
-    with open(f"/proc/{pid}/syscall") as file:
-        return file.read().startswith("7 ")
+    """In poll() on what standard output is: it waits for a new child in poll(), too."""
+    try:
+        with open(f"/proc/{pid}/syscall") as file:
+            number, *arguments = file.read().split()
+        if number != "7":
+            return False
+        with open(f"/proc/{pid}/mem", "rb") as memory:
+            memory.seek(int(arguments[0], 16))
+            fd, = struct.unpack("i", memory.read(4))
+        return os.readlink(f"/proc/{pid}/fd/{fd}") == os.readlink(f"/proc/{pid}/fd/1")
+    except (OSError, ValueError):  # it goes on while we look
+        return False
 
 
 # --- output ----------------------------------------------------------------------------------------------------------
