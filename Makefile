@@ -47,7 +47,7 @@ endif
 # -g1: a stack names its functions and lines. Values of variables (-g) would take a third more of the compilers' time.
 OPTIMIZE ?= -O2 -g1
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -lfmt -lZydis
+LIBS := -lbpf -ldw -lelf -lz -llzma -lfmt -lZydis
 ifeq ($(VARIANT),asan)
 # -g1: a stack names its lines, and twice as much would be written and linked for more.
 # -Wno-maybe-uninitialized: with sanitizers GCC 12 finds that in its own <regex>.

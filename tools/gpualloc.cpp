@@ -158,7 +158,6 @@ void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (settings_.exited) {
         print_ended(output);
     } else if (settings_.leaks) {
-        collect();
         print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,
                     processes(), wall_ns, static_cast<double>(interval_ns) / 1e9,
                     [this](const LeakKey& key) { return stack_of(key); });

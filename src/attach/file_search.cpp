@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_search.hpp"
 
-#include "attach/cuda_libraries.hpp"
 #include "attach/placement.hpp"
+#include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"
-#include "util/confinement.hpp"
+#include "proc/reader.hpp"
 #include "util/error.hpp"
 #include "util/regular_file.hpp"
 
@@ -13,12 +13,10 @@
 #include <chrono>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/capability.h>
 #include <new>
 #include <optional>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <unordered_map>
 
@@ -28,10 +26,6 @@ namespace {
 constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds time_for_a_look(200);
 constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
-
-// Mappings and roots of all processes, the files behind mappings (map_files), and files that only others may read.
-constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
-constexpr uint32_t calls[] = {SYS_openat, SYS_openat2, SYS_statx, SYS_recvmsg, SYS_sendmsg, SYS_clock_gettime};
 
 // A page of the file in this process, for as long as the object is there.
 class MappedPage {
@@ -63,11 +57,7 @@ int64_t changed_ns(const Fd& file)
 
 void FileSearch::serve(Helper::Task& task)
 {
-    confine({.capabilities = capabilities,
-             .calls = calls,
-             .memory_bytes = memory_bytes,
-             .cpu_seconds = std::nullopt,
-             .output_bytes = 0});
+    confine_reader(memory_bytes);
     task_ = &task;
     while (const auto message = task.connection.receive()) {
         const auto request = read_message<SearchRequest>(message->bytes);

@@ -4,7 +4,8 @@
 // so that others are seen as soon as they come.
 #pragma once
 
-#include <chrono>
+#include "util/time_accounts.hpp"
+
 #include <map>
 #include <optional>
 #include <sys/types.h>
@@ -13,7 +14,7 @@ namespace gpusnoop {
 
 class LookQueue {
 public:
-    using Clock = std::chrono::steady_clock;
+    using Clock = TimeAccounts<pid_t>::Clock;
 
     // At once or, where it has taken too much time, later.
     void add(pid_t pid, Clock::time_point now);
@@ -25,15 +26,10 @@ public:
     void looked(pid_t pid, Clock::duration took, Clock::time_point now);
 
 private:
-    // How much of the time at once it has used, by when that was; it is given back little by little.
-    struct Account {
-        Clock::duration used{};
-        Clock::time_point as_of;
-    };
-    static Clock::duration used(const Account& account, Clock::time_point now);
+    static constexpr int share = 20; // behind what it may take at once, one part of so many of the time
 
     std::map<pid_t, Clock::time_point> due_;
-    std::map<pid_t, Account> accounts_; // of those that have used any
+    TimeAccounts<pid_t> taken_{share};
 };
 
 } // namespace gpusnoop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/targets.hpp"
 
-#include "attach/cuda_libraries.hpp"
+#include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
 #include "util/error.hpp"
 

@@ -73,7 +73,8 @@ const KernelFile* KernelFiles::known(const Mapping& mapping) const
     return file != files_.end() ? file->second.file.get() : nullptr;
 }
 
-void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings)
+void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings,
+                       const std::function<void(const Mapping&)>& before)
 {
     for (const Mapping& mapping : mappings) {
         const Key key(mapping.device, mapping.inode);
@@ -81,47 +82,42 @@ void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings)
             continue;
         if (seen_.size() >= seen_max)
             seen_.clear();
+        before(mapping);
         Fd file = open_mapped(pid, mapping);
         if (!file)
             continue; // it may be unmapped by now
-        bool& worth_it = seen_[key];
+        seen_.insert(key);
         try {
             // nvcc and clang put the wrapper of each object's device code there.
-            worth_it = Elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0))).has_section(".nvFatBinSegment");
+            if (!Elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0))).has_section(".nvFatBinSegment"))
+                continue;
         } catch (const Error&) {
             continue;
         }
-        if (!worth_it)
-            continue;
-        KernelFile* const known = of(pid, mapping);
-        if (!known)
-            continue;
-        if (const auto cached = cache_.find(known->build_id, known->elf.file_size())) {
-            known->registrations = *cached;
-            found_ = true;
-        } else {
-            wanted_.push_back({key, std::move(file)});
-        }
+        if (const KernelFile* const known = of(pid, mapping))
+            wanted_.push_back({{.device = mapping.device,
+                                .inode = mapping.inode,
+                                .build_id = known->build_id,
+                                .file_size = known->elf.file_size()},
+                               std::move(file)});
     }
 }
 
-void KernelFiles::found(const Key& key, const Registrations& registrations)
+bool KernelFiles::scanned(const Key& key, Registrations registrations)
 {
+    std::erase_if(wanted_, [&](const Wanted& wanted) { return Key(wanted.scan.device, wanted.scan.inode) == key; });
     const auto known = files_.find(key);
-    KernelFile* const file = known != files_.end() ? known->second.file.get() : nullptr;
-    if (!file)
-        return;
-    file->registrations = registrations;
-    found_ |= !registrations.kernels.empty();
-    if (!registrations.kernels.empty())
-        cache_.keep(file->build_id, file->elf.file_size(), registrations);
+    if (known == files_.end() || !known->second.file)
+        return false;
+    known->second.file->registrations = std::move(registrations);
+    return !known->second.file->registrations.kernels.empty();
 }
 
 void KernelFiles::let_go()
 {
     for (auto entry = files_.begin(); entry != files_.end();) {
         auto& [key, known] = *entry;
-        std::erase_if(known.users, [](pid_t pid) { return !is_alive(pid); });
+        std::erase_if(known.users, [](pid_t pid) { return start_time_ns(pid) == 0; });
         const bool was_idle = std::exchange(known.idle, known.users.empty());
         if (known.idle && was_idle && !leads_to(getpid(), known.path, key.second)) {
             seen_.erase(key);
@@ -130,21 +126,6 @@ void KernelFiles::let_go()
             ++entry;
         }
     }
-}
-
-bool KernelFiles::advance()
-{
-    while (!wanted_.empty()) {
-        if (!worker_)
-            worker_.emplace(wanted_.front().file);
-        if (!worker_->ended())
-            break;
-        if (const auto answer = worker_->answer())
-            found(wanted_.front().key, *answer);
-        worker_.reset();
-        wanted_.pop_front();
-    }
-    return std::exchange(found_, false);
 }
 
 } // namespace gpusnoop

@@ -4,15 +4,14 @@
 
 #include "elf/elf.hpp"
 #include "elf/elf_image.hpp"
+#include "names/name_messages.hpp"
 #include "names/registrations.hpp"
-#include "names/scan_cache.hpp"
-#include "names/scan_worker.hpp"
 #include "proc/process.hpp"
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -42,7 +41,7 @@ private:
 
 class KernelFiles {
 public:
-    explicit KernelFiles(const std::string& cache_folder) : cache_(cache_folder) {}
+    using Key = std::pair<uint64_t, uint64_t>; // device and inode
 
     // Null where it is no ELF file or cannot be opened.
     KernelFile* of(pid_t pid, const Mapping& mapping);
@@ -50,19 +49,23 @@ public:
     // The same, if it has been opened before.
     const KernelFile* known(const Mapping& mapping) const;
 
-    // Has those of a process scanned that have code for GPUs in them, each once.
-    void scan(pid_t pid, const std::vector<Mapping>& mappings);
+    // Has those of a process scanned that have code for GPUs in them, each once. before: called with each.
+    void scan(pid_t pid, const std::vector<Mapping>& mappings, const std::function<void(const Mapping&)>& before);
 
-    // Takes in what has been found since, and goes on. True where anything was, here or by scan(). Never waits.
-    bool advance();
+    // The next one that is to be scanned, until that is so; null where there is none.
+    struct Wanted {
+        ScanWanted scan;
+        Fd file;
+    };
+    const Wanted* wanted() const { return wanted_.empty() ? nullptr : &wanted_.front(); }
+    // What has been found. True where that is any.
+    bool scanned(const Key& key, Registrations registrations);
 
     // Closes what no process uses and no path of ours leads to any more: its file system may be about to go. What a
     // path does lead to stays, for the next process may map it.
     void let_go();
 
 private:
-    using Key = std::pair<uint64_t, uint64_t>; // device and inode
-
     struct Known {
         std::unique_ptr<KernelFile> file; // null: unusable
         std::string path;                 // as the process that showed it first sees it
@@ -70,19 +73,9 @@ private:
         bool idle = false; // since the last look
     };
 
-    struct Wanted {
-        Key key;
-        Fd file;
-    };
-
-    void found(const Key& key, const Registrations& registrations);
-
     std::map<Key, Known> files_;
-    std::map<Key, bool> seen_; // by scan(); true where there is something to find
+    std::set<Key> seen_; // by scan()
     std::deque<Wanted> wanted_;
-    std::optional<ScanWorker> worker_; // scans the first that is wanted
-    ScanCache cache_;
-    bool found_ = false; // since advance() has last said so
 };
 
 } // namespace gpusnoop

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpusnoop {
 namespace {
@@ -93,6 +96,23 @@ std::optional<Registrations> decode_registrations(std::span<const char> bytes)
         !std::ranges::is_sorted(result.handles, {}, &HandleVariable::variable))
         return std::nullopt;
     return result;
+}
+
+Fd in_file(const Registrations& registrations)
+{
+    Fd file(memfd_create("gpusnoop-registrations", MFD_CLOEXEC));
+    const std::string bytes = encode(registrations);
+    return file && pwrite(file.get(), bytes.data(), bytes.size(), 0) == std::ssize(bytes) ? std::move(file) : Fd();
+}
+
+std::optional<Registrations> registrations_in(const Fd& file)
+{
+    struct stat st {};
+    if (!file || fstat(file.get(), &st) != 0 || st.st_size < 0 || static_cast<size_t>(st.st_size) > encoded_max)
+        return std::nullopt;
+    std::vector<char> bytes(static_cast<size_t>(st.st_size));
+    const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), 0);
+    return got == std::ssize(bytes) ? decode_registrations(bytes) : std::nullopt;
 }
 
 } // namespace gpusnoop

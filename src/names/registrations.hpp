@@ -3,6 +3,8 @@
 // the handle of which stub. All addresses are in the file's own numbering.
 #pragma once
 
+#include "util/fd.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,6 +47,10 @@ std::string encode(const Registrations& registrations);
 
 // nullopt where the bytes are none of encode()'s. The addresses may still be anything.
 std::optional<Registrations> decode_registrations(std::span<const char> bytes);
+
+// The same, in a file of no folder; empty where there is none to be had.
+Fd in_file(const Registrations& registrations);
+std::optional<Registrations> registrations_in(const Fd& file);
 
 // Of what encode() makes at most.
 inline constexpr size_t registrations_max = 1 << 18; // cuBLASLt 13.0 has 32,000

@@ -116,13 +116,7 @@ std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t
     if (!folder)
         return std::nullopt;
     const Fd file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat st {};
-    if (!file || !ours_alone(file.get(), S_IFREG) || fstat(file.get(), &st) != 0 ||
-        static_cast<uint64_t>(st.st_size) > encoded_max)
-        return std::nullopt;
-    std::vector<char> bytes(static_cast<size_t>(st.st_size));
-    return read(file.get(), bytes.data(), bytes.size()) == std::ssize(bytes) ? decode_registrations(bytes)
-                                                                             : std::nullopt;
+    return file && ours_alone(file.get(), S_IFREG) ? registrations_in(file) : std::nullopt;
 }
 
 // Another process may be writing the same: each writes a file of its own, and the last one to rename it wins.

@@ -5,9 +5,7 @@
 #include "util/confinement.hpp"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <vector>
 
 namespace gpusnoop {
 namespace {
@@ -54,13 +52,7 @@ bool ScanWorker::ended()
 
 std::optional<Registrations> ScanWorker::answer() const
 {
-    struct stat st {};
-    if (!child_.succeeded() || fstat(result_.get(), &st) != 0 || st.st_size < 0 ||
-        static_cast<size_t>(st.st_size) > encoded_max)
-        return std::nullopt;
-    std::vector<char> bytes(static_cast<size_t>(st.st_size));
-    const ssize_t got = pread(result_.get(), bytes.data(), bytes.size(), 0);
-    return got == std::ssize(bytes) ? decode_registrations(bytes) : std::nullopt;
+    return child_.succeeded() ? registrations_in(result_) : std::nullopt;
 }
 
 } // namespace gpusnoop

@@ -4,6 +4,8 @@
 #include "elf/elf.hpp"
 #include "names/kernel_text.hpp"
 #include "proc/mapped_file.hpp"
+#include "proc/reader.hpp"
+#include "util/clock.hpp"
 #include "util/error.hpp"
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <lzma.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <tuple>
@@ -20,13 +23,13 @@ namespace {
 
 // The processes decide how much there is to know about them; real ones stay far below these.
 constexpr size_t max_images = 64;
-constexpr size_t max_strings = 100'000; // kept, of all images
-constexpr size_t max_string = 1024;     // kept: longer ones are made anew each time
 constexpr size_t max_name = 4096;
 constexpr off_t max_file_size = off_t(4) << 30;
-constexpr uint64_t max_tables = 1 << 30;         // bytes of symbols and names in memory, of all files
+constexpr uint64_t memory_bytes = 256 << 20;     // all that is needed
+constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names in memory, of all files
 constexpr uint64_t max_section_names = 64 << 10; // bytes
 constexpr uint64_t max_debugdata = 256 << 10;    // bytes, compressed
+constexpr uint64_t max_unpacked = 16 << 20;      // the same, and what it takes to unpack it
 constexpr int max_nesting = 32;                  // symbols within a symbol
 constexpr std::chrono::seconds refresh_interval(1);
 constexpr std::string_view vdso_name = "[vdso]"; // no path: those begin with a slash
@@ -41,6 +44,25 @@ std::string_view content(Elf_Scn* section)
 {
     const Elf_Data* const data = elf_getdata(section, nullptr);
     return data && data->d_buf ? std::string_view(static_cast<const char*>(data->d_buf), data->d_size) : "";
+}
+
+// By unpacking it, as libdw will: what the data says of itself may be wrong.
+bool unpacks_to_little(std::string_view packed)
+{
+    lzma_stream stream = LZMA_STREAM_INIT;
+    const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> ended(&stream, lzma_end);
+    if (lzma_auto_decoder(&stream, max_unpacked, 0) != LZMA_OK)
+        return false;
+    stream.next_in = reinterpret_cast<const uint8_t*>(packed.data());
+    stream.avail_in = packed.size();
+    std::vector<uint8_t> piece(64 << 10);
+    lzma_ret state = LZMA_OK;
+    while (state == LZMA_OK && stream.total_out <= max_unpacked) {
+        stream.next_out = piece.data();
+        stream.avail_out = piece.size();
+        state = lzma_code(&stream, LZMA_FINISH);
+    }
+    return state == LZMA_STREAM_END;
 }
 
 // Reads the tables that libdw is going to use and says how large they are. 0 where there are none, or more than budget,
@@ -58,8 +80,9 @@ uint64_t read_tables(::Elf* elf, uint64_t budget)
         const Elf64_Shdr* const s = elf64_getshdr(section);
         const char* const text = s ? elf_strptr(elf, names, s->sh_name) : nullptr;
         const std::string_view name(text ? text : "");
-        if (!text || (name == ".gnu_debugdata" && s->sh_size > max_debugdata) || s->sh_type == SHT_SYMTAB_SHNDX ||
-            (name.starts_with(".zdebug") && s->sh_type == SHT_STRTAB))
+        if (!text ||
+            (name == ".gnu_debugdata" && (s->sh_size > max_debugdata || !unpacks_to_little(content(section)))) ||
+            s->sh_type == SHT_SYMTAB_SHNDX || (name.starts_with(".zdebug") && s->sh_type == SHT_STRTAB))
             return 0;
         if (s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM)
             continue;
@@ -192,28 +215,48 @@ private:
     std::vector<Symbol> symbols_;     // by start; dwfl_module_addrinfo() would go through all of them each time
 };
 
-UserSymbols::UserSymbols()
+// Of another helper before this one, the generations were others.
+UserSymbols::UserSymbols() : generations_(clock_ns(CLOCK_MONOTONIC))
 {
     elf_version(EV_CURRENT);
 }
 
 UserSymbols::~UserSymbols() = default;
 
-std::vector<std::string> UserSymbols::frames(const ImageId& image, std::span<const uint64_t> addresses)
+void UserSymbols::serve(Helper::Task& task)
 {
-    std::vector<std::string> result;
-    try {
-        Image& from = image_of(image);
-        for (const uint64_t& address : addresses)
-            result.push_back(frame(static_cast<pid_t>(image.pid), from, address, &address == addresses.data()));
-    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): out of memory
+    confine_reader(memory_bytes);
+    task_ = &task;
+    while (const auto message = task.connection.receive()) {
+        const auto question = read_message<StackQuestion>(message->bytes);
+        if (!question || !task.connection.send(message_of(answer(*question))))
+            return;
     }
-    return result;
 }
 
-void UserSymbols::forget(const ImageId& image)
+StackAnswer UserSymbols::answer(const StackQuestion& question)
 {
-    images_.erase(image);
+    StackAnswer answer{.image = question.image};
+    if (question.addresses.empty()) {
+        images_.erase(question.image);
+        return answer;
+    }
+    try {
+        Image& image = image_of(question.image);
+        size_t room = StackAnswer::text_max;
+        for (const uint64_t& address : question.addresses) {
+            const bool innermost = question.innermost && &address == question.addresses.data();
+            StackAnswer::Frame found = frame(static_cast<pid_t>(question.image.pid), image, address, innermost);
+            found.text.resize(std::min(found.text.size(), StackAnswer::text_max));
+            if (found.text.size() > room)
+                break;
+            room -= found.text.size();
+            answer.frames.push_back(std::move(found));
+        }
+        answer.generation = image.generation;
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): out of memory
+    }
+    return answer;
 }
 
 UserSymbols::Image& UserSymbols::image_of(const ImageId& id)
@@ -225,31 +268,20 @@ UserSymbols::Image& UserSymbols::image_of(const ImageId& id)
     return image;
 }
 
-std::string UserSymbols::frame(pid_t pid, Image& image, uint64_t address, bool innermost)
+StackAnswer::Frame UserSymbols::frame(pid_t pid, Image& image, uint64_t address, bool innermost)
 {
-    const std::pair key(address, innermost);
-    if (auto known = image.strings.find(key); known != image.strings.end())
-        return known->second;
     // A return address may already be the first one of the next function.
     const uint64_t back = innermost || address == 0 ? 0 : 1;
     Place place = locate(pid, image, address - back);
     if (place.symbol.empty() && refresh(pid, image))
         place = locate(pid, image, address - back);
     if (!place.mapping)
-        return fmt::format("{:#x}", address); // not kept: something may be mapped there later
+        return {address, innermost, false, fmt::format("{:#x}", address)};
     const std::string file = place.mapping->path.substr(place.mapping->path.rfind('/') + 1);
     const uint64_t offset = place.address + back - place.symbol_start;
-    std::string text = place.symbol.empty() ? fmt::format("{}+{:#x}", file, offset)
-                                            : fmt::format("{}+{:#x} ({})", demangle(place.symbol), offset, file);
-    size_t kept = 0;
-    for (const auto& [id, other] : images_)
-        kept += other.strings.size();
-    if (kept >= max_strings)
-        for (auto& [id, other] : images_)
-            other.strings.clear();
-    if (text.size() <= max_string)
-        image.strings.emplace(key, text);
-    return text;
+    return {address, innermost, true,
+            place.symbol.empty() ? fmt::format("{}+{:#x}", file, offset)
+                                 : fmt::format("{}+{:#x} ({})", demangle(place.symbol), offset, file)};
 }
 
 UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address)
@@ -281,6 +313,8 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     Fd file;
     std::array<int64_t, 4> key{};
     if (mapping.path != vdso_name) {
+        if (task_)
+            task_->says(mapping.path);
         file = open_mapped(pid, mapping);
         struct stat st {};
         if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > max_file_size)
@@ -336,7 +370,7 @@ bool UserSymbols::refresh(pid_t pid, Image& image)
         return false;
     image.mappings = std::move(found);
     image.auxiliary = std::move(auxiliary);
-    image.strings.clear();
+    image.generation = ++generations_;
     // A number of an unmapped file may become another file's.
     std::erase_if(image.files, [&image](const auto& entry) {
         const auto same = [&entry](const Mapping& m) { return std::pair(m.device, m.inode) == entry.first; };

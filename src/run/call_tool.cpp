@@ -149,6 +149,7 @@ void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 bool CallTool::tick(Output& output)
 {
     retire_processes();
+    stack_names_.tick();
     if (epochs_)
         epochs_->sweep();
     collect();
@@ -214,7 +215,7 @@ void CallTool::forget_processes()
     if (gone_.empty())
         return;
     for (const ImageId& image : gone_)
-        symbols_.forget(image);
+        stack_names_.forget(image);
     forget(gone_);
     processes_->forget(gone_);
     gone_.clear();
@@ -224,7 +225,6 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (!shows_rows())
         return;
-    collect();
     processes_->refresh();
     print(output, pending_.rows(), wall_ns, static_cast<double>(interval_ns) / 1e9);
     const Loss merged{
@@ -248,7 +248,7 @@ std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, u
     if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
         for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++)
             addresses.push_back(walked[i]);
-    return symbols_.frames(image, addresses);
+    return stack_names_.frames(image, addresses);
 }
 
 std::vector<std::string> CallTool::event_frames(const call_event& event)

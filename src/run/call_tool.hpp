@@ -9,7 +9,7 @@
 #include "calls/calls.hpp"
 #include "calls/ended_epochs.hpp"
 #include "maps/skeleton.hpp"
-#include "names/user_symbols.hpp"
+#include "names/stack_names.hpp"
 #include "run/tool.hpp"
 #include "who/processes.hpp"
 
@@ -27,6 +27,7 @@ public:
     RunPlan plan(const Options& options) override;
     void load() override;
     void record(Output& output, const void* data, size_t size) override;
+    void read_rows() override { collect(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
     void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
@@ -103,7 +104,7 @@ private:
     std::optional<CallTable> table_;
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;
-    UserSymbols symbols_;
+    StackNames stack_names_;
     int stacks_fd_ = -1;
     CallSums pending_;           // since the last report
     std::set<uint32_t> leaving_; // pids whose first thread has ended

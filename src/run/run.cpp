@@ -466,6 +466,8 @@ void Run::report()
 {
     ring_->drain();
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    tool_.read_rows();
+    ring_->drain(); // who has come in between has rows already: who that is, is in the ring
     tool_.report(*output_, clock_ns(CLOCK_REALTIME), now - interval_began_ns_);
     output_->lost(losses_->since_last());
     interval_began_ns_ = now;

@@ -119,6 +119,8 @@ public:
     // Once a second, and once before the start is printed. True where the programs that are not always attached should
     // be.
     virtual bool tick(Output&) { return false; }
+    // What has been counted up to now is read, for the report that follows.
+    virtual void read_rows() {}
     // Prints the interval that ends now.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
     // The last report has been made. What takes long, detaching, comes after it.

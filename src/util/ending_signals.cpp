@@ -3,6 +3,7 @@
 
 #include "util/error.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -31,6 +32,13 @@ void kill_by(int signal)
 }
 
 } // namespace
+
+bool ending_signal_waits()
+{
+    sigset_t waiting;
+    return ::sigpending(&waiting) == 0 &&
+           std::ranges::any_of(ending, [&](int signal) { return sigismember(&waiting, signal) == 1; });
+}
 
 EndingSignals::EndingSignals()
 {

@@ -31,6 +31,9 @@ private:
     std::optional<std::chrono::steady_clock::time_point> came_;
 };
 
+// One waits to be asked for, by whoever has the object.
+bool ending_signal_waits();
+
 // As long as it lives they end the program at once, with 0: for what cannot be broken off and leaves nothing behind.
 class EndAtOnce {
 public:

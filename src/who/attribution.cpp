@@ -111,7 +111,12 @@ void Attribution::refresh(Known& known)
     const CgroupOwner& where = known.owner.where;
     if (where.container_id.empty() && where.pod_uid.empty())
         return;
-    known.owner.names = containers_.find(where);
+    auto found_now = containers_.find(where);
+    if (!found_now) {
+        known.next_look_ns = clock_ns(CLOCK_MONOTONIC) + first_pause_ns;
+        return;
+    }
+    known.owner.names = std::move(*found_now);
     const ContainerNames& names = known.owner.names;
     const bool found = !names.container.empty() && (where.pod_uid.empty() || !names.pod.empty());
     known.next_look_ns = found ? 0 : clock_ns(CLOCK_MONOTONIC) + known.pause_ns;

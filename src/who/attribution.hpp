@@ -5,6 +5,7 @@
 
 #include "bpf/shared/process.h"
 #include "who/cgroup_path.hpp"
+#include "who/container_lookup.hpp"
 #include "who/containers.hpp"
 
 #include <cstdint>
@@ -55,7 +56,7 @@ private:
 
     void refresh(Known& known);
 
-    Containers containers_;
+    ContainerLookup containers_;
     std::map<std::pair<uint64_t, uint64_t>, Known> known_; // by v2 and v1 id
     Owner nobody_;
 };

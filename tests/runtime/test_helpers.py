@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What processes control is read by helpers: whatever that does to them, the tool goes on and others are counted."""
+import lzma
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ import harness
 import system
 from harness import case, check, equal, wait_until
 from programs import Tool, end_at_last
-from truth import opening, same_counts
+from truth import Rows, expected, opening, same_counts
 from test_hostile_files import attacker, copy_of_driver, map_files, newest, own_folder, victim_is_counted
 
 sanitized = lambda: harness.binary.parent.name == "asan"
@@ -84,23 +85,32 @@ def is_killed():
     same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
 
 
-def stopped_file_system(name):
-    """A driver on a file system whose server is stopped once somebody has mapped it."""
+def file_system(name, file):
+    """Where a server of our own serves the file, and that server: once it is stopped, nobody gets an answer."""
     if not os.path.exists("/dev/fuse"):
         raise harness.Skip("this kernel has no FUSE")
     folder = harness.here / name
     folder.mkdir()
-    driver = (harness.standin / "libcuda.so.1").resolve()
     # Once its server has gone.
     harness.at_end.append(lambda: subprocess.run(["umount", "-l", str(folder)], check=False))
-    server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(driver)],
+    server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(file)],
                               stdout=subprocess.PIPE, text=True)
     end_at_last(server)
     equal(server.stdout.readline(), "up\n", "the file system is up")
-    process = attacker(map_files, folder / driver.name)
+    return folder / file.name, server
+
+
+def stop_at_last(server):
     harness.at_end.append(server.kill)  # first, for who closes a file of it waits for it
     os.kill(server.pid, signal.SIGSTOP)
-    return process, folder / driver.name
+
+
+def stopped_file_system(name):
+    """A driver on a file system whose server is stopped once somebody has mapped it."""
+    file, server = file_system(name, (harness.standin / "libcuda.so.1").resolve())
+    process = attacker(map_files, file)
+    stop_at_last(server)
+    return process, file
 
 
 @case(each={"at_start": True, "later": False}, alone=True, timeout=120)
@@ -164,3 +174,123 @@ def libraries_that_are_bombs():
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
     check(most < 100 << 10 or sanitized(), f"tool and helper took {most} KiB")
     same_counts(tool, calls, by=("pid", "kernel"), but=opening)
+
+
+# The first page of a file: code that calls what it is given, and bytes whose addresses are handles of kernels.
+code_at = 2048
+calling = b"\x55\x48\x89\xe5\xff\xd7\x5d\xc3"  # push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret
+
+launch_and_wait = """
+from ctypes import *
+driver, path = sys.argv[1:]
+with open(path, "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+at = addressof(c_char.from_buffer(mapped)) + 2048
+call = CFUNCTYPE(c_int, c_void_p)(at)
+cuda = CDLL(driver)
+context = c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(byref(context), 0, 0) == 0
+print("up", flush=True)
+for turn in range(int(sys.stdin.readline())):
+    assert cuda.cuLaunchKernel(c_void_p(at + 64 + turn % 8), 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+    assert call(cast(cuda.cuCtxSynchronize, c_void_p)) == 0
+print("done", flush=True)
+time.sleep(60)
+"""
+
+
+def names_in_a_file_that_hangs(tool, consequence):
+    """It hangs once the process that maps it is traced, which then makes a thousand calls. Returns that process."""
+    code = harness.here / "code"
+    code.write_bytes(bytes(code_at) + calling.ljust(4096 - code_at, b"\x90"))
+    file, server = file_system("hanging", code)
+    files = newest(tool)["files"] if tool.of_type("attached") else 0
+    process = attacker(launch_and_wait, copy_of_driver("of_attacker")["LD_LIBRARY_PATH"] + "/libcuda.so.1", file)
+    wait_until(lambda: tool.of_type("attached") and newest(tool)["files"] > files, "its driver is probed")
+    time.sleep(1)  # and its files have been looked at
+    stop_at_last(server)
+    process.stdin.write("1000\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "done\n", "it has called")
+    told = f"{file} (process {process.pid}): it cannot be read within 3 s; {consequence}"
+    wait_until(lambda: told in tool.error, "it tells whose file hangs", 20)
+    return process
+
+
+def ends_in_time(tool, consequence):
+    begun = time.monotonic()
+    tool.stop()
+    check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
+    equal(tool.error.count(consequence), 1, f"how often it is told: {tool.error}")
+
+
+@case(alone=True, timeout=120)
+def a_file_of_kernels_that_hangs():
+    """Its process' kernels have no names, and nothing else is any different."""
+    tool = Tool("--by", "pid,kernel", 1, losses=True)
+    calls = victim_is_counted(tool, "own")
+    consequence = "its kernels are given no more names"
+    process = names_in_a_file_that_hangs(tool, consequence)
+    calls += victim_is_counted(tool, "after")
+    time.sleep(1.5)
+    ends_in_time(tool, consequence)
+    own = [row for row in tool.rows if row["pid"] == process.pid]
+    equal(sum(row["launches"] for row in own), 1000, "launches of the process whose file hangs")
+    equal({row.get("kernel") for row in own}, {None}, "their kernels")
+    others = Rows(calls).count([row for row in tool.rows if row["pid"] != process.pid], ("pid", "kernel"), False)
+    equal({key: n for key, n in others.items() if opening not in key},
+          {key: n for key, n in expected(calls, ("pid", "kernel"), "driver", False).items() if opening not in key},
+          "launches of the others")
+
+
+@case(alone=True, timeout=120, tool="cudasync")
+def a_file_in_a_stack_that_hangs():
+    """Stacks of its process are addresses, and its calls are counted."""
+    tool = Tool("-U", 1, losses=True)
+    consequence = "its stacks have no more names"
+    process = names_in_a_file_that_hangs(tool, consequence)
+    time.sleep(1.5)
+    ends_in_time(tool, consequence)
+    equal(sum(row["calls"] for row in tool.rows), 1000, "waits")
+    check(all(row["frames"][0].startswith("0x") for row in tool.rows), f"callers: {[row['frames'][:2] for row in tool.rows]}")
+
+
+def xz_bomb(path):
+    """A library of 40 KiB whose symbols are in a section of 256 MiB, packed."""
+    packer = lzma.LZMACompressor(preset=0)
+    packed = b"".join([packer.compress(bytes(1 << 20)) for _ in range(256)] + [packer.flush()])
+    names = b"\0.dynsym\0.dynstr\0.gnu_debugdata\0.shstrtab\0"
+    dynsym, dynstr, strings, sections, data = 1024, 1100, 1200, 1400, 4096
+    section = lambda name, kind, offset, size, link=0, entry=0: struct.pack(
+        "2I4Q2I2Q", names.index(b"\0" + name) + 1 if name else 0, kind, 0, offset, offset, size, link, 1, 8, entry)
+    header = struct.pack("16s2HI3QI6H", b"\x7fELF\2\1\1", 3, 62, 1, 0, 64, sections, 0, 64, 56, 1, 64, 5, 4)
+    page = bytearray(4096)
+    for at, bytes_there in ((0, header), (64, struct.pack("2I6Q", 1, 5, 0, 0, 0, 4096, 4096, 4096)), (dynstr, b"\0name\0"),
+                            (strings, names), (code_at, calling),
+                            (sections, section(b"", 0, 0, 0) + section(b".dynsym", 11, dynsym, 48, 2, 24) +
+                             section(b".dynstr", 3, dynstr, 6) + section(b".gnu_debugdata", 1, data, len(packed)) +
+                             section(b".shstrtab", 3, strings, len(names)))):
+        page[at:at + len(bytes_there)] = bytes_there
+    path.write_bytes(bytes(page) + packed)
+
+
+@case(alone=True, timeout=120, tool="cudasync")
+def symbols_that_are_a_bomb():
+    """Memory stays small, and the stack that leads through the file has addresses in it."""
+    file = harness.here / "bomb"
+    xz_bomb(file)
+    tool = Tool("-U", losses=True)
+    process = attacker(launch_and_wait, copy_of_driver("of_attacker")["LD_LIBRARY_PATH"] + "/libcuda.so.1", file)
+    wait_until(lambda: tool.of_type("attached") and newest(tool)["files"] > 0, "its driver is probed")
+    process.stdin.write("1000\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "done\n", "it has called")
+    end, most = time.monotonic() + 4, 0
+    while time.monotonic() < end:
+        most = max(most, kilobytes(tool))
+    begun = time.monotonic()
+    tool.stop()
+    check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
+    check(most < 100 << 10 or sanitized(), f"tool and helpers took {most} KiB")
+    equal(sum(row["calls"] for row in tool.rows), 1000, "waits")
+    check(all(row["frames"][0].startswith("bomb+0x") for row in tool.rows), [row["frames"][:2] for row in tool.rows])

@@ -44,8 +44,8 @@ os.setgroups([]); os.setresgid({nobody}, {nobody}, {nobody}); os.setresuid({nobo
 
 def attacker(code, *words):
     """A program of nobody's in Python, up once it has said so."""
-    process = subprocess.Popen([sys.executable, "-c", become_nobody + code, *map(str, words)], stdout=subprocess.PIPE,
-                               text=True, cwd="/")
+    process = subprocess.Popen([sys.executable, "-c", become_nobody + code, *map(str, words)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, cwd="/")
     end_at_last(process)
     equal(process.stdout.readline(), "up\n", "the attacker is up")
     return process

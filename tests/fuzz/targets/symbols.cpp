@@ -20,11 +20,13 @@ void fuzz(std::string_view input)
     for (uint64_t at = 0; at < input.size() && addresses.size() < 64; at += 1 + input.size() / 64)
         addresses.push_back(start + at);
     UserSymbols symbols;
-    const auto frames = symbols.frames({.pid = static_cast<uint32_t>(getpid()), .serial = 1}, addresses);
-    expect(frames.size() == addresses.size(), "each address is told");
-    for (const std::string& frame : frames) {
-        expect(frame.size() <= 128 << 10, "frames are bounded");
-        expect(frame.find("fuzzed") != std::string::npos, "the file is told");
+    const StackQuestion question{{.pid = static_cast<uint32_t>(getpid()), .serial = 1}, addresses, true};
+    const StackAnswer answer = symbols.answer(question);
+    expect(!answer.frames.empty() && answer.frames.size() <= addresses.size(), "addresses are told");
+    for (const StackAnswer::Frame& frame : answer.frames) {
+        expect(frame.text.size() <= StackAnswer::text_max, "frames are bounded");
+        expect(frame.text.find("fuzzed") != std::string::npos, "the file is told");
     }
+    expect(message_of(answer).size() <= Connection::message_max, "an answer fits");
     munmap(mapped, input.size());
 }

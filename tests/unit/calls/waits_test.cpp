@@ -45,22 +45,22 @@ private:
 };
 
 // A process that does nothing until it is killed, which makes it a zombie.
-class Child {
+class Sleeper {
 public:
-    Child() : pid_(fork())
+    Sleeper() : pid_(fork())
     {
         if (!pid_)
             for (;;)
                 pause();
         REQUIRE(pid_ > 0);
     }
-    ~Child()
+    ~Sleeper()
     {
         ::kill(pid_, SIGKILL);
         waitpid(pid_, nullptr, 0);
     }
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
 
     pid_t pid() const { return pid_; }
     void end() const
@@ -92,7 +92,7 @@ struct Waits {
 TEST_CASE("a wait that its thread ends in is told once, with the time until then")
 {
     Waits waits;
-    const Child child;
+    const Sleeper child;
     const auto pid = static_cast<uint32_t>(child.pid());
     waits.table.waits(7, child.pid(), waits.now - 100 * second);
     CHECK(waits.waiting.drain(0).empty()); // no interval has ended
@@ -118,7 +118,7 @@ TEST_CASE("a wait that its thread ends in is told once, with the time until then
 TEST_CASE("where nobody saw the end of a thread, it is when it is noticed")
 {
     Waits waits;
-    const Child child;
+    const Sleeper child;
     waits.table.waits(0, child.pid(), waits.now - 30 * second); // a machine that has just started has no hour behind it
     child.end();
     waits.waiting.forget_ended();
@@ -146,7 +146,7 @@ TEST_CASE("what another program has replaced waits no more, though its first thr
 TEST_CASE("a wait of a thread that lives, and one that returned, did not end with it")
 {
     Waits waits;
-    const Child child;
+    const Sleeper child;
     waits.table.waits(3, getpid(), waits.now - 5 * second, 17 | STACK_WITHOUT_FIRST);
     waits.table.waits(4, child.pid(), 0, 18);
     child.end();

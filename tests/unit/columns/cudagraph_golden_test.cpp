@@ -168,7 +168,7 @@ struct CudaGraph {
             record.exec.handle = 0x7f0000002000 + number;
             execs.ended(record);
         }
-        Processes processes = people();
+        People processes;
         GraphGroups groups(settings, processes, execs);
         for (const CallDelta& call : calls)
             if (settings.summary || call.key.kind != KIND_LAUNCH) // which nobody else looks at

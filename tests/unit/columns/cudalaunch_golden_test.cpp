@@ -146,7 +146,7 @@ struct CudaLaunch {
                       const std::vector<CallDelta>& calls)
     {
         using namespace golden;
-        Processes processes = people();
+        People processes;
         KernelNames names("");
         for (const image& who : {trainer, solver, server}) {
             learn(names, who, 0x1010, "_Z6vecaddPKfS0_Pfi", NAME_LOOKUP);

@@ -114,7 +114,7 @@ struct CudaMemcpy {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        Processes processes = golden::people();
+        golden::People processes;
         CopyGroups groups(settings, processes);
         for (CallDelta call : calls) {
             // Megabytes a second of synchronous copies, in place of their time.

@@ -84,7 +84,7 @@ struct CudaSync {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        Processes processes = golden::people();
+        golden::People processes;
         WaitGroups groups(settings, processes);
         for (const CallDelta& call : calls)
             groups.add(call);

@@ -35,7 +35,7 @@ cgroup_path path_of(std::initializer_list<std::string_view> names)
     return path;
 }
 
-void learn(Processes& processes, const image& who, std::string_view comm, const cgroup_path& path)
+void introduce(Processes& processes, const image& who, std::string_view comm, const cgroup_path& path)
 {
     process_record record{};
     record.image = who;
@@ -80,17 +80,15 @@ std::string difference(const std::filesystem::path& want, const std::string& got
 
 } // namespace
 
-Processes people()
+People::People() : Processes(-1, "/nowhere")
 {
-    Processes processes(-1, "/nowhere");
-    learn(processes, trainer, "trainer",
-          path_of({"cri-containerd-3f2a91c07bd84e6655d0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789abc.scope",
-                   "kubepods-burstable-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice", "kubepods-burstable.slice",
-                   "kubepods.slice"}));
-    learn(processes, solver, "solver",
-          path_of({"task_0", "user", "step_0", "job_77", "slurmstepd.scope", "system.slice"}));
-    learn(processes, server, "server", path_of({"triton.service", "user-1000.slice", "user.slice"}));
-    return processes;
+    introduce(*this, trainer, "trainer",
+              path_of({"cri-containerd-3f2a91c07bd84e6655d0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789abc.scope",
+                       "kubepods-burstable-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice", "kubepods-burstable.slice",
+                       "kubepods.slice"}));
+    introduce(*this, solver, "solver",
+              path_of({"task_0", "user", "step_0", "job_77", "slurmstepd.scope", "system.slice"}));
+    introduce(*this, server, "server", path_of({"triton.service", "user-1000.slice", "user.slice"}));
 }
 
 void ask(const std::string& words, Options& options, CallSettings& settings,

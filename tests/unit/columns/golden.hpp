@@ -25,7 +25,9 @@ namespace gpusnoop::golden {
 
 // Of a pod, of a Slurm job and of a service. No process has such pids: the kernel's largest is 4194304.
 inline constexpr image trainer{5000001, 1}, solver{5000002, 1}, server{5000003, 1};
-Processes people();
+struct People : Processes {
+    People();
+};
 
 // The words of a command line, as far as they say what is shown. own: takes the tool's own, and gives what follows it.
 void ask(const std::string& words, Options& options, CallSettings& settings,

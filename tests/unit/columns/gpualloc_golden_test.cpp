@@ -120,7 +120,7 @@ struct GpuAlloc {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        Processes processes = golden::people();
+        golden::People processes;
         AllocationGroups groups(settings, processes);
         Holdings holdings;
         holdings.distinguish(settings.size, settings.view.device);

@@ -86,7 +86,7 @@ struct NvIoctl {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        Processes processes = golden::people();
+        golden::People processes;
         DriverGroups groups(settings, processes);
         for (const CallDelta& call : calls)
             groups.add(call);

@@ -16,7 +16,7 @@ const std::vector<std::string> frames(std::begin(stack), std::end(stack));
 
 void storms(Output& output, const Options&)
 {
-    Processes processes = golden::people();
+    golden::People processes;
     cudagraph::print_storm(output, {golden::trainer, 1000, 7, {}}, processes, golden::wall_ns, frames);
     cudagraph::print_storm(output, {golden::server, 0, 8, {}}, processes, golden::wall_ns, {});
 }
@@ -45,7 +45,7 @@ std::vector<std::string> stack_of(const LeakKey& key)
 
 void exits(Output& output, const Options&)
 {
-    Processes processes = golden::people();
+    golden::People processes;
     const Holdings holdings = held();
     for (const image& who : {golden::trainer, golden::solver, golden::server})
         gpualloc::print_exit(output, who, holdings, processes, golden::wall_ns, stack_of);
@@ -53,7 +53,7 @@ void exits(Output& output, const Options&)
 
 void leaks(Output& output, const Options& options)
 {
-    Processes processes = golden::people();
+    golden::People processes;
     std::map<LeakKey, Leak> leaks;
     leaks[{golden::trainer, HOLDING_DEVICE, 3, 0x401000}] = {{40, 80'000'000}, 61'000'000'000, {}};
     leaks[{golden::solver, HOLDING_MANAGED, 4, 0x401007}] = {{2, 200'000'000}, 5'500'000'000, {}};
@@ -62,7 +62,7 @@ void leaks(Output& output, const Options& options)
 
 void xids(Output& output, const Options&)
 {
-    Processes processes = golden::people();
+    golden::People processes;
     constexpr uint64_t second = 1'000'000'000;
     XidReport report{31, 100 * second, "0000:3b:00", "Ch 00000008, intr 10000000", golden::trainer.pid, "trainer"};
     recent_calls recent{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/cuda_libraries.hpp"
+#include "proc/cuda_libraries.hpp"
 
 #include "proc/process.hpp"
 

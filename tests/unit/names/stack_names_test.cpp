@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "names/user_symbols.hpp"
+#include "names/stack_names.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
@@ -22,7 +22,7 @@
 #include <thread>
 
 using gpusnoop::ImageId;
-using gpusnoop::UserSymbols;
+using gpusnoop::StackNames;
 
 namespace {
 
@@ -206,7 +206,7 @@ private:
     std::map<std::string, uint64_t> addresses_;
 };
 
-std::string frame(UserSymbols& symbols, const ImageId& id, uint64_t address)
+std::string frame(StackNames& symbols, const ImageId& id, uint64_t address)
 {
     const Strings one = symbols.frames(id, std::array{address});
     REQUIRE(one.size() == 1);
@@ -252,7 +252,7 @@ TEST_CASE("a program and a library whose file was deleted")
     const std::string path = fixtures().copy("libfirst.so", "libgone.so");
     const Program program("program", path, "first_call");
     std::filesystem::remove(path);
-    UserSymbols symbols;
+    StackNames symbols;
     const std::array<uint64_t, 5> stack = {program.at("first_call") + 4, program.at("outer") + 4,
                                            program.at("local") + 4, program.at("area") + 4, 0x10};
     const Strings expected = {"first_call+0x4 (libgone.so)", "outer+0x4 (program)", "local+0x4 (program)",
@@ -267,14 +267,14 @@ TEST_CASE("a program and a library whose file was deleted")
 TEST_CASE("a program at a fixed address")
 {
     const Program program("fixed");
-    UserSymbols symbols;
+    StackNames symbols;
     CHECK(frame(symbols, id_of(program.pid()), program.at("outer") + 4) == "outer+0x4 (fixed)");
 }
 
 TEST_CASE("return addresses belong to the call in front of them")
 {
     const Program program("program");
-    UserSymbols symbols;
+    StackNames symbols;
     const uint64_t second = program.at("asm_second");
     const std::array<uint64_t, 3> stack = {second, second, second + 1};
     CHECK(symbols.frames(id_of(program.pid()), stack) ==
@@ -285,7 +285,7 @@ TEST_CASE("return addresses belong to the call in front of them")
 TEST_CASE("of several names of an address, the one that covers most")
 {
     const Program program("program");
-    UserSymbols symbols;
+    StackNames symbols;
     for (const uint64_t offset : {0, 3})
         CHECK(frame(symbols, id_of(program.pid()), program.at("asm_long") + offset) ==
               "asm_long+0x" + std::to_string(offset) + " (program)");
@@ -295,7 +295,7 @@ TEST_CASE("a stripped program gives virtual addresses")
 {
     const Program named("program");
     const Program bare("bare");
-    UserSymbols symbols;
+    StackNames symbols;
     // Both are the same program: the offset is what nm says.
     const std::string list = fixtures().path("symbols");
     REQUIRE(fixtures().try_run("nm program | awk '$3 == \"outer\" { print $1 }' > symbols"));
@@ -316,7 +316,7 @@ TEST_CASE("symbols from .gnu_debugdata")
             "xz -kf debug && strip mini && objcopy --add-section .gnu_debugdata=debug.xz mini"))
         SKIP("no xz");
     const Program program("mini");
-    UserSymbols symbols;
+    StackNames symbols;
     CHECK(frame(symbols, id_of(program.pid()), program.at("local") + 4) == "local+0x4 (mini)");
 }
 
@@ -324,7 +324,7 @@ TEST_CASE("a dead process")
 {
     Program program("program", fixtures().path("libfirst.so"), "first_call");
     const ImageId id = id_of(program.pid());
-    UserSymbols symbols;
+    StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer") + 4) == "outer+0x4 (program)");
     program.end();
     CHECK(frame(symbols, id, program.at("outer") + 4) == "outer+0x4 (program)");
@@ -341,7 +341,7 @@ TEST_CASE("a library loaded later")
 {
     Program program("program");
     const ImageId id = id_of(program.pid());
-    UserSymbols symbols;
+    StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
     const uint64_t loaded = program.load(fixtures().path("libfirst.so"), "first_call");
     CHECK(frame(symbols, id, loaded).starts_with("0x")); // once per second
@@ -354,7 +354,7 @@ TEST_CASE("another program in the same process does not answer for the first one
 {
     Program program("program");
     const ImageId id = id_of(program.pid());
-    UserSymbols symbols;
+    StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
     program.command("- " + fixtures().path("bare"));
     wait_for_refresh();
@@ -377,14 +377,14 @@ TEST_CASE("a process with other files at the same paths")
     };
     const Program inside("program", path, "other_call", bind);
     const Program outside("program", path, "first_call");
-    UserSymbols symbols;
+    StackNames symbols;
     CHECK(frame(symbols, id_of(inside.pid()), inside.at("other_call") + 4) == "other_call+0x4 (libfirst.so)");
     CHECK(frame(symbols, id_of(outside.pid()), outside.at("first_call") + 4) == "first_call+0x4 (libfirst.so)");
 }
 
 TEST_CASE("the vdso, libc, and data")
 {
-    UserSymbols symbols;
+    StackNames symbols;
     const ImageId id = id_of(getpid());
     void* const vdso = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
     void* const function = vdso ? dlsym(vdso, "__vdso_clock_gettime") : nullptr;
@@ -400,7 +400,7 @@ TEST_CASE("the vdso, libc, and data")
 TEST_CASE("many images and many addresses")
 {
     const Program program("program");
-    UserSymbols symbols;
+    StackNames symbols;
     for (uint32_t serial = 0; serial < 200; serial++)
         CHECK(frame(symbols, id_of(program.pid(), serial), program.at("outer") + 4) == "outer+0x4 (program)");
     std::vector<uint64_t> addresses;
@@ -415,7 +415,7 @@ TEST_CASE("files that are not what they should be")
     const std::vector<char> good = content(fixtures().path("libfirst.so"));
     std::mt19937 random(1);
     const auto ask = [&path](size_t size) {
-        UserSymbols symbols;
+        StackNames symbols;
         const Mapped mapped(path, size);
         for (uint64_t offset = 0; offset < size; offset += 64) {
             const std::string text = frame(symbols, id_of(getpid()), mapped.address() + offset);
@@ -430,7 +430,7 @@ TEST_CASE("files that are not what they should be")
     SECTION("no ELF file")
     {
         put(std::vector<char>(8192, 'x'), 8192);
-        UserSymbols symbols;
+        StackNames symbols;
         const Mapped mapped(path, 8192);
         CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1234) == "strange.so+0x1234");
     }
@@ -445,7 +445,7 @@ TEST_CASE("files that are not what they should be")
     {
         put(good, good.size());
         std::filesystem::resize_file(path, (uint64_t(4) << 30) + 1);
-        UserSymbols symbols;
+        StackNames symbols;
         const Mapped mapped(path, 8192);
         CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1100) == "strange.so+0x1100");
     }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What KernelNames and the helper that reads the processes' files and memory for it (name_search.hpp) tell each other.
+// A question has one answer each.
+#pragma once
+
+#include "names/name_source.hpp"
+#include "proc/image.hpp"
+#include "util/message.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gpusnoop {
+
+inline constexpr size_t kernel_name_max = 16 << 10; // mangled
+
+struct NameQuestion {
+    enum class What : uint8_t {
+        kernel,  // what `handle` stands for
+        text,    // the same, where its name is at `address`
+        driver,  // it is told: the driver was asked for the kernel `name`, and said `handle`
+        process, // it is told: find out what there is to scan of the process
+        scanned, // it is told: what has been found in `file`; comes with a descriptor of the Registrations
+        second,  // it is told: another one has passed
+        forget,  // it is told: the image is gone
+    };
+    What what = What::kernel;
+    ImageId image{};
+    uint64_t handle = 0;
+    uint64_t address = 0;
+    std::string name{};
+    NameSource source = NameSource::none; // of the text
+    uint64_t device = 0, inode = 0;       // of the file
+    bool scanner_is_free = false;
+};
+
+void fields(auto& each, same_as_const<NameQuestion> auto& q)
+{
+    each(q.what, q.image.pid, q.image.serial, q.handle, q.address, q.name, q.source, q.device, q.inode,
+         q.scanner_is_free);
+}
+
+// A file that is to be scanned. Comes with a descriptor of it.
+struct ScanWanted {
+    uint64_t device = 0, inode = 0;
+    std::string build_id{};
+    uint64_t file_size = 0;
+};
+
+void fields(auto& each, same_as_const<ScanWanted> auto& w)
+{
+    each(w.device, w.inode, w.build_id, w.file_size);
+}
+
+struct NameAnswer {
+    ImageId image{};
+    uint64_t handle = 0;
+    std::string name{}; // mangled; empty: none
+    NameSource source = NameSource::none;
+    uint64_t learned = 0; // changes when what had no name may have one now
+    std::optional<ScanWanted> wanted{};
+};
+
+void fields(auto& each, same_as_const<NameAnswer> auto& a)
+{
+    each(a.image.pid, a.image.serial, a.handle, a.name, a.source, a.learned, a.wanted);
+}
+
+} // namespace gpusnoop

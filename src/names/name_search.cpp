@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/name_search.hpp"
+
+#include "names/registration_scan.hpp"
+#include "proc/cuda_libraries.hpp"
+#include "proc/reader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <functional>
+#include <set>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t memory_bytes = 256 << 20;
+constexpr size_t name_max = 4096;            // a mangled name longer than that is cut
+constexpr size_t processes_max = 4096;       // then all are looked at anew
+constexpr size_t handles_max = 100000;       // of one process: it may make up as many as it likes
+constexpr size_t variables_piece = 64 << 10; // bytes of memory in which variables are read at once
+constexpr std::chrono::seconds variables_interval(1);
+
+pid_t pid_of(const ImageId& image)
+{
+    return static_cast<pid_t>(image.pid);
+}
+
+// What is added to addresses of the file where this mapping is.
+std::optional<uint64_t> bias_of(const KernelFile& file, const Mapping& mapping)
+{
+    const auto address = file.elf.address_of(mapping.file_offset);
+    return address ? std::optional(mapping.start - *address) : std::nullopt;
+}
+
+} // namespace
+
+void NameSearch::serve(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    task_ = &task;
+    while (const auto message = task.connection.receive()) {
+        const auto question = read_message<NameQuestion>(message->bytes);
+        if (!question)
+            return;
+        task.says("");
+        NameAnswer said = answer(*question, message->file);
+        const KernelFiles::Wanted* const wanted = question->scanner_is_free ? files_.wanted() : nullptr;
+        if (wanted)
+            said.wanted = wanted->scan;
+        if (!task.connection.send(message_of(said), wanted ? wanted->file.get() : -1))
+            return;
+    }
+}
+
+NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
+{
+    using enum NameQuestion::What;
+    const ImageId& image = question.image;
+    if (processes_.size() >= processes_max)
+        processes_.clear();
+    Found found;
+    if (question.what == kernel)
+        found = search(image, question.handle);
+    else if (question.what == text)
+        found = {read_string(pid_of(image), question.address, name_max).value_or(""), question.source};
+    else if (question.what == driver)
+        learn(image, question.handle, question.name);
+    else if (question.what == process)
+        scan(image);
+    else if (question.what == scanned)
+        learned_ += files_.scanned({question.device, question.inode}, registrations_in(file).value_or(Registrations()));
+    else if (question.what == second)
+        files_.let_go();
+    else
+        processes_.erase(image);
+    found.name.resize(std::min(found.name.size(), kernel_name_max));
+    return {.image = image,
+            .handle = question.handle,
+            .name = std::move(found.name),
+            .source = found.source,
+            .learned = learned_ + objects_.offsets_known(),
+            .wanted = {}};
+}
+
+NameSearch::Found NameSearch::search(const ImageId& image, uint64_t handle)
+{
+    Process& process = processes_[image];
+    Found found = at_address(image, process, handle);
+    if (found.name.empty())
+        found = of_variable(image, process, handle);
+    if (found.name.empty())
+        found = of_object(image, process, handle);
+    return found;
+}
+
+const Mapping* NameSearch::mapping_of(const ImageId& image, Process& process, uint64_t address)
+{
+    auto contains = [address](const Mapping& m) { return m.inode && address >= m.start && address < m.end; };
+    auto mapping = std::ranges::find_if(process.mappings, contains);
+    if (mapping == process.mappings.end()) {
+        if (auto now = mappings(pid_of(image)); !now.empty())
+            process.mappings = std::move(now);
+        mapping = std::ranges::find_if(process.mappings, contains);
+    }
+    return mapping != process.mappings.end() ? &*mapping : nullptr;
+}
+
+KernelFile* NameSearch::open(const ImageId& image, const Mapping& mapping)
+{
+    task_->says(mapping.path);
+    return files_.of(pid_of(image), mapping);
+}
+
+// The handle is a host stub: its file knows it by a symbol, or by how it is registered.
+NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process, uint64_t address)
+{
+    const Mapping* const mapping = mapping_of(image, process, address);
+    const KernelFile* const file = mapping ? open(image, *mapping) : nullptr;
+    const auto in_file = file ? file->elf.address_of(mapping->file_offset + (address - mapping->start)) : std::nullopt;
+    if (!in_file)
+        return {};
+    if (const auto symbol = file->elf.symbol_at(*in_file))
+        return {std::string(symbol->name), NameSource::symbol};
+    if (std::string name = file->registered(*in_file); !name.empty())
+        return {std::move(name), NameSource::registration};
+    return {};
+}
+
+// The handle is what CUDA 13's __cudaGetKernel gave for a stub: the program keeps it in a variable of its own.
+NameSearch::Found NameSearch::of_variable(const ImageId& image, Process& process, uint64_t handle)
+{
+    const auto now = std::chrono::steady_clock::now();
+    if (!process.kept.contains(handle) && (!process.kept_read || now - *process.kept_read >= variables_interval)) {
+        process.kept_read = now;
+        read_variables(image, process);
+    }
+    const auto stub = process.kept.find(handle);
+    if (stub == process.kept.end())
+        return {};
+    Found found = at_address(image, process, stub->second);
+    found.source = found.name.empty() ? NameSource::none : NameSource::handle;
+    return found;
+}
+
+void NameSearch::read_variables(const ImageId& image, Process& process)
+{
+    process.kept.clear();
+    std::set<const KernelFile*> seen;
+    std::vector<uint8_t> memory;
+    for (const Mapping& mapping : process.mappings) {
+        const KernelFile* const file = mapping.executable && mapping.inode ? files_.known(mapping) : nullptr;
+        if (!file || !seen.insert(file).second)
+            continue;
+        const auto bias = bias_of(*file, mapping);
+        const std::vector<HandleVariable>& all = file->registrations.handles;
+        for (size_t first = 0, last = 0; bias && first < all.size(); first = last) {
+            const uint64_t start = all[first].variable;
+            for (last = first; last < all.size() && all[last].variable - start < variables_piece; last++)
+                ;
+            memory.resize(all[last - 1].variable - start + sizeof(uint64_t));
+            if (!read_memory(pid_of(image), start + *bias, memory.data(), memory.size()))
+                continue;
+            for (size_t i = first; i < last && process.kept.size() < handles_max; i++) {
+                uint64_t value = 0;
+                std::memcpy(&value, &memory[all[i].variable - start], sizeof(value));
+                if (value && keeps_handle(file->image, all[i]))
+                    process.kept.emplace(value, all[i].stub + *bias);
+            }
+        }
+    }
+}
+
+// The handle is the driver's own object.
+NameSearch::Found NameSearch::of_object(const ImageId& image, Process& process, uint64_t handle)
+{
+    const auto is_kernel = [&](const std::string& name) {
+        const size_t hash = std::hash<std::string>()(name);
+        return std::ranges::any_of(process.mappings, [&](const Mapping& m) {
+            const KernelFile* const file = m.executable && m.inode ? files_.known(m) : nullptr;
+            return file && file->names().contains(hash);
+        });
+    };
+    auto name = objects_.name(pid_of(image), driver_of(image, process), handle, is_kernel);
+    return name ? Found{std::move(*name), NameSource::object} : Found{};
+}
+
+void NameSearch::learn(const ImageId& image, uint64_t handle, const std::string& name)
+{
+    objects_.learn(pid_of(image), driver_of(image, processes_[image]), handle, name);
+}
+
+// What tells one build of the driver from another; empty where the process has none.
+std::string NameSearch::driver_of(const ImageId& image, Process& process)
+{
+    if (process.mappings.empty())
+        process.mappings = mappings(pid_of(image));
+    const auto driver = std::ranges::find_if(
+        process.mappings, [](const Mapping& mapping) { return mapping.executable && is_driver(mapping.path); });
+    const KernelFile* const file = driver != process.mappings.end() ? open(image, *driver) : nullptr;
+    return file ? file->build_id : "";
+}
+
+void NameSearch::scan(const ImageId& image)
+{
+    std::vector<Mapping> now = mappings(pid_of(image));
+    files_.scan(pid_of(image), now, [this](const Mapping& mapping) { task_->says(mapping.path); });
+    if (const auto known = processes_.find(image); known != processes_.end() && !now.empty())
+        known->second.mappings = std::move(now);
+}
+
+} // namespace gpusnoop

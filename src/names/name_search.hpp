@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process' files and memory say about its kernels. All of it is the process' own, which may be made to hang, to
+// grow, or to attack its reader: so this is a helper's work (util/helper.hpp), which may read and nothing else.
+#pragma once
+
+#include "names/driver_objects.hpp"
+#include "names/kernel_files.hpp"
+#include "names/name_messages.hpp"
+#include "proc/image.hpp"
+#include "proc/process.hpp"
+#include "util/helper.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace gpusnoop {
+
+class NameSearch {
+public:
+    // A helper's whole life: answers questions until its owner has gone.
+    void serve(Helper::Task& task);
+
+private:
+    struct Process {
+        std::vector<Mapping> mappings;
+        std::unordered_map<uint64_t, uint64_t> kept; // runtime handle -> host stub, from variables of the program
+        std::optional<std::chrono::steady_clock::time_point> kept_read;
+    };
+
+    struct Found { // mangled
+        std::string name;
+        NameSource source = NameSource::none;
+    };
+
+    NameAnswer answer(const NameQuestion& question, const Fd& file);
+    Found search(const ImageId& image, uint64_t handle);
+    Found at_address(const ImageId& image, Process& process, uint64_t address);
+    Found of_variable(const ImageId& image, Process& process, uint64_t handle);
+    Found of_object(const ImageId& image, Process& process, uint64_t handle);
+    void learn(const ImageId& image, uint64_t handle, const std::string& name);
+    void scan(const ImageId& image);
+    void read_variables(const ImageId& image, Process& process);
+    const Mapping* mapping_of(const ImageId& image, Process& process, uint64_t address);
+    KernelFile* open(const ImageId& image, const Mapping& mapping);
+    std::string driver_of(const ImageId& image, Process& process);
+
+    std::map<ImageId, Process> processes_;
+    KernelFiles files_;
+    DriverObjects objects_;
+    uint64_t learned_ = 0; // files that a scan has found kernels in
+    Helper::Task* task_ = nullptr;
+};
+
+} // namespace gpusnoop

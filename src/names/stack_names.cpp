@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/stack_names.hpp"
+
+#include "names/stack_messages.hpp"
+#include "names/user_symbols.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t names_max = 100'000; // kept, of all images
+constexpr size_t name_max = 1024;     // bytes, kept: longer ones are asked for each time
+
+} // namespace
+
+StackNames::StackNames()
+    : helper_({.serve = [](Helper::Task& task) { UserSymbols().serve(task); },
+               .take = [this](const Message& message) { return take(message); },
+               .consequence = "its stacks have no more names"})
+{}
+
+std::vector<std::string> StackNames::frames(const ImageId& image, std::span<const uint64_t> addresses)
+{
+    if (addresses.empty())
+        return {};
+    make_room();
+    Image& known = images_[image];
+    known.passing.clear();
+    // An answer has room for so many: the others are asked for again.
+    for (size_t unknown = SIZE_MAX;;) {
+        StackQuestion question{.image = image};
+        size_t all = 0;
+        for (size_t i = 0; i < addresses.size(); i++)
+            if (!known.find({addresses[i], i == 0}) && ++all <= StackQuestion::addresses_max) {
+                question.innermost |= i == 0;
+                question.addresses.push_back(addresses[i]);
+            }
+        if (all == 0 || all >= std::exchange(unknown, all) ||
+            !helper_.ask(static_cast<pid_t>(image.pid), message_of(question)))
+            break;
+    }
+    std::vector<std::string> result;
+    for (size_t i = 0; i < addresses.size(); i++) {
+        const std::string* const text = known.find({addresses[i], i == 0});
+        result.push_back(text ? *text : fmt::format("{:#x}", addresses[i]));
+    }
+    return result;
+}
+
+const std::string* StackNames::Image::find(const Key& key) const
+{
+    for (const auto* names : {&lasting, &passing})
+        if (const auto name = names->find(key); name != names->end())
+            return &name->second;
+    return nullptr;
+}
+
+void StackNames::make_room()
+{
+    size_t kept = 0;
+    for (const auto& [id, image] : images_)
+        kept += image.lasting.size();
+    if (kept >= names_max)
+        for (auto& [id, image] : images_)
+            image.lasting.clear();
+}
+
+bool StackNames::take(const Message& message)
+{
+    auto answer = read_message<StackAnswer>(message.bytes);
+    if (!answer || answer->frames.size() > StackQuestion::addresses_max)
+        return false;
+    const auto found = images_.find(answer->image);
+    if (found == images_.end())
+        return true; // it has been forgotten meanwhile
+    Image& image = found->second;
+    // 0: nothing is known of it, as it has ended before this helper began.
+    if (answer->generation != 0 && std::exchange(image.generation, answer->generation) != answer->generation)
+        image.lasting.clear();
+    for (StackAnswer::Frame& frame : answer->frames) {
+        auto& names = frame.lasting && frame.text.size() <= name_max ? image.lasting : image.passing;
+        names.insert_or_assign({frame.address, frame.innermost}, std::move(frame.text));
+    }
+    return true;
+}
+
+void StackNames::forget(const ImageId& image)
+{
+    if (images_.erase(image))
+        helper_.post(static_cast<pid_t>(image.pid), message_of(StackQuestion{.image = image}));
+}
+
+} // namespace gpusnoop

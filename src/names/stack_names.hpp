@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses of a process' user stack -> "symbol+0x1f (libfoo.so)", as far as they are known. Who looks them up is a
+// helper (UserSymbols), as it reads what the process has chosen.
+#pragma once
+
+#include "proc/answerer.hpp"
+#include "proc/image.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+class StackNames {
+public:
+    StackNames();
+    StackNames(const StackNames&) = delete;
+    StackNames& operator=(const StackNames&) = delete;
+
+    // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". Names
+    // come as the process has them: show them with printable().
+    std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
+
+    // Now and then: takes what has come late, and notices that the helper hangs.
+    void tick() { helper_.hear(); }
+
+    void forget(const ImageId& image);
+
+private:
+    using Key = std::pair<uint64_t, bool>; // address, and whether it is the innermost
+    struct Image {
+        const std::string* find(const Key& key) const;
+
+        uint64_t generation = 0;            // of its mappings, as the helper tells it
+        std::map<Key, std::string> lasting; // as long as the generation is that one
+        std::map<Key, std::string> passing; // until the next stack: something may be mapped there later
+    };
+
+    void make_room();
+    bool take(const Message& message);
+
+    std::map<ImageId, Image> images_;
+    Answerer helper_;
+};
+
+} // namespace gpusnoop

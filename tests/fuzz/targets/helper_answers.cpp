@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of helpers that look at the files of others, and may have been taken over by one.
+#include "attach/search_messages.hpp"
+#include "names/name_messages.hpp"
+#include "names/stack_messages.hpp"
+#include "tests/fuzz/target.hpp"
+#include "who/container_messages.hpp"
+
+using namespace gpusnoop;
+
+namespace {
+
+template<class Answer>
+void try_as(std::string_view input)
+{
+    const auto answer = read_message<Answer>(input);
+    if (!answer)
+        return;
+    const std::string bytes = message_of(*answer);
+    const auto again = read_message<Answer>(bytes);
+    expect(again && message_of(*again) == bytes, "what is taken can be told again");
+    expect(bytes.size() <= input.size(), "there is no more than what was told");
+    expect(!read_message<Answer>(bytes + '\0') &&
+               !read_message<Answer>(std::string_view(bytes).substr(0, bytes.size() - 1)),
+           "only the whole is taken");
+}
+
+} // namespace
+
+void fuzz(std::string_view input)
+{
+    try_as<SearchAnswer>(input);
+    try_as<NameAnswer>(input);
+    try_as<StackAnswer>(input);
+    try_as<ContainerAnswer>(input);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proc/answerer.hpp"
+
+#include "util/error.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace gpusnoop;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Says what it is told, but for a few words.
+void echo(Helper::Task& task)
+{
+    while (const auto message = task.connection.receive()) {
+        task.says("at " + message->bytes);
+        if (message->bytes == "die")
+            _exit(1);
+        if (message->bytes == "hang")
+            std::this_thread::sleep_for(1h);
+        if (message->bytes == "slow")
+            std::this_thread::sleep_for(1s);
+        task.connection.send(message->bytes);
+    }
+}
+
+struct Asked {
+    std::vector<std::string> answers;
+    unsigned begun_anew = 0;
+    Answerer answerer{{.serve = echo,
+                       .take =
+                           [this](const Message& message) {
+                               answers.push_back(message.bytes);
+                               return message.bytes != "lie";
+                           },
+                       .begun_anew = [this] { begun_anew++; },
+                       .consequence = "it is not asked again"}};
+};
+
+std::chrono::milliseconds time_of(const std::function<void()>& what)
+{
+    const auto begun = std::chrono::steady_clock::now();
+    what();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
+}
+
+} // namespace
+
+TEST_CASE("answers are taken in their order", "[answerer]")
+{
+    Asked of;
+    CHECK(of.answerer.post(getpid(), "first"));
+    CHECK(of.answerer.post(0, "second"));
+    CHECK(of.answerer.ask(getpid(), "third"));
+    CHECK(of.answers == std::vector<std::string>{"first", "second", "third"});
+    CHECK(of.begun_anew == 0);
+}
+
+TEST_CASE("who waits for an answer does not wait for long, and the answer is not lost", "[answerer]")
+{
+    Asked of;
+    CHECK(of.answerer.ask(getpid(), "first"));
+    CHECK(time_of([&] { CHECK_FALSE(of.answerer.ask(getpid(), "slow")); }) < 1s);
+    CHECK(time_of([&] { CHECK_FALSE(of.answerer.ask(getpid(), "not asked")); }) < 250ms);
+    std::this_thread::sleep_for(600ms);
+    CHECK(of.answerer.ask(getpid(), "last"));
+    CHECK(of.answers == std::vector<std::string>{"first", "slow", "last"});
+}
+
+TEST_CASE("a process that takes all the time is not waited for any more", "[answerer]")
+{
+    Asked of;
+    for (int turn = 0; turn < 5; turn++) {
+        of.answerer.ask(getpid(), "slow");
+        std::this_thread::sleep_for(600ms);
+        of.answerer.hear();
+    }
+    CHECK(time_of([&] { CHECK_FALSE(of.answerer.ask(getpid(), "slow")); }) < 250ms);
+    std::this_thread::sleep_for(1200ms);
+    CHECK(of.answerer.ask(getppid(), "of another one"));
+    CHECK(of.answers.back() == "of another one");
+}
+
+TEST_CASE("what a helper has died of twice is not asked about again", "[answerer]")
+{
+    std::string said;
+    const WarningsTo here([&said](const std::string& text) { said += text; });
+    Asked of;
+    CHECK_FALSE(of.answerer.ask(getpid(), "die"));
+    CHECK(of.begun_anew == 1);
+    CHECK_FALSE(of.answerer.barred(getpid()));
+    std::this_thread::sleep_for(1100ms); // another one may begin
+    CHECK(of.answerer.ask(getpid(), "still there"));
+    CHECK(said.empty());
+    CHECK_FALSE(of.answerer.ask(getpid(), "die"));
+    CHECK(of.answerer.barred(getpid()));
+    CHECK(said.find("at die (process " + std::to_string(getpid()) +
+                    "): the helper that read it has died; it is not asked again") != std::string::npos);
+    std::this_thread::sleep_for(1100ms);
+    CHECK_FALSE(of.answerer.ask(getpid(), "anything"));
+    CHECK(of.answerer.ask(getppid(), "of another one"));
+}
+
+TEST_CASE("what a helper hangs in is told, and not asked about again", "[answerer]")
+{
+    std::string said;
+    const WarningsTo here([&said](const std::string& text) { said += text; });
+    Asked of;
+    CHECK_FALSE(of.answerer.ask(getpid(), "hang"));
+    const auto took = time_of([&] {
+        for (int i = 0; i < 100 && !of.answerer.barred(getpid()); i++) {
+            std::this_thread::sleep_for(100ms);
+            of.answerer.hear();
+        }
+    });
+    CHECK(took > 1s);
+    CHECK(took < 5s);
+    CHECK(said.find("at hang (process " + std::to_string(getpid()) +
+                    "): it cannot be read within 3 s; it is not asked again") != std::string::npos);
+    CHECK_FALSE(of.answerer.ask(getpid(), "anything"));
+    CHECK(of.answerer.ask(getppid(), "of another one"));
+}
+
+TEST_CASE("a helper that says what cannot be is replaced", "[answerer]")
+{
+    std::string said;
+    const WarningsTo here([&said](const std::string& text) { said += text; });
+    Asked of;
+    CHECK_FALSE(of.answerer.ask(0, "lie"));
+    CHECK(said.find("at lie: the helper that read it gives no answers any more") != std::string::npos);
+    CHECK(of.begun_anew == 1);
+    std::this_thread::sleep_for(1100ms);
+    CHECK(of.answerer.ask(0, "truth"));
+}
