@@ -18,8 +18,6 @@ namespace gpusnoop {
 class StackNames {
 public:
     StackNames();
-    StackNames(const StackNames&) = delete;
-    StackNames& operator=(const StackNames&) = delete;
 
     // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". Names
     // come as the process has them: show them with printable().

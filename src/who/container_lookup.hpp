@@ -16,8 +16,6 @@ namespace gpusnoop {
 class ContainerLookup {
 public:
     explicit ContainerLookup(const std::string& host_root);
-    ContainerLookup(const ContainerLookup&) = delete;
-    ContainerLookup& operator=(const ContainerLookup&) = delete;
 
     // nullopt where there is no answer yet: ask again.
     std::optional<ContainerNames> find(const CgroupOwner& owner);
