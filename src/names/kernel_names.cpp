@@ -65,11 +65,13 @@ void KernelNames::learn(const name_record& record, size_t size)
         Known& known = process.handles[record.handle];
         known.name = {};
         known.alias = 0;
-        ask({.what = NameQuestion::What::text,
-             .image = record.image,
-             .handle = record.handle,
-             .address = record.name_address,
-             .source = source});
+        const NameQuestion question{.what = NameQuestion::What::text,
+                                    .image = record.image,
+                                    .handle = record.handle,
+                                    .address = record.name_address,
+                                    .source = source};
+        if (!ask(question))
+            tell(question); // it comes once only
         return;
     }
     if (text.empty())
@@ -126,7 +128,7 @@ KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t 
     puzzling_.insert(image);
     if (process.failures.size() > handles_max)
         process.failures.clear();
-    else if (answered)
+    else if (answered || helper_.barred(static_cast<pid_t>(image.pid)))
         process.failures[handle]++;
     return {};
 }

@@ -11,7 +11,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t names_max = 100'000; // kept, of all images
-constexpr size_t name_max = 1024;     // bytes, kept: longer ones are asked for each time
+constexpr size_t name_max = 1024;     // bytes, kept: longer ones are asked for again after a second
+constexpr size_t passing_max = 4096;  // of one image
+constexpr std::chrono::seconds passing_time(1);
 
 } // namespace
 
@@ -27,7 +29,12 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         return {};
     make_room();
     Image& known = images_[image];
-    known.passing.clear();
+    // Nor would the helper look at the mappings again before.
+    const auto now = std::chrono::steady_clock::now();
+    if (now - known.passing_since >= passing_time || known.passing.size() >= passing_max) {
+        known.passing.clear();
+        known.passing_since = now;
+    }
     // An answer has room for so many: the others are asked for again.
     for (size_t unknown = SIZE_MAX;;) {
         StackQuestion question{.image = image};

@@ -6,6 +6,7 @@
 #include "proc/answerer.hpp"
 #include "proc/image.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -35,7 +36,8 @@ private:
 
         uint64_t generation = 0;            // of its mappings, as the helper tells it
         std::map<Key, std::string> lasting; // as long as the generation is that one
-        std::map<Key, std::string> passing; // until the next stack: something may be mapped there later
+        std::map<Key, std::string> passing; // for a second: something may be mapped there later
+        std::chrono::steady_clock::time_point passing_since;
     };
 
     void make_room();

@@ -22,7 +22,8 @@ constexpr auto owner_allowance = 10s;                 // the same of one user
 constexpr auto hanging = 3s;                          // without a word
 constexpr auto between = 1500ms; // two looks are a second apart; if more, it is we who were stopped
 constexpr auto until_next_begin = 1s;
-constexpr size_t asked_max = 256; // without an answer
+constexpr size_t posted_max = 64;    // without an answer: who asks has to wait for them, too
+constexpr auto barred_for_sure = 1s; // then whether the process is still the same is looked at again
 constexpr unsigned strikes_max = 8;
 
 // Why a helper is replaced.
@@ -32,16 +33,30 @@ constexpr std::string_view astray = "the helper that read it gives no answers an
 
 } // namespace
 
-bool Answerer::barred(pid_t about) const
+bool Answerer::barred(pid_t about)
 {
-    if (about == 0)
+    if (about == 0 || (barred_.empty() && strikes_.empty()))
         return false;
-    if (!barred_.empty() && barred_.contains({about, start_time_ns(about)}))
-        return true;
-    if (strikes_.empty())
-        return false;
+    const auto now = Clock::now();
+    if (const auto known = barred_.find(about); known != barred_.end()) {
+        if (now - known->second.looked_at < barred_for_sure)
+            return true;
+        known->second.looked_at = now;
+        if (known->second.start == start_time_ns(about))
+            return true;
+        barred_.erase(known);
+    }
     const auto strikes = strikes_.find(owner_of(about).value_or(0));
-    return strikes != strikes_.end() && strikes->second >= strikes_max;
+    if (strikes == strikes_.end() || strikes->second < strikes_max)
+        return false;
+    bar(about);
+    return true;
+}
+
+bool Answerer::bar(pid_t about)
+{
+    std::erase_if(barred_, [](const auto& entry) { return !is_alive(entry.first); });
+    return barred_.insert_or_assign(about, Barred{start_time_ns(about), Clock::now()}).second;
 }
 
 bool Answerer::begin()
@@ -58,31 +73,39 @@ bool Answerer::begin()
 
 bool Answerer::post(pid_t about, std::string_view question, int file)
 {
-    if (asked_.size() >= asked_max || barred(about) || !begin())
+    return asked_.size() < posted_max && send(about, question, file);
+}
+
+bool Answerer::send(pid_t about, std::string_view question, int file)
+{
+    if (!allowed(about))
         return false;
-    if (asked_.empty()) {
-        looked_at_ = Clock::now();
-        silent_ = {};
+    // One that has died while it had nothing to do is nobody's fault.
+    for (int tries = 0; tries < 2 && begin(); tries++) {
+        if (helper_->connection().send(question, file, true)) {
+            if (asked_.empty())
+                looked_at_ = Clock::now();
+            asked_.push_back(about);
+            return true;
+        }
+        if (!helper_->connection().closed())
+            return false;
+        if (!asked_.empty()) {
+            lose(asked_.front(), died);
+            return false;
+        }
+        end();
     }
-    if (!helper_->connection().send(question, file, true)) {
-        if (helper_->connection().closed())
-            lose(asked_.empty() ? about : asked_.front(), died);
-        return false;
-    }
-    asked_.push_back(about);
-    return true;
+    return false;
 }
 
 bool Answerer::ask(pid_t about, std::string_view question)
 {
     hear();
+    if (late_ || !send(about, question, -1))
+        return false;
     const auto begun = Clock::now();
-    if (late_ || !post(about, question))
-        return false;
-    if (!patient_with(about, begun)) {
-        late_ = true;
-        return false;
-    }
+    waited_since_ = begun;
     for (auto now = begun; helper_ && !asked_.empty() && now - begun < patience; now = Clock::now()) {
         if (now - begun >= step && ending_signal_waits())
             break;
@@ -91,8 +114,10 @@ bool Answerer::ask(pid_t about, std::string_view question)
         poll(&answer, 1, static_cast<int>(std::min(left, step).count()));
         hear();
     }
-    spend(about, Clock::now() - begun, Clock::now());
     late_ = !asked_.empty();
+    if (late_)
+        spend(asked_.front());
+    waited_since_.reset();
     return helper_ && !late_;
 }
 
@@ -114,21 +139,31 @@ void Answerer::hear()
         const pid_t about = asked_.front();
         asked_.pop_front();
         late_ &= !asked_.empty();
+        spend(about);
         if (!work_.take(std::move(*message)))
             lose(about, astray);
     }
 }
 
-bool Answerer::patient_with(pid_t about, Clock::time_point now) const
+// Neither barred, nor has it had us wait for too long.
+bool Answerer::allowed(pid_t about)
 {
+    if (barred(about))
+        return false;
+    const auto now = Clock::now();
     return about == 0 || of_owner_.empty() ||
            (of_process_.used(about, now) < process_allowance &&
             of_owner_.used(owner_of(about).value_or(0), now) < owner_allowance);
 }
 
-void Answerer::spend(pid_t about, Clock::duration took, Clock::time_point now)
+// Somebody has waited for the answer to a question about it.
+void Answerer::spend(pid_t about)
 {
     constexpr auto nothing = 5ms; // as all questions take
+    if (!waited_since_)
+        return;
+    const auto now = Clock::now();
+    const auto took = now - std::exchange(*waited_since_, now);
     if (about == 0 || took < nothing)
         return;
     of_process_.use(about, took, now);
@@ -138,26 +173,31 @@ void Answerer::spend(pid_t about, Clock::duration took, Clock::time_point now)
 void Answerer::lose(pid_t about, std::string_view why)
 {
     const std::string at = helper_->at();
+    end();
+    if (about != 0)
+        blame(about, at, why);
+    else if (!std::exchange(told_, true))
+        warn(fmt::format("{}{}{}; {}", at, at.empty() ? "" : ": ", why, work_.consequence));
+}
+
+void Answerer::end()
+{
     asked_.clear();
     late_ = false;
+    silent_ = {};
     helper_.reset();
     if (work_.begun_anew)
         work_.begun_anew();
-    if (about != 0)
-        bar(about, at, why);
-    else if (!std::exchange(told_, true))
-        warn(fmt::format("{}: {}; {}", at, why, work_.consequence));
 }
 
-void Answerer::bar(pid_t about, std::string_view at, std::string_view why)
+void Answerer::blame(pid_t about, std::string_view at, std::string_view why)
 {
-    const std::pair process(about, start_time_ns(about));
     const auto owner = owner_of(about);
     if (!owner)
         return; // it ended in the middle
-    if (why == died && forgiven_.insert(process).second)
+    if (why == died && forgiven_.insert(*owner).second)
         return; // something else may have ended it
-    if (!barred_.insert(process).second)
+    if (!bar(about))
         return;
     warn(fmt::format("{}{}process {}{}: {}; {}", at, at.empty() ? "" : " (", about, at.empty() ? "" : ")", why,
                      work_.consequence));

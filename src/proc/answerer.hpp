@@ -17,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
-#include <utility>
 
 namespace gpusnoop {
 
@@ -34,21 +33,26 @@ public:
 
     // True where the answer has been taken. about: the process that decides how long that takes, or 0.
     bool ask(pid_t about, std::string_view question);
-    // The same, without waiting. False where the question is not asked, as none is for now.
+    // The same, without waiting. False where it is not asked: there are too many questions that wait for an answer, or
+    // the process has had its share of time.
     bool post(pid_t about, std::string_view question, int file = -1);
     // Takes what has come. To be called now and then.
     void hear();
 
-    bool barred(pid_t about) const;
+    // It is asked about no more.
+    bool barred(pid_t about);
 
 private:
     using Clock = std::chrono::steady_clock;
 
     bool begin();
-    bool patient_with(pid_t about, Clock::time_point now) const;
-    void spend(pid_t about, Clock::duration took, Clock::time_point now);
+    void end();
+    bool send(pid_t about, std::string_view question, int file);
+    bool allowed(pid_t about);
+    bool bar(pid_t about);
+    void spend(pid_t about);
     void lose(pid_t about, std::string_view why);
-    void bar(pid_t about, std::string_view at, std::string_view why);
+    void blame(pid_t about, std::string_view at, std::string_view why);
 
     Work work_;
     std::optional<Helper> helper_;
@@ -56,13 +60,19 @@ private:
     bool late_ = false;       // with an answer that somebody has waited for
     Clock::time_point looked_at_;
     Clock::duration silent_{};
-    Clock::time_point next_begin_; // where none could be begun
+    Clock::time_point next_begin_;                  // of another helper
+    std::optional<Clock::time_point> waited_since_; // for the first of the questions, or since the answer before
 
     TimeAccounts<pid_t> of_process_{20};
     TimeAccounts<uint64_t> of_owner_{5};
-    std::set<std::pair<pid_t, uint64_t>> barred_, forgiven_; // processes, and their starts
-    std::map<uint64_t, unsigned> strikes_;                   // owners: helpers that they have cost
-    bool told_ = false;                                      // of one that was lost about nobody in particular
+    struct Barred {
+        uint64_t start = 0; // of the process, as start_time_ns() has it
+        Clock::time_point looked_at;
+    };
+    std::map<pid_t, Barred> barred_;
+    std::set<uint64_t> forgiven_;          // owners: a helper has died of one of their processes
+    std::map<uint64_t, unsigned> strikes_; // owners: helpers that they have cost
+    bool told_ = false;                    // of one that was lost about nobody in particular
 };
 
 } // namespace gpusnoop

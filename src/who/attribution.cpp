@@ -2,6 +2,7 @@
 #include "who/attribution.hpp"
 
 #include "util/clock.hpp"
+#include "who/container_lookup.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -81,6 +82,10 @@ std::string Owner::text() const
     return cgroup == "/" ? "" : cgroup;
 }
 
+Attribution::Attribution(const std::string& host_root) : containers_(std::make_unique<ContainerLookup>(host_root)) {}
+
+Attribution::~Attribution() = default;
+
 void Attribution::learn(const process_record& record)
 {
     auto [item, added] = known_.try_emplace({record.cgroups.v2, record.cgroups.v1});
@@ -111,7 +116,7 @@ void Attribution::refresh(Known& known)
     const CgroupOwner& where = known.owner.where;
     if (where.container_id.empty() && where.pod_uid.empty())
         return;
-    auto found_now = containers_.find(where);
+    auto found_now = containers_->find(where);
     if (!found_now) {
         known.next_look_ns = clock_ns(CLOCK_MONOTONIC) + first_pause_ns;
         return;

@@ -5,11 +5,11 @@
 
 #include "bpf/shared/process.h"
 #include "who/cgroup_path.hpp"
-#include "who/container_lookup.hpp"
 #include "who/containers.hpp"
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -30,9 +30,12 @@ struct Owner {
     std::string text() const;           // the most telling of all of these, on one line
 };
 
+class ContainerLookup;
+
 class Attribution {
 public:
-    explicit Attribution(const std::string& host_root) : containers_(host_root) {}
+    explicit Attribution(const std::string& host_root);
+    ~Attribution();
 
     void learn(const process_record& record);
 
@@ -56,7 +59,7 @@ private:
 
     void refresh(Known& known);
 
-    ContainerLookup containers_;
+    std::unique_ptr<ContainerLookup> containers_;
     std::map<std::pair<uint64_t, uint64_t>, Known> known_; // by v2 and v1 id
     Owner nobody_;
 };

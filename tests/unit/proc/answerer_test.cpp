@@ -28,6 +28,8 @@ void echo(Helper::Task& task)
         if (message->bytes == "slow")
             std::this_thread::sleep_for(1s);
         task.connection.send(message->bytes);
+        if (message->bytes == "leave")
+            _exit(0);
     }
 }
 
@@ -106,6 +108,32 @@ TEST_CASE("what a helper has died of twice is not asked about again", "[answerer
     std::this_thread::sleep_for(1100ms);
     CHECK_FALSE(of.answerer.ask(getpid(), "anything"));
     CHECK(of.answerer.ask(getppid(), "of another one"));
+}
+
+TEST_CASE("a helper that ends while it has nothing to do is replaced at once, and nobody is blamed", "[answerer]")
+{
+    std::string said;
+    const WarningsTo here([&said](const std::string& text) { said += text; });
+    Asked of;
+    CHECK(of.answerer.ask(getpid(), "leave"));
+    std::this_thread::sleep_for(1100ms);
+    CHECK(of.answerer.ask(getpid(), "leave"));
+    std::this_thread::sleep_for(1100ms);
+    CHECK(of.answerer.ask(getpid(), "last"));
+    CHECK(of.begun_anew == 2);
+    CHECK(said.empty());
+}
+
+TEST_CASE("who posts too much is refused, and who asks is not", "[answerer]")
+{
+    Asked of;
+    unsigned posted = 0;
+    while (of.answerer.post(getpid(), "slow"))
+        posted++;
+    CHECK(posted >= 16);
+    CHECK(posted <= 256);
+    CHECK_FALSE(of.answerer.ask(getppid(), "last")); // it has to wait for the others
+    CHECK(of.answers.empty());
 }
 
 TEST_CASE("what a helper hangs in is told, and not asked about again", "[answerer]")
