@@ -133,6 +133,7 @@ bool NvIoctl::tick(Output& output)
     if (xids_)
         xids_->print(output, processes(), false);
     layouts_->refresh();
+    monitors_.tick();
     return CallToolOn::tick(output);
 }
 

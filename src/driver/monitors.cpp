@@ -5,6 +5,8 @@
 #include "driver/driver_names.hpp"
 #include "driver/driver_text.hpp"
 #include "proc/process.hpp"
+#include "proc/reader.hpp"
+#include "util/message.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,6 +18,8 @@
 
 namespace gpusnoop {
 namespace {
+
+constexpr size_t looked_at_max = 1 << 16;
 
 // Every CUDA process opens nvidia-uvm, and NVML never does.
 bool is_work(const call_key& key)
@@ -47,7 +51,48 @@ bool looks_like_work(pid_t pid)
     return false;
 }
 
+struct MonitorAnswer {
+    ImageId image{};
+    bool works = false;
+};
+
+void fields(auto& each, same_as_const<MonitorAnswer> auto& a)
+{
+    each(a.image.pid, a.image.serial, a.works);
+}
+
+// The question is an answer that says nothing yet.
+void serve(Helper::Task& task)
+{
+    constexpr uint64_t memory_bytes = 64 << 20;
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        auto question = read_message<MonitorAnswer>(message->bytes);
+        if (!question)
+            return;
+        question->works = looks_like_work(static_cast<pid_t>(question->image.pid));
+        if (!task.connection.send(message_of(*question)))
+            return;
+    }
+}
+
 } // namespace
+
+Monitors::Monitors()
+    : helper_({.serve = serve,
+               .take = [this](const Message& message) { return take(message); },
+               .consequence = "it is not left out as a monitor"})
+{}
+
+bool Monitors::take(const Message& message)
+{
+    const auto answer = read_message<MonitorAnswer>(message.bytes);
+    if (!answer)
+        return false;
+    if (looked_at_.size() < looked_at_max)
+        looked_at_[answer->image] = !answer->works;
+    return true;
+}
 
 void Monitors::see(const call_key& key)
 {
@@ -59,10 +104,10 @@ bool Monitors::only_polls(const ImageId& image)
 {
     if (workers_.contains(image))
         return false;
-    const auto [found, first] = looked_at_.try_emplace(image, false);
-    if (first)
-        found->second = !looks_like_work(static_cast<pid_t>(image.pid));
-    return found->second;
+    if (!looked_at_.contains(image))
+        helper_.ask(static_cast<pid_t>(image.pid), message_of(MonitorAnswer{.image = image}));
+    const auto found = looked_at_.find(image);
+    return found != looked_at_.end() && found->second;
 }
 
 void Monitors::forget(const std::set<ImageId>& images)

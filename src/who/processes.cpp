@@ -62,7 +62,7 @@ bool Processes::same_process(const ImageId& image)
 bool Processes::gone(const ImageId& image)
 {
     // A zombie has a start time, but no memory.
-    return known_[image].replaced || !same_process(image) || mappings(static_cast<pid_t>(image.pid)).empty();
+    return known_[image].replaced || !same_process(image) || !has_memory(static_cast<pid_t>(image.pid));
 }
 
 std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvioctl where there is no driver: calls on nodes that nobody drives, as system calls see them. What drivers answer is
 tested under other kernels, with a stub of one (tests/kernels)."""
+import os
 import re
+import time
 
 import harness
 from driver_calls import Calls, same_calls, same_files
 from harness import case, check, equal, wait_until
 from programs import Tool
+from test_helpers import file_system, stop_at_last
 
 at_calls = ("--attach", "tracepoint", "-r", 0)
 
@@ -124,6 +127,29 @@ def monitors_are_left_out():
     same_calls(tool, worker)
     equal(tool.lost["monitors_left_out"], 1, "monitors")
     check(tool.lost["monitor_calls_left_out"] >= 33, f"calls of monitors: {tool.lost}")
+
+
+@case(tool="nvioctl", alone=True)
+def a_monitor_with_a_file_that_hangs():
+    """What it has open is looked at, which never ends: so it is not left out, others are, and Ctrl-C comes through."""
+    code = harness.here / "code"
+    code.write_bytes(bytes(4096))
+    file, server = file_system("hanging", code)
+    open_file = os.open(file, os.O_RDONLY)
+    one, other = (Calls("call RM_CONTROL 31 subject=0x2080018d; wait {dir}/end", keep=keep) for keep in ((open_file,), ()))
+    tool = Tool("--attach", "tracepoint", "--no-monitor", "--by", "pid", 1, losses=True)
+    stop_at_last(server)
+    one.go()
+    told = f"process {one.pid}: it cannot be read within 3 s; it is not left out as a monitor"
+    wait_until(lambda: told in tool.error, "it tells whose file hangs")
+    other.go()
+    time.sleep(2.5)
+    begun = time.monotonic()
+    tool.stop()
+    check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
+    rows = {row["pid"]: row["calls"] for row in tool.rows if row["pid"] in (one.pid, other.pid)}
+    check(list(rows) == [one.pid] and rows[one.pid] >= 31, f"calls by process: {rows}")  # and those of its start
+    equal(tool.lost["monitors_left_out"], 1, "monitors")
 
 
 @case(tool="nvioctl", alone=True)
