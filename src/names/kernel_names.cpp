@@ -121,7 +121,11 @@ KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t 
     const auto failures = process.failures.find(handle);
     if (failures != process.failures.end() && failures->second >= failures_max)
         return {};
-    const bool answered = ask({.what = NameQuestion::What::kernel, .image = image, .handle = handle});
+    const NameQuestion question{.what = NameQuestion::What::kernel, .image = image, .handle = handle};
+    const bool answered = ask(question);
+    // The process may have ended when somebody asks again.
+    if (!answered && process.awaited.insert(handle).second)
+        tell(question);
     if (const auto known = process.handles.find(handle);
         known != process.handles.end() && !known->second.name.text.empty())
         return known->second.name;
@@ -215,6 +219,8 @@ void KernelNames::expect(pid_t pid)
 
 void KernelNames::tick()
 {
+    for (auto& [image, process] : processes_)
+        process.awaited.clear();
     for (const ImageId& image : puzzling_)
         if (processes_.contains(image))
             tell({.what = NameQuestion::What::process, .image = image});

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace gpusnoop {
@@ -58,6 +59,7 @@ private:
     struct Process {
         std::unordered_map<uint64_t, Known> handles;
         std::unordered_map<uint64_t, unsigned> failures; // lookups of a handle that found nothing
+        std::unordered_set<uint64_t> awaited;            // handles that were asked for within this second
     };
 
     struct Scan;

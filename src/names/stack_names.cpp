@@ -4,6 +4,7 @@
 #include "names/stack_messages.hpp"
 #include "names/user_symbols.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -33,6 +34,7 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
     const auto now = std::chrono::steady_clock::now();
     if (now - known.passing_since >= passing_time || known.passing.size() >= passing_max) {
         known.passing.clear();
+        known.awaited.clear();
         known.passing_since = now;
     }
     // An answer has room for so many: the others are asked for again.
@@ -44,9 +46,12 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
                 question.innermost |= i == 0;
                 question.addresses.push_back(addresses[i]);
             }
-        if (all == 0 || all >= std::exchange(unknown, all) ||
-            !helper_.ask(static_cast<pid_t>(image.pid), message_of(question)))
+        if (all == 0 || all >= std::exchange(unknown, all))
             break;
+        if (!helper_.ask(static_cast<pid_t>(image.pid), message_of(question))) {
+            ask_for_later(known, question);
+            break;
+        }
     }
     std::vector<std::string> result;
     for (size_t i = 0; i < addresses.size(); i++) {
@@ -62,6 +67,20 @@ const std::string* StackNames::Image::find(const Key& key) const
         if (const auto name = names->find(key); name != names->end())
             return &name->second;
     return nullptr;
+}
+
+// The process may have ended when somebody asks again.
+void StackNames::ask_for_later(Image& image, const StackQuestion& question)
+{
+    const auto key_of = [&](const uint64_t& address) {
+        return Key(address, question.innermost && &address == question.addresses.data());
+    };
+    const bool asked = std::ranges::all_of(
+        question.addresses, [&](const uint64_t& address) { return image.awaited.contains(key_of(address)); });
+    if (asked || !helper_.post(static_cast<pid_t>(question.image.pid), message_of(question)))
+        return;
+    for (const uint64_t& address : question.addresses)
+        image.awaited.insert(key_of(address));
 }
 
 void StackNames::make_room()

@@ -9,12 +9,15 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace gpusnoop {
+
+struct StackQuestion;
 
 class StackNames {
 public:
@@ -37,10 +40,12 @@ private:
         uint64_t generation = 0;            // of its mappings, as the helper tells it
         std::map<Key, std::string> lasting; // as long as the generation is that one
         std::map<Key, std::string> passing; // for a second: something may be mapped there later
+        std::set<Key> awaited;              // asked for without waiting, within the same second
         std::chrono::steady_clock::time_point passing_since;
     };
 
     void make_room();
+    void ask_for_later(Image& image, const StackQuestion& question);
     bool take(const Message& message);
 
     std::map<ImageId, Image> images_;

@@ -229,6 +229,7 @@ void UserSymbols::serve(Helper::Task& task)
     task_ = &task;
     while (const auto message = task.connection.receive()) {
         const auto question = read_message<StackQuestion>(message->bytes);
+        task.says("");
         if (!question || !task.connection.send(message_of(answer(*question))))
             return;
     }

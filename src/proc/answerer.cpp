@@ -15,12 +15,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds patience = 700ms; // with one answer
-constexpr std::chrono::milliseconds step = 50ms;      // then whether we are to end is looked at again
-constexpr auto process_allowance = 3s;                // that one process may have us wait, at once
-constexpr auto owner_allowance = 10s;                 // the same of one user
-constexpr auto hanging = 3s;                          // without a word
-constexpr auto between = 1500ms; // two looks are a second apart; if more, it is we who were stopped
+constexpr std::chrono::milliseconds step = 50ms; // then whether we are to end is looked at again
+constexpr auto process_allowance = 3s;           // that one process may have us wait, at once
+constexpr auto owner_allowance = 10s;            // the same of one user
+constexpr auto hanging = 3s;                     // without a word
+constexpr auto between = 1500ms;                 // two looks are a second apart; if more, it is we who were stopped
 constexpr auto until_next_begin = 1s;
 constexpr size_t posted_max = 64;    // without an answer: who asks has to wait for them, too
 constexpr auto barred_for_sure = 1s; // then whether the process is still the same is looked at again

@@ -31,6 +31,13 @@ public:
     // The helper begins with the first question.
     explicit Answerer(Work work) : work_(std::move(work)) {}
 
+    // With one answer. Sanitizers take several times as long for the same.
+#ifdef __SANITIZE_ADDRESS__
+    static constexpr std::chrono::milliseconds patience{2800};
+#else
+    static constexpr std::chrono::milliseconds patience{700};
+#endif
+
     // True where the answer has been taken. about: the process that decides how long that takes, or 0.
     bool ask(pid_t about, std::string_view question);
     // The same, without waiting. False where it is not asked: there are too many questions that wait for an answer, or
