@@ -113,7 +113,8 @@ def what_the_ended_held():
     texts = [holding, "alloc a 5000; free a", "threads 2; churn 500 keep held=50 fail=3; end", "alloc x 7 fn=cudaMallocManaged",
              "newcontext; alloc a 10; destroycontext; reserve R 4194304"]
     ending = [Workload(text + "; touch {dir}/%d; wait {dir}/end" % i) for i, text in enumerate(texts)]
-    victim = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 1000; touch {dir}/victim; wait {dir}/never")
+    # Its stacks are read once a second, while it lives.
+    victim = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 1500; touch {dir}/victim; wait {dir}/never")
     staying = Workload("alloc a 44; wait {dir}/later")
     tool = Tool("--exited", losses=True)  # strangers' stacks may find no room
     for workload in [*ending, victim, staying]:
