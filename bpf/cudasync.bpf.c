@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Waits. */
+#define SHOWS_WAITING
+
 #include "calls/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -4,6 +4,7 @@
 /* A synchronous copy is a copy and a wait, and what frees memory may wait, too: twice as many calls are open at once.
  */
 #define OPEN_CALLS 8
+#define SHOWS_WAITING
 
 #include "calls/allocation.bpf.h"
 #include "calls/copy.bpf.h"

@@ -86,7 +86,7 @@ void CudaSync::load()
 {
     CallToolOn::load();
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
-                     skeleton_->bss->reported_ns);
+                     skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
 }
 

@@ -167,6 +167,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.follow_graphs = known_.graphs;
     data.show_waiting = true;
     data.stacks_of_waits = true;
+    data.waits_alone = false;
     data.stacks_of_allocations = true;
     data.count_hits = true;
     xids_->configure(data);
@@ -180,7 +181,7 @@ void CudaTop::load()
     layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
-                     skeleton_->bss->reported_ns);
+                     skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);

@@ -110,18 +110,9 @@ INLINE struct open_call* keep_call_in(struct pt_regs* ctx, struct thread_state* 
     return call;
 }
 
-/* The thread that keeps it, or 0. */
-INLINE struct thread_state* keep_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
-                                         const struct kept_call* kept, u64 now)
+INLINE struct open_call* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
 {
-    struct thread_state* thread = thread_state_create(task);
-    return keep_call_in(ctx, thread, part, kept, now) ? thread : 0;
-}
-
-INLINE struct thread_state* keep_call(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept,
-                                      u64 now)
-{
-    return keep_call_as(ctx, task, PART_COUNT, kept, now);
+    return keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);
 }
 
 /* The call that returns here, with its result and duration. */

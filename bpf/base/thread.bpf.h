@@ -23,7 +23,7 @@ struct runtime_call {
  */
 #define OPEN_CALL_WORDS 15
 
-/* Programs of one object may follow the same call, each for itself. */
+/* Programs of one object may follow the same call, each for itself. The first two count calls. */
 enum call_part {
     PART_COUNT,
     PART_WAIT,
@@ -32,7 +32,7 @@ enum call_part {
 };
 
 struct open_call {
-    u64 place; /* the stack pointer at entry, and the part in its lowest bits */
+    u64 place; /* the stack pointer at entry; in its lowest bits the part, and PLACE_TOLD */
     u64 entry_ns;
     u64 word[OPEN_CALL_WORDS];
 };
@@ -52,6 +52,7 @@ struct thread_state {
     u64 depth;
     u32 device;              /* ordinal + 1; 0 unknown */
     u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
+    u64 waits_at;            /* the stack pointer of the call that is shown there */
     struct image introduced; /* as what the thread has made itself known */
     struct cgroups introduced_in;
     u64 seen_by_second; /* hooks, see base/exchange.bpf.h */
@@ -110,11 +111,17 @@ INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
         thread->runtime.calls = 0;
 }
 
-#define PLACE_PARTS 7ULL
+#define PLACE_BITS 7ULL
+#define PLACE_TOLD 4ULL /* the call is told where its thread leaves it: of all its parts, one has this */
 
 INLINE u64 stack_of(u64 place)
 {
-    return place & ~PLACE_PARTS;
+    return place & ~PLACE_BITS;
+}
+
+INLINE bool is_place(u64 place, u64 stack, u64 part)
+{
+    return (place | PLACE_TOLD) == (stack | part | PLACE_TOLD);
 }
 
 /* The verifier is not to know which: it would walk through all that follows once for each of them. */
@@ -125,20 +132,23 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
 }
 
 /* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
- * this one have ended without a return (longjmp, exception) and give their room back. */
+ * this one, or from its own place, have been left without a return (longjmp, exception): that is told, and they give
+ * their room back. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 stack = stack_of(ctx->sp), found = OPEN_CALLS;
+    u64 stack = stack_of(ctx->sp), told = part < PART_MEMORY ? PLACE_TOLD : 0, found = OPEN_CALLS, left = opaque(0);
     for (u32 i = 0; i < OPEN_CALLS; i++) {
         struct open_call* call = &thread->open[i];
-        bool ended = stack_of(call->place) < stack;
-        if (found == OPEN_CALLS && (ended || call->place == (stack | part))) {
-            call->place = stack | part;
+        u64 before = call->place;
+        if (stack_of(before) >= stack && !is_place(before, stack, part))
+            continue;
+        left += before & PLACE_TOLD;
+        call->place = found == OPEN_CALLS ? stack | part | told : 0;
+        if (found == OPEN_CALLS)
             found = i;
-        } else if (ended) {
-            call->place = 0;
-        }
     }
+    if (left)
+        lose(LOSS_LEFT, left / PLACE_TOLD);
     return open_call_at(thread, found);
 }
 
@@ -159,9 +169,9 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
 /* The open call that returns now; its room is free again. A return has popped the return address. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 place = stack_of(ctx->sp - 8) | part, found = OPEN_CALLS;
+    u64 stack = stack_of(ctx->sp - 8), found = OPEN_CALLS;
     for (u32 i = 0; i < OPEN_CALLS; i++)
-        if (thread->open[i].place == place)
+        if (is_place(thread->open[i].place, stack, part))
             found = i;
     struct open_call* call = open_call_at(thread, found);
     if (call)

@@ -6,17 +6,37 @@
 #include "base/probe.bpf.h"
 #include "base/process.bpf.h"
 #include "base/thread.bpf.h"
+#include "shared/wait.h"
+
+#ifdef SHOWS_WAITING      /* by objects with calls/wait.bpf.h, before all includes */
+bool waits_go_on = false; /* set by the front end: some thread has been in a wait for more than LONG_WAIT_NS */
+int end_left_wait(u64 sp, u64 least_age);
+
+INLINE void look_for_left_wait(struct pt_regs* ctx)
+{
+    if (waits_go_on)
+        end_left_wait(ctx->sp, LONG_WAIT_NS);
+}
+#else
+INLINE void look_for_left_wait(struct pt_regs* ctx) {}
+#endif
+
+INLINE u32 begun_row(struct pt_regs* ctx)
+{
+    look_for_left_wait(ctx);
+    return row_number(ctx);
+}
 
 /* The number of the row whose probe has fired; 0 where nobody asked for the thread, or the probe does not count. */
 INLINE u32 wanted_row(struct pt_regs* ctx, struct task_struct* task)
 {
-    return wanted(task) ? row_number(ctx) : 0;
+    return wanted(task) ? begun_row(ctx) : 0;
 }
 
 /* The same of any thread of a process that somebody asked for. */
 INLINE u32 wanted_row_of_process(struct pt_regs* ctx, struct task_struct* task)
 {
-    return wanted_process(task) ? row_number(ctx) : 0;
+    return wanted_process(task) ? begun_row(ctx) : 0;
 }
 
 /* A call returns that no entry has kept: a loss, if somebody asked for it. By itself, for it is seldom. */

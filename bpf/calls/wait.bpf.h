@@ -12,6 +12,7 @@
 
 const volatile bool show_waiting = false;
 const volatile bool stacks_of_waits = false; /* of those that are waits, whatever per_stack says */
+const volatile bool waits_alone = true;      /* false: copies and frees are counted by programs of their own, too */
 
 /* When the last report was made. A call that began before has a part of its time there: the front end reads the whole
  * of it from its thread's place, where it stays behind for that, and not from the table. The last bit tells odd reports
@@ -53,8 +54,34 @@ INLINE struct waiting* place_of(struct thread_state* thread)
     return bpf_map_lookup_elem(&waiting, &place);
 }
 
-/* A call that the thread left without a return (longjmp, exception) gives way to this one. */
-INLINE void begin_waiting(struct task_struct* task, struct thread_state* thread, const struct call_key* key, u64 now)
+INLINE bool is_counted_elsewhere(u32 wait)
+{
+    return !waits_alone && (wait == WAIT_COPY || wait == WAIT_FREE);
+}
+
+/* A thread that calls at `sp` has left the wait that its place shows (longjmp, exception), unless it calls from within
+ * it: further down the stack, and the wait's return address is still that of the return probe. A wait younger than this
+ * is not looked at: it may be a part of this very call, kept by another program. By itself, for it is seldom; verified
+ * once, and not in each place. */
+__attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct thread_state* thread = thread_state(task);
+    struct waiting* place = thread && thread->wait_place ? place_of(thread) : 0;
+    if (!place || !place->now.since_ns || bpf_ktime_get_ns() < place->now.since_ns + least_age)
+        return 0;
+    u64 slot = 0;
+    if (sp < thread->waits_at && !bpf_probe_read_user(&slot, sizeof(slot), (void*)thread->waits_at) &&
+        in_trampoline(task, slot))
+        return 0;
+    place->now.since_ns = 0;
+    if (!is_counted_elsewhere(place->now.key.wait.wait))
+        lose(LOSS_LEFT, 1);
+    return 0;
+}
+
+INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
+                          const struct call_key* key, u64 now)
 {
     if (!thread->wait_place)
         thread->wait_place = new_place() + 1;
@@ -64,9 +91,12 @@ INLINE void begin_waiting(struct task_struct* task, struct thread_state* thread,
         lose(LOSS_WAITING, 1);
         return;
     }
+    if (place->now.since_ns)
+        end_left_wait(ctx->sp, 0);
     struct image* before = &place->now.key.image;
     if (before->pid != key->image.pid || before->serial != key->image.serial)
         introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
+    thread->waits_at = ctx->sp;
     place->thread_start_ns = task->start_boottime;
     place->now.key = *key;
     place->now.since_ns = now;
@@ -115,10 +145,16 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     if (emit_events && has_argument(row, ARG_HANDLE))
         key->subject = register_argument(ctx, row, ARG_HANDLE);
     u64 now = bpf_ktime_get_ns();
-    struct thread_state* thread = keep_call_as(ctx, task, PART_WAIT, &kept, now);
-    if (thread && show_waiting && key->wait.wait != WAIT_POLL)
-        begin_waiting(task, thread, key, now);
-    return !thread;
+    struct thread_state* thread = thread_state_create(task);
+    struct open_call* call = keep_call_in(ctx, thread, PART_WAIT, &kept, now);
+    if (!call)
+        return 1;
+    bool shown = show_waiting && key->wait.wait != WAIT_POLL;
+    if (shown || is_counted_elsewhere(key->wait.wait))
+        call->place &= ~PLACE_TOLD;
+    if (shown)
+        begin_waiting(ctx, task, thread, key, now);
+    return 0;
 }
 
 INLINE int wait_return_body(struct pt_regs* ctx)

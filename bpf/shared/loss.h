@@ -16,6 +16,7 @@ enum loss {
     LOSS_WAITING,   /* a call that waits found no room: it is not shown before it returns */
     LOSS_UNTRACKED, /* an allocation found no room: its free cannot be told from that of an older one */
     LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
+    LOSS_LEFT,      /* a call was left without a return (longjmp, exception): no result, no duration */
     LOSS_RETURN,    /* the return of a call into a driver was missed: neither counted nor going on */
     LOSS_RUN,       /* the kernel did not run a program, as BPF was at work on that CPU: it counts that itself */
     LOSSES,

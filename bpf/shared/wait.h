@@ -5,6 +5,7 @@
 #include "call.h"
 
 #define WAITING_MAX 16384 /* threads that have waited, and live */
+#define LONG_WAIT_NS 1000000000ULL
 
 /* A call that waits, or has waited. */
 struct wait_call {

@@ -169,13 +169,17 @@ std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 
 void Waiting::forget_ended()
 {
+    const uint64_t long_since_ns = clock_ns(CLOCK_MONOTONIC) - LONG_WAIT_NS;
+    bool go_on = false;
     for (uint32_t place = 0; place < WAITING_MAX; place++) {
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
         const wait_call now = read(shared.now);
-        if (now.since_ns && !take_ended(shared, now))
+        if (now.since_ns && !take_ended(shared, now)) {
+            go_on |= now.since_ns < long_since_ns;
             continue;
+        }
         const bool told = !shared.spanning[0].since_ns && !shared.spanning[1].since_ns;
         if (!told || is_alive(read(shared.now), shared.thread_start_ns))
             continue;
@@ -184,6 +188,7 @@ void Waiting::forget_ended()
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
     }
+    go_on_ = go_on;
     exits_.clear();
     execs_.clear();
 }

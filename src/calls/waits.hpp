@@ -52,9 +52,9 @@ std::string_view wait_name(uint8_t wait);
 // The time of calls that have not returned when an interval ends: a part in each of their intervals, the last one too.
 class Waiting {
 public:
-    // The kernel side's table of threads, its queue of free places in it, and its reported_ns.
-    Waiting(int table_fd, int free_fd, __u64& reported_ns)
-        : free_fd_(free_fd), table_(table_fd, WAITING_MAX), reported_ns_(reported_ns)
+    // The kernel side's table of threads, its queue of free places in it, its reported_ns and waits_go_on.
+    Waiting(int table_fd, int free_fd, __u64& reported_ns, bool& go_on)
+        : free_fd_(free_fd), table_(table_fd, WAITING_MAX), reported_ns_(reported_ns), go_on_(go_on)
     {}
 
     // An interval ends now, and what the table has is to be taken next. Returns how long it was; `first`, if it is the
@@ -93,6 +93,7 @@ private:
     int free_fd_;
     SharedArray<waiting> table_;
     __u64& reported_ns_;
+    bool& go_on_;
     uint64_t before_ns_ = 0; // when the interval began, and ended
     uint64_t now_ns_ = 0;
     std::map<uint32_t, uint64_t> exits_; // by pid, since forget_ended()

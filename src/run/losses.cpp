@@ -34,6 +34,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_UNTRACKED] = {"allocations_untracked",
                          "allocations did not fit in the table and are in no live figure (raise --live-entries)"};
     t[LOSS_PROCESS] = {"processes_unnamed", "processes did not fit in a table: their rows lack name and cgroup"};
+    t[LOSS_LEFT] = {"calls_left",
+                    "calls were left by a jump or an exception: not counted, as they have no result and no duration"};
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "

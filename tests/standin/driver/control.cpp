@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <unistd.h>
+#include <utility>
 
 namespace standin {
 
@@ -52,7 +53,9 @@ int spend_armed()
         ;
     if (block) {
         timespec t = {static_cast<time_t>(block / 1'000'000'000), static_cast<long>(block % 1'000'000'000)};
+        thread.asleep = true;
         nanosleep(&t, nullptr); // a signal ends it, as it ends what a script waits for
+        thread.asleep = false;
     }
     return result;
 }
@@ -89,6 +92,12 @@ CONTROL(void, standin_next_block_ns)(uint64_t ns)
 {
     thread.next_block_ns = ns;
     arm();
+}
+
+// For a signal's handler: whether this thread sleeps in a call. It leaves it then.
+CONTROL(bool, standin_leaves)()
+{
+    return std::exchange(thread.asleep, false);
 }
 
 // The next update of an executable graph by this thread fails, and says this of why.

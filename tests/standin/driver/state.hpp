@@ -40,6 +40,7 @@ struct ThreadState {
     int next_result;
     uint64_t next_delay_ns;
     uint64_t next_block_ns;
+    bool asleep;
     unsigned next_update_result;
     unsigned shard; // which counters this thread uses, 0 until its first call
 };

@@ -7,9 +7,11 @@
 #include <alloca.h>
 #include <barrier>
 #include <cerrno>
+#include <csetjmp>
 #include <csignal>
 #include <ctime>
 #include <fcntl.h>
+#include <memory>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
@@ -18,9 +20,14 @@
 namespace workload {
 namespace {
 
+timespec span(uint64_t ms)
+{
+    return {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+}
+
 void sleep_for(uint64_t ms)
 {
-    timespec t = {static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+    timespec t = span(ms);
     while (nanosleep(&t, &t) && errno == EINTR && !stopping())
         ;
 }
@@ -33,6 +40,33 @@ double now()
 }
 
 std::vector<std::thread> in_background; // of the first thread
+thread_local sigjmp_buf left_by;
+bool (*leaves)() = nullptr;
+thread_local const Steps* interrupting = nullptr;
+
+// A signal for this thread in so many milliseconds, and then as often; 0: once.
+class Alarm {
+public:
+    Alarm(uint64_t ms, uint64_t again_ms, void (*handler)(int))
+    {
+        struct sigaction action {};
+        action.sa_handler = handler;
+        sigaction(SIGALRM, &action, nullptr);
+        sigevent to{};
+        to.sigev_notify = SIGEV_THREAD_ID;
+        to.sigev_signo = SIGALRM;
+        to._sigev_un._tid = gettid();
+        const itimerspec after{.it_interval = span(again_ms), .it_value = span(ms)};
+        if (timer_create(CLOCK_MONOTONIC, &to, &timer_) || timer_settime(timer_, 0, &after, nullptr))
+            fail("cannot set a timer");
+    }
+    ~Alarm() { timer_delete(timer_); }
+    Alarm(const Alarm&) = delete;
+    Alarm& operator=(const Alarm&) = delete;
+
+private:
+    timer_t timer_{};
+};
 
 void only_in_the_first_thread(const Step& step)
 {
@@ -146,6 +180,30 @@ void exec_image(const Step& step)
     frame[0] = 1;
     run(step.body);
     frame[0] = 0; // keeps the frame, and keeps the call from becoming a jump
+}
+
+// leave MS ... end: after MS milliseconds, or once it sleeps in a call, a signal's handler jumps out of that, as a
+// crash handler does, or an interpreter's Ctrl-C. The truth has nothing of that call.
+void leave(const Step& step)
+{
+    leaves = reinterpret_cast<bool (*)()>(symbol("standin_leaves"));
+    const Alarm alarm(step.number(0), 1, [](int) {
+        if (leaves())
+            siglongjmp(left_by, 1);
+    });
+    if (sigsetjmp(left_by, 1) == 0) {
+        run(step.body);
+        fail("what was to be left has come to its end");
+    }
+}
+
+// interrupt MS STEPS end: after MS milliseconds a signal's handler runs the steps, within whatever call the thread is
+// in; a call that sleeps ends then.
+void interrupt(const Step& step)
+{
+    static std::vector<std::unique_ptr<Alarm>> set;
+    interrupting = &step.body;
+    set.push_back(std::make_unique<Alarm>(step.number(0), 0, [](int) { run(*interrupting); }));
 }
 
 void sleep_ms(const Step& step)

@@ -50,6 +50,8 @@ const Row rows[] = {
     {"fork", {true, ""}, fork_child},
     {"exec", {true, ""}, exec_image},
     {"deeper", {true, ""}, deeper},
+    {"leave", {true, ""}, leave},
+    {"interrupt", {true, ""}, interrupt},
     {"sleep", {false, ""}, sleep_ms},
     {"wait", {false, ""}, wait_for},
     {"touch", {false, ""}, touch},

@@ -55,6 +55,8 @@ void forever(const Step&);
 void fork_child(const Step&);
 void exec_image(const Step&);
 void deeper(const Step&);
+void leave(const Step&);
+void interrupt(const Step&);
 void sleep_ms(const Step&);
 void wait_for(const Step&);
 void touch(const Step&);

@@ -77,7 +77,8 @@ private:
 struct Waits {
     Table table;
     __u64 reported_ns = 0;
-    Waiting waiting{table.fd(), -1, reported_ns};
+    bool go_on = false;
+    Waiting waiting{table.fd(), -1, reported_ns, go_on};
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
     std::vector<Waiting::Part> report(uint64_t ns)
@@ -99,6 +100,8 @@ TEST_CASE("a wait that its thread ends in is told once, with the time until then
     auto parts = waits.report(waits.now - 10 * second);
     REQUIRE(parts.size() == 1);
     CHECK((parts[0].waiting && !parts[0].ended));
+    waits.waiting.forget_ended();
+    CHECK(waits.go_on);
     child.end();
     waits.waiting.exited(pid, waits.now - 4 * second);
     SECTION("noticed by the report") {}
@@ -112,6 +115,8 @@ TEST_CASE("a wait that its thread ends in is told once, with the time until then
     CHECK(parts[0].elapsed_ns == 96 * second);
     CHECK(parts[0].new_ns + 1 - 6 * second <= 2); // the time of a report is made odd or even
     CHECK(parts[0].key.image.pid == pid);
+    waits.waiting.forget_ended();
+    CHECK(!waits.go_on);
     CHECK(waits.report(waits.now + second).empty());
 }
 

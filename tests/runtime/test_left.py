@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that never return, as their thread jumps out of them: a crash handler's siglongjmp(), an interpreter's Ctrl-C. The
+next call of the thread from higher up its stack, or from the same place, tells that."""
+import harness
+import system
+import tops
+import waits
+from harness import equal, wait_until
+from programs import Tool, Workload
+
+forever = "block_us=60000000"
+tiers = {tier: tier for tier in ("session", "multi", "tracefs")}
+depths = {"from above": "deeper 65536; {}; end", "from the same place": "{}"}
+
+
+def left(call, times=30):
+    return f"repeat {times}; leave 1; {call}; end; end\n"
+
+
+def traced(script, *arguments, tool=Tool):
+    workload = Workload(script, "workload-driver")
+    tool = tool("-p", workload.pid, *arguments, losses=True)
+    workload.go()
+    truth = workload.truth()
+    return tool.finish(), truth
+
+
+@harness.case(each={f"{tier}, {name}": (tier, depth) for tier in tiers for name, depth in depths.items()})
+def launches(case):
+    """Whoever looks at returns has none of them, and says how many."""
+    tier, depth = case
+    system.need_tier(tier)
+    script = left(depth.format(f"launch vecadd 1 {forever}")) + "launch vecadd 7"
+    for mode in "-l", "-x":
+        tool, _ = traced(script, mode, "--by", "pid", "--attach", tier)
+        equal(sum(row["launches"] for row in tool.rows), 7 if mode == "-l" else 0, f"launches, {mode}")
+        equal(tool.lost, {"calls_left": 30}, f"losses, {mode}")
+
+
+@harness.case
+def without_returns():
+    """Where only entries are looked at, they are launches like others."""
+    tool, _ = traced(left(f"launch vecadd 1 {forever}") + "launch vecadd 7", "--by", "pid")
+    equal((sum(row["launches"] for row in tool.rows), tool.lost), (37, {}), "launches and losses")
+
+
+@tops.case
+def in_each_part():
+    """cudatop's programs follow a call each for itself: it is left once."""
+    script = "".join(left(call, 5) for call in (f"copy 1 fn=cuMemcpyDtoH_v2 {forever}", f"sync 1 {forever}",
+                                                f"alloc a 4096 {forever}"))
+    tool, truth = traced(script + "launch vecadd 3; copy 3; sync 3; alloc b 4096", "-l", "--by", "pid")
+    equal(tool.lost.get("calls_left"), 15, f"losses: {tool.lost}")
+    tops.same(tool, truth, mode=["-l"])
+
+
+@waits.case
+def short_wait():
+    """Left before anybody has shown it, and nobody waits again."""
+    tool, truth = traced(f"leave 1; sync 1 {forever}; end; repeat 150; sync 1 fn=cuStreamQuery gap_us=20000; end")
+    waits.same_waits(tool, truth, by=("pid", "wait"))
+    equal(([row["waiting"] for row in tool.rows], tool.lost), ([0], {"calls_left": 1}), "waits, and losses")
+
+
+def long_wait(case_tool, after, *arguments):
+    """It waits, is left after three seconds, and its thread goes on with other calls: then it waits no more."""
+    script = f"leave 3000; deeper 65536; sync 1 {forever}; end; end; touch {{dir}}/left; {after}"
+    workload = Workload(script, "workload-driver")
+    tool = case_tool("-p", workload.pid, "-i", "0.3", *arguments, losses=True)
+    workload.go()
+    wait_until(lambda: waits.kept(tool, workload.pid) == 1, "it waits")
+    wait_until((harness.here / "left").exists, "it is left")
+    wait_until(lambda: waits.kept(tool, workload.pid) == 0, "it waits no more")
+    workload.stop()
+    equal(tool.finish().lost.get("calls_left"), 1, f"losses: {tool.lost}")
+    return tool
+
+
+@waits.case
+def polls_after_a_wait():
+    tool = long_wait(Tool, "forever; sync 1 fn=cuStreamQuery gap_us=20000; end", "--by", "pid")
+    waiting = [row["waiting"] for row in tool.rows]
+    equal((max(waiting), waiting[-1]), (1, 0), "the wait was shown, and is no more")
+
+
+@tops.case(each={"launches": "launch vecadd 1", "copies": "copy 1 fn=cuMemcpyHtoDAsync_v2", "memory": "alloc a 4096"})
+def calls_after_a_wait(call):
+    long_wait(Tool, f"forever; {call} gap_us=20000; end")
+
+
+@tops.case
+def within_a_wait():
+    """A signal's handler calls while its thread waits: that has not left anything."""
+    script = "interrupt 2000; launch vecadd 60 gap_us=20000; copy 5; end; sync 1 block_us=60000000; launch vecadd 3"
+    tool, truth = traced(script, "-i", "0.3")
+    tops.same(tool, truth)
+    equal(tool.lost, {}, "losses")
