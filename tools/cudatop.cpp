@@ -205,8 +205,7 @@ void CudaTop::begin(const Running& running)
 {
     if (settings_.screen)
         open_screen(running);
-    // Measuring takes a while, and is for the first report: the screen is there before.
-    head_.emplace(running, Cost(bpf_map__fd(skeleton_->maps.hits), probe_cost(tier_)));
+    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), tier_);
 }
 
 void CudaTop::open_screen(const Running& running)

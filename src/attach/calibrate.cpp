@@ -11,6 +11,7 @@
 #include "util/fd.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <span>
@@ -119,15 +120,6 @@ double time_of_a_call()
     return static_cast<double>(least) / calls;
 }
 
-} // namespace
-
-std::optional<uint64_t> duration_floor_ns(Tier tier)
-{
-    const Calibration calibration(tier);
-    const Links links = calibration.attach(true);
-    return links.empty() ? std::nullopt : calibration.median();
-}
-
 std::optional<ProbeCost> probe_cost(Tier tier)
 {
     const Calibration calibration(tier);
@@ -142,6 +134,38 @@ std::optional<ProbeCost> probe_cost(Tier tier)
         return std::nullopt;
     const double both = time_of_a_call();
     return ProbeCost{.entry_ns = std::max(entry - none, 0.0), .return_ns = std::max(both - entry, 0.0)};
+}
+
+} // namespace
+
+std::optional<uint64_t> duration_floor_ns(Tier tier)
+{
+    const Calibration calibration(tier);
+    const Links links = calibration.attach(true);
+    return links.empty() ? std::nullopt : calibration.median();
+}
+
+ProbeCostMeter::ProbeCostMeter(Tier tier)
+{
+    std::array<int, 2> ends{-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    result_ = Fd(ends[0]);
+    const Fd to_us(ends[1]);
+    child_.emplace(std::initializer_list<int>{to_us.get()}, [tier] {
+        if (const std::optional<ProbeCost> cost = probe_cost(tier))
+            (void)!write(Child::first_fd, &*cost, sizeof(*cost));
+    });
+}
+
+const std::optional<ProbeCost>& ProbeCostMeter::cost()
+{
+    ProbeCost cost;
+    if (child_ && !cost_ && read(result_.get(), &cost, sizeof(cost)) == sizeof(cost))
+        cost_ = cost;
+    if (child_ && child_->ended())
+        child_.reset();
+    return cost_;
 }
 
 std::string why_tier_fails(Tier tier)

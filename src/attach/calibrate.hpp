@@ -3,6 +3,8 @@
 #pragma once
 
 #include "attach/tier.hpp"
+#include "util/child.hpp"
+#include "util/fd.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +25,17 @@ struct ProbeCost {
     double entry_ns = 0;
     double return_ns = 0;
 };
-// Measured on this machine in this tier; nullopt where that could not be found out.
-std::optional<ProbeCost> probe_cost(Tier tier);
+// Measured on this machine in this tier by a process of its own: that takes half a second, and the loop does not wait.
+class ProbeCostMeter {
+public:
+    explicit ProbeCostMeter(Tier tier);
+    // nullopt: not yet, or it could not be found out.
+    const std::optional<ProbeCost>& cost();
+
+private:
+    Fd result_;
+    std::optional<Child> child_;
+    std::optional<ProbeCost> cost_;
+};
 
 } // namespace gpusnoop

@@ -126,6 +126,9 @@ void Run::attach()
     losses_.emplace(object);
     ring_.emplace(bpf_object__find_map_fd_by_name(object, "ring"),
                   [this](const void* data, size_t size) { tool_.record(*output_, data, size); });
+    // What takes long comes before the watch: what it sees is looked at by the loop.
+    if (attacher_ && plan_.durations)
+        duration_floor_ns_ = duration_floor_ns(attacher_->tier());
     // Before the first look, so that nothing that appears meanwhile is missed.
     mapping_watch_.emplace(MappingWatch::Handlers{
         .mapped = [this](pid_t pid, std::string_view path, uint64_t device,
@@ -268,11 +271,10 @@ void Run::announce()
         }
     }
     say_summary();
-    std::optional<uint64_t> floor;
-    if (attacher_ && plan_.durations && (floor = duration_floor_ns(attacher_->tier())))
+    if (duration_floor_ns_)
         warn(fmt::format("every latency includes about {:.2f} us of probe overhead",
-                         static_cast<double>(*floor) / 1000));
-    output_->start(tool_.spec().name, GPUSNOOP_VERSION, floor);
+                         static_cast<double>(*duration_floor_ns_) / 1000));
+    output_->start(tool_.spec().name, GPUSNOOP_VERSION, duration_floor_ns_);
     print_attached();
     output_->flush();
     output_->banner(fmt::format("Tracing {}...{}", plan_.traced, options_.duration ? "" : " Hit Ctrl-C to end."));

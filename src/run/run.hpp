@@ -70,6 +70,7 @@ private:
     Opened opened_{};
     std::vector<std::string> remarks_; // what the kernel refused
     std::optional<Attacher> attacher_;
+    std::optional<uint64_t> duration_floor_ns_; // of what is measured, the probes' own share
     std::optional<Losses> losses_;
     std::optional<Ring> ring_;
     std::optional<MappingWatch> mapping_watch_;

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel that refuses programs: the next way of attaching is tried, then the tool without what it can do without, and
 each refusal has a sentence. The stand-in refuses what is asked of it (standin/kernel); all else is real."""
+import ctypes
 import os
+import struct
 
 import copies
 import harness
+import system
 import truth
+import waits
 from harness import case, check, equal
 from programs import Tool, Workload
 
@@ -146,3 +150,57 @@ def a_driver_hooked_another_way():
     tool = Tool("--attach", "tracepoint", "-p", os.getpid(), "-d", 0.2, env=refusing("program open_exit 22 no")).finish()
     equal(attached_by(tool), {"tracepoint"}, "how it is hooked")
     equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier says "no"'}, "what it says")
+
+
+@case(each={"own": None, "as before 46ba0e49b642": ["link -1 9", "link [1-9]* 3"]})
+def links_of_one_process(refuse):
+    """Kernels whose links compare the thread with the target are not asked for any: the programs look whose call it is."""
+    system.need_tier("multi")
+    threads = "threads 3; launch vecadd 101; end; launch saxpy 53"
+    target, other = Workload(threads), Workload(threads)
+    tool = Tool("-p", target.pid, "--by", "pid,kernel", "--attach", "multi", env=refusing(*refuse) if refuse else None)
+    for workload in target, other:
+        workload.go().wait()
+    truth.same_counts(tool.finish(), target.truth(), by=("pid", "kernel"))
+
+
+# What a kernel answers that sends returns through a system call, and asks the process's filter about it.
+kills_under_seccomp = ["call 335 33"]
+
+
+def under_seccomp():
+    """For preexec: a filter that allows everything."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    allow = (ctypes.c_uint64 * 1)(6 | 0x7fff0000 << 32)  # BPF_RET | BPF_K, SECCOMP_RET_ALLOW
+    program = struct.pack("HxxxxxxP", 1, ctypes.addressof(allow))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+@case(each={"launches": "cudalaunch", "waits": "cudasync"})
+def returns_that_kill(tool):
+    """Where that is so, nobody under seccomp gets a return probe; asked for alone, others do."""
+    harness.binary = harness.binary.with_name(tool)
+    free, filtered = Workload(script), Workload(script, preexec=under_seccomp)
+    for arguments, what in ((["-p", free.pid], None), (["-p", filtered.pid], filtered)):
+        needs = tool == "cudasync"
+        if what and needs:
+            sentence = run_refused(*arguments, refuse=kills_under_seccomp)
+            check("return probes kill processes under seccomp" in sentence, sentence)
+            filtered.go().wait()  # it lives
+            continue
+        run = Tool(*arguments, *([] if needs else ["--by", "kernel"]), env=refusing(*kills_under_seccomp))
+        equal("return probes kill" in run.error, what is not None, f"what it says: {run.error}")
+        (what or free).go().wait()
+        run.finish()
+        if not needs:
+            same_launches(run, what or free)
+
+
+@case(tool="cudasync")
+def returns_that_do_not_kill():
+    """On this kernel, whose own answer is asked for: its processes live, and are counted."""
+    filtered = Workload(script, preexec=under_seccomp)
+    tool = Tool("-p", filtered.pid)
+    filtered.go().wait()
+    waits.same_waits(tool.finish(), filtered.truth(), by=("pid", "wait"))

@@ -3,6 +3,7 @@
 import shutil
 
 import harness
+import tops
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload, ahead_of_others
 from truth import opening, same_counts
@@ -85,3 +86,17 @@ def many_at_once():
     (harness.here / "all").touch()
     truth = [call for workload in workloads for call in workload.truth()]
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
+
+
+@tops.case(each={"default": [], "latency": ["-l"]}, alone=True)
+def right_after_the_banner(mode):
+    """What tracing costs is measured meanwhile: a library that comes in that moment is probed as soon as any other."""
+    workloads = [Workload("touch {up}; wait {go}; dlopen; sleep 150; launch vecadd 101; copy 7 fn=cuMemcpyHtoD_v2",
+                          "workload-dlopen", warm=False).ready() for _ in range(3)]
+    tool = tops.Tool(0.3, *mode, preexec=ahead_of_others)
+    for workload in workloads:
+        workload.go()
+    truth = [call for workload in workloads for call in workload.truth()]
+    wait_until(lambda: any("probes_cpu_percent" in row for row in tool.rows), "what a probe costs has been measured")
+    tool.stop()
+    tops.same(tool, truth, mode=mode)

@@ -33,8 +33,8 @@ Cost::Share Cost::since_last(double seconds)
     Share share;
     if (seconds > 0) {
         share.hits_per_second = (entries + returns) / seconds;
-        if (of_one_)
-            share.probes_percent = (entries * of_one_->entry_ns + returns * of_one_->return_ns) / percent_ns;
+        if (const std::optional<ProbeCost>& one = of_one_.cost())
+            share.probes_percent = (entries * one->entry_ns + returns * one->return_ns) / percent_ns;
         if (own_ns_)
             share.own_percent = static_cast<double>(own_ns - own_ns_) / percent_ns;
     }

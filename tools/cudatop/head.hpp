@@ -17,19 +17,19 @@ namespace gpusnoop::cudatop {
 // What an interval cost: the traced processes, by hits of probes, and this program.
 class Cost {
 public:
-    // The kernel side's counts of hits, and what one takes; nullopt where that could not be measured.
-    Cost(int hits_fd, std::optional<ProbeCost> of_one) : hits_fd_(hits_fd), of_one_(of_one) {}
+    // The kernel side's counts of hits; what one takes is measured meanwhile.
+    Cost(int hits_fd, Tier tier) : hits_fd_(hits_fd), of_one_(tier) {}
 
     struct Share {
         double hits_per_second = 0;
-        std::optional<double> probes_percent; // of one CPU's time
+        std::optional<double> probes_percent; // of one CPU's time; nullopt: not measured yet, or that was not possible
         std::optional<double> own_percent;    // nullopt: of the first interval
     };
     Share since_last(double seconds);
 
 private:
     int hits_fd_;
-    std::optional<ProbeCost> of_one_;
+    ProbeCostMeter of_one_;
     std::array<uint64_t, HITS> seen_{};
     uint64_t own_ns_ = 0;
 };
@@ -47,7 +47,7 @@ void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figure
 
 class Head {
 public:
-    Head(const Running& running, Cost cost) : running_(running), cost_(cost) {}
+    Head(const Running& running, int hits_fd, Tier tier) : running_(running), cost_(hits_fd, tier) {}
 
     Facts facts(double seconds, size_t processes)
     {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that refuses what it is told to, for LD_PRELOAD: lines of REFUSE are "program NAME ERRNO TEXT" or "map NAME
-// ERRNO", where NAME is a pattern of the shell and TEXT what the verifier says; NAME@TYPE are programs of one attach
-// type only, which is a number. All else goes to the real one.
+// A kernel that refuses what it is told to, for LD_PRELOAD: lines of REFUSE are "program NAME ERRNO TEXT", "map NAME
+// ERRNO", "link PID ERRNO" or "call NUMBER ERRNO", where NAME, PID (of those that a uprobe_multi link is for) and
+// NUMBER (of a system call) are patterns of the shell and TEXT what the verifier says; NAME@TYPE are programs of one
+// attach type only, which is a number. All else goes to the real one.
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -16,6 +18,10 @@
 #include <sys/syscall.h>
 
 namespace {
+
+// Newer than the headers of the oldest distribution: BPF_TRACE_UPROBE_MULTI, and link_create.uprobe_multi.pid.
+constexpr uint32_t uprobe_multi = 48;
+constexpr size_t pid_offset = 56;
 
 struct Answer {
     int error = 0;
@@ -72,7 +78,14 @@ extern "C" long syscall(long number, ...) noexcept
         } else if (words[0] == BPF_MAP_CREATE) {
             if (const Answer answer = answer_to("map", attributes->map_name, 0); answer.error)
                 return refuse(answer, nullptr);
+        } else if (words[0] == BPF_LINK_CREATE && attributes->link_create.attach_type >= uprobe_multi) {
+            int32_t pid = 0;
+            memcpy(&pid, reinterpret_cast<const char*>(attributes) + pid_offset, sizeof(pid));
+            if (const Answer answer = answer_to("link", std::to_string(pid), 0); answer.error)
+                return refuse(answer, nullptr);
         }
+    } else if (const Answer answer = answer_to("call", std::to_string(number), 0); answer.error) {
+        return refuse(answer, nullptr);
     }
     using Syscall = long(long, ...);
     static auto* real = reinterpret_cast<Syscall*>(dlsym(RTLD_NEXT, "syscall"));
