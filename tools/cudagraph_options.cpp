@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudagraph_options.hpp"
 
+#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <fmt/format.h>
 #include <utility>
 
@@ -16,8 +17,12 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.number_or_none("--storms", "N",
                         "a line for each process that captures or instantiates more than N times in a minute (6)",
                         settings.storms, {1, 1 << 20}, "6");
-    line.number("--warm-up", "SEC", "with --storms: ignore the first SEC seconds of each process (60)",
-                settings.warm_up_s, {0, 1e6});
+    line.text("--warm-up", "SEC", "with --storms: ignore the first SEC seconds of each process (60; or 5m)",
+              [&settings](const std::string& text) {
+                  using namespace std::chrono_literals;
+                  settings.warm_up_s =
+                      std::chrono::duration<double>(time_argument("--warm-up", text, "s", 0ns, 240h)).count();
+              });
 }
 
 void validate_options(Settings& settings, Options& options)
@@ -32,8 +37,6 @@ void validate_options(Settings& settings, Options& options)
         throw UsageError("--storms prints lines of its own: leave out --columns");
     if (s.warm_up_s && !s.storms)
         throw UsageError("--warm-up applies only to storms: also give --storms");
-    if (s.warm_up_s && std::isnan(*s.warm_up_s)) // in no range, and outside of none
-        throw UsageError("--warm-up must be a number from 0 to 1000000");
     if (options.failed_only && s.histogram_of == Measure::nodes)
         throw UsageError("with -x graphs are not tracked, so their nodes are unknown: leave out -x or -H nodes");
     check_fields(options, s.sort);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpualloc_options.hpp"
 
+#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 
 #include <algorithm>
@@ -13,12 +14,11 @@ void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
     line.flag("--leaks", "what has not been freed, by call stack: bytes, count, age of the oldest", s.leaks);
-    line.number("-o,--older", "AGE", "with --leaks: only allocations at least this many seconds old",
-                [&s](double seconds) {
-                    if (!(seconds >= 0 && seconds <= 1e9)) // a NaN is neither
-                        throw UsageError("an age (-o) must be a number of seconds, at most 1e9");
-                    s.older_than_ns = static_cast<uint64_t>(seconds * 1e9);
-                });
+    line.text("-o,--older", "AGE", "with --leaks: only allocations at least this many seconds old (or 5m, 2h)",
+              [&s](const std::string& text) {
+                  using namespace std::chrono_literals;
+                  s.older_than_ns = static_cast<uint64_t>(time_argument("an age (-o)", text, "s", 0ns, 87600h).count());
+              });
     line.flag("--exited", "a line for each process that ends, with what it still holds, by call stack", s.exited);
     line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
                 {1024, 1 << 26});

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/call_view.hpp"
 
+#include "util/suggestion.hpp"
+#include "util/text.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -25,7 +28,9 @@ void parse_by(std::string_view list, CallView& view, std::span<const Dimension> 
         for (std::span<const Dimension> dimensions : {own, shared})
             for (const Dimension& dimension : dimensions)
                 names += fmt::format("{}, ", dimension.first);
-        throw UsageError(fmt::format("--by takes {}{}, or several with commas, not '{}'", names, WhoView::names, name));
+        names += WhoView::names;
+        throw UsageError(
+            fmt::format("--by takes {}, or several with commas, not '{}'{}", names, name, suggestion(name, names)));
     }
     view.who.pid |= view.stream; // a stream belongs to a process
 }
@@ -40,7 +45,7 @@ size_t measure_number(std::string_view asked, std::span<const std::string_view> 
     std::string list;
     for (size_t i = 0; i < names.size(); i++)
         list += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
-    throw UsageError(fmt::format("-H takes {}, not '{}'", list, asked));
+    throw UsageError(fmt::format("-H takes {}, not '{}'{}", list, asked, suggestion(asked, joined(names, ", "))));
 }
 
 void CallSettings::take(const Options& options)

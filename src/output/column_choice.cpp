@@ -3,6 +3,7 @@
 
 #include "util/append_format.hpp"
 #include "util/options.hpp"
+#include "util/suggestion.hpp"
 
 #include <algorithm>
 
@@ -79,7 +80,12 @@ void check_columns(std::span<const std::string> names, std::span<const ColumnOnO
                 return !one.column.header.empty() && one.column.is_called(called);
             })) {
             std::string text;
-            append_format(text, "there is no column '{}' to show (--columns): --columns help lists them", called);
+            std::string headers;
+            for (const ColumnOnOffer& one : columns)
+                if (!one.column.header.empty())
+                    append_format(headers, "{}{}", headers.empty() ? "" : ", ", one.column.header);
+            append_format(text, "there is no column '{}' to show (--columns): --columns help lists them{}", called,
+                          suggestion(called, headers));
             throw UsageError(text);
         }
     }

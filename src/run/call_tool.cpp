@@ -3,6 +3,7 @@
 
 #include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
+#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 
 #include <algorithm>
@@ -40,12 +41,13 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
 
 void CallTool::add_least(CommandLine& line, std::string_view what, uint64_t& least_ns)
 {
-    line.number("-l,--least", "MIN_US", fmt::format("only {} that last at least this many microseconds", what),
-                [&least_ns](double least_us) {
-                    if (!(least_us >= 0 && least_us <= 1e12)) // a NaN is neither
-                        throw UsageError("a minimum duration (-l) must be a number of microseconds, at most 1e12");
-                    least_ns = static_cast<uint64_t>(least_us * 1000);
-                });
+    line.text("-l,--least", "MIN_US",
+              fmt::format("only {} that last at least this many microseconds (or 5ms, 2s)", what),
+              [&least_ns](const std::string& text) {
+                  using namespace std::chrono_literals;
+                  const auto least = time_argument("a minimum duration (-l)", text, "us", 0ns, 240h);
+                  least_ns = static_cast<uint64_t>(least.count());
+              });
 }
 
 RunPlan CallTool::plan(const Options& options)
@@ -54,7 +56,7 @@ RunPlan CallTool::plan(const Options& options)
     if (s.api != "driver" && s.api != "runtime" && s.api != "both")
         throw UsageError(fmt::format("--api takes driver, runtime or both, not '{}'", s.api));
     if (s.events && s.histogram())
-        throw UsageError("choose lines (-e) or histograms (-H), not both, not both");
+        throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (options.user_stacks && s.histogram())
         throw UsageError("a histogram has no stacks: leave out -U or -H");
     if (!s.histogram() && (options.per_process || options.per_thread))

@@ -2,6 +2,7 @@
 #include "run/command_line.hpp"
 
 #include "util/options.hpp"
+#include "util/suggestion.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -39,6 +40,17 @@ template<class T>
 CLI::Validator within(CommandLine::Range<T> range)
 {
     return CLI::Range(range.least, range.most).description("");
+}
+
+// "--pid, --tid"
+std::string options_of(const CLI::App& app)
+{
+    std::string all;
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames())
+            if (!name.starts_with(argument_prefix))
+                all += (all.empty() ? "--" : ", --") + name;
+    return all;
 }
 
 } // namespace
@@ -104,19 +116,6 @@ void CommandLine::number(const std::string& names, const std::string& type, cons
     app_->add_option(names, value, help)->check(within(range))->type_name(type);
 }
 
-void CommandLine::number(const std::string& names, const std::string& type, const std::string& help,
-                         std::optional<double>& value, Range<double> range)
-{
-    app_->add_option(names, value, help)->check(within(range))->type_name(type);
-}
-
-void CommandLine::number(const std::string& names, const std::string& type, const std::string& help,
-                         const std::function<void(double)>& take)
-{
-    const std::function<void(const double&)> take_reference = take;
-    app_->add_option_function(names, checked(take_reference), help)->type_name(type);
-}
-
 void CommandLine::number_or_none(const std::string& names, const std::string& type, const std::string& help,
                                  std::optional<uint32_t>& value, Range<int> range, const std::string& usual)
 {
@@ -143,7 +142,7 @@ void CommandLine::parse(int argc, char** argv)
         for (int i = 1; i < argc; i++) {
             const std::string word(argv[i]), option = word.substr(0, word.find('='));
             if (option.size() > 2 && option.starts_with("--") && !app_->get_option_no_throw(option))
-                throw UsageError("there is no option " + option);
+                throw UsageError("there is no option " + option + suggestion(option, options_of(*app_)));
         }
         std::string_view what = error.what();
         throw UsageError(std::string(what.starts_with(": ") ? what.substr(2) : what));

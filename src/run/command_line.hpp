@@ -53,10 +53,6 @@ public:
 
     void number(const std::string& names, const std::string& type, const std::string& help, uint32_t& value,
                 Range<int> range);
-    void number(const std::string& names, const std::string& type, const std::string& help,
-                std::optional<double>& value, Range<double> range);
-    void number(const std::string& names, const std::string& type, const std::string& help,
-                const std::function<void(double)>& take); // throws UsageError
     // The option may stand without its number, and means usual then.
     void number_or_none(const std::string& names, const std::string& type, const std::string& help,
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/shared_options.hpp"
 
+#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 #include "util/error.hpp"
+#include "util/suggestion.hpp"
 #include "util/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <string>
 
@@ -15,26 +16,10 @@ namespace {
 
 constexpr uint32_t pid_max = 1 << 22; // PID_MAX_LIMIT of 64-bit kernels
 
-// All of the text as a number; one sentence for everything that is none.
-template<class T>
-T number(std::string_view what, std::string_view text, T least, T most)
-{
-    T value{};
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        !(value >= least && value <= most)) // a NaN is neither
-
-        throw UsageError(fmt::format("{} must be a number from {} to {}, not '{}'", what, least, most, text));
-    return value;
-}
-
 std::chrono::nanoseconds seconds(std::string_view what, std::string_view text)
 {
-    constexpr double longest = 1e6; // eleven days
-    double value = number(what, text, 0.0, longest);
-    if (value < 0.01)
-        throw UsageError(fmt::format("{} must be at least 0.01 seconds, not '{}'", what, text));
-    return std::chrono::nanoseconds(static_cast<int64_t>(value * 1e9));
+    using namespace std::chrono_literals;
+    return time_argument(what, text, "s", 10ms, 240h);
 }
 
 // "session, multi, tracefs or perf"
@@ -51,12 +36,12 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
         // CLI11's own splitting would pass over an empty entry.
         for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
             end = text.find(',', at);
-            o.pids.push_back(static_cast<pid_t>(
-                number<uint32_t>("a process id (-p)", std::string_view(text).substr(at, end - at), 1, pid_max)));
+            o.pids.push_back(static_cast<pid_t>(number_argument<uint32_t>(
+                "a process id (-p)", std::string_view(text).substr(at, end - at), 1, pid_max)));
         }
     });
     line.text("-t,--tid", "TID", "only this thread", [&o](const std::string& text) {
-        o.tid = static_cast<pid_t>(number<uint32_t>("a thread id (-t)", text, 1, pid_max));
+        o.tid = static_cast<pid_t>(number_argument<uint32_t>("a thread id (-t)", text, 1, pid_max));
     });
     line.text("-n,--name", "COMM", "only processes or threads whose name contains COMM", [&o](const std::string& text) {
         if (text.empty() || text.size() > 15)
@@ -71,7 +56,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                           "a cgroup (-c) must be a path, a container's id or name, or pod:NAMESPACE/NAME, not empty");
                   o.cgroup = text;
               });
-    line.text("-d,--duration", "SECONDS", "stop after this time",
+    line.text("-d,--duration", "SECONDS", "stop after this time (or 5m, 2h)",
               [&o](const std::string& text) { o.duration = seconds("a duration (-d)", text); });
     auto take_interval = [&o](std::string_view what) {
         return [&o, what](const std::string& text) {
@@ -80,10 +65,11 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             o.interval = seconds(what, text);
         };
     };
-    line.argument("interval", "SECONDS", "seconds between reports; if omitted: one report at the end",
+    line.argument("interval", "SECONDS", "seconds between reports (or 500ms, 1m); if omitted: one report at the end",
                   take_interval("an interval"), "Excludes: --interval");
-    line.argument("count", "COUNT", "number of reports",
-                  [&o](const std::string& text) { o.count = number<uint64_t>("a count", text, 1, UINT32_MAX); });
+    line.argument("count", "COUNT", "number of reports", [&o](const std::string& text) {
+        o.count = number_argument<uint64_t>("a count", text, 1, UINT32_MAX);
+    });
     line.text("-i,--interval", "SECONDS", "the same as the first argument", take_interval("an interval (-i)"),
               "Excludes: interval");
     line.flag("-T,--timestamp", "show the time of day", o.timestamps);
@@ -94,7 +80,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.flag("-m,--milliseconds", "histograms of durations in milliseconds", o.milliseconds);
     line.flag("-N,--nanoseconds", "histograms of durations in nanoseconds", o.nanoseconds);
     line.text("-r,--rows", "ROWS", "rows of a table (20; 0: all)", [&o](const std::string& text) {
-        o.rows = number<uint32_t>("a number of rows (-r)", text, 0, 1'000'000);
+        o.rows = number_argument<uint32_t>("a number of rows (-r)", text, 0, 1'000'000);
     });
     line.list("--columns", "NAME[,NAME]",
               "show only these columns; or add (+NAME) or remove (-NAME) columns; help lists them", o.columns);
@@ -114,16 +100,18 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.text("--attach", "HOW", fmt::format("how to attach: {} (the best that works)", one_of(ways)),
               [&o, ways](const std::string& text) {
                   if (std::ranges::find(ways, text) == ways.end())
-                      throw UsageError(fmt::format("unknown way of attaching '{}': choose {}", text, one_of(ways)));
+                      throw UsageError(fmt::format("unknown way of attaching '{}': choose {}{}", text, one_of(ways),
+                                                   suggestion(text, joined(ways, ", "))));
                   o.attach = text;
               });
     line.text("--ring-mb", "MB", "size of the event buffer in MiB, a power of two (8)", [&o](const std::string& text) {
-        o.ring_mb = number<uint32_t>("a buffer size (--ring-mb)", text, 1, 1024);
+        o.ring_mb = number_argument<uint32_t>("a buffer size (--ring-mb)", text, 1, 1024);
         if (o.ring_mb & (o.ring_mb - 1))
             throw UsageError(fmt::format("a buffer size (--ring-mb) must be a power of two, not {}", o.ring_mb));
     });
-    line.text("--table-rows", "ROWS", "rows of the table in the kernel (depends on the number of CPUs)",
-              [&o](const std::string& text) { o.table_rows = number<uint32_t>("--table-rows", text, 16, 1 << 20); });
+    line.text(
+        "--table-rows", "ROWS", "rows of the table in the kernel (depends on the number of CPUs)",
+        [&o](const std::string& text) { o.table_rows = number_argument<uint32_t>("--table-rows", text, 16, 1 << 20); });
     line.flag("--info", "show what this machine offers and what the tool takes of it, and exit", o.info);
     line.flag("--clean", "remove what runs that were killed have left, and exit", o.clean);
 }
@@ -133,7 +121,7 @@ void check_shared_options(const Options& options)
     if (options.count && !options.interval)
         throw UsageError("a count needs an interval");
     if (options.milliseconds && options.nanoseconds)
-        throw UsageError("choose milliseconds (-m) or nanoseconds (-N), not both, not both");
+        throw UsageError("choose milliseconds (-m) or nanoseconds (-N), not both");
     if (options.tid && !options.pids.empty())
         throw UsageError("give a process (-p) or a thread (-t), not both");
 }

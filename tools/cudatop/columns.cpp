@@ -2,6 +2,7 @@
 #include "columns.hpp"
 
 #include "fields.hpp"
+#include "util/suggestion.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -113,7 +114,8 @@ std::string column_key(std::string_view name)
     for (const TopField& own : own_fields())
         if (const auto key = key_of(own.field))
             return *key;
-    throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json", name, names));
+    throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json{}", name, names,
+                                 suggestion(name, names)));
 }
 
 std::vector<ColumnOnOffer> columns_on_offer()

@@ -40,7 +40,11 @@ const std::vector<Mistake> mistakes = {
     {"cudalaunch", {"-d", "x"}, {"-d"}},
     {"cudalaunch", {"-d", "nan"}, {"-d"}},
     {"cudalaunch", {"-d", "inf"}, {"-d"}},
-    {"cudalaunch", {"-d", "5s"}, {"-d"}},
+    {"cudalaunch", {"-d", "5y"}, {"-d", "5m"}},
+    {"cudalaunch", {"-d", "5 s"}, {"-d"}},
+    {"cudalaunch", {"-d", "m"}, {"-d"}},
+    {"cudalaunch", {"-d", "1ms"}, {"-d", "10ms"}},
+    {"cudalaunch", {"-d", "11d"}, {"-d", "10d"}},
     {"cudalaunch", {"-d", "1e300"}, {"-d"}},
     {"cudalaunch", {"0"}, {"interval"}},
     {"cudalaunch", {"soon"}, {"interval"}},
@@ -215,6 +219,20 @@ const std::vector<Mistake> mistakes = {
     {"cudalaunch", {"-H", "grid", "--columns", "PID"}, {"--columns", "-H"}},
 };
 
+// Where the sentence ends with a guess.
+const std::vector<Mistake> near_misses = {
+    {"cudalaunch", {"--laten"}, {"; did you mean '--latency'?"}},
+    {"cudalaunch", {"--user-stack"}, {"; did you mean '--user-stacks'?"}},
+    {"cudalaunch", {"--by", "pid,kernle"}, {"; did you mean 'kernel'?"}},
+    {"cudalaunch", {"-s", "launch"}, {"; did you mean 'LAUNCHES'?"}},
+    {"cudalaunch", {"-H", "latencies"}, {"; did you mean 'latency'?"}},
+    {"cudalaunch", {"--attach", "tracfs"}, {"; did you mean 'tracefs'?"}},
+    {"cudatop", {"-s", "launchs"}, {"; did you mean 'LAUNCH/s'?"}},
+    {"cudatop", {"--by", "pods"}, {"; did you mean 'pod'?"}},
+    {"gpualloc", {"--leak"}, {"; did you mean '--leaks'?"}},
+    {"gpualloc", {"--columns", "PID,LIV"}, {"; did you mean 'LIVE'?"}},
+};
+
 // Those of all tools.
 const std::vector<Mistake> mistakes_of_all = {
     {"", {"--columns", "nonsense"}, {"'nonsense'", "--columns help"}},
@@ -269,6 +287,15 @@ TEST_CASE("a mistake on the command line is refused, and named")
 {
     for (const Mistake& mistake : mistakes)
         check(*std::ranges::find(tools, mistake.tool, &NamedTool::name), mistake);
+}
+
+TEST_CASE("what may have been meant is named, and nothing where no word is near")
+{
+    for (const Mistake& mistake : near_misses)
+        check(*std::ranges::find(tools, mistake.tool, &NamedTool::name), mistake);
+    for (const std::vector<const char*>& arguments :
+         {std::vector<const char*>{"--colour"}, {"--by", "colour"}, {"-s", "colour"}, {"--by", "x"}})
+        CHECK(refusal(tools[0], arguments).find("did you mean") == std::string::npos);
 }
 
 TEST_CASE("every tool refuses what no tool can mean")
