@@ -158,6 +158,15 @@ ProbeCostMeter::ProbeCostMeter(Tier tier)
     });
 }
 
+// The kernel takes its time to detach the probes of a process that is killed.
+ProbeCostMeter::~ProbeCostMeter()
+{
+    if (child_)
+        child_->kill();
+    for (int tries = 0; tries < 500 && child_ && !child_->ended(); tries++)
+        usleep(1000);
+}
+
 const std::optional<ProbeCost>& ProbeCostMeter::cost()
 {
     ProbeCost cost;

@@ -29,6 +29,9 @@ struct ProbeCost {
 class ProbeCostMeter {
 public:
     explicit ProbeCostMeter(Tier tier);
+    ~ProbeCostMeter();
+    ProbeCostMeter(const ProbeCostMeter&) = delete;
+    ProbeCostMeter& operator=(const ProbeCostMeter&) = delete;
     // nullopt: not yet, or it could not be found out.
     const std::optional<ProbeCost>& cost();
 

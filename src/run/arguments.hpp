@@ -31,8 +31,8 @@ struct TimeUnit {
     std::chrono::nanoseconds length;
 };
 inline constexpr TimeUnit time_units[] = {
-    {"ns", std::chrono::nanoseconds(1)},  {"us", std::chrono::microseconds(1)}, {"ms", std::chrono::milliseconds(1)},
-    {"s", std::chrono::seconds(1)},       {"m", std::chrono::minutes(1)},       {"h", std::chrono::hours(1)},
+    {"ns", std::chrono::nanoseconds(1)}, {"us", std::chrono::microseconds(1)}, {"ms", std::chrono::milliseconds(1)},
+    {"s", std::chrono::seconds(1)},      {"m", std::chrono::minutes(1)},       {"h", std::chrono::hours(1)},
     {"d", std::chrono::hours(24)},
 };
 

@@ -28,7 +28,8 @@ size_t mistakes(const std::string& typed, const std::string& meant)
                 at(i, j) = i + j;
                 continue;
             }
-            at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + (typed[i - 1] != meant[j - 1])});
+            at(i, j) =
+                std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + (typed[i - 1] != meant[j - 1])});
             if (i > 1 && j > 1 && typed[i - 1] == meant[j - 2] && typed[i - 2] == meant[j - 1])
                 at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
         }

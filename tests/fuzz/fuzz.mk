@@ -8,9 +8,9 @@ FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
 FUZZ_ROOMS   := util maps proc elf instructions output probes who attach names nvml driver
-FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) src/run/command_line.cpp src/run/shared_options.cpp
+FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) $(patsubst %,src/run/%.cpp,arguments command_line shared_options)
 comma        := ,
-FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os)
+FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed)
 
 .PHONY: fuzz fuzz-bins fuzz-replay fuzz-targets
 fuzz: fuzz-bins
@@ -58,3 +58,10 @@ $(eval $(call fuzz_seed,library,-O2 -fPIC -shared))
 $(eval $(call fuzz_seed,static,-O2 -DRUNTIME -fno-pie -no-pie -static -e launch_all))
 $(eval $(call fuzz_seed,static-pie,-O0 -DRUNTIME -fPIE -pie -e launch_all))
 $(eval $(call fuzz_seed,os,-Os -DRUNTIME -fPIC -shared))
+
+# Its symbols are where distributions put those of stripped libraries.
+$(FUZZ)/seeds/packed: tests/fuzz/seed.cpp $(FUZZ)/seeds/library
+	$(Q)$(CXX) -O2 -fPIC -shared $< -o $@.full -nostdlib
+	$(Q)python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(open("$@.full", "rb").read()))' > $@.xz
+	$(Q)objcopy --add-section .gnu_debugdata=$@.xz $(FUZZ)/seeds/library $@
+	$(Q)rm $@.full $@.xz
