@@ -163,7 +163,7 @@ ProbeCostMeter::~ProbeCostMeter()
 {
     if (child_)
         child_->kill();
-    for (int tries = 0; tries < 500 && child_ && !child_->ended(); tries++)
+    for (int tries = 0; tries < 3000 && child_ && !child_->ended(); tries++)
         usleep(1000);
 }
 

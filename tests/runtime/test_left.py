@@ -76,9 +76,10 @@ def long_wait(case_tool, after, *arguments):
     return tool
 
 
-@waits.case
-def polls_after_a_wait():
-    tool = long_wait(Tool, "forever; sync 1 fn=cuStreamQuery gap_us=20000; end", "--by", "pid")
+@waits.case(each={"polls": "sync 1 fn=cuStreamQuery", "waits": "sync 1"})
+def waits_after_a_wait(call):
+    """Where nothing is counted but waits: the next one tells."""
+    tool = long_wait(Tool, f"forever; {call} gap_us=20000; end", "--by", "pid")
     waiting = [row["waiting"] for row in tool.rows]
     equal((max(waiting), waiting[-1]), (1, 0), "the wait was shown, and is no more")
 

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudasync: waits that go on while the tool prints, and those that never come to an end."""
 import secrets
-import shutil
 import signal
-import subprocess
 import time
 
 import harness
 import system
 import waits
 from containers import Cgroup
-from harness import Skip, check, equal, wait_until
+from harness import check, equal, wait_until
 from programs import Tool, Workload
 from waits import case, kept, row_while, same_times, same_waits, sane
 
@@ -243,54 +241,3 @@ def moved_while_it_waits(hierarchy):
     (harness.here / "ended").touch()
     workload.wait(), resident.go().wait()
     tool.stop()
-
-
-left_by_jump = r"""
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <unistd.h>
-static sigjmp_buf back;
-static void leave(int signal) { siglongjmp(back, 1); }
-int main(int argc, char** argv)
-{
-    void* driver = dlopen(argv[1], RTLD_NOW);
-    int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
-    int (*wait)(void) = (int (*)(void))dlsym(driver, "cuCtxSynchronize");
-    void (*block)(uint64_t) = (void (*)(uint64_t))dlsym(driver, "standin_next_block_ns");
-    init(0);
-    puts("up"), fflush(stdout), getchar();
-    signal(SIGALRM, leave);
-    alarm(1);
-    if (!sigsetjmp(back, 1)) {
-        block(20000000000ull);
-        wait();
-    }
-    wait();
-    puts("left"), fflush(stdout), getchar();
-    return 0;
-}
-"""
-
-
-@case
-def left_by_a_jump():
-    """A signal handler jumps out of the call: by its next one at the latest the thread is known to wait no more."""
-    source, program = harness.here / "jump.c", harness.here / "jump"
-    source.write_text(left_by_jump)
-    if not shutil.which("cc") or subprocess.run(["cc", "-o", program, source, "-ldl"], capture_output=True).returncode:
-        raise Skip("no C compiler")
-    process = subprocess.Popen([program, harness.standin / "libcuda.so.1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    harness.at_end.append(lambda: (process.kill(), process.wait()))
-    process.stdout.readline()
-    tool = Tool("-p", process.pid, "-i", "0.2")
-    process.stdin.write(b"\n"), process.stdin.flush()
-    row_while(tool, process.pid, lambda row: row["waiting"] == 1, "it waits")
-    equal(process.stdout.readline(), b"left\n", "it has left")
-    wait_until(lambda: kept(tool, process.pid) == 0, "nothing is kept")
-    process.stdin.close()
-    process.wait()
-    tool.finish()
-    equal((tool.rows[-1]["waiting"], sum(row["calls"] for row in tool.rows)), (0, 1), "it waits no more")
