@@ -18,7 +18,7 @@ chosen = {
     "test_counts": ["every_driver_function[latency]"],
     "test_copies": ["every_driver_function[latency]"],
     "test_returns": ["allocations[tracefs]", "allocations[multi]"],
-    "test_left": ["in_each_part", "calls_after_a_wait[launches]", "within_a_wait"],
+    "test_left": ["in_each_part", "short_wait", "within_a_wait"],
     "test_allocs": ["every_driver_function[held]"],
     "test_waits": ["every_driver_function[all]"],
     "test_graphs": ["every_driver_function"],
