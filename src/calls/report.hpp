@@ -129,14 +129,15 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
     for (const auto* field : fields)
         columns.push_back({field->column, !field->extra});
     check_columns(options.columns, columns, others);
+    if (std::ranges::any_of(fields, [&](const auto* field) { return field->is_called(sort); }))
+        return;
     std::string names;
     for (const auto* field : fields)
         names += fmt::format("{}{}, ", field->column.header.empty() ? "" : fmt::format("{}, ", field->column.header),
                              field->column.key);
-    if (std::ranges::none_of(fields, [&](const auto* field) { return field->is_called(sort); }))
-        throw UsageError(fmt::format(
-            "there is no column '{}' to sort by (-s): give a header of the table, or a key of its rows in --json{}",
-            sort, suggestion(sort, names)));
+    throw UsageError(fmt::format(
+        "there is no column '{}' to sort by (-s): give a header of the table, or a key of its rows in --json{}", sort,
+        suggestion(sort, names)));
 }
 
 // The frames that go below a row; none for most views.
