@@ -74,7 +74,7 @@ TOOL_BINS := $(TOOLS:%=$(BIN)/%)
 TOOL_SRC := $(filter-out tools/main.cpp,$(wildcard tools/*.cpp tools/*/*.cpp))
 TOOL_OBJ := $(TOOL_SRC:%.cpp=$(OBJ)/%.o)
 # What the library itself loads.
-LIBRARY_BPF := inodes calibrate
+LIBRARY_BPF := inodes threads calibrate
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
 .PHONY: all tools man-pages demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudasync: who waits for the device, in which call, for how long, and who asks again and again instead.
 #include "calls/call_fields.hpp"
+#include "calls/earlier_waits.hpp"
 #include "cudasync_options.hpp"
 #include "run/call_tool.hpp"
+#include "run/loop.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
 
@@ -38,6 +40,7 @@ public:
     void add_options(CommandLine& line) override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
+    void begin(const Running& running) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
@@ -46,6 +49,7 @@ public:
 private:
     // Those that still wait are no failures, and have no duration yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
+    void look_at_earlier();
     void validate(RunPlan& plan) override;
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override
@@ -53,7 +57,9 @@ private:
         lines_->print(output, {event}, event_frames(event));
     }
 
+    std::optional<Running> running_;
     std::optional<Waiting> waiting_;
+    std::optional<EarlierWaits> earlier_; // where they are shown
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
@@ -87,7 +93,23 @@ void CudaSync::load()
     CallToolOn::load();
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
                      skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
+    if (shows_waiting())
+        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_);
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
+}
+
+void CudaSync::begin(const Running& running)
+{
+    running_.emplace(running);
+    look_at_earlier();
+    for (const auto later : EarlierWaits::first_looks)
+        running.loop.after(later, [this] { look_at_earlier(); });
+}
+
+void CudaSync::look_at_earlier()
+{
+    if (earlier_ && running_)
+        earlier_->look(running_->users(), *waiting_);
 }
 
 void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -100,18 +122,23 @@ void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 bool CudaSync::tick(Output& output)
 {
     waiting_->forget_ended();
+    look_at_earlier();
     return CallToolOn::tick(output);
 }
 
 void CudaSync::on_exec(pid_t pid, uint64_t time_ns)
 {
     waiting_->executed(static_cast<uint32_t>(pid), time_ns);
+    if (earlier_)
+        earlier_->left(pid);
     CallToolOn::on_exec(pid, time_ns);
 }
 
 void CudaSync::on_exit(pid_t pid)
 {
     waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
+    if (earlier_)
+        earlier_->left(pid);
     CallToolOn::on_exit(pid);
 }
 
@@ -122,6 +149,9 @@ void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t 
         groups.add(delta);
     if (shows_waiting())
         for (const Waiting::Part& part : waiting_->drain(settings_.least_ns))
+            groups.add(part);
+    if (earlier_)
+        for (const Waiting::Part& part : earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()))
             groups.add(part);
     const Context context{{options_, settings_, processes(), seconds, probes()}};
     if (settings_.histogram())

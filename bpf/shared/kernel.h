@@ -152,6 +152,11 @@ struct bpf_iter_meta {
     struct seq_file* seq;
 };
 
+struct bpf_iter__task {
+    struct bpf_iter_meta* meta;
+    struct task_struct* task;
+};
+
 struct bpf_iter__task_vma {
     struct bpf_iter_meta* meta;
     struct task_struct* task;

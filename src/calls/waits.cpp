@@ -85,6 +85,7 @@ void WaitGroups::add(const Waiting::Part& part)
     WaitGroup& group = thread_of(part.key);
     group.total_ns += part.new_ns;
     group.waiting += part.waiting;
+    group.earlier += part.earlier;
     group.ended += part.ended;
     group.ended_ns += part.ended ? part.elapsed_ns : 0;
     group.max_ns = std::max(group.max_ns, part.elapsed_ns);
@@ -191,6 +192,18 @@ void Waiting::forget_ended()
     go_on_ = go_on;
     exits_.clear();
     execs_.clear();
+}
+
+std::map<pid_t, std::set<uint32_t>> Waiting::threads() const
+{
+    std::map<pid_t, std::set<uint32_t>> all;
+    for (uint32_t place = 0; place < WAITING_MAX; place++)
+        if (table_[place].thread_start_ns) {
+            const volatile call_key& last = table_[place].now.key;
+            const uint32_t pid = last.image.pid, tid = last.tid;
+            all[static_cast<pid_t>(pid)].insert(tid);
+        }
+    return all;
 }
 
 std::set<uint32_t> Waiting::stacks() const

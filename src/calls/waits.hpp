@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <sys/types.h>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct WaitGroup {
     uint64_t not_ready = 0;                          // of them
     uint64_t errors = 0;
     uint64_t waiting = 0;  // that have not returned yet
+    uint64_t earlier = 0;  // of them: they began before tracing did, and their time is what has gone by since
     uint64_t ended = 0;    // that never will: their thread ended in them
     uint64_t ended_ns = 0; // how long these were, as a whole
     uint64_t total_ns = 0; // of the interval; a wait that spans several has a part in each
@@ -63,10 +65,11 @@ public:
 
     struct Part {
         call_key key;
-        uint64_t elapsed_ns; // of the wait, up to the end of the interval
-        uint64_t new_ns;     // of it, in no interval before
-        bool waiting;        // it has not returned by then
-        bool ended = false;  // it never will: its thread has ended
+        uint64_t elapsed_ns;  // of the wait, up to the end of the interval
+        uint64_t new_ns;      // of it, in no interval before
+        bool waiting;         // it has not returned by then
+        bool ended = false;   // it never will: its thread has ended
+        bool earlier = false; // it began before tracing did: what has elapsed is what has been seen of it
     };
     // Those of the interval that has ended. Waits shorter than least_ns are left out.
     std::vector<Part> drain(uint64_t least_ns);
@@ -82,6 +85,9 @@ public:
 
     // Stacks of the calls that have not returned.
     std::set<uint32_t> stacks() const;
+
+    // That have waited since tracing began, by process.
+    std::map<pid_t, std::set<uint32_t>> threads() const;
 
 private:
     enum class State : uint8_t { waiting, returned, ended };

@@ -20,6 +20,13 @@ Cell share_of_time(const G& group, const C& context)
     return had > 0 ? Cell(100 * static_cast<double>(group.total_ns) / had) : Cell();
 }
 
+// Where it is known from: calls that were seen to begin, or what stacks show of those that began before.
+std::string_view source_of(const G& group)
+{
+    const bool calls = group.calls || group.ended || group.waiting > group.earlier;
+    return !group.earlier ? "calls" : calls ? "calls,stacks" : "stacks";
+}
+
 const Field<C, K, G> fields[] = {
     stream_field<K, G, C>,
     device_field<K, G, C>,
@@ -38,6 +45,14 @@ const Field<C, K, G> fields[] = {
     {{"WAITING", "waiting", Unit::count, 7},
      [](const C& c) { return c.options.failed_only ? Shown::no : Shown::both; },
      [](const K&, const G& g, const C&) { return Cell(g.waiting); }},
+    {{"EARLIER", "waiting_earlier", Unit::count, 7},
+     [](const C& c) { return c.options.failed_only ? Shown::no
+                             : c.earlier           ? Shown::both
+                                                   : Shown::json; },
+     [](const K&, const G& g, const C&) { return Cell(g.earlier); }},
+    {{"", "source", Unit::text},
+     [](const C& c) { return c.options.failed_only ? Shown::no : Shown::json; },
+     [](const K&, const G& g, const C&) { return Cell(std::string(source_of(g))); }},
     {{"ENDED", "ended", Unit::count, 5},
      [](const C& c) { return c.options.failed_only ? Shown::no
                              : c.ended             ? Shown::both
@@ -110,6 +125,7 @@ void print_groups(Output& output, const WaitGroups& groups, const Context& conte
                   const FramesOf<WaitKey, WaitGroup>& frames)
 {
     Context shown = context;
+    shown.earlier = std::ranges::any_of(groups.groups(), [](const auto& group) { return group.second.earlier > 0; });
     shown.ended = std::ranges::any_of(groups.groups(), [](const auto& group) { return group.second.ended > 0; });
     print_table<K, G, C>(
         output, fields, groups.groups(), shown, wall_ns, context.settings.sort,

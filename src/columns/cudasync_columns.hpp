@@ -17,7 +17,8 @@ struct Settings : WaitSettings {
 };
 
 struct Context : CallContext<Settings> {
-    bool ended = false; // some thread ended in a wait: in text, a column of its own only then
+    bool earlier = false; // some wait began before tracing did: the same
+    bool ended = false;   // some thread ended in a wait: in text, a column of its own only then
 };
 
 // Prints the groups as one table, in the order asked for.

@@ -63,6 +63,9 @@ public:
     // The first call in this code, if only straight code is in front of it.
     virtual std::optional<Branch> first_call(const Code& code) const = 0;
 
+    // The jump through a pointer that a function ends with which does nothing but check whether it may.
+    virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
+
     // Length in bytes of the first instruction, where a probe may as well sit behind it: control goes on there, no
     // memory is written, and what changes carries no argument. 0 where it is any other or not all there.
     virtual size_t harmless(std::span<const uint8_t> code) const = 0;

@@ -195,6 +195,7 @@ public:
     std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const override;
     std::optional<Arguments> arguments(const Code& code) const override;
     std::optional<Branch> first_call(const Code& code) const override;
+    std::optional<Branch> thunk_jump(const Code& code) const override;
     size_t harmless(std::span<const uint8_t> code) const override;
 };
 
@@ -288,6 +289,24 @@ std::optional<Branch> X86_64::first_call(const Code& code) const
             return Branch{Branch::call, address, code.address + at, code.address + at + first.imm.value.u};
         if (category == ZYDIS_CATEGORY_CALL || category == ZYDIS_CATEGORY_UNCOND_BR ||
             category == ZYDIS_CATEGORY_COND_BR || category == ZYDIS_CATEGORY_RET)
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+std::optional<Branch> X86_64::thunk_jump(const Code& code) const
+{
+    Instruction instruction;
+    for (size_t at = 0; at < code.bytes.size() && decode(code.bytes.subspan(at), instruction);) {
+        const uint64_t address = code.address + at;
+        at += instruction.info.length;
+        const uint64_t next = code.address + at;
+        const ZydisDecodedOperand& first = instruction.operands[0];
+        if (instruction.is(ZYDIS_MNEMONIC_JMP) && is_memory_at_rip(first))
+            return Branch{Branch::jump_through, address, next, next + static_cast<uint64_t>(first.mem.disp.value)};
+        const ZydisInstructionCategory category = instruction.info.meta.category;
+        if (category != ZYDIS_CATEGORY_COND_BR && !instruction.is(ZYDIS_MNEMONIC_CMP) &&
+            !instruction.is(ZYDIS_MNEMONIC_ENDBR64))
             return std::nullopt;
     }
     return std::nullopt;

@@ -73,6 +73,7 @@ std::optional<T> status_field(pid_t pid, std::string_view key, char separator = 
 struct Stat {
     char state = 0;
     uint64_t start_ns = 0; // 0 where there is no such file
+    uint64_t cpu_ns = 0;   // user and system
 };
 
 Stat read_stat(pid_t pid, const char* file)
@@ -85,19 +86,23 @@ Stat read_stat(pid_t pid, const char* file)
     std::string_view rest(text);
     rest.remove_prefix(name_end + 2);
     Stat stat{.state = rest.empty() ? '\0' : rest.front()};
-    constexpr int state_field = 3;
-    constexpr int start_field = 22;
-    for (int field = state_field; field < start_field; field++) {
+    constexpr int state_field = 3, user_field = 14, system_field = 15, start_field = 22;
+    const uint64_t tick_ns = 1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+    for (int field = state_field;; field++) {
+        uint64_t ticks = 0;
+        const bool is_time = field == user_field || field == system_field || field == start_field;
         const size_t space = rest.find(' ');
-        if (space == std::string_view::npos)
+        if (space == std::string_view::npos || (is_time && !take(rest, ticks, 10, ' ')))
             return {};
-        rest.remove_prefix(space + 1);
+        if (field == start_field) {
+            stat.start_ns = ticks * tick_ns;
+            return stat;
+        }
+        if (is_time)
+            stat.cpu_ns += ticks * tick_ns;
+        else
+            rest.remove_prefix(space + 1);
     }
-    uint64_t ticks = 0;
-    if (!take(rest, ticks, 10, ' '))
-        return {};
-    stat.start_ns = ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
-    return stat;
 }
 
 std::string decode_path(std::string_view text)
@@ -142,8 +147,10 @@ std::optional<Mapping> parse_mapping(std::string_view line)
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
 
     // [heap], [anon:name] and anon_inode:[perf_event] are no paths.
-    if (line.empty() || line.front() != '/')
+    if (line.empty() || line.front() != '/') {
+        m.vdso = line == "[vdso]";
         return m;
+    }
     constexpr std::string_view deleted = " (deleted)";
     m.deleted = line.ends_with(deleted);
     if (m.deleted)
@@ -170,6 +177,13 @@ std::vector<Mapping> mappings(pid_t pid)
 {
     auto all = parse_maps(read_proc(pid, "maps").value_or(""));
     std::erase_if(all, [](const Mapping& m) { return m.path.empty(); });
+    return all;
+}
+
+std::vector<Mapping> code_mappings(pid_t pid)
+{
+    auto all = parse_maps(read_proc(pid, "maps").value_or(""));
+    std::erase_if(all, [](const Mapping& m) { return !m.executable || (m.path.empty() && !m.vdso); });
     return all;
 }
 
@@ -213,6 +227,11 @@ std::optional<uint64_t> owner_of(pid_t pid)
     return *user ? *user : by_namespace | mount_namespace(pid);
 }
 
+std::string cgroup_lines(pid_t pid)
+{
+    return read_proc(pid, "cgroup").value_or("");
+}
+
 uint64_t mount_namespace(pid_t pid)
 {
     struct stat st {};
@@ -251,6 +270,11 @@ std::optional<std::string> process_name(pid_t pid)
 uint64_t start_time_ns(pid_t pid)
 {
     return read_stat(pid, "stat").start_ns;
+}
+
+uint64_t cpu_time_ns(pid_t pid)
+{
+    return read_stat(pid, "stat").cpu_ns;
 }
 
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid)

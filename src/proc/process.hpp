@@ -19,6 +19,7 @@ struct Mapping {
     uint64_t device = 0; // makedev(major, minor)
     uint64_t inode = 0;
     bool executable = false;
+    bool vdso = false;    // the kernel's own code, of no file
     bool deleted = false; // the path ended in " (deleted)", which is cut off
     std::string path;     // as the process sees it; empty for anonymous memory
 };
@@ -28,6 +29,9 @@ std::vector<Mapping> parse_maps(std::string_view text);
 
 // The file mappings of a process, as many as 16 MiB of text tell; empty where it is gone or not readable.
 std::vector<Mapping> mappings(pid_t pid);
+
+// Those with code: of files, and the vdso.
+std::vector<Mapping> code_mappings(pid_t pid);
 
 // True where we are not allowed to read them (no CAP_SYS_PTRACE).
 bool mappings_are_refused(pid_t pid);
@@ -45,6 +49,9 @@ std::vector<std::string> library_path(std::string_view environment);
 // Who can make it do things: its real user or, of root's processes, their mount namespace, which tells containers
 // apart. Nullopt where it is gone.
 std::optional<uint64_t> owner_of(pid_t pid);
+
+// Its cgroups, "HIERARCHY:CONTROLLERS:PATH" in a line each; empty where it is gone.
+std::string cgroup_lines(pid_t pid);
 
 // The mount namespace it lives in, by inode; 0 where it is gone.
 uint64_t mount_namespace(pid_t pid);
@@ -67,7 +74,10 @@ constexpr uint64_t to_clock_tick(uint64_t ns)
 // CLOCK_BOOTTIME nanoseconds, to_clock_tick(); 0 where the process is gone.
 uint64_t start_time_ns(pid_t pid);
 
-// The same of a thread; 0 where it has ended, or its process has, even if nobody has waited for it yet.
+// CPU time of all of its threads so far, of those that have ended, too, in steps of 10 ms; 0 where the process is gone.
+uint64_t cpu_time_ns(pid_t pid);
+
+// The start of a thread; 0 where it has ended, or its process has, even if nobody has waited for it yet.
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 
 // The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt where there is none.

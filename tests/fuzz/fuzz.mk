@@ -7,10 +7,10 @@ FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
-FUZZ_ROOMS   := util maps proc elf instructions output probes who attach names nvml driver
+FUZZ_ROOMS   := util maps proc elf instructions output probes who attach names stacks nvml driver
 FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) $(patsubst %,src/run/%.cpp,arguments command_line shared_options)
 comma        := ,
-FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed)
+FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed frames)
 
 .PHONY: fuzz fuzz-bins fuzz-replay fuzz-targets
 fuzz: fuzz-bins
@@ -58,6 +58,10 @@ $(eval $(call fuzz_seed,library,-O2 -fPIC -shared))
 $(eval $(call fuzz_seed,static,-O2 -DRUNTIME -fno-pie -no-pie -static -e launch_all))
 $(eval $(call fuzz_seed,static-pie,-O0 -DRUNTIME -fPIE -pie -e launch_all))
 $(eval $(call fuzz_seed,os,-Os -DRUNTIME -fPIC -shared))
+
+# Compiled as most code is: with frames that can be unwound.
+$(FUZZ)/seeds/frames: tests/fuzz/seed.cpp
+	$(Q)$(CXX) -O2 -fPIC -shared -fasynchronous-unwind-tables -Wl,--eh-frame-hdr $< -o $@ -nostdlib -s
 
 # Its symbols are where distributions put those of stripped libraries.
 $(FUZZ)/seeds/packed: tests/fuzz/seed.cpp $(FUZZ)/seeds/library

@@ -5,6 +5,7 @@
 //     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
 //     copies COUNT        the same, of the functions that copy
 //     raw COUNT NAME ...  calls each of these so often, with zeros to point to and 0 for all other arguments
+//     hang NAME [spin]    a thread calls this, with zeros, and does not come back: it sleeps in it, or spins
 //     init                calls cuInit()
 //     addresses NAME ...  asks cuGetProcAddress for these
 //
@@ -12,6 +13,8 @@
 #include "calls.hpp"
 
 #include <array>
+#include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
@@ -20,6 +23,9 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -84,6 +90,60 @@ void make_raw_calls(void* library, unsigned count, const std::vector<std::string
     }
 }
 
+std::atomic<bool> is_within{false}; // it hangs by now
+const void* library_base = nullptr;
+bool is_to_spin = false;
+
+void hang()
+{
+    is_within = true;
+    while (!is_to_spin)
+        pause();
+    for (volatile unsigned turns = 0;;)
+        turns = turns + 1;
+}
+
+// After each instruction. Where the first call or return within the library is, what hangs is called instead: on a
+// stack that is the library's own, as compilers made it.
+void each_step(int, siginfo_t*, void* context)
+{
+    auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    const auto* const at = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
+    constexpr uint8_t call = 0xe8, ret = 0xc3;
+    constexpr long within = 1, single_steps = 0x100;
+    Dl_info where;
+    if ((*at != call && *at != ret) || !dladdr(at, &where) || where.dli_fbase != library_base)
+        return;
+    registers[REG_RSP] -= sizeof(uint64_t);
+    *reinterpret_cast<long*>(registers[REG_RSP]) = registers[REG_RIP] + within;
+    registers[REG_RIP] = reinterpret_cast<long>(&hang);
+    registers[REG_EFL] &= ~single_steps;
+}
+
+void hang_in(void* library, const std::string& name, bool spinning)
+{
+    using Function = int (*)(void*, void*, void*, void*, void*, void*);
+    static std::array<uint64_t, 4096> zeros;
+    auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
+    Dl_info where;
+    if (!function || !dladdr(reinterpret_cast<const void*>(function), &where))
+        fail("there is no " + name);
+    library_base = where.dli_fbase;
+    is_to_spin = spinning;
+    struct sigaction action {};
+    action.sa_sigaction = each_step;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGTRAP, &action, nullptr);
+    std::thread([=] {
+        asm volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+        function(zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data());
+        fail(name + " has returned");
+    }).detach();
+    while (!is_within)
+        usleep(1000);
+    is_within = false;
+}
+
 void* open_library(const std::string& path)
 {
     void* library = dlopen(path.c_str(), RTLD_NOW);
@@ -109,6 +169,8 @@ int main()
         } else if (command == "raw" && library && words >> count) {
             using Word = std::istream_iterator<std::string>;
             make_raw_calls(library, count, {Word(words), Word()});
+        } else if (command == "hang" && library && words >> path) {
+            hang_in(library, path, words >> command && command == "spin");
         } else if (command == "copies" && library && words >> count) {
             make_copies(library, count);
         } else if (command == "init" && library) {

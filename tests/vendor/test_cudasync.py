@@ -35,6 +35,35 @@ def every_row_that_is_exported(version):
     tool.finish()
 
 
+waiting = {"cuCtxSynchronize": "context", "cuStreamSynchronize": "stream", "cuEventSynchronize": "event",
+           "cuMemcpyDtoH_v2": "copy", "cuMemFree_v2": "free"}
+
+
+@case(each={f"{version}-{function}": (version, function) for version in drivers for function in waiting})
+def hung_before_tracing(of):
+    """Asleep and spinning within NVIDIA's own code, which has no symbols."""
+    version, function = of
+    caller = Caller(driver(version))
+    for how in "", " spin":
+        caller.ask(f"hang {function}{how}")
+    tool = Tool("-p", caller.pid, "--by", "api,wait", "-i", "0.5", "-d", "1.6").finish()
+    caller.process.kill()
+    equal({(row["function"], row["wait"], row["source"]) for row in tool.rows}, {(function, waiting[function], "stacks")},
+          "what it hangs in")
+    equal((tool.rows[-1]["waiting"], tool.rows[-1]["waiting_earlier"]), (2, 2), f"threads that hang: {tool.rows[-1]}")
+
+
+@case(each=each_driver)
+def hung_elsewhere_before_tracing(version):
+    """In what is no wait."""
+    caller = Caller(driver(version))
+    for function in "cuMemAlloc_v2", "cuStreamQuery", "cuLaunchKernel", "cuCtxGetDevice":
+        caller.ask(f"hang {function}")
+    tool = Tool("-p", caller.pid, "-i", "0.5", "-d", "1.6").finish()
+    caller.process.kill()
+    equal(tool.rows, [], "waits")
+
+
 @case(each=each_driver)
 def raw_calls(version):
     caller = Caller(driver(version))

@@ -3,6 +3,7 @@
 #include "attach/search_messages.hpp"
 #include "names/name_messages.hpp"
 #include "names/stack_messages.hpp"
+#include "stacks/inside_messages.hpp"
 #include "tests/fuzz/target.hpp"
 #include "who/container_messages.hpp"
 
@@ -33,4 +34,5 @@ void fuzz(std::string_view input)
     try_as<NameAnswer>(input);
     try_as<StackAnswer>(input);
     try_as<ContainerAnswer>(input);
+    try_as<InsideAnswer>(input);
 }

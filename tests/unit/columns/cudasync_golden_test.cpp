@@ -94,6 +94,11 @@ struct CudaSync {
             groups.add(Waiting::Part{still, 5'250'000'000, 2'000'000'000, true});
             groups.add(Waiting::Part{waits(golden::trainer, WAIT_CONTEXT, "cuCtxSynchronize", 1, 1).key, 700'000'000,
                                      300'000'000, false});
+            groups.add(Waiting::Part{.key = waits(golden::server, WAIT_EVENT, "cuEventSynchronize", 1, 1).key,
+                                     .elapsed_ns = 4'000'000'000,
+                                     .new_ns = 2'000'000'000,
+                                     .waiting = true,
+                                     .earlier = true});
         }
         const cudasync::Context context{{options, settings, processes, 2.0, golden::all_probes()}};
         if (settings.histogram())

@@ -102,6 +102,20 @@ TEST_CASE("a stub of the linker begins at its jump, or in front of it", "[decode
     CHECK(x86_64_decoder().stub_entries(here, with_bnd)[2] == here - 5);
 }
 
+TEST_CASE("where a thunk jumps", "[decoder]")
+{
+    const auto jump = [](const Bytes& bytes) { return x86_64_decoder().thunk_jump({bytes, here}); };
+    // As libcuda 535 exports it: cmpl $0x321cba00, there(%rip); je; jmp *slot(%rip). The bytes of a call are in it.
+    const Bytes thunk = {0x81, 0x3d, 0xe8, 0, 0, 0, 0, 0xba, 0x1c, 0x32, 0x74, 0x0c, 0xff, 0x25, 0x20, 0, 0, 0};
+    CHECK(jump(thunk) == Branch{Branch::jump_through, here + 12, here + 18, here + 50});
+    CHECK(jump({0xff, 0x25, 0x20, 0, 0, 0}) == Branch{Branch::jump_through, here, here + 6, here + 38});
+    CHECK_FALSE(jump({0x55, 0xff, 0x25, 0x20, 0, 0, 0}));       // push: it has a frame
+    CHECK_FALSE(jump({0xff, 0x15, 0x20, 0, 0, 0, 0xff, 0x25})); // call
+    CHECK_FALSE(jump({0xff, 0xe0}));                            // jmp *%rax
+    CHECK_FALSE(jump({0xff, 0x25, 0x20}));
+    CHECK_FALSE(jump({}));
+}
+
 TEST_CASE("the first call, behind straight code", "[decoder]")
 {
     const auto first = [](const Bytes& bytes) { return x86_64_decoder().first_call({bytes, here}); };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Where the threads of some processes are. The kernel has their registers; nothing is stopped, and nothing of theirs is
+ * touched. */
+#include "shared/kernel.h"
+
+#include <bpf/bpf_helpers.h>
+
+#include "shared/thread_registers.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define WANTED_MAX 4096
+
+/* Processes. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, WANTED_MAX);
+    __type(key, u32);
+    __type(value, u32);
+} wanted SEC(".maps");
+
+SEC("iter/task")
+int registers(struct bpf_iter__task* ctx)
+{
+    struct task_struct* task = ctx->task;
+    if (!task)
+        return 0;
+    u32 process = task->tgid;
+    if (!bpf_map_lookup_elem(&wanted, &process))
+        return 0;
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* 5.15 (dd6e10fbd9fb) */
+    struct thread_registers found = {
+        .process = process,
+        .thread = task->pid,
+        .start_ns = task->start_boottime,
+        .ip = regs->ip,
+        .sp = regs->sp,
+        .bp = regs->bp,
+        .bx = regs->bx,
+        .r12 = regs->r12,
+        .r13 = regs->r13,
+        .r14 = regs->r14,
+        .r15 = regs->r15,
+    };
+    __builtin_memcpy(found.comm, task->comm, sizeof(found.comm));
+    bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
+    return 0;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/earlier_waits.hpp"
+
+#include "proc/process.hpp"
+#include "stacks/inside_search.hpp"
+#include "util/clock.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace gpusnoop {
+namespace {
+
+constexpr unsigned looks_at_all = 8; // then at those threads alone that have been found in a wait
+constexpr unsigned misses_max = 3;   // of a thread that runs: its registers may be of one moment, its stack of another
+constexpr unsigned seen_enough = 2;
+constexpr size_t processes_max = 1024; // looked at; each has a row whether it waits or not
+constexpr size_t threads_max = 1024;   // of one of them
+
+bool is_wait(const probe_row& row)
+{
+    if (row.asynchronous || row.wait == WAIT_POLL || row.wait == WAIT_VALUE)
+        return false;
+    return row.kind == KIND_WAIT || (row.kind == KIND_COPY && row.direction != DIRECTION_SET) ||
+           (row.kind == KIND_FREE && row.wait == WAIT_FREE);
+}
+
+InsideQuestion::Thread question_of(const thread_registers& r)
+{
+    return {r.thread, r.ip, r.sp, r.bp, r.bx, r.r12, r.r13, r.r14, r.r15};
+}
+
+} // namespace
+
+EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options)
+    : probes_(probes), options_(options), started_ns_(clock_ns(CLOCK_BOOTTIME)),
+      helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
+               .take = [this](const Message& message) { return take(message); },
+               .begun_anew =
+                   [this] {
+                       for (auto& [pid, process] : processes_)
+                           process.asked.clear();
+                   },
+               .consequence = "whether its threads waited before tracing began is not known"})
+{
+    for (const Probe& probe : probes) {
+        const bool counted = probe.library == Library::driver ? driver : runtime;
+        symbols_.push_back(counted && is_wait(probe.row) ? std::string_view(probe.symbol) : std::string_view());
+    }
+}
+
+bool EarlierWaits::is_asked_for(const thread_registers& thread) const
+{
+    const std::string_view comm(thread.comm, strnlen(thread.comm, sizeof(thread.comm)));
+    return (!options_.tid || thread.thread == static_cast<uint32_t>(options_.tid)) && comm.starts_with(options_.comm);
+}
+
+std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)
+{
+    std::set<pid_t> all;
+    for (const pid_t pid : users) {
+        const auto known = processes_.find(pid);
+        if (known == processes_.end()) {
+            // One that began later has been traced from its first call on.
+            if (processes_.size() >= processes_max || start_time_ns(pid) > started_ns_)
+                continue;
+            processes_[pid].began_ns = clock_ns(CLOCK_MONOTONIC);
+            all.insert(pid);
+        } else if (known->second.looks < looks_at_all || !known->second.threads.empty()) {
+            all.insert(pid);
+        }
+    }
+    return all;
+}
+
+void EarlierWaits::look(const std::vector<pid_t>& users, const Waiting& waiting)
+{
+    helper_.hear();
+    const std::set<pid_t> all = due(users);
+    if (all.empty())
+        return;
+    std::map<pid_t, std::set<uint32_t>> seen;
+    for (const thread_registers& found : registers_.of(all)) {
+        const auto pid = static_cast<pid_t>(found.process);
+        Process& process = processes_[pid];
+        const bool known = process.threads.contains(found.thread);
+        if (!is_asked_for(found) ||
+            (!known && (process.looks >= looks_at_all || process.threads.size() >= threads_max)))
+            continue;
+        seen[pid].insert(found.thread);
+        Thread& thread = process.threads[found.thread];
+        const InsideQuestion::Thread now = question_of(found);
+        if (now != thread.registers || thread.asked)
+            thread.asked = true;
+        else if (thread.missed) // and it has not run since: that was no accident
+            thread.lose();
+        else
+            thread.seen += thread.call.probe != 0;
+        thread.registers = now;
+    }
+    const std::map<pid_t, std::set<uint32_t>> called = waiting.threads();
+    for (const pid_t pid : all) {
+        Process& process = processes_[pid];
+        process.looks++;
+        const auto of_process = called.find(pid);
+        forget_threads(process, seen[pid], of_process == called.end() ? std::set<uint32_t>() : of_process->second);
+        if (process.asked.empty())
+            ask(pid, process);
+    }
+}
+
+// Those that have ended, or that have begun a wait since; and after some looks those that wait for nothing.
+void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& seen,
+                                  const std::set<uint32_t>& called) const
+{
+    std::erase_if(process.threads, [&](const auto& item) {
+        const auto& [tid, thread] = item;
+        return !seen.contains(tid) || called.contains(tid) ||
+               (process.looks > looks_at_all && !thread.call.probe && !thread.asked);
+    });
+}
+
+void EarlierWaits::ask(pid_t pid, Process& process)
+{
+    InsideQuestion question{.pid = static_cast<uint32_t>(pid)};
+    for (const auto& [tid, thread] : process.threads)
+        if (thread.asked && question.threads.size() < InsideQuestion::threads_max)
+            question.threads.push_back(thread.registers);
+    if (question.threads.empty() || !helper_.post(pid, message_of(question)))
+        return;
+    for (const InsideQuestion::Thread& thread : question.threads)
+        process.asked.push_back(thread.tid);
+}
+
+bool EarlierWaits::take(const Message& message)
+{
+    const auto answer = read_message<InsideAnswer>(message.bytes);
+    if (!answer)
+        return false;
+    const auto known = processes_.find(static_cast<pid_t>(answer->pid));
+    if (known == processes_.end())
+        return true; // it has gone meanwhile
+    const std::vector<uint32_t> asked = std::exchange(known->second.asked, {});
+    if (asked.size() != answer->calls.size())
+        return false;
+    for (size_t i = 0; i < asked.size(); i++) {
+        const auto item = known->second.threads.find(asked[i]);
+        const InsideCall& call = answer->calls[i];
+        if (call.probe > symbols_.size())
+            return false;
+        if (item == known->second.threads.end())
+            continue;
+        Thread& thread = item->second;
+        thread.asked = false;
+        if (call.probe) {
+            thread.missed = 0;
+            thread.seen = call == thread.call ? thread.seen + 1 : 1;
+            thread.call = call;
+        } else if (++thread.missed >= misses_max) {
+            thread.lose();
+        }
+    }
+    return true;
+}
+
+std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, Processes& processes) const
+{
+    std::vector<Waiting::Part> all;
+    for (const auto& [pid, process] : processes_)
+        for (const auto& [tid, thread] : process.threads) {
+            if (thread.seen < seen_enough)
+                continue;
+            const Probe& probe = probes_[thread.call.probe - 1];
+            call_key key{};
+            key.image = processes.meet(static_cast<uint32_t>(pid));
+            key.kind = KIND_WAIT;
+            key.layer = probe.library == Library::driver ? LAYER_DRIVER : LAYER_RUNTIME;
+            key.device = DEVICE_UNKNOWN;
+            key.wait.wait = probe.row.kind == KIND_COPY ? uint8_t{WAIT_COPY} : probe.row.wait;
+            key.duration = BUCKET_NONE;
+            key.function = static_cast<uint16_t>(thread.call.probe);
+            key.tid = tid;
+            key.stack = -1;
+            key.caller = thread.call.caller;
+            const uint64_t elapsed_ns = now_ns - std::min(now_ns, process.began_ns);
+            all.push_back({.key = key,
+                           .elapsed_ns = elapsed_ns,
+                           .new_ns = std::min(elapsed_ns, static_cast<uint64_t>(seconds * 1e9)),
+                           .waiting = true,
+                           .earlier = true});
+        }
+    return all;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a file says about how to get from a function to its caller (.eh_frame), in which compilers say it of all their
+// code. libdw reads it; the file belongs to the traced process and may be malformed on purpose.
+#pragma once
+
+#include "util/fd.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace gpusnoop {
+
+// Registers by their numbers in DWARF (psABI x86-64, figure 3.36): those that calls preserve, the stack pointer, and
+// the address at which a function goes on.
+struct FrameRegisters {
+    static constexpr size_t bx = 3, bp = 6, sp = 7, r12 = 12, r13 = 13, r14 = 14, r15 = 15, ip = 16, count = 17;
+    std::array<std::optional<uint64_t>, count> values{}; // those that are known
+
+    std::optional<uint64_t>& operator[](size_t number) { return values[number]; }
+    const std::optional<uint64_t>& operator[](size_t number) const { return values[number]; }
+};
+
+// How the registers of the caller are found. Where ip is lost, there is none: a thread begins there.
+struct FrameRule {
+    size_t base_register = FrameRegisters::sp; // + base_offset: the stack pointer of the caller
+    int64_t base_offset = 0;
+    struct Saved {
+        enum Kind : uint8_t { unchanged, lost, on_stack } kind = unchanged;
+        int64_t offset = 0; // from the caller's stack pointer
+    };
+    std::array<Saved, FrameRegisters::count> registers{};
+};
+
+class CallFrames {
+public:
+    explicit CallFrames(Fd file);
+    ~CallFrames();
+    CallFrames(const CallFrames&) = delete;
+    CallFrames& operator=(const CallFrames&) = delete;
+
+    // Where the function begins that this address is in; both in the file's own numbering. nullopt where the file does
+    // not say.
+    std::optional<uint64_t> function_start(uint64_t address) const;
+
+    // At this address; nullopt where the file does not say, or in words that compilers do not use for functions.
+    std::optional<FrameRule> rule(uint64_t address) const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of the helper that looks which calls threads are in, and what it answers. One answer for each question.
+#pragma once
+
+#include "util/message.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace gpusnoop {
+
+struct InsideQuestion {
+    static constexpr size_t threads_max = 256;
+
+    struct Thread {
+        uint32_t tid = 0;
+        uint64_t ip = 0, sp = 0, bp = 0, bx = 0, r12 = 0, r13 = 0, r14 = 0, r15 = 0;
+        bool operator==(const Thread&) const = default;
+    };
+    uint32_t pid = 0;
+    std::vector<Thread> threads{};
+};
+
+void fields(auto& each, same_as_const<InsideQuestion::Thread> auto& t)
+{
+    each(t.tid, t.ip, t.sp, t.bp, t.bx, t.r12, t.r13, t.r14, t.r15);
+}
+
+void fields(auto& each, same_as_const<InsideQuestion> auto& q)
+{
+    each(q.pid, q.threads);
+}
+
+// A call that has not returned.
+struct InsideCall {
+    uint32_t probe = 0;  // number of its row, as calls have it, from 1 on; 0: the thread is in none of these
+    uint64_t stack = 0;  // where its caller's stack ends: two calls at one place are in turn
+    uint64_t caller = 0; // return address
+    auto operator<=>(const InsideCall&) const = default;
+};
+
+struct InsideAnswer {
+    uint32_t pid = 0;
+    std::vector<InsideCall> calls{}; // of the threads, in the order of the question
+};
+
+void fields(auto& each, same_as_const<InsideCall> auto& c)
+{
+    each(c.probe, c.stack, c.caller);
+}
+
+void fields(auto& each, same_as_const<InsideAnswer> auto& a)
+{
+    each(a.pid, a.calls);
+}
+
+} // namespace gpusnoop

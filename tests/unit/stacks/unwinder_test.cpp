@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stack of this very thread, against what the C library says of it.
+#include "stacks/unwinder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <span>
+#include <ucontext.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+struct Seen {
+    std::vector<StackFrame> frames;
+    std::vector<uint64_t> expected; // return addresses, from the caller's caller on
+    uint64_t own = 0;               // where the function begins
+};
+
+Seen look(bool all_registers)
+{
+    Seen seen;
+    std::array<void*, 64> addresses{};
+    const int count = backtrace(addresses.data(), addresses.size());
+    for (int i = 1; i < count; i++)
+        seen.expected.push_back(reinterpret_cast<uint64_t>(addresses[static_cast<size_t>(i)]));
+    ucontext_t context{};
+    getcontext(&context);
+    using R = FrameRegisters;
+    R registers;
+    const auto get = [&](int number) { return static_cast<uint64_t>(context.uc_mcontext.gregs[number]); };
+    registers[R::ip] = get(REG_RIP);
+    registers[R::sp] = get(REG_RSP);
+    if (all_registers) {
+        registers[R::bp] = get(REG_RBP);
+        registers[R::bx] = get(REG_RBX);
+        registers[R::r12] = get(REG_R12);
+        registers[R::r13] = get(REG_R13);
+        registers[R::r14] = get(REG_R14);
+        registers[R::r15] = get(REG_R15);
+    }
+    Modules modules;
+    ProcessImage image(getpid(), modules);
+    seen.frames = unwind(image, registers);
+    return seen;
+}
+
+// Its frame is found by the frame pointer, as its size is not known when it is compiled.
+[[gnu::noinline]] Seen look_from_a_frame_of_any_size(size_t bytes)
+{
+    volatile auto* const room = static_cast<volatile char*>(__builtin_alloca(bytes));
+    room[0] = 1;
+    Seen seen = look(true);
+    seen.own = room[0] ? reinterpret_cast<uint64_t>(&look_from_a_frame_of_any_size) : 0;
+    return seen;
+}
+
+std::vector<uint64_t> callers(const Seen& seen)
+{
+    std::vector<uint64_t> all;
+    for (size_t i = 1; i < seen.frames.size(); i++)
+        all.push_back(seen.frames[i].address);
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("a stack is unwound as the C library unwinds it", "[stacks]")
+{
+    const volatile size_t bytes = 5000;
+    const Seen seen = look_from_a_frame_of_any_size(bytes);
+    REQUIRE(seen.expected.size() >= 5);
+    CHECK(callers(seen) == seen.expected);
+    CHECK(std::ranges::is_sorted(seen.frames, {}, &StackFrame::stack));
+    // The second frame is that function's.
+    const StackFrame& frame = seen.frames[1];
+    REQUIRE(frame.code.module);
+    const auto start = frame.code.module->frames.function_start(frame.inside() - frame.code.bias);
+    REQUIRE(start);
+    CHECK(*start + frame.code.bias == seen.own);
+}
+
+TEST_CASE("where registers are not known, a stack ends early, but not elsewhere", "[stacks]")
+{
+    const Seen seen = look(false);
+    const std::vector<uint64_t> found = callers(seen);
+    REQUIRE(found.size() <= seen.expected.size());
+    CHECK(std::ranges::equal(found, std::span(seen.expected).first(found.size())));
+}
+
+TEST_CASE("out of the kernel's own code in a process", "[stacks]")
+{
+    Modules modules;
+    ProcessImage image(getpid(), modules);
+    const auto vdso = std::ranges::find_if(image.mappings(), &Mapping::vdso);
+    REQUIRE(vdso != image.mappings().end());
+    const auto code = image.code_at(vdso->start);
+    REQUIRE(code);
+    REQUIRE(code->module);
+    const auto function = code->module->frames.function_start(vdso->end - vdso->start);
+    REQUIRE(function);
+    CHECK(code->module->frames.rule(*function));
+}
+
+TEST_CASE("a stack that is none", "[stacks]")
+{
+    Modules modules;
+    ProcessImage image(getpid(), modules);
+    FrameRegisters registers;
+    CHECK(unwind(image, registers).empty());
+    registers[FrameRegisters::ip] = 4096;
+    registers[FrameRegisters::sp] = 4096;
+    CHECK(unwind(image, registers).empty()); // nothing is mapped there
+    registers[FrameRegisters::ip] = reinterpret_cast<uint64_t>(&callers);
+    for (const uint64_t stack : {uint64_t{0}, uint64_t{7}, uint64_t{4096}, UINT64_MAX, UINT64_MAX - 7}) {
+        registers[FrameRegisters::sp] = stack;
+        CHECK(unwind(image, registers).size() <= 1);
+    }
+}
+
+TEST_CASE("files without a word about frames", "[stacks]")
+{
+    for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"}) {
+        const CallFrames frames(Fd(open(path, O_RDONLY | O_CLOEXEC)));
+        CHECK_FALSE(frames.function_start(0));
+        CHECK_FALSE(frames.rule(4096));
+    }
+    CHECK_FALSE(CallFrames(Fd()).rule(0));
+}
