@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
+#include "calls/earlier_waits.hpp"
 #include "calls/held_table.hpp"
 #include "cudatop/batch.hpp"
 #include "cudatop/columns.hpp"
@@ -8,12 +9,14 @@
 #include "cudatop/live.hpp"
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
+#include "cudatop/verdicts.hpp"
 #include "driver/driver_hooks.hpp"
 #include "driver/driver_layouts.hpp"
 #include "driver/xids.hpp"
 #include "names/kernel_names.hpp"
 #include "names/naming.hpp"
 #include "run/call_tool.hpp"
+#include "run/loop.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
 
@@ -37,6 +40,7 @@ constexpr ToolSpec about{
     .summary = "Shows who uses the GPUs now, and what they wait for: launches, graphs, copies, memory, waits, driver "
                "calls and errors by process, thread, container or pod.",
     .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
+                "  cudatop --why               # what is wrong with which process, in words, after 5 seconds\n"
                 "  cudatop --by pod            # pods\n"
                 "  cudatop -c pod:NS/NAME      # the processes of one pod\n"
                 "  cudatop -p 1234 --by thread # the threads of a process\n"
@@ -81,7 +85,11 @@ private:
     void open_screen(const Running& running);
     bool asked_for(const ImageId& image);
     size_t traced_processes();
+    std::vector<const Verdict*> wanted_verdicts();
+    void meet_users();
+    void look_at_earlier();
     void show(const std::set<ImageId>& ended);
+    void print_tables(Output& output, const Snapshot& snapshot);
 
     std::optional<DriverHooks> driver_;
     std::optional<DriverLayouts> layouts_;
@@ -90,6 +98,7 @@ private:
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::set<ImageId> seen_;             // whose calls have counted, or go on
     std::optional<Waiting> waiting_;
+    std::optional<EarlierWaits> earlier_; // where waits are traced
     Tier tier_ = Tier::session;
     Known known_;
     uint64_t swept_ns_ = clock_ns(CLOCK_MONOTONIC);
@@ -100,6 +109,9 @@ private:
     UnnamedKernels unnamed_;
     std::optional<Users> users_;
     std::optional<NvmlFigures> figures_;
+    std::optional<Running> running_;
+    uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
+    std::optional<Diagnosis> diagnosis_;
     std::optional<Head> head_;
     struct Counted { // in the last interval
         std::vector<CallDelta> calls;
@@ -120,14 +132,14 @@ void CudaTop::validate(RunPlan& plan)
     names_.emplace(settings_.names.cache_folder());
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     // A screen where there is a terminal to show it on, and nobody wants anything else.
-    const bool screen_wanted = !options_.json && !settings_.batch;
+    const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why;
     settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);
-    if (!settings_.screen)
+    if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end
         plan.usual_interval = 1s;
 }
 
@@ -182,9 +194,12 @@ void CudaTop::load()
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
                      skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
+    if (known_.waits)
+        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_);
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
+    diagnosis_.emplace(processes(), settings_.latency);
     try {
         xids_->attach();
     } catch (const Error& error) {
@@ -205,7 +220,14 @@ void CudaTop::begin(const Running& running)
 {
     if (settings_.screen)
         open_screen(running);
+    if (settings_.why && !options_.duration)
+        running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
+    running_.emplace(running);
+    began_ns_ = clock_ns(CLOCK_MONOTONIC);
     head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), tier_);
+    look_at_earlier();
+    for (const auto later : EarlierWaits::first_looks)
+        running.loop.after(later, [this] { look_at_earlier(); });
 }
 
 void CudaTop::open_screen(const Running& running)
@@ -266,6 +288,7 @@ bool CudaTop::tick(Output& output)
     sweep_stacks();
     held_->make_room(holdings_);
     waiting_->forget_ended();
+    look_at_earlier();
     CallToolOn::tick(output);
     names_->tick();
     return naming_.tick(unnamed_.size());
@@ -274,12 +297,16 @@ bool CudaTop::tick(Output& output)
 void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
 {
     waiting_->executed(static_cast<uint32_t>(pid), time_ns);
+    if (earlier_)
+        earlier_->left(pid);
     CallToolOn::on_exec(pid, time_ns);
 }
 
 void CudaTop::on_exit(pid_t pid)
 {
     waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
+    if (earlier_)
+        earlier_->left(pid);
     CallToolOn::on_exit(pid);
 }
 
@@ -325,6 +352,7 @@ void CudaTop::forget(const std::set<ImageId>& images)
         seen_.erase(image);
     }
     holdings_.forget(images);
+    diagnosis_->forget(images);
 }
 
 void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -352,6 +380,28 @@ size_t CudaTop::traced_processes()
     return pids.size();
 }
 
+std::vector<const Verdict*> CudaTop::wanted_verdicts()
+{
+    std::vector<const Verdict*> wanted;
+    for (const Verdict& verdict : diagnosis_->verdicts())
+        if (asked_for(verdict.process))
+            wanted.push_back(&verdict);
+    return wanted;
+}
+
+// Who maps a driver has a row before it calls: it may have been waiting since before tracing began.
+void CudaTop::meet_users()
+{
+    for (const pid_t pid : running_->users())
+        processes().meet(static_cast<uint32_t>(pid));
+}
+
+void CudaTop::look_at_earlier()
+{
+    if (earlier_ && running_)
+        earlier_->look(running_->users(), *waiting_);
+}
+
 Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
 {
     Groups groups(settings_.rows, settings_.latency, *names_, processes());
@@ -370,6 +420,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           *users_,
                           *figures_,
                           xids_of_,
+                          *diagnosis_,
                           known_,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
@@ -380,7 +431,8 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     snapshot.by = settings_.by.value_or("pid");
     snapshot.columns = columns(context);
     snapshot.rows = rows(joined, context);
-    snapshot.totals = {total(snapshot.rows, context)};
+    snapshot.totals = {total(snapshot.rows, snapshot.columns)};
+    add_verdicts(snapshot, wanted_verdicts(), joined);
     if (!open_.empty())
         open_row(joined, context, ended, snapshot);
     add_facts(snapshot, counted_.facts, *figures_);
@@ -411,6 +463,24 @@ void CudaTop::show(const std::set<ImageId>& ended)
     live_->show(std::move(now));
 }
 
+void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
+{
+    const std::vector<const Verdict*> verdicts = wanted_verdicts();
+    if (settings_.why) {
+        if (running_->loop.stopped())
+            print_why(output, verdicts, snapshot,
+                      {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller); },
+                       .processes = traced_processes(),
+                       .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
+        return;
+    }
+    if (options_.json)
+        print_json(output, snapshot, settings_.arrangement());
+    else
+        print_text(output, snapshot, settings_.arrangement(), options_.rows);
+    print_verdicts(output, verdicts, snapshot);
+}
+
 void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
     figures_->refresh();
@@ -420,17 +490,27 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                 .wall_ns = wall_ns,
                 .seconds = seconds,
                 .facts = {}};
+    if (earlier_)
+        std::ranges::copy(earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()),
+                          std::back_inserter(counted_.waits));
     for (const Waiting::Part& part : counted_.waits)
         seen_.insert(part.key.image);
     for (const driver_call& call : counted_.pending)
         seen_.insert(call.key.image);
+    meet_users();
     counted_.facts = head_->facts(seconds, traced_processes());
+    diagnosis_->add({.calls = counted_.calls,
+                     .waits = counted_.waits,
+                     .driver_calls = counted_.pending,
+                     .holdings = holdings_,
+                     .xids = xids_of_,
+                     .nvml = *figures_,
+                     .now_ns = clock_ns(CLOCK_MONOTONIC),
+                     .seconds = seconds});
     if (live_)
         show(gone());
-    else if (options_.json)
-        print_json(output, snapshot(gone()), settings_.arrangement());
     else
-        print_text(output, snapshot(gone()), settings_.arrangement(), options_.rows);
+        print_tables(output, snapshot(gone()));
     // What is shown again does not bring back those that are forgotten now.
     auto forgotten = [this](const auto& call) { return gone().contains(call.key.image); };
     std::erase_if(counted_.calls, forgotten);

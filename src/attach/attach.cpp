@@ -139,6 +139,11 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         looks_.looked(pid, found.took, now);
         if (!found.all)
             looks_.add(pid, now);
+        const auto counts = [this](const CudaFile* file) {
+            return file->library == Library::driver || options_.count_runtime;
+        };
+        if (!found.in_reach && std::ranges::any_of(found.files, counts))
+            users_.insert(pid);
         if (options_.count_runtime && found.all && !found.in_reach)
             miss_runtime(pid, found.files);
         return {};

@@ -57,6 +57,11 @@ public:
     // Frees what nobody uses any more.
     void let_go();
 
+    // Processes that have mapped a file whose calls count, as far as they have been looked at.
+    const std::set<pid_t>& users() const { return users_; }
+    // The process has ended, or is another program: it has mapped nothing yet.
+    void left(pid_t pid) { users_.erase(pid); }
+
     // The process has ended: frees what was attached to it alone.
     void forget(pid_t pid);
     // Every process has the probes, wanted or not: the program tells them apart.
@@ -108,6 +113,7 @@ private:
     Linker linker_;
     bool everybody_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
+    std::set<pid_t> users_;
     std::set<pid_t> runtimeless_; // that were complained of
     bool name_probes_attached_ = false;
     bool in_use_ = false;

@@ -39,6 +39,12 @@ struct XidReport {
     std::string comm;
 };
 
+// Those of one process.
+struct XidsOf {
+    uint32_t last = 0;
+    uint64_t count = 0;
+};
+
 class Xids {
 public:
     // To be called between open and load: chooses the program.

@@ -238,6 +238,12 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     forget_processes();
 }
 
+namespace {
+
+constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
+
+} // namespace
+
 std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
     // The caller, then what frame pointers lead to: the first entry is the probed function itself.
@@ -248,8 +254,11 @@ std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, u
     const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
     const int32_t id = stack & ~STACK_WITHOUT_FIRST;
     if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
-        for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++)
+        for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++) {
+            if (walked[i] >= user_addresses_end) // code without frame pointers: what follows is none of its stack
+                break;
             addresses.push_back(walked[i]);
+        }
     return stack_names_.frames(image, addresses);
 }
 

@@ -68,7 +68,8 @@ void Run::run()
     tool_.begin({.loop = *loop_,
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
-                 .lost = [this] { return losses_->sum(); }});
+                 .lost = [this] { return losses_->sum(); },
+                 .users = [this] { return users(); }});
     try {
         loop_->run();
         finish();
@@ -135,7 +136,12 @@ void Run::attach()
                          uint64_t inode) { library_mapped(pid, path, device, inode); },
         .forked = [this](pid_t pid, pid_t parent) { forked(pid, parent); },
         .on_exit = [this](pid_t pid) { on_exit(pid); },
-        .on_exec = [this](pid_t pid, uint64_t time_ns) { tool_.on_exec(pid, time_ns); },
+        .on_exec =
+            [this](pid_t pid, uint64_t time_ns) {
+                if (attacher_)
+                    attacher_->left(pid);
+                tool_.on_exec(pid, time_ns);
+            },
         .lost =
             [this] {
                 std::set<pid_t> ended = tool_.exits_missed();
@@ -253,11 +259,21 @@ void Run::forked(pid_t pid, pid_t parent)
 
 void Run::on_exit(pid_t pid)
 {
+    if (attacher_)
+        attacher_->left(pid);
     // The end of the last one asked for ends the run: what it held is shown as it was.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
         tool_.on_exit(pid);
     if (attacher_ && scope_.pids().empty() && attacher_->attached_to(pid))
         leaving_.insert(pid);
+}
+
+std::vector<pid_t> Run::users() const
+{
+    std::vector<pid_t> all;
+    std::ranges::copy_if(attacher_->users(), std::back_inserter(all),
+                         [this](pid_t pid) { return scope_.includes(pid); });
+    return all;
 }
 
 void Run::announce()

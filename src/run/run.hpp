@@ -46,6 +46,7 @@ private:
     void say_summary();
     void print_attached();
     std::string attached() const;
+    std::vector<pid_t> users() const;
     void complain();
     void watch_processes();
     void watch_targets();

@@ -47,10 +47,11 @@ struct Filters {
 
 // What a tool may ask of the run that it is in.
 struct Running {
-    Loop& loop;                            // what else the tool waits for, it may add
-    std::function<void()> report;          // makes one now
-    std::function<std::string()> attached; // "589 functions in 2 files, session"
-    std::function<uint64_t()> lost;        // of everything, since the start
+    Loop& loop;                                // what else the tool waits for, it may add
+    std::function<void()> report;              // makes one now
+    std::function<std::string()> attached;     // "589 functions in 2 files, session"
+    std::function<uint64_t()> lost;            // of everything, since the start
+    std::function<std::vector<pid_t>()> users; // those asked for that have mapped what counts
 };
 
 // What is known of a tool before it is asked for anything.

@@ -25,10 +25,11 @@ public:
         title();
         gpus();
         facts();
+        troubles();
         header();
         rows();
         if (view_.regions.totals.height > 0)
-            row(view_.regions.totals.y, snapshot_.totals.front(), Style::total);
+            row(view_.regions.totals.y, *sum_line(snapshot_, state_.arrangement), Style::total);
         draw_footer(canvas_, view_.regions.footer, state_);
     }
 
@@ -36,6 +37,7 @@ private:
     void title();
     void gpus();
     void facts();
+    void troubles();
     void header();
     void rows();
     void row(int y, const TopRow& row, Style style);
@@ -114,6 +116,34 @@ void ListDrawing::facts()
     }
 }
 
+void ListDrawing::troubles()
+{
+    const Rect& region = view_.regions.troubles;
+    if (region.height == 0)
+        return;
+    const std::vector<Trouble>& all = *snapshot_.troubles;
+    if (all.empty() && !snapshot_.rows.empty())
+        canvas_.write(0, region.y, "Nothing looks wrong from the host's side.", Style::dim);
+    size_t widest = 0;
+    const size_t shown = std::min(all.size(), static_cast<size_t>(region.height));
+    for (const Trouble& trouble : std::span(all).first(shown))
+        widest = std::max(widest, static_cast<size_t>(columns_of(trouble.who)));
+    for (size_t i = 0; i < shown; ++i) {
+        const Trouble& trouble = all[i];
+        const Style style = style_of(trouble.severity);
+        const int y = region.y + static_cast<int>(i);
+        const std::string more =
+            i + 1 == shown && all.size() > shown ? fmt::format(" +{} (!)", all.size() - shown) : std::string();
+        const int room = region.width - static_cast<int>(more.size());
+        const int name = 3;
+        const int words = name + static_cast<int>(std::min<size_t>(widest, 22)) + 1;
+        canvas_.write(0, y, trouble.mark, style, std::min(name, room));
+        canvas_.write(name, y, trouble.who, style, std::max(std::min(words - name - 1, room - name), 0));
+        canvas_.write(words, y, trouble.words, Style::plain, std::max(room - words, 0));
+        canvas_.write(room, y, more, Style::dim);
+    }
+}
+
 void ListDrawing::header()
 {
     const Rect& region = view_.regions.header;
@@ -171,6 +201,8 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     const Cell& value = cell_at(row.cells, index);
     if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
         return; // a sum is of nobody
+    if (style == Style::plain && column.by_severity)
+        style = style_of(row.severity);
     if (style == Style::plain && column.device_side)
         style = Style::device;
     if (style != Style::total && std::holds_alternative<std::monostate>(value))

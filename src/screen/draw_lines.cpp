@@ -96,8 +96,9 @@ void draw_gpu(Canvas& canvas, const Rect& rect, const GpuState& gpu)
 void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
 {
     static constexpr Hint list_hints[] = {
-        {"?", "Help"},    {"Enter", "Open"},  {"s", "Sort"},   {"/", "Filter"}, {"b", "By"},      {"t", "Tree"},
-        {"c", "Columns"}, {"Space", "Pause"}, {"f", "Freeze"}, {"w", "Save"},   {"\\", "Search"}, {"q", "Quit"},
+        {"?", "Help"},   {"q", "Quit"}, {"Enter", "Open"}, {"!", "Trouble"}, {"s", "Sort"},
+        {"/", "Filter"}, {"b", "By"},   {"t", "Tree"},     {"c", "Columns"}, {"Space", "Pause"},
+        {"f", "Freeze"}, {"w", "Save"}, {"\\", "Search"},
     };
     static constexpr Hint page_hints[] = {
         {"Esc", "Back"}, {"Up/Down", "Scroll"}, {"Left/Right", "History"}, {"w", "Save"}, {"?", "Help"},

@@ -5,7 +5,7 @@
 
 namespace gpusnoop {
 
-Regions lay_out(Size screen, int gpu_lines, int fact_lines, bool totals)
+Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals)
 {
     Regions regions;
     int left = screen.lines - 1; // one row is always there
@@ -18,14 +18,15 @@ Regions lay_out(Size screen, int gpu_lines, int fact_lines, bool totals)
     regions.footer.height = take(1);
     regions.title.height = take(1);
     regions.totals.height = screen.lines >= 8 ? take(totals) : 0;
+    regions.troubles.height = screen.lines >= 10 ? take(std::min(trouble_lines, 3)) : 0;
     const int extra = screen.lines / 3;
     regions.facts.height = take(std::min(fact_lines, extra - std::min(gpu_lines, extra / 2)));
     regions.gpus.height = take(std::min(gpu_lines, extra - regions.facts.height));
     regions.rows.height = left + 1;
 
     int y = 0;
-    for (Rect* rect : {&regions.title, &regions.gpus, &regions.facts, &regions.header, &regions.rows, &regions.totals,
-                       &regions.footer}) {
+    for (Rect* rect : {&regions.title, &regions.gpus, &regions.facts, &regions.troubles, &regions.header, &regions.rows,
+                       &regions.totals, &regions.footer}) {
         rect->y = y;
         rect->width = screen.columns;
         y += rect->height;

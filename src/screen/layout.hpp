@@ -24,13 +24,14 @@ struct Rect {
 // --- from top to bottom ----------------------------------------------------------------------------------------------
 
 struct Regions {
-    Rect title, gpus, facts, header, rows, totals, footer; // each as wide as the screen
+    Rect title, gpus, facts, troubles, header, rows, totals, footer; // each as wide as the screen
 };
 
 // The rows come first: what is left once there is one of them goes to the column headers, the footer and the title, and
 // at most a third of a screen to GPUs and facts.
-// gpu_lines, fact_lines: what they would take. totals: whether there is a sum line.
-Regions lay_out(Size screen, int gpu_lines, int fact_lines, bool totals);
+// gpu_lines, fact_lines, trouble_lines: what they would take; of troubles three at most. totals: whether there is a sum
+// line.
+Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals);
 
 // How many GPUs are side by side, of at least 38 columns each.
 int gpus_per_line(int columns, int gpus);

@@ -107,7 +107,9 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
     view.facts = flow(size.columns, fact_widths(snapshot.facts));
     const int gpu_lines = (gpus + view.gpus_side_by_side - 1) / view.gpus_side_by_side;
     const int fact_lines = view.facts.empty() ? 0 : view.facts.back().y + 1;
-    view.regions = lay_out(size, gpu_lines, fact_lines, !snapshot.totals.empty());
+    // One line stays where nothing is wrong now, so that rows do not jump.
+    const int trouble_lines = snapshot.troubles ? std::max(static_cast<int>(snapshot.troubles->size()), 1) : 0;
+    view.regions = lay_out(size, gpu_lines, fact_lines, trouble_lines, !snapshot.totals.empty());
 
     view.lines = list_lines(state, snapshot);
     view.rows = static_cast<int>(std::ranges::count_if(view.lines, [](const ListLine& line) { return line.row; }));

@@ -32,6 +32,7 @@ constexpr KeyHelp key_help[] = {
     {"1 to 8", "rows by the first, second, ... of these"},
     {"t F5", "tree: rows below their pod"},
     {"c F2", "choose columns and their order"},
+    {"!", "all that is wrong, and what to type next"},
     {"m", "messages so far"},
     {"w", "save the view to a file; to a .json file: every column of every row"},
     {"z", "colours on or off"},
@@ -81,6 +82,20 @@ Page messages_page(const ScreenState& state)
             {message.times > 1 ? fmt::format("{} ({} times)", message.text, message.times) : message.text});
     if (page.lines.empty())
         page.lines.push_back({"There are none.", Style::dim});
+    return page;
+}
+
+Page troubles_page(const Snapshot& snapshot)
+{
+    Page page{"What is wrong, the worst first", {}, {}};
+    for (const Trouble& trouble : snapshot.troubles.value_or(std::vector<Trouble>())) {
+        page.lines.push_back({fmt::format("{:<2} {}", trouble.mark, trouble.who), style_of(trouble.severity)});
+        page.lines.push_back({"   " + trouble.words});
+        page.lines.push_back({fmt::format("   next: {}", trouble.next)});
+        page.lines.push_back({fmt::format("   said where {}", trouble.why), Style::dim});
+    }
+    if (page.lines.empty())
+        page.lines.push_back({"Nothing looks wrong from the host's side.", Style::dim});
     return page;
 }
 
@@ -150,6 +165,8 @@ Page page_of(const ScreenState& state, const Snapshot& snapshot, Size size)
         return help_page(snapshot);
     case View::messages:
         return messages_page(state);
+    case View::troubles:
+        return troubles_page(snapshot);
     case View::detail:
         return detail_page(state, snapshot, size);
     default:

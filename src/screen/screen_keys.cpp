@@ -2,6 +2,7 @@
 // What a key does in the list; the rest is in screen_pages.cpp and screen_prompt.cpp.
 #include "screen/screen_keys.hpp"
 
+#include "screen/canvas.hpp"
 #include "screen/list_view.hpp"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ private:
     void freeze();
     void escape();
     std::vector<Action> open();
+    void say_unknown(Key key);
 
     ScreenState& state_;
     const Snapshot& snapshot_;
@@ -221,8 +223,21 @@ std::vector<Action> ListKeys::ask(Key key)
     default:
         if (key >= U'1' && key <= U'9' && key - U'1' < state_.by_choices.size())
             return choose_by(state_, snapshot_, state_.by_choices[key - U'1']);
+        say_unknown(key);
     }
     return {};
+}
+
+void ListKeys::say_unknown(Key key)
+{
+    std::string name;
+    if (key >= key::f1 && key <= key::f10)
+        name = "F" + std::to_string(key - key::f1 + 1);
+    else if (key > U' ' && key <= 0x10ffff && columns_of(key) > 0)
+        append_utf8(name, key);
+    else
+        return;
+    state_.messages.add("no such key: " + name + " (? shows those that there are)", state_.now);
 }
 
 // Keys that do the same wherever they are pressed.
@@ -250,6 +265,9 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
         return true;
     case U'm':
         open_page(state, View::messages);
+        return true;
+    case U'!':
+        open_page(state, View::troubles);
         return true;
     default:
         return false;

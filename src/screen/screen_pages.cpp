@@ -112,7 +112,7 @@ std::vector<Action> press_in_detail(ScreenState& state, const Snapshot& snapshot
 std::vector<Action> close(ScreenState& state)
 {
     const bool was_open = state.view == View::detail;
-    const bool aside = state.view == View::help || state.view == View::messages;
+    const bool aside = state.view == View::help || state.view == View::messages || state.view == View::troubles;
     state.view = aside ? state.before : View::list;
     state.page_top = state.page_left = 0;
     if (!was_open)
@@ -127,7 +127,8 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 {
     auto column = column_index(snapshot.columns, key);
     state.arrangement.sort = key;
-    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text; // from A on
+    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text && // from A on
+                                  !snapshot.columns[*column].by_severity;
     state.arrangement.frozen.clear();
 }
 

@@ -77,6 +77,7 @@ void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt)
 {
     state.prompt = prompt;
     state.input.clear();
+    state.proposed = prompt == Prompt::save;
     if (prompt == Prompt::filter)
         state.input = state.before_input = state.arrangement.filter;
     if (prompt == Prompt::search)
@@ -97,6 +98,9 @@ std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot
         state.prompt = Prompt::none;
         return {};
     }
+    // A letter begins another name; what is deleted is a part of the one proposed.
+    if (std::exchange(state.proposed, false) && key >= 0x20 && key != 0x7f && key <= 0x10ffff)
+        state.input.clear();
     edit(state.input, key);
     follow(state, snapshot);
     return {};

@@ -14,6 +14,7 @@ ScreenState::ScreenState(const ScreenOptions& options)
 {
     arrangement.sort = options.sort;
     arrangement.ascending = options.ascending;
+    arrangement.then = options.then;
     arrangement.filter = options.filter;
     arrangement.tree = options.tree;
     shown = options.columns;

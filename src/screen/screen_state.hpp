@@ -22,6 +22,7 @@ struct ScreenOptions {
     std::string tool = "cudatop";       // in the title and in the names of saved files
     std::string sort{};                 // key of a column
     bool ascending = false;             // smallest first
+    std::string then{};                 // as in Arrangement
     std::vector<std::string> columns{}; // keys; empty: those that are shown at first
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
@@ -29,7 +30,7 @@ struct ScreenOptions {
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 
-enum class View { list, detail, help, messages, choose_sort, choose_by, choose_columns };
+enum class View { list, detail, help, messages, troubles, choose_sort, choose_by, choose_columns };
 enum class Prompt { none, filter, search, interval, save };
 
 struct ScreenState {
@@ -68,6 +69,7 @@ struct ScreenState {
 
     Prompt prompt = Prompt::none;
     std::string input;        // what has been typed
+    bool proposed = false;    // it is a proposal, which typing takes the place of
     std::string before_input; // the filter or the search that it takes the place of
     std::string search;
     Messages messages;

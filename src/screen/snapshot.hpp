@@ -20,12 +20,15 @@ struct TopColumn {
     bool device_side = false; // a figure of the GPU's own counters (NVML), marked as such
     std::string_view needs{}; // what has to be asked for at the start to fill it ("--latency"); empty: nothing
     bool stays = false;       // says what a row is: not scrolled away sideways. Where none says so, the first two shown
+    bool adds = false;        // the sum line has a sum of it
+    bool by_severity = false; // rows are sorted by how much is wrong with them, not by its text
 };
 
 struct TopRow {
     std::string id;     // the same thing has the same id in the next snapshot
     std::string branch; // in the tree by pod: what it hangs under; empty: none
     Row cells;          // one per column
+    int severity = 0;   // of what is wrong with it, the higher the worse; 0: nothing
 };
 
 // Device-side, from NVML; what is not known is empty.
@@ -45,6 +48,17 @@ struct Fact {
     bool alarm = false;
 };
 
+// Something is wrong with a row.
+struct Trouble {
+    int severity = 0; // as of rows
+    std::string mark; // the same as a text: "!!"
+    std::string who;
+    std::string words;
+    std::string why;               // when that is said
+    std::string next;              // the command that says more
+    std::vector<std::string> rows; // their ids
+};
+
 // Of the drill-down: a titled table, or lines of text (a star histogram, a stack).
 struct DetailPart {
     std::string title;
@@ -59,6 +73,7 @@ struct Snapshot {
     std::string by;       // what rows stand for: "pid", "pod", ...
     std::vector<GpuState> gpus;
     std::vector<Fact> facts;
+    std::optional<std::vector<Trouble>> troubles; // the worst first; none: nobody looks for any
     std::vector<TopColumn> columns;
     std::vector<TopRow> rows;
     std::vector<TopRow> totals;        // 0 or 1: the sum line

@@ -17,10 +17,17 @@ enum class Style : uint8_t {
     branch,   // a heading in the tree
     total,    // the sum line
     alarm,    // something is lost or wrong
+    warning,  // or costs more than it should
     notice,   // a message in the footer, a state to be aware of
     bar,      // the filled part of a bar, a plot
     hint,     // a key in the footer
     count     // how many there are
 };
+
+// Of what is wrong with a row, by how much.
+constexpr Style style_of(int severity)
+{
+    return severity >= 3 ? Style::alarm : severity == 2 ? Style::warning : Style::plain;
+}
 
 } // namespace gpusnoop

@@ -19,6 +19,7 @@ Theme colours(int how_many)
     set(Style::branch, {COLOR_MAGENTA, -1, WA_BOLD});
     set(Style::total, {-1, -1, WA_BOLD});
     set(Style::alarm, {COLOR_RED, -1, WA_BOLD});
+    set(Style::warning, {COLOR_YELLOW, -1, WA_BOLD});
     set(Style::notice, {COLOR_BLACK, COLOR_YELLOW});
     set(Style::bar, {COLOR_GREEN, -1});
     set(Style::hint, {COLOR_BLACK, COLOR_CYAN});
@@ -36,6 +37,7 @@ Theme mono()
     set(Style::branch, WA_BOLD);
     set(Style::total, WA_BOLD);
     set(Style::alarm, WA_BOLD | WA_REVERSE);
+    set(Style::warning, WA_BOLD);
     set(Style::notice, WA_BOLD);
     set(Style::hint, WA_BOLD);
     return theme;

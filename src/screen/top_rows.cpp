@@ -33,8 +33,15 @@ bool comes_before(const Sorted& a, const Sorted& b, bool ascending)
     return id(a) < id(b); // 9 before 10
 }
 
-std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, size_t column, bool ascending)
+// Whatever is equal in the column is left in its order.
+std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot& snapshot, size_t column,
+                                bool ascending)
 {
+    if (snapshot.columns[column].by_severity) {
+        const auto by = [&](const TopRow* row) { return ascending ? row->severity : -row->severity; };
+        std::ranges::stable_sort(rows, {}, by);
+        return rows;
+    }
     std::vector<Sorted> sorted;
     sorted.reserve(rows.size());
     for (const TopRow* row : rows) {
@@ -59,7 +66,48 @@ void group(std::vector<const TopRow*>& rows, const std::unordered_map<std::strin
     });
 }
 
+void add_to(Cell& sum, const Cell& cell)
+{
+    if (const auto* n = std::get_if<uint64_t>(&cell))
+        sum = (std::holds_alternative<uint64_t>(sum) ? std::get<uint64_t>(sum) : 0) + *n;
+    else if (const auto* x = std::get_if<double>(&cell))
+        sum = (std::holds_alternative<double>(sum) ? std::get<double>(sum) : 0) + *x;
+}
+
+bool passes(const TopRow& row, const std::string& filter)
+{
+    return filter.empty() || has_text(row, filter);
+}
+
 } // namespace
+
+Row sum_of(const std::vector<TopColumn>& columns, const std::vector<const TopRow*>& rows)
+{
+    Row sum(columns.size());
+    for (const TopRow* row : rows)
+        for (size_t i = 0; i < columns.size(); i++)
+            if (columns[i].adds)
+                add_to(sum[i], cell_at(row->cells, i));
+    return sum;
+}
+
+std::optional<TopRow> sum_line(const Snapshot& snapshot, const Arrangement& arrangement)
+{
+    if (snapshot.totals.empty())
+        return std::nullopt;
+    TopRow line = snapshot.totals.front();
+    if (arrangement.filter.empty())
+        return line;
+    std::vector<const TopRow*> rows;
+    for (const TopRow& row : snapshot.rows)
+        if (passes(row, arrangement.filter))
+            rows.push_back(&row);
+    const Row sum = sum_of(snapshot.columns, rows);
+    for (size_t i = 0; i < std::min(line.cells.size(), sum.size()); i++)
+        if (snapshot.columns[i].adds)
+            line.cells[i] = sum[i];
+    return line;
+}
 
 std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::string_view key)
 {
@@ -88,10 +136,12 @@ std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& 
     std::vector<const TopRow*> rows;
     rows.reserve(snapshot.rows.size());
     for (const TopRow& row : snapshot.rows)
-        if (arrangement.filter.empty() || has_text(row, arrangement.filter))
+        if (passes(row, arrangement.filter))
             rows.push_back(&row);
+    if (auto column = column_index(snapshot.columns, arrangement.then))
+        rows = sort(std::move(rows), snapshot, *column, false);
     if (auto column = column_index(snapshot.columns, arrangement.sort))
-        rows = sort(std::move(rows), *column, arrangement.ascending);
+        rows = sort(std::move(rows), snapshot, *column, arrangement.ascending);
 
     std::unordered_map<std::string_view, size_t> ranks;
     for (const std::string& id : arrangement.frozen)

@@ -88,13 +88,18 @@ Attribution::~Attribution() = default;
 
 void Attribution::learn(const process_record& record)
 {
-    auto [item, added] = known_.try_emplace({record.cgroups.v2, record.cgroups.v1});
+    if (!known_.contains({record.cgroups.v2, record.cgroups.v1}))
+        learn(record.cgroups, path_of(record.v2), path_of(record.v1));
+}
+
+void Attribution::learn(const cgroups& ids, std::string v2, std::string v1)
+{
+    auto [item, added] = known_.try_emplace({ids.v2, ids.v1});
     if (!added)
         return;
     Known& known = item->second;
-    std::string v2 = path_of(record.v2), v1 = path_of(record.v1);
     CgroupOwner of_v2 = parse_cgroup_path(v2), of_v1 = parse_cgroup_path(v1);
-    const bool use_v1 = record.cgroups.v1 && weight(v1, of_v1) > weight(v2, of_v2);
+    const bool use_v1 = ids.v1 && weight(v1, of_v1) > weight(v2, of_v2);
     known.owner.cgroup = std::move(use_v1 ? v1 : v2);
     known.owner.where = std::move(use_v1 ? of_v1 : of_v2);
     known.pause_ns = first_pause_ns;

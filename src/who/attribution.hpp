@@ -38,6 +38,8 @@ public:
     ~Attribution();
 
     void learn(const process_record& record);
+    // The same by paths, of v2 and of the v1 hierarchy that tells most; empty: not mounted.
+    void learn(const cgroups& ids, std::string v2, std::string v1);
 
     // Stays where it is until forget(). One that nothing is known of for ids that were never learned.
     const Owner& owner(const cgroups& ids);

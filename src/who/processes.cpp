@@ -3,8 +3,12 @@
 
 #include "maps/bpf_map.hpp"
 #include "proc/process.hpp"
+#include "util/clock.hpp"
 
 #include <cstring>
+#include <functional>
+#include <sstream>
+#include <string_view>
 
 namespace gpusnoop {
 namespace {
@@ -13,8 +17,58 @@ constexpr size_t owners_max = 4096;
 
 } // namespace
 
+namespace {
+
+// Those of a process that has not called are known by its pid alone.
+::image unseen(uint32_t pid)
+{
+    return {pid, 0};
+}
+
+// A number for cgroups that the kernel side has not told of: none of its inodes is as high.
+uint64_t made_up_id(std::string_view path)
+{
+    return path.empty() ? 0 : std::hash<std::string_view>()(path) | uint64_t{1} << 63;
+}
+
+} // namespace
+
+ImageId Processes::meet(uint32_t pid)
+{
+    auto item = known_.lower_bound(unseen(pid));
+    if (item != known_.end() && item->first.pid == pid) {
+        const auto is_there = [](const auto& known) { return known.second.start_ns && !known.second.replaced; };
+        for (auto one = item; one != known_.end() && one->first.pid == pid; ++one)
+            if (is_there(*one))
+                item = one;
+        return item->first;
+    }
+    const auto process = static_cast<pid_t>(pid);
+    const uint64_t start_ns = start_time_ns(process);
+    if (!start_ns || !has_memory(process)) // a zombie has a start time
+        return unseen(pid);
+    std::string v2, v1;
+    std::istringstream lines(cgroup_lines(process));
+    for (std::string line; std::getline(lines, line);) {
+        const size_t controllers = line.find(':'), path = line.find(':', controllers + 1);
+        if (path == std::string::npos)
+            continue;
+        std::string& of = line.starts_with("0::") ? v2 : v1;
+        if (line.size() - path > of.size() + 1) // of several hierarchies, one that tells more than the root does
+            of = line.substr(path + 1);
+    }
+    ProcessInfo info;
+    info.start_ns = start_ns;
+    info.seen_ns = clock_ns(CLOCK_MONOTONIC);
+    info.cgroup = {made_up_id(v2), made_up_id(v1)};
+    attribution_.learn(info.cgroup, std::move(v2), std::move(v1));
+    known_.emplace(unseen(pid), std::move(info));
+    return unseen(pid);
+}
+
 void Processes::learn(const process_record& record)
 {
+    known_.erase(unseen(record.image.pid));
     attribution_.learn(record);
     // Rows may have been looked at before the record was.
     ProcessInfo& info = known_[record.image];

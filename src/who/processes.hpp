@@ -28,6 +28,8 @@ public:
     Processes(int map_fd, const std::string& host_root) : map_fd_(map_fd), attribution_(host_root) {}
 
     void learn(const process_record& record);
+    // The image that runs in a process. One that has not called yet is known by what /proc says of it until it does.
+    ImageId meet(uint32_t pid);
 
     const ProcessInfo& info(const ImageId& image);
     // Of the cgroups a call came from; those of the process' first call where the call has none with it.

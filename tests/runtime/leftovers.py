@@ -20,7 +20,7 @@ our_programs = {name[:15] for name in (
     *(f"{driver}_{call}_{end}" for driver in drivers for call in ("ioctl", "open", "close", "mmap") for end in ("entry", "return")),
     *(f"{kind}_{end}" for kind in kinds for end in ("entry", "return", "session")),
     *(f"{call}_{end}" for call in ("ioctl", "close", "mmap") for end in ("enter", "exit")),
-    "function_entry", "function_return", "open_exit", "xid_event", "xid_report", "mapped_inodes")}
+    "function_entry", "function_return", "open_exit", "xid_event", "xid_report", "mapped_inodes", "registers")}
 # Processes that hold such programs are called so.
 tools = "cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl"
 tracefs = "/sys/kernel/tracing/uprobe_events"
@@ -70,8 +70,8 @@ def programs_of(pid):
 
 
 def programs_for_calls(pid):
-    """The same without the one that it runs itself, to tell files apart (src/proc/file_id.cpp)."""
-    return {number for number in programs_of(pid) if not bpf.program_name(number).startswith("mapped_inodes")}
+    """The same without those that it runs itself, to tell files apart and to look at threads (src/proc)."""
+    return {number for number in programs_of(pid) if not bpf.program_name(number).startswith(("mapped_inodes", "registers"))}
 
 
 def launches_probed(tool, pid):

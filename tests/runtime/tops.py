@@ -92,8 +92,8 @@ def expected(truth, by=("pid",), mode=()):
 
 
 def rows(tool, by=None):
-    """Of the sums, of the GPUs and of those that rows stand for each has its own."""
-    return [row for row in tool.rows if (row["by"] not in ("total", "gpu") if by is None else row["by"] == by)]
+    """Of the sums, of the GPUs, of what is wrong and of those that rows stand for each has its own."""
+    return [row for row in tool.rows if (row["by"] not in ("total", "gpu", "diagnosis") if by is None else row["by"] == by)]
 
 
 def found(some, by=("pid",)):
@@ -119,7 +119,7 @@ def same_sums(tool):
         if row["by"] == "total":
             check(row["time"] not in sums, f"one sum for an interval: {row}")
             sums[row["time"]] = row
-        elif row["by"] != "gpu":
+        elif row["by"] not in ("gpu", "diagnosis"):
             parts.setdefault(row["time"], []).append(row)
     check(sums, f"{tool} prints sums")
     for time, row in sums.items():

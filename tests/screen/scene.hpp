@@ -24,7 +24,7 @@ inline constexpr TopColumn columns[] = {
     {{"USER", "user", Unit::text, 8}, "Who it runs as.", true, false, {}, true},
     {{"COMM", "comm", Unit::text, 15}, "Name of the process.", true, false, {}, true},
     {{"POD", "pod", Unit::text, 12}, "Pod it is in.", false},
-    {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, "Kernel launches per second."},
+    {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, "Kernel launches per second.", true, false, {}, false, true},
     {{"GRAPH/s", "graph_launches_per_second", Unit::rate, 8}, "Graph launches per second."},
     {{"H2D/s", "h2d_bytes_per_second", Unit::bytes, 7}, "Bytes copied to the device per second."},
     {{"D2H/s", "d2h_bytes_per_second", Unit::bytes, 7}, "Bytes copied to the host per second."},

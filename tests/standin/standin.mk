@@ -37,6 +37,10 @@ standin_objects = $(patsubst $(S)/$(1)/%.cpp,$(SB)/obj/$(2)/%.o,$(wildcard $(S)/
 STANDIN_SHARED := -Wl,--build-id -Wl,-z,defs -Wl,-Bsymbolic -Wl,-s -Wl,-rpath,'$$ORIGIN'
 STANDIN_TLS    := -fPIC -ftls-model=initial-exec
 
+# What is behind an exported function calls what waits, as in NVIDIA's libraries (driver 535 to 595, runtime 11.8, 12.4),
+# so that there is a frame of its own while it waits.
+STANDIN_CXXFLAGS += -fno-optimize-sibling-calls
+
 # libcuda: generated thunks in front of what driver/ implements.
 $(call standin_group,driver,driver,$(STANDIN_TLS) -fvisibility=hidden)
 $(SB)/obj/thunks.S: $(S)/driver/thunks.py $(S)/driver_exports.txt

@@ -75,8 +75,8 @@ void print_json(Output& output, const Snapshot& snapshot, const Arrangement& arr
         cells.insert(cells.end(), row.cells.begin(), row.cells.end());
         output.row(columns, cells, {});
     };
-    for (const TopRow& row : snapshot.totals)
-        print("total", row);
+    if (const auto sum = sum_line(snapshot, arrangement))
+        print("total", *sum);
     for (const TopRow* row : arrange(snapshot, arrangement))
         print(snapshot.by, *row);
     if (!snapshot.gpus.empty())

@@ -3,6 +3,7 @@
 
 #include "fields.hpp"
 #include "util/suggestion.hpp"
+#include "verdicts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,12 +16,13 @@ using K = Key;
 using G = Group;
 using C = Context;
 
-constexpr int16_t owner_width = 21;
+constexpr int16_t owner_width = 18;
 
 // What a row is called by.
 bool is_name(std::string_view header)
 {
-    constexpr std::string_view names[] = {"PID", "COMM", "KERNEL", "DEVICE"};
+    constexpr std::string_view names[] = {"PID",    "COMM",   "NAMESPACE", "POD",    "CONTAINER",
+                                          "CGROUP", "KERNEL", "DEVICE",    "TROUBLE"};
     return std::ranges::find(names, header) != std::end(names);
 }
 
@@ -43,6 +45,13 @@ std::vector<Chosen> fields(const C& c)
         add(field, nullptr);
     for (const TopField& own : own_fields())
         add(own.field, &own);
+    // What is wrong with it stands beside its name, and stays in view with that.
+    const auto trouble =
+        std::ranges::find_if(all, [](const Chosen& chosen) { return chosen.own && chosen.own->by_severity; });
+    const auto names = std::find_if(std::reverse_iterator(trouble), all.rend(),
+                                    [](const Chosen& chosen) { return is_name(chosen.field->column.header); });
+    if (trouble != all.end() && names != all.rend())
+        std::rotate(names.base(), trouble, trouble + 1);
     return all;
 }
 
@@ -69,14 +78,6 @@ std::string branch_of(const Group& group)
     return {};
 }
 
-void add_to(Cell& sum, const Cell& cell)
-{
-    if (const auto* n = std::get_if<uint64_t>(&cell))
-        sum = (std::holds_alternative<uint64_t>(sum) ? std::get<uint64_t>(sum) : 0) + *n;
-    else if (const auto* x = std::get_if<double>(&cell))
-        sum = (std::holds_alternative<double>(sum) ? std::get<double>(sum) : 0) + *x;
-}
-
 } // namespace
 
 void Settings::choose_rows(std::string_view what)
@@ -91,7 +92,7 @@ void Settings::choose_rows(std::string_view what)
 
 Arrangement Settings::arrangement() const
 {
-    return {.sort = sort, .ascending = ascending, .filter = filter, .tree = tree, .frozen = {}};
+    return {.sort = sort, .ascending = ascending, .then = usual_order, .filter = filter, .tree = tree, .frozen = {}};
 }
 
 std::string column_key(std::string_view name)
@@ -133,8 +134,9 @@ std::vector<ColumnOnOffer> columns_on_offer()
 bool is_ascending(std::string_view key)
 {
     auto is_text = [&](const Field<C, K, G>& field) { return field.is_called(key) && field.column.unit == Unit::text; };
+    auto is_own_text = [&](const TopField& own) { return is_text(own.field) && !own.by_severity; };
     return std::ranges::any_of(who_fields<K, G, C>, is_text) || std::ranges::any_of(owner_fields<K, G, C>, is_text) ||
-           std::ranges::any_of(own_fields(), is_text, &TopField::field);
+           std::ranges::any_of(own_fields(), is_own_text);
 }
 
 std::vector<TopColumn> columns(const Context& context)
@@ -151,6 +153,8 @@ std::vector<TopColumn> columns(const Context& context)
         if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
             column.column.width = std::min<int16_t>(column.column.width, owner_width);
         column.device_side = own && own->device_side;
+        column.adds = own && own->adds;
+        column.by_severity = own && own->by_severity;
         column.stays = is_name(field->column.header);
         column.shown = column.column.in_text && choice.shows(field->column, at_first(*field, own, context));
         all.push_back(column);
@@ -170,7 +174,8 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
     const std::vector<Chosen> chosen = fields(context);
     std::vector<TopRow> all;
     for (const auto& [key, group] : groups) {
-        TopRow row{row_id(key), branch_of(group), {}};
+        const Verdict* verdict = worst(context.diagnosis, key, group);
+        TopRow row{row_id(key), branch_of(group), {}, verdict ? static_cast<int>(verdict->severity) : 0};
         for (const auto& [field, own] : chosen)
             row.cells.push_back(field->value(key, group, context));
         all.push_back(std::move(row));
@@ -178,15 +183,12 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
     return all;
 }
 
-TopRow total(const std::vector<TopRow>& rows, const Context& context)
+TopRow total(const std::vector<TopRow>& rows, const std::vector<TopColumn>& columns)
 {
-    const std::vector<Chosen> chosen = fields(context);
-    TopRow sum{"total", "", Row(chosen.size())};
+    std::vector<const TopRow*> all;
     for (const TopRow& row : rows)
-        for (size_t i = 0; i < chosen.size(); i++)
-            if (chosen[i].own && chosen[i].own->adds)
-                add_to(sum.cells[i], row.cells[i]);
-    return sum;
+        all.push_back(&row);
+    return {"total", "", sum_of(columns, all), 0};
 }
 
 } // namespace gpusnoop::cudatop

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "calls/report.hpp"
+#include "diagnosis/diagnosis.hpp"
 #include "groups.hpp"
 #include "names/name_options.hpp"
 #include "nvml/nvml_figures.hpp"
@@ -17,9 +18,13 @@
 
 namespace gpusnoop::cudatop {
 
+// Rows are sorted by trouble, and those of equal trouble by this.
+inline constexpr auto usual_order = "launches_per_second";
+
 struct Settings : CallSettings {
     View rows; // what they stand for
     bool batch = false;
+    bool why = false;       // what is wrong, in words, instead of a table
     bool screen = false;    // there is one, with more room than a table
     bool cheap = false;     // no return probes: no waits, no memory, no results
     bool ascending = false; // sorted from the smallest on
@@ -32,12 +37,6 @@ struct Settings : CallSettings {
     // "pid", "kernel,pod", ...; throws UsageError.
     void choose_rows(std::string_view what);
     Arrangement arrangement() const;
-};
-
-// Errors of a GPU that the driver reported for a process.
-struct XidsOf {
-    uint32_t last = 0;
-    uint64_t count = 0;
 };
 
 // What the programs can tell that are there; what depends on others is n/a.
@@ -54,6 +53,7 @@ struct Context : CallContext<Settings> {
     const Users& users;
     const NvmlFigures& figures;
     const std::map<uint32_t, XidsOf>& xids; // by pid
+    const Diagnosis& diagnosis;
     Known known;
     bool ioctls = false; // some driver's calls are
     bool xid = false;    // its errors are
@@ -78,6 +78,6 @@ std::string row_id(const Key& key);
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);
 
 // The sum of the rows, of what adds up.
-TopRow total(const std::vector<TopRow>& rows, const Context& context);
+TopRow total(const std::vector<TopRow>& rows, const std::vector<TopColumn>& columns);
 
 } // namespace gpusnoop::cudatop

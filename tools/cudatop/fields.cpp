@@ -2,6 +2,7 @@
 #include "fields.hpp"
 
 #include "calls/call_fields.hpp"
+#include "verdicts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -99,6 +100,14 @@ const XidsOf* xids_of(const G& g, const C& c)
     return nullptr;
 }
 
+// "0:42", "12:05", "3:00:00"
+std::string clock_text(uint64_t seconds)
+{
+    const uint64_t minutes = seconds / 60;
+    return minutes < 60 ? fmt::format("{}:{:02}", minutes, seconds % 60)
+                        : fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, seconds % 60);
+}
+
 Cell user(const G& g, const C& c)
 {
     const Cell pid = pid_cell(g.who);
@@ -189,14 +198,50 @@ const TopField fields[] = {
      "the CUDA device",
      Usual::batch,
      false},
-    {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
-    {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
-     "CUDA devices that the process's calls are for, if the current context is known",
-     Usual::screen,
+    {{{"TROUBLE", "", Unit::text, 9},
+      [](const C&) { return Shown::text; },
+      [](const K& k, const G& g, const C& c) {
+          const Verdict* verdict = worst(c.diagnosis, k, g);
+          return verdict ? Cell(fmt::format("{}{}", severity_mark(verdict->severity), verdict->rule->name)) : Cell();
+      }},
+     "the worst of what is wrong with it: !! it does not work, ! it loses time or memory, . worth knowing",
+     Usual::batch,
+     false,
+     "",
+     false,
+     true},
+    {{{"", "trouble", Unit::text},
+      in_json,
+      [](const K& k, const G& g, const C& c) {
+          const Verdict* verdict = worst(c.diagnosis, k, g);
+          return verdict ? Cell(std::string(verdict->rule->name)) : Cell();
+      }},
+     "",
+     Usual::no,
+     false},
+    {{{"", "severity", Unit::text},
+      in_json,
+      [](const K& k, const G& g, const C& c) {
+          const Verdict* verdict = worst(c.diagnosis, k, g);
+          return verdict ? Cell(std::string(severity_name(verdict->severity))) : Cell();
+      }},
+     "",
+     Usual::no,
      false},
     {COLUMN("LAUNCH/s", "launches_per_second", rate, 8, rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c)),
      "kernels launched directly, not by a graph"},
     COUNT("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
+    {COLUMN("LIVE", "live_bytes", bytes, 7, count_if(c.known.memory, held(g))),
+     "device memory allocated since tracing began and not freed"},
+    {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
+     "share of the waiting threads' time spent in calls that wait for the device", Usual::batch, false},
+    COUNT("blocked_ns", count_if(c.known.waits, of(g.waits, &WaitGroup::total_ns))),
+    COUNT("waits", count_if(c.known.waits, of(g.waits, &WaitGroup::calls))),
+    {{{"CPU%", "cpu_percent", Unit::percent, 5},
+      [](const C& c) { return c.settings.rows.who.thread ? Shown::no : Shown::both; },
+      [](const K&, const G& g, const C& c) { return optional(c.diagnosis.cpu_percent(g.who.images)); }},
+     "CPU time of the process, of all its threads, as a share of one CPU",
+     Usual::screen},
     {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7, rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c)),
      "graphs launched", Usual::screen},
     COUNT("graph_launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::graphs))),
@@ -253,8 +298,6 @@ const TopField fields[] = {
      "share of copies smaller than 64K, among those of known size",
      Usual::screen,
      false},
-    {COLUMN("LIVE", "live_bytes", bytes, 7, count_if(c.known.memory, held(g))),
-     "device memory allocated since tracing began and not freed"},
     {COLUMN("ALLOC/s", "allocs_and_frees_per_second", rate, 8,
             rate_if(c.known.memory, of(g.memory, &AllocationGroup::allocs) + of(g.memory, &AllocationGroup::frees), c)),
      "allocations and frees", Usual::screen},
@@ -263,12 +306,8 @@ const TopField fields[] = {
     {COLUMN("FAILED", "allocation_failures", count, 6, count_if(c.known.memory, of(g.memory, &AllocationGroup::failures))),
      "allocations and frees that failed", Usual::screen},
     COUNT("out_of_memory", count_if(c.known.memory, of(g.memory, &AllocationGroup::out_of_memory))),
-    {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
-     "share of the waiting threads' time spent in calls that wait for the device", Usual::batch, false},
-    COUNT("blocked_ns", count_if(c.known.waits, of(g.waits, &WaitGroup::total_ns))),
-    COUNT("waits", count_if(c.known.waits, of(g.waits, &WaitGroup::calls))),
     {COLUMN("SPIN%", "spinning_percent", percent, 6, share_of_time(g.polls, c)),
-     "share of the polling threads' time spent in calls that poll for completion", Usual::batch, false},
+     "share of the polling threads' time spent in calls that poll for completion", Usual::screen, false},
     COUNT("polls", count_if(c.known.waits, of(g.polls, &WaitGroup::calls))),
     {{{"IOCTL/s", "ioctls_per_second", Unit::rate, 7},
       always,
@@ -308,6 +347,26 @@ const TopField fields[] = {
       }},
      "",
      Usual::no},
+    {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
+    {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
+     "CUDA devices that the process's calls are for, if the current context is known",
+     Usual::screen,
+     false},
+    {{{"QUIET", "", Unit::text, 7},
+      [](const C&) { return Shown::text; },
+      [](const K&, const G& g, const C& c) {
+          const auto seconds = c.diagnosis.quiet_seconds(g.who.images);
+          return seconds ? Cell(clock_text(static_cast<uint64_t>(*seconds))) : Cell();
+      }},
+     "how long it has made no CUDA call, nor been in one, as far as it has been traced: minutes and seconds",
+     Usual::screen,
+     false},
+    {{{"", "quiet_seconds", Unit::rate},
+      in_json,
+      [](const K&, const G& g, const C& c) { return optional(c.diagnosis.quiet_seconds(g.who.images)); }},
+     "",
+     Usual::no,
+     false},
     {COLUMN("SM%", "sm_percent", percent, 5, optional(c.figures.sm_percent_of(g.who.images))),
      "share of time in which kernels of the process ran, by the GPU's own counters", Usual::screen, true, "", true},
     {COLUMN("GPUMEM", "nvml_bytes", bytes, 7, optional(c.figures.memory_of(g.who.images))),

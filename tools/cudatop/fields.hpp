@@ -20,6 +20,7 @@ struct TopField {
     bool adds = true;            // rows have a sum
     std::string_view needs = {}; // to be asked for at the start
     bool device_side = false;
+    bool by_severity = false; // as of columns
 };
 
 std::span<const TopField> own_fields();

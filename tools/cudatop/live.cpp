@@ -28,6 +28,7 @@ Screen::Options Live::options(const Settings& settings, std::chrono::nanoseconds
     Screen::Options options;
     options.sort = settings.sort;
     options.ascending = settings.ascending;
+    options.then = usual_order;
     options.filter = settings.filter;
     options.tree = settings.tree;
     options.interval = interval;

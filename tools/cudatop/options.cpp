@@ -12,11 +12,12 @@ namespace gpusnoop::cudatop {
 void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
-    s.sort = "launches_per_second";
+    s.sort = "TROUBLE";
     line.flag("-b,--batch", "tables one below the other, for a log or a pipe; no screen", s.batch);
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by kernel, device, {}, or several (pid)", WhoView::names), s.by);
-    line.text("-s,--sort", "COLUMN", "column to sort by (LAUNCH/s)", s.sort);
+    line.text("-s,--sort", "COLUMN", "column to sort by (TROUBLE, then LAUNCH/s)", s.sort);
     line.text("--filter", "TEXT", "only rows that contain this text", s.filter);
+    line.flag("--why", "look for 5 s, then say what is wrong with which process, and what to type next", s.why);
     line.flag("--tree", "rows below their pods", s.tree);
     line.flag("-l,--latency", "measure launch calls and copies, and count their errors (adds return probes)",
               s.latency);
@@ -36,6 +37,9 @@ void validate_options(Settings& settings, const Options& options)
             "when its row is opened");
     if (s.latency && s.cheap)
         throw UsageError("--latency needs return probes, and --cheap has none: choose one");
+    if (s.why && options.interval)
+        throw UsageError(
+            "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
     check_name_options(s.names);
     s.sort = column_key(s.sort);
     s.ascending = is_ascending(s.sort);

@@ -35,10 +35,10 @@ TEST_CASE("regions are inside the screen, one below the other, and there is alwa
     for (int i = 0; i < rounds; ++i) {
         const Size screen{numbers.size(), numbers.size()};
         const int gpus = numbers.upto(20), facts = numbers.upto(20);
-        const Regions r = lay_out(screen, gpus, facts, numbers.upto(1));
+        const Regions r = lay_out(screen, gpus, facts, numbers.upto(5), numbers.upto(1));
         int y = 0;
         bool good = r.rows.height >= 1 && r.gpus.height <= gpus && r.facts.height <= facts;
-        for (const Rect& rect : {r.title, r.gpus, r.facts, r.header, r.rows, r.totals, r.footer}) {
+        for (const Rect& rect : {r.title, r.gpus, r.facts, r.troubles, r.header, r.rows, r.totals, r.footer}) {
             good = good && is_inside(rect, screen) && rect.y == y && rect.width == screen.columns;
             y += rect.height;
         }
@@ -49,13 +49,13 @@ TEST_CASE("regions are inside the screen, one below the other, and there is alwa
 
 TEST_CASE("regions of usual sizes", "[layout]")
 {
-    const Regions small = lay_out({80, 24}, 4, 3, true);
+    const Regions small = lay_out({80, 24}, 4, 3, 0, true);
     CHECK(small.rows.height >= 12);
     CHECK(small.gpus.height == 4);
     CHECK(small.facts.height == 3);
-    CHECK(lay_out({1, 1}, 8, 8, true).rows == Rect{0, 0, 1, 1});
-    CHECK(lay_out({80, 2}, 8, 8, true).header.height == 1);
-    CHECK(lay_out({80, 3}, 8, 8, true).footer.height == 1);
+    CHECK(lay_out({1, 1}, 8, 8, 3, true).rows == Rect{0, 0, 1, 1});
+    CHECK(lay_out({80, 2}, 8, 8, 3, true).header.height == 1);
+    CHECK(lay_out({80, 3}, 8, 8, 3, true).footer.height == 1);
     CHECK(gpus_per_line(80, 8) == 2);
     CHECK(gpus_per_line(80, 1) == 1);
     CHECK(gpus_per_line(1, 8) == 1);

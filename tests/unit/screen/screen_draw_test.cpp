@@ -78,7 +78,7 @@ blind 3 files
 
 
                  total             2100.0        -       -       -       -     -
-?Help EnterOpen sSort /Filter bBy tTree cColumns SpacePause fFreeze wSave
+?Help qQuit EnterOpen !Trouble sSort /Filter bBy tTree cColumns SpacePause
 )");
 }
 
@@ -96,7 +96,7 @@ probes 120/120  lost 0
    1001 alice    copier
    1000 bob      trainer
                  total
-?Help EnterOpen sSort /Filter bBy tTree
+?Help qQuit EnterOpen !Trouble sSort
 )");
 }
 
@@ -220,4 +220,46 @@ TEST_CASE("nothing is written over or followed when a screen is saved", "[screen
     CHECK_THROWS_AS(save_screen(folder / "no/such/folder", stage.state, stage.snapshot), Error);
     CHECK(contents(folder / "there") == "mine");
     CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
+}
+
+TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
+{
+    Stage stage({80, 24}, {.sort = "pid"});
+    const auto trouble = [](int severity, std::string mark, std::string who, std::string words, std::string row) {
+        return Trouble{severity,   std::move(mark), std::move(who),  std::move(words),
+                       "it is so", "cudasync -p 1", {std::move(row)}};
+    };
+    stage.snapshot.troubles = {
+        trouble(3, "!!", "solver 1003", "has waited 12 s for the device, launched nothing since", "1003")};
+    CHECK(stage.lines()[4] == "!! solver 1003 has waited 12 s for the device, launched nothing since");
+    CHECK(stage.lines()[5].starts_with("    PID"));
+    for (const char* name : {"loader 1001", "a\x1b[31mb 1002", "poller 1004", "notebook 1005"})
+        stage.snapshot.troubles->push_back(trouble(2, "!", name, "copies too much\nof it", "1001"));
+    CHECK(stage.lines()[4].starts_with("!! solver 1003     has waited 12 s"));
+    CHECK(stage.lines()[5] == "!  loader 1001     copies too much\\x0Aof it");
+    CHECK(stage.lines()[6].starts_with("!  a\\x1B[31mb 1002 copies"));
+    CHECK(stage.lines()[6].ends_with(" +2 (!)"));
+    stage.press(U"!");
+    CHECK(stage.shows("notebook 1005"));
+    CHECK(stage.shows("next: cudasync -p 1"));
+    CHECK(stage.shows("said where it is so"));
+    stage.press(key::escape);
+    stage.snapshot.troubles->clear();
+    CHECK(stage.lines()[4] == "Nothing looks wrong from the host's side.");
+    stage.snapshot.troubles.reset();
+    CHECK(stage.lines()[4].starts_with("    PID"));
+}
+
+TEST_CASE("rows in trouble come first, then those that do most", "[screen]")
+{
+    Stage stage({}, {.sort = "comm", .then = "launches_per_second"});
+    stage.snapshot.columns[2].by_severity = true;
+    stage.snapshot.rows[1].severity = 1;
+    stage.snapshot.rows[3].severity = 3;
+    stage.snapshot.rows[4].severity = 1;
+    CHECK(stage.order() == "1003 1004 1001 1005 1002 1000 ");
+    stage.press(U"r");
+    CHECK(stage.order().ends_with(" 1003 "));
+    stage.press(U">"); // another column sorts by its figures alone
+    CHECK(stage.order() != "1003 1004 1001 1005 1002 1000 ");
 }

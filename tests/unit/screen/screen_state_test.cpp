@@ -110,6 +110,48 @@ TEST_CASE("a filter shows while it is typed", "[screen]")
     CHECK(stage.state.arrangement.filter.empty());
 }
 
+TEST_CASE("the sum is that of the rows which are shown", "[screen]")
+{
+    Stage stage;
+    const auto launches = [&] { return std::get<double>(sum_line(stage.snapshot, stage.state.arrangement)->cells[4]); };
+    CHECK(launches() == 2100); // as the snapshot says
+    stage.press(U"/leak");
+    CHECK(launches() == 300);
+    stage.press(U"zzz");
+    CHECK(std::holds_alternative<std::monostate>(sum_line(stage.snapshot, stage.state.arrangement)->cells[4]));
+    stage.press(key::escape);
+    CHECK(launches() == 2100);
+    stage.snapshot.totals.clear();
+    CHECK_FALSE(sum_line(stage.snapshot, stage.state.arrangement));
+}
+
+TEST_CASE("a key that does nothing says so", "[screen]")
+{
+    Stage stage;
+    stage.press(U"K");
+    CHECK(stage.shows("no such key: K (? shows those that there are)"));
+    stage.press(key::f9);
+    CHECK(stage.state.messages.all().back().text == "no such key: F9 (? shows those that there are)");
+    for (const Key nothing : {Key{0}, Key{7}, Key{0x7f}})
+        stage.press(nothing);
+    CHECK(stage.state.messages.all().size() == 2);
+}
+
+TEST_CASE("typing takes the place of the name that a file is to have", "[screen]")
+{
+    Stage stage;
+    stage.press(U"w");
+    const std::string proposed = stage.state.input;
+    CHECK(proposed.ends_with(".txt"));
+    stage.press(U"a.json");
+    CHECK(stage.state.input == "a.json");
+    stage.press(key::escape);
+    stage.press(U"w");
+    stage.press(key::backspace);
+    stage.press(U"T");
+    CHECK(stage.state.input == proposed.substr(0, proposed.size() - 1) + "T");
+}
+
 TEST_CASE("searching", "[screen]")
 {
     Stage stage;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with which process: the last seconds of each, made into signs, and the rules' words about them.
+#pragma once
+
+#include "calls/calls.hpp"
+#include "calls/driver_calls.hpp"
+#include "calls/holdings.hpp"
+#include "calls/waits.hpp"
+#include "diagnosis/rules.hpp"
+#include "driver/xids.hpp"
+#include "nvml/nvml_figures.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct Verdict {
+    ImageId process;
+    std::string name;  // of the process
+    std::string owner; // its pod or container; empty: none
+    uint32_t tid = 0;  // of the thread that it is about; 0: of the whole process
+    const Rule* rule = nullptr;
+    Severity severity = Severity::none;
+    std::string words;
+    std::string next;   // the command
+    int32_t stack = -1; // where in the program, as calls have it; negative: not known
+    uint64_t caller = 0;
+};
+
+class Diagnosis {
+public:
+    // results_of_copies: their calls come with one; else those that wait are all that is known to fail.
+    Diagnosis(Processes& processes, bool results_of_copies)
+        : processes_(processes), results_of_copies_(results_of_copies)
+    {}
+
+    // What an interval counted. All of it is looked at here, nothing is kept.
+    struct Interval {
+        std::span<const CallDelta> calls;
+        std::span<const Waiting::Part> waits;
+        std::span<const driver_call> driver_calls; // that go on
+        const Holdings& holdings;
+        const std::map<uint32_t, XidsOf>& xids; // by pid
+        const NvmlFigures& nvml;
+        uint64_t now_ns = 0; // its end, CLOCK_MONOTONIC
+        double seconds = 0;
+    };
+    void add(const Interval& interval);
+
+    // As of the last interval: the worst first, then by name.
+    const std::vector<Verdict>& verdicts() const { return verdicts_; }
+
+    // Since a call of one of these began or went on, at the end of an interval; nullopt: in the last one.
+    std::optional<double> quiet_seconds(const std::set<ImageId>& images) const;
+    // Of one CPU, in the last interval; nullopt in the first.
+    std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
+
+    void forget(const std::set<ImageId>& images);
+
+private:
+    using Error = std::pair<Calls, std::string>;
+    using ByThread = std::map<uint32_t, uint64_t>; // ns
+
+    // Of one interval.
+    struct Counts {
+        double seconds = 0;
+        std::array<uint64_t, static_cast<size_t>(Calls::count)> calls{};
+        std::map<Error, uint64_t> errors;
+        uint64_t launches = 0, captured = 0;
+        uint64_t copies = 0, small_copies = 0, synchronous = 0;
+        uint64_t polls = 0;
+        uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;
+        int64_t grown_bytes = 0;
+        std::optional<uint64_t> cpu_ns;
+        ByThread launching, polling, waiting;
+    };
+
+    // How long something has gone on, whose pauses are short.
+    struct Streak {
+        double seconds = 0; // without the pauses
+        double pause = 0;
+        void add(bool goes_on, bool is_over, double interval_seconds);
+    };
+
+    struct History {
+        std::deque<Counts> counts; // the newest last
+        uint64_t called_ns = 0;    // the end of the last interval with a call, or the first one
+        uint64_t launched_ns = 0;  // when the last interval with a launch began
+        int64_t held_bytes = 0;    // as of the last interval
+        std::optional<uint64_t> cpu_ns;
+        Streak growing, capturing;
+        std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
+        // Of the last interval.
+        std::optional<Waiting::Part> wait;
+        std::optional<driver_call> pending;
+    };
+
+    void count(Counts& counts, const CallDelta& delta) const;
+    void count_held(const Holdings& holdings);
+    void end_interval(const ImageId& image, History& history, double seconds);
+    Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
+    void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml) const;
+    void judge(const ImageId& image, const History& history, const Interval& interval);
+
+    Processes& processes_;
+    bool results_of_copies_;
+    std::map<ImageId, History> known_;
+    std::map<ImageId, uint64_t> launches_; // of the window
+    uint64_t now_ns_ = 0;
+    std::vector<Verdict> verdicts_;
+};
+
+} // namespace gpusnoop

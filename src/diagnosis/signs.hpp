@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of one process, in figures: plain data, which rules look at.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gpusnoop {
+
+// Kinds of calls that fail apart from each other.
+enum class Calls : uint8_t { launches, copies, waits, memory, driver, count };
+
+struct Failing {
+    uint64_t calls = 0; // those that failed among them
+    uint64_t failed = 0;
+    std::string error;  // that most of them failed with, by name
+    double seconds = 0; // since one failed first
+};
+
+// A call that has not returned.
+struct GoingOn {
+    double seconds = 0;   // so far, or since tracing began
+    std::string what;     // "the device", "a stream"; of a driver call its name
+    bool earlier = false; // it began before tracing did
+};
+
+// Of another process on one of its GPUs: the one that launches most.
+struct Neighbour {
+    unsigned gpu = 0;   // as nvidia-smi numbers them
+    std::string name;   // and pid, and whose it is
+    double percent = 0; // of the launches on that GPU
+};
+
+struct Signs {
+    double seconds = 0; // that the counts cover, up to now
+
+    std::optional<GoingOn> wait; // the longest
+    bool idle_since = false;     // nothing was launched while it went on, by any thread
+    double cpu_percent = 0;      // of one CPU, of the whole process
+
+    std::array<Failing, static_cast<size_t>(Calls::count)> failing;
+    const Failing& of(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
+
+    uint64_t launches = 0;        // of kernels and of graphs; none of those that were captured
+    double launching_percent = 0; // of the time of the thread that launches most; 0 where that is not measured
+    uint64_t captured = 0;        // launches
+    double capturing_seconds = 0; // without a pause
+
+    uint64_t copies = 0;
+    uint64_t small_copies = 0; // of known size
+    uint64_t synchronous = 0;
+
+    uint64_t polls = 0;
+    double polling_percent = 0; // of the time of the thread that polls most
+    double waiting_percent = 0; // the same of waits
+
+    uint64_t refused = 0;       // allocations, for want of memory
+    uint64_t allocations = 0;   // that were asked for
+    uint64_t refused_bytes = 0; // by the last of them
+    int64_t grown_bytes = 0;    // device memory
+    uint64_t frees = 0;
+    double growing_seconds = 0;         // interval by interval, without a free
+    std::optional<uint64_t> free_bytes; // of the GPU with the least, of those it is on; by NVML
+    unsigned free_gpu = 0;
+
+    std::optional<GoingOn> driver_call; // the longest
+    std::optional<uint32_t> xid;        // the last error that the driver reported for it
+    std::optional<Neighbour> neighbour;
+};
+
+} // namespace gpusnoop

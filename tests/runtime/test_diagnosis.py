@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudatop says what is wrong: with processes in trouble, with those that nearly are, and where it is looked for."""
+import re
+import time
+
+import harness
+import tops
+from harness import check, equal
+from programs import Workload
+from test_top_screen import Screen
+from tops import Tool, case
+
+# What a program does for ever, and what is said of it: rule, severity, words. None: nothing.
+copies = "copy 500 bytes={bytes} fn={fn} gap_us=100"
+incidents = {
+    "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},
+             r"has waited \d+(\.\d)? s for the device, launched nothing since"),
+    "hung_in_a_copy": ("copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
+                       r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since"),
+    "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 gap_us=2000; end",
+                         None, None, None),
+    "waits_fail": ("sync 1 fn=cudaStreamSynchronize stream=1 result=700; sleep 50", "wait", {"alarm"},
+                   r"all \d+ waits fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "few_waits_fail": ("sync 1 fn=cuStreamSynchronize result=719; sync 9 fn=cuStreamSynchronize; sleep 50", "wait", {"warning"},
+                       r"\d+ of \d+ waits fail: CUDA_ERROR_LAUNCH_FAILED"),
+    "refused": ("alloc all 17179869184 result=2; sleep 50", "refused", {"alarm"},
+                r"(\d+) of \1 allocations refused, the last of 16\.0G: OUT_OF_MEMORY"),
+    "wrong_frees": ("alloc a 1000; free a; free a again result=1; sleep 50", "memory", {"warning"},
+                    r"\d+ of \d+ allocations and frees fail: CUDA_ERROR_INVALID_VALUE"),
+    "copies_fail": ("copy 1 fn=cuMemcpyHtoD_v2 result=700; sleep 50", "copy", {"alarm"},
+                    r"all \d+ copies fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "grows": ("alloc result 8388608; sleep 100", "grows", {"note"}, r"grows by [\d.]+M/s of device memory, and frees none"),
+    "grows_and_frees": ("alloc result 8388608; alloc other 65536; free other; sleep 100", None, None, None),
+    "small_copies": (copies.format(bytes=2048, fn="cuMemcpyHtoD_v2"), "copies", {"warning"},
+                     r"copies \d+ times/s, 100% of them smaller than 64K, 100% synchronous"),
+    "large_copies": (copies.format(bytes=65536, fn="cuMemcpyHtoD_v2"), None, None, None),
+    "small_copies_without_waiting": (copies.format(bytes=2048, fn="cuMemcpyHtoDAsync_v2"), "copies", {"note"},
+                                     r"copies \d+ times/s, 100% of them smaller than 64K, 0% synchronous"),
+    "polls": ("sync 5000 fn=cuStreamQuery result=600; launch vecadd 1", "polls", {"note", "warning"},
+              r"asks \d+ times/s whether work is done"),
+    "polls_at_times": ("sync 100 fn=cuStreamQuery result=600; sleep 100", None, None, None),
+    "captures": ("capture begin; launch vecadd 50 stream=1; capture end; graph 1; sleep 50", "captures", {"warning"},
+                 r"captures graphs again and again: \d+ launches/s are recorded, \d+/s are made"),
+    "captured_once": ("capture begin; launch vecadd 5000 stream=1; capture end; forever; graph 1; sleep 10; end", None, None, None),
+    "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},
+              r"waits \d+% of the time, and spins meanwhile: \d+% of a CPU"),
+    "sleeps_in_waits": ("sync 1 fn=cuCtxSynchronize block_us=500000; launch vecadd 1", None, None, None),
+    "launches": ("launch vecadd 100 grid=3 gap_us=1000; sync 1", None, None, None),
+}
+
+
+def said(tool, pid):
+    return [row for row in tool.rows if row["by"] == "diagnosis" and row["pid"] == pid]
+
+
+@case(each={name: name for name in incidents}, alone=True)
+def incident(name):
+    """One rule speaks, and no other; or none does."""
+    script, rule, severities, words = incidents[name]
+    workload = Workload(f"forever; {script}; end")
+    tool = Tool("-p", workload.pid, "-i", "1", "-d", "4.5")
+    workload.go()
+    tool.finish()
+    found = said(tool, workload.pid)
+    equal({row["rule"] for row in found}, {rule} if rule else set(), f"rules that speak: {found}")
+    rows = tops.rows(tool, "pid")
+    equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), "the rows' column")
+    if not rule:
+        return
+    check({row["severity"] for row in found} <= severities, f"severity: {found}")
+    for row in found:
+        check(re.match(words, row["diagnosis"]), f"{row['diagnosis']} is not {words}")
+        check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph"), f"the command: {row}")
+        equal((row["comm"], row["pid"]), ("workload", workload.pid), "whose it is")
+
+
+@case(each={"launches": "launch saxpy 3 result=719; sleep 20", "launch_bound": "launch vecadd 1000 delay_us=200"}, alone=True)
+def known_with_latency(script):
+    """What launches return, and how long they take, is not known by their entry."""
+    workload = Workload(f"forever; {script}; end")
+    without, tool = (Tool("-p", workload.pid, "-i", "1", "-d", "4", *more) for more in ([], ["-l"]))
+    workload.go()
+    without.finish(), tool.finish()
+    equal(said(without, workload.pid), [], "without")
+    rule, words = ("launch", "all .* launches fail: CUDA_ERROR_LAUNCH_FAILED") if "result" in script else \
+        ("launches", r"is bound by launches: a thread spends \d+% of its time in launch calls")
+    found = said(tool, workload.pid)
+    equal({row["rule"] for row in found}, {rule}, "with it")
+    check(all(re.match(words, row["diagnosis"]) for row in found), f"{words}: {found}")
+
+
+@case(alone=True, asan=True)
+def why():
+    """Once, in words, with the place in the program; --why without trouble says so."""
+    hung = Workload("name solver; launch vecadd 1; sync 1 fn=cudaDeviceSynchronize block_us=60000000")
+    well = Workload("forever; launch vecadd 10; sleep 20; end")
+    tools = [Tool("-p", workload.pid, "--why", "-d", "8s", json=json) for workload in (hung, well) for json in (False, True)]
+    hung.go(), well.go()
+    for tool in tools:
+        tool.finish()
+    of_hung, of_hung_json, of_well, of_well_json = tools
+    check(re.search(rf"!? +{hung.pid} solver +has waited \d\.\d s for the device, launched nothing since$", of_hung.text, re.M),
+          f"words: {of_hung.text}")
+    check(re.search(r"^ +cudaDeviceSynchronize\+", of_hung.text, re.M), f"the stack: {of_hung.text}")
+    check(f"    next: cudasync -p {hung.pid} -U" in of_hung.lines, f"the command: {of_hung.text}")
+    row, = of_hung_json.rows
+    equal((row["rule"], row["tid"], row["severity"]), ("hangs", hung.pid, "warning"), "in JSON")
+    check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"details: {row}")
+    check("nothing looks wrong from the host's side in" in of_well.text, f"nothing: {of_well.text}")
+    row, = of_well_json.rows
+    equal((row["severity"], row.get("rule"), row.get("pid")), ("none", None, None), "nothing, in JSON")
+
+
+@case(each={"80x24": (80, 24, 0), "120x40": (120, 40, 0), "68_processes": (80, 24, 62)}, alone=True)
+def first_screen(size):
+    """Whose trouble it is, and what: without a key, soon, and however many do well beside them."""
+    columns, lines, others = size
+    wanted = {"sweep": "all .* waits fail: CUDA_ERROR_ILLEGAL_ADDRESS", "loader": "copies .* times/s, 100% of them smaller",
+              "notebook": "grows by"}
+    scripts = {"sweep": incidents["waits_fail"][0], "loader": incidents["small_copies"][0], "notebook": incidents["grows"][0]}
+    well = [Workload("wait {go}; forever; launch vecadd 1; sleep 500; end", "workload-driver", start=False) for _ in range(others)]
+    programs = {name: Workload(f"name {name}; forever; {script}; end") for name, script in scripts.items()}
+    for workload in [*[one.ready() for one in well], *programs.values()]:
+        workload.go()
+    began = time.monotonic()
+    with Screen(interval=1, columns=columns, lines=lines) as screen:
+        for name, words in wanted.items():
+            screen.wait_for(lambda text: re.search(rf"^(!!|!|\.) +{name} {programs[name].pid} +{words}", text, re.M), f"{name}: {words}")
+        took = time.monotonic() - began
+        names = lambda: re.findall(r"^ *\d+ (\w+) +(\S+)", screen.text(), re.M)[:3]
+        equal([name for name, _ in names()], ["sweep", "loader", "notebook"], "the worst first")
+        equal([trouble for _, trouble in names()], ["!!wait", "!copies", ".grows"], "and why")
+        screen.keys("!")
+        screen.wait_for(f"next: gpualloc -p {programs['notebook'].pid} --leaks")
+        screen.keys("q")
+        screen.wait_for("LAUNCH/s")
+        screen.quit()
+    print(f"took {took:.1f} s")
+
+
+@case(alone=True)
+def who_has_not_called():
+    """A process that maps the driver has a row before it calls; it is told how long it has been quiet."""
+    workload = Workload("dlopen; touch {up}; wait {go}; launch vecadd 7; wait {dir}/never", "workload-driver", warm=False).ready()
+    tool = Tool("-p", workload.pid, "-i", "0.5")
+    time.sleep(2.2 * harness.patience)
+    workload.go()
+    time.sleep(1)
+    tool.stop()
+    workload.process.kill()
+    rows = tops.rows(tool, "pid")
+    silent = [row for row in rows if not row["launches"]]
+    check(len(silent) >= 3, f"rows before the call: {rows}")
+    equal({(row["pid"], row["comm"]) for row in rows}, {(workload.pid, "workload-driver")}, "whose rows these are")
+    equal(len({row["process_start_ns"] for row in rows if row["launches"]}), 1, "its own")
+    equal(sum(row["launches"] for row in rows), 7, "launches")
+    quiet = [row.get("quiet_seconds", 0) for row in silent]
+    check(any(1 < seconds < 10 * harness.patience for seconds in quiet), f"how long it has been quiet: {quiet}")
+    equal(len({(row["time"], row["pid"]) for row in rows}), len(rows), "one row in an interval")

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdicts.hpp"
+
+#include "columns.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+bool is_about(const Verdict& verdict, const Key& key, const Group& group)
+{
+    return group.who.images.contains(verdict.process) && (!verdict.tid || !key.who.tid || verdict.tid == key.who.tid);
+}
+
+std::string who(const Verdict& verdict)
+{
+    return fmt::format("{} {}", verdict.name, verdict.process.pid);
+}
+
+Cell text_if_any(const std::string& text)
+{
+    return text.empty() ? Cell() : Cell(text);
+}
+
+const Column verdict_columns[] = {{"", "by", Unit::text, 0, false},    {"", "", Unit::text, 2, true, false}, // the mark
+                                  {"PID", "pid", Unit::count, 7},      {"COMM", "comm", Unit::text, 15},
+                                  {"", "owner", Unit::text, 0, false}, {"", "tid", Unit::count, 0, false},
+                                  {"", "rule", Unit::text, 0, false},  {"", "severity", Unit::text, 0, false},
+                                  {"", "next", Unit::text, 0, false},  {"DIAGNOSIS", "diagnosis", Unit::text}};
+
+Row row_of(const Verdict& verdict)
+{
+    return {std::string("diagnosis"),
+            std::string(severity_mark(verdict.severity)),
+            uint64_t{verdict.process.pid},
+            verdict.name,
+            text_if_any(verdict.owner),
+            verdict.tid ? Cell(uint64_t{verdict.tid}) : Cell(),
+            std::string(verdict.rule->name),
+            std::string(severity_name(verdict.severity)),
+            verdict.next,
+            verdict.words};
+}
+
+void begin_table(Output& output, const Snapshot& snapshot)
+{
+    output.begin_table(verdict_columns, snapshot.wall_ns, static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9)));
+}
+
+} // namespace
+
+const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& group)
+{
+    const auto& all = diagnosis.verdicts(); // the worst first
+    const auto found = std::ranges::find_if(all, [&](const Verdict& verdict) { return is_about(verdict, key, group); });
+    return found == all.end() ? nullptr : &*found;
+}
+
+void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, const std::map<Key, Group>& rows)
+{
+    snapshot.troubles.emplace();
+    for (const Verdict* verdict : verdicts) {
+        Trouble trouble{.severity = static_cast<int>(verdict->severity),
+                        .mark = std::string(severity_mark(verdict->severity)),
+                        .who = who(*verdict),
+                        .words = verdict->words,
+                        .why = std::string(verdict->rule->about),
+                        .next = verdict->next,
+                        .rows = {}};
+        for (const auto& [key, group] : rows)
+            if (is_about(*verdict, key, group))
+                trouble.rows.push_back(row_id(key));
+        snapshot.troubles->push_back(std::move(trouble));
+    }
+}
+
+void print_verdicts(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot)
+{
+    if (verdicts.empty())
+        return;
+    begin_table(output, snapshot);
+    for (const Verdict* verdict : verdicts)
+        output.row(verdict_columns, row_of(*verdict), {});
+}
+
+void print_why(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot,
+               const WhyContext& context)
+{
+    begin_table(output, snapshot);
+    for (const Verdict* verdict : verdicts) {
+        std::vector<std::string> below;
+        if (!verdict->owner.empty())
+            below.push_back("of " + verdict->owner);
+        if (verdict->stack >= 0)
+            std::ranges::transform(context.frames(*verdict), std::back_inserter(below),
+                                   [](const auto& frame) { return "  " + frame; });
+        below.push_back("next: " + verdict->next);
+        output.row(verdict_columns, row_of(*verdict), {"details", below});
+    }
+    if (verdicts.empty())
+        output.row(verdict_columns,
+                   {std::string("diagnosis"), std::string(), Cell(), Cell(), Cell(), Cell(), Cell(),
+                    std::string("none"), Cell(),
+                    fmt::format("nothing looks wrong from the host's side in {:.1f} s; {} process{} looked at",
+                                context.seconds, context.processes, context.processes == 1 ? "" : "es")},
+                   {});
+}
+
+} // namespace gpusnoop::cudatop
