@@ -21,13 +21,15 @@ struct Seen {
     uint64_t own = 0;               // where the function begins
 };
 
-Seen look(bool all_registers)
+[[gnu::noinline]] Seen look(bool all_registers)
 {
     Seen seen;
     std::array<void*, 64> addresses{};
-    const int count = backtrace(addresses.data(), addresses.size());
-    for (int i = 1; i < count; i++)
-        seen.expected.push_back(reinterpret_cast<uint64_t>(addresses[static_cast<size_t>(i)]));
+    const auto count = static_cast<size_t>(backtrace(addresses.data(), addresses.size()));
+    // Before the caller come this function and, with sanitizers, the one that stands for backtrace().
+    const auto all = std::span(addresses).first(count);
+    for (auto at = std::ranges::find(all, __builtin_return_address(0)); at != all.end(); ++at)
+        seen.expected.push_back(reinterpret_cast<uint64_t>(*at));
     ucontext_t context{};
     getcontext(&context);
     using R = FrameRegisters;
