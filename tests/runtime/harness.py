@@ -295,9 +295,9 @@ def choose(patterns, which, alone):
 def told(chosen, out, place):
     if out["result"] == "ok":
         return f"ok {chosen.name} ({out['seconds']:.1f} s) {place}\n"
-    text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())} {place}\n"
+    text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())[:2000]} {place}\n"
     if out.get("details") and out["result"] in ("FAIL", "UNSTEADY"):
-        text += "".join(f"    {line}\n" for line in out["details"].splitlines())
+        text += "".join(f"    {line[:2000]}\n" for line in out["details"].splitlines())
     return text
 
 
