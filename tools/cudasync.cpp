@@ -100,6 +100,7 @@ void CudaSync::load()
 
 void CudaSync::begin(const Running& running)
 {
+    CallToolOn::begin(running);
     running_.emplace(running);
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)

@@ -46,7 +46,7 @@ constexpr ToolSpec about{
                 "  cudatop -p 1234 --by thread # the threads of a process\n"
                 "  cudatop --latency           # with the duration of launch calls: adds return probes (slower)\n"
                 "  cudatop --cheap             # launches and copies only: the cheapest probes\n"
-                "  cudatop -s LIVE             # most memory first\n"
+                "  cudatop -s MEM              # most memory first\n"
                 "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
     .without_returns = "waits, memory, results, names and captures are unknown",
@@ -218,6 +218,7 @@ std::unique_ptr<Output> CudaTop::make_output(const Options& options)
 
 void CudaTop::begin(const Running& running)
 {
+    CallToolOn::begin(running);
     if (settings_.screen)
         open_screen(running);
     if (settings_.why && !options_.duration)

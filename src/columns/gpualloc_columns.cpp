@@ -84,6 +84,17 @@ Cell or_not_available(const C& c, const Cell& cell)
     return c.nvml ? cell : Cell(std::string("n/a"));
 }
 
+// What was allocated before is not known: it is held, too.
+bool is_least(const G& group, const C& c)
+{
+    return c.processes.any_from_before(group.who.images);
+}
+
+Cell held_cell(uint64_t held, const G& group, const C& c)
+{
+    return is_least(group, c) ? Cell(AtLeast{held}) : Cell(held);
+}
+
 // Rows of one kind show that; others the memory of the device.
 Amount live(const G& group, const C& c)
 {
@@ -110,10 +121,15 @@ const Field<C, K, G> fields[] = {
      [](const K& k, const G&, const C&) { return k.octave ? Cell(uint64_t{1} << *k.octave) : Cell(); }},
     {{"LIVE", "live_bytes", Unit::bytes, 7},
      held,
-     [](const K&, const G& g, const C& c) { return bytes_of(live(g, c)); }},
+     [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); }},
     {{"COUNT", "live_allocations", Unit::count, 7},
      held,
-     [](const K&, const G& g, const C& c) { return count_of(c.settings.holding ? g.all() : g.memory()); }},
+     [](const K&, const G& g, const C& c) {
+         return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
+     }},
+    {{"", "live_is_lower_bound", Unit::count},
+     held_in_json,
+     [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_least(g, c)}); }},
     {{"~", "", Unit::text, 1},
      [](const C& c) { return c.approximate && !c.options.failed_only ? Shown::text : Shown::no; },
      [](const K&, const G& g, const C&) { return Cell(std::string(g.approximate || g.untracked ? "~" : " ")); }},

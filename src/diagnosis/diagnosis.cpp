@@ -188,7 +188,7 @@ void Diagnosis::add(const Interval& interval)
         end_interval(image, history, interval.seconds);
     }
     verdicts_.clear();
-    for (const auto& [image, history] : known_)
+    for (auto& [image, history] : known_)
         judge(image, history, interval);
     const auto order = [](const Verdict& v) {
         return std::tuple(-static_cast<int>(v.severity), v.rule, std::string_view(v.name), v.process.pid);
@@ -338,9 +338,10 @@ void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& 
     }
 }
 
-void Diagnosis::judge(const ImageId& image, const History& history, const Interval& interval)
+void Diagnosis::judge(const ImageId& image, History& history, const Interval& interval)
 {
     const Signs now = signs(image, history, interval);
+    history.free_bytes = now.free_bytes;
     for (const Rule& rule : rules()) {
         std::optional<Finding> found = rule.look(now);
         if (!found)
@@ -384,6 +385,37 @@ std::optional<double> Diagnosis::cpu_percent(const std::set<ImageId>& images) co
                 sum = sum.value_or(0) + percent(*last.cpu_ns, last.seconds);
         }
     return sum;
+}
+
+std::optional<double> Diagnosis::growth(const std::set<ImageId>& images) const
+{
+    std::optional<double> sum;
+    for (const ImageId& image : images) {
+        const auto found = known_.find(image);
+        if (found == known_.end())
+            continue;
+        int64_t bytes = 0;
+        double seconds = 0;
+        for (const Counts& counts : found->second.counts) {
+            bytes += counts.grown_bytes;
+            seconds += counts.seconds;
+        }
+        if (seconds > 0)
+            sum = sum.value_or(0) + static_cast<double>(bytes) / seconds;
+    }
+    return sum;
+}
+
+std::optional<double> Diagnosis::full_in_seconds(const std::set<ImageId>& images) const
+{
+    const double rate = growth(images).value_or(0);
+    std::optional<uint64_t> least;
+    for (const ImageId& image : images)
+        if (const auto found = known_.find(image); found != known_.end() && found->second.free_bytes)
+            least = std::min(least.value_or(UINT64_MAX), *found->second.free_bytes);
+    if (rate <= 0 || !least)
+        return {};
+    return static_cast<double>(*least) / rate;
 }
 
 void Diagnosis::forget(const std::set<ImageId>& images)

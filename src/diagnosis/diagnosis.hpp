@@ -65,6 +65,12 @@ public:
     // Of one CPU, in the last interval; nullopt in the first.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
 
+    // Device memory that they allocated less what they freed, in bytes per second of the last seconds (rules.hpp);
+    // nullopt: none of them is known yet.
+    std::optional<double> growth(const std::set<ImageId>& images) const;
+    // Until the GPU of one of them is full at that rate; nullopt: it does not grow, or NVML does not tell.
+    std::optional<double> full_in_seconds(const std::set<ImageId>& images) const;
+
     void forget(const std::set<ImageId>& images);
 
 private:
@@ -103,6 +109,7 @@ private:
         // Of the last interval.
         std::optional<Waiting::Part> wait;
         std::optional<driver_call> pending;
+        std::optional<uint64_t> free_bytes; // of its GPU
     };
 
     void count(Counts& counts, const CallDelta& delta) const;
@@ -110,7 +117,7 @@ private:
     void end_interval(const ImageId& image, History& history, double seconds);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml) const;
-    void judge(const ImageId& image, const History& history, const Interval& interval);
+    void judge(const ImageId& image, History& history, const Interval& interval);
 
     Processes& processes_;
     bool results_of_copies_;

@@ -74,6 +74,12 @@ void append_value(std::string& to, LocalTime& time, Unit unit, int64_t value)
     append_value(to, time, unit, -static_cast<uint64_t>(value));
 }
 
+void append_value(std::string& to, LocalTime& time, Unit unit, AtLeast value)
+{
+    to += ">=";
+    append_value(to, time, unit, value.count);
+}
+
 void append_value(std::string& to, LocalTime& time, Unit unit, double value)
 {
     if (!std::isfinite(value))

@@ -38,6 +38,7 @@ private:
     void append(std::string_view name, Unit, const std::string& value) { text(name, value); }
     void append(std::string_view name, Unit, const Dim3& value);
     void append(std::string_view name, Unit, double value);
+    void append(std::string_view name, Unit unit, AtLeast value) { append(name, unit, value.count); }
     template<typename Integer>
     void append(std::string_view name, Unit unit, Integer value);
 

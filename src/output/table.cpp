@@ -30,6 +30,8 @@ double sort_value(const Cell& cell)
                 return 0;
             else if constexpr (std::is_same_v<Value, Dim3>)
                 return static_cast<double>(value[0]) * value[1] * value[2];
+            else if constexpr (std::is_same_v<Value, AtLeast>)
+                return static_cast<double>(value.count);
             else if constexpr (std::is_same_v<Value, double>) // NaN would break the order that std::sort relies on
                 return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
             else

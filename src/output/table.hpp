@@ -38,9 +38,16 @@ struct Column {
 
 using Dim3 = std::array<uint32_t, 3>;
 
+// A count that is not known to be all: of what began before it could be counted. ">=1.5M" in text, the number in JSON,
+// where a key of its own says so.
+struct AtLeast {
+    uint64_t count = 0;
+    bool operator==(const AtLeast&) const = default;
+};
+
 // An empty cell is "cannot be known": "-" in text, no key at all in JSON. It is not 0.
 // Copied, moved and destroyed in one place: each of the hundreds of functions that make one would have that in it.
-class Cell : public std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3> {
+class Cell : public std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3, AtLeast> {
 public:
     using variant::variant;
     Cell() noexcept = default;

@@ -26,6 +26,7 @@ class CallTool : public Tool {
 public:
     RunPlan plan(const Options& options) override;
     void load() override;
+    void begin(const Running& running) override { processes_->tracing_began(running.since_ns); }
     void record(Output& output, const void* data, size_t size) override;
     void read_rows() override { collect(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;

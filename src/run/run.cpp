@@ -64,8 +64,10 @@ void Run::run()
     watch_targets();
     set_timers();
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
+    const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME); // whoever hears the banner begins later
     announce();
     tool_.begin({.loop = *loop_,
+                 .since_ns = attached_ns,
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
                  .lost = [this] { return losses_->sum(); },
@@ -140,6 +142,8 @@ void Run::attach()
             [this](pid_t pid, uint64_t time_ns) {
                 if (attacher_)
                     attacher_->left(pid);
+                if (loop_)
+                    ring_->drain(); // a program that called and was replaced at once is to be known by then
                 tool_.on_exec(pid, time_ns);
             },
         .lost =

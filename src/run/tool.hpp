@@ -48,6 +48,7 @@ struct Filters {
 // What a tool may ask of the run that it is in.
 struct Running {
     Loop& loop;                                // what else the tool waits for, it may add
+    uint64_t since_ns;                         // CLOCK_BOOTTIME: by then, what was there had its probes
     std::function<void()> report;              // makes one now
     std::function<std::string()> attached;     // "589 functions in 2 files, session"
     std::function<uint64_t()> lost;            // of everything, since the start

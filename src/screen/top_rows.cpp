@@ -66,10 +66,20 @@ void group(std::vector<const TopRow*>& rows, const std::unordered_map<std::strin
     });
 }
 
+uint64_t count_of(const Cell& cell)
+{
+    if (const auto* least = std::get_if<AtLeast>(&cell))
+        return least->count;
+    return std::holds_alternative<uint64_t>(cell) ? std::get<uint64_t>(cell) : 0;
+}
+
 void add_to(Cell& sum, const Cell& cell)
 {
-    if (const auto* n = std::get_if<uint64_t>(&cell))
-        sum = (std::holds_alternative<uint64_t>(sum) ? std::get<uint64_t>(sum) : 0) + *n;
+    if (std::holds_alternative<AtLeast>(cell) ||
+        (std::holds_alternative<AtLeast>(sum) && std::holds_alternative<uint64_t>(cell)))
+        sum = AtLeast{count_of(sum) + count_of(cell)};
+    else if (const auto* n = std::get_if<uint64_t>(&cell))
+        sum = count_of(sum) + *n;
     else if (const auto* x = std::get_if<double>(&cell))
         sum = (std::holds_alternative<double>(sum) ? std::get<double>(sum) : 0) + *x;
 }

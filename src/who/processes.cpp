@@ -5,6 +5,7 @@
 #include "proc/process.hpp"
 #include "util/clock.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <sstream>
@@ -101,8 +102,25 @@ bool Processes::executed(uint32_t pid, uint64_t time_ns)
     for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
         item->second.replaced |= item->second.seen_ns && item->second.seen_ns < time_ns;
         any |= item->second.replaced;
+        if (item->second.replaced && from_before(item->second))
+            executed_.insert(pid);
     }
     return any;
+}
+
+// Start times of /proc are as exact as that.
+bool Processes::from_before(const ProcessInfo& info) const
+{
+    return info.start_ns && to_clock_tick(info.start_ns) < to_clock_tick(began_ns_);
+}
+
+bool Processes::any_from_before(const std::set<ImageId>& images) const
+{
+    return std::ranges::any_of(images, [this](const ImageId& image) {
+        const auto known = known_.find(image);
+        return known != known_.end() && from_before(known->second) &&
+               (known->second.replaced || !executed_.contains(image.pid));
+    });
 }
 
 // By start time: a pid may have been given to somebody else.

@@ -35,6 +35,11 @@ public:
     // Of the cgroups a call came from; those of the process' first call where the call has none with it.
     const Owner& owner(const ImageId& image, const cgroups& ids);
 
+    // From here on, all that a process does is seen. boot_ns: CLOCK_BOOTTIME.
+    void tracing_began(uint64_t boot_ns) { began_ns_ = boot_ns; }
+    // One of them may have called before that: what it did then is not known.
+    bool any_from_before(const std::set<ImageId>& images) const;
+
     // The process has called exec: those of its images that were seen before are gone. False where there are none.
     bool executed(uint32_t pid, uint64_t time_ns);
 
@@ -54,8 +59,12 @@ private:
     bool gone(const ImageId& image);
     bool same_process(const ImageId& image);
 
+    bool from_before(const ProcessInfo& info) const;
+
     int map_fd_;
     Attribution attribution_;
+    uint64_t began_ns_ = 0;
+    std::set<uint32_t> executed_; // from before, and another program since
     std::map<ImageId, ProcessInfo> known_;
     std::set<ImageId> fresh_;
 };

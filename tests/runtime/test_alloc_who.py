@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpualloc: whose memory it is: processes, threads, cgroups, containers and pods, and those that were asked for."""
+import re
+
 import harness
 import memory
 from containers import Cgroup, Contained, HostRoot, Image, Name, kubepods
@@ -178,3 +180,24 @@ def leaks_in_a_container():
           [("exit", 3030, name.id), ("held", 2000, name.id), ("held", 1030, name.id)], "the end")
     for each in [*rows, *ends[1:]]:
         check(any("workload::" in frame and "(workload)" in frame for frame in each["frames"]), f"names of its functions: {each}")
+
+
+@case(alone=True)
+def older_ones_hold_at_least_that():
+    """What a process allocated before it was traced is not known: that its figure is a lower bound is told of it, not of
+    those that began since, nor of a program that has replaced one that was known."""
+    older = Workload("alloc a 1000; touch {dir}/held; wait {dir}/traced; alloc b 2000; forever; sleep 20; end")
+    replaced = Workload("wait {dir}/traced; alloc a 10; exec; alloc b 500; forever; sleep 20; end; end")
+    for workload in older, replaced:
+        workload.go()
+    wait_until((harness.here / "held").exists, "it holds something")
+    tools = [Tool("-i", "0.2", json=json) for json in (True, False)]
+    (harness.here / "traced").touch()
+    younger = Workload("alloc c 3000; forever; sleep 20; end", warm=False)
+    want = {older.pid: (2000, 1), replaced.pid: (500, 0), younger.pid: (3000, 0)}
+    seen = lambda: {row["pid"]: (row["live_bytes"], row["live_is_lower_bound"]) for row in newest(tools[0])}
+    wait_until(lambda: seen().items() >= want.items(), f"{want}")
+    wait_until(lambda: re.search(rf"^ *{older.pid} \S+ +>=2.0K +>=1 ", tools[1].text, re.M), "the same in text")
+    wait_until(lambda: re.search(rf"^ *{younger.pid} \S+ +2.9K +1 ", tools[1].text, re.M), "and what is exact")
+    for tool in tools:
+        tool.stop()

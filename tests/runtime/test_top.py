@@ -220,6 +220,7 @@ def everybody():
     idle.go()
     of_idle = lambda: [row for row in tool.rows if row.get("pid") == idle.pid]
     wait_until(lambda: [row for row in of_idle() if not row["launches"] and row["live_bytes"] == 5000], "a row of no calls")
+    check(all(row["live_is_lower_bound"] for row in of_idle()), "it was there before")
     parent = Workload(family, warm=False)
     short = [Workload(f"launch vecadd {10 + i}; copy {i + 1}; alloc a 100", warm=False) for i in range(50)]
     truth = parent.truth() + [call for workload in short for call in workload.truth()]

@@ -43,7 +43,7 @@ def of_processes_and_devices():
 def nobody_to_ask():
     """No keys, no rows of GPUs; n/a for people who ask for a column."""
     workload = holder()
-    tools = [Tool("-p", workload.pid, "--nvml", "off", "--columns", "+SM%,+GPUMEM", json=json)
+    tools = [Tool("-p", workload.pid, "--nvml", "off", "--columns", "+SM%,+POWER", json=json)
              for json in (True, False)]
     workload.go()
     end(workload)
@@ -51,7 +51,7 @@ def nobody_to_ask():
         tool.finish()
     equal([row for row in tools[0].rows if row["by"] == "gpu" or set(keys) & set(row)], [], "figures")
     head, row = [line for line in tools[1].text.splitlines() if line][-2:]
-    equal((head.split()[-2:], row.split()[-2:]), (["SM%", "GPUMEM"], ["n/a", "n/a"]), tools[1].text)
+    equal((head.split()[-2:], row.split()[-2:]), (["SM%", "POWER"], ["n/a", "n/a"]), tools[1].text)
 
 
 @case

@@ -25,8 +25,9 @@ copied = ("copies", "small_copies", "copies_unsized", "h2d_bytes", "d2h_bytes", 
 # Not known from entry probes alone.
 followed = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "allocation_failures", "out_of_memory",
             "waits", "polls", "errors")
-never_cheap = followed + ("graph_kernels_per_second", "live_bytes", "allocs_and_frees_per_second", "blocked_percent",
-                          "blocked_ns", "spinning_percent", "errors_per_second", "launch_p99_ns")
+never_cheap = followed + ("graph_kernels_per_second", "live_bytes", "live_is_lower_bound", "growth_bytes_per_second",
+                          "allocs_and_frees_per_second", "blocked_percent", "blocked_ns", "spinning_percent",
+                          "errors_per_second", "launch_p99_ns")
 costs = ("traced_processes", "probe_hits_per_second", "lost")
 
 

@@ -92,6 +92,40 @@ uint64_t held(const G& g)
     return g.memory ? g.memory->device().bytes_held() : 0;
 }
 
+// The part that was seen to be allocated.
+Cell traced_memory(const G& g, const C& c)
+{
+    if (!c.known.memory)
+        return {};
+    return c.processes.any_from_before(g.who.images) ? Cell(AtLeast{held(g)}) : Cell(held(g));
+}
+
+// Of which alone some figures are known.
+bool whole_processes(const C& c)
+{
+    return !c.settings.rows.kernel && !c.settings.rows.device && !c.settings.rows.who.thread;
+}
+
+// With contexts and earlier allocations.
+std::optional<uint64_t> memory_by_driver(const G& g, const C& c)
+{
+    return whole_processes(c) ? c.figures.memory_of(g.who.images) : std::nullopt;
+}
+
+Cell memory(const G& g, const C& c)
+{
+    const auto by_driver = memory_by_driver(g, c);
+    return by_driver ? Cell(*by_driver) : traced_memory(g, c);
+}
+
+// Above a byte per second, which is none, and for less than a year.
+std::optional<double> full_in_seconds(const G& g, const C& c)
+{
+    constexpr double year = 365 * 24 * 3600;
+    const auto seconds = c.diagnosis.full_in_seconds(g.who.images);
+    return seconds && *seconds < year ? seconds : std::nullopt;
+}
+
 const XidsOf* xids_of(const G& g, const C& c)
 {
     for (const ImageId& image : g.who.images)
@@ -231,14 +265,28 @@ const TopField fields[] = {
     {COLUMN("LAUNCH/s", "launches_per_second", rate, 8, rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c)),
      "kernels launched directly, not by a graph"},
     COUNT("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
-    {COLUMN("LIVE", "live_bytes", bytes, 7, count_if(c.known.memory, held(g))),
-     "device memory allocated since tracing began and not freed"},
+    {COLUMN("MEM", "memory_bytes", bytes, 7, memory(g, c)),
+     "device memory held: as the driver reports it, with NVML; else as far as it was seen to be allocated"},
+    {{{"", "memory_source", Unit::text},
+      in_json,
+      [](const K&, const G& g, const C& c) {
+          if (memory_by_driver(g, c))
+              return Cell(std::string("nvml"));
+          return c.known.memory ? Cell(std::string("traced")) : Cell();
+      }},
+     "",
+     Usual::no,
+     false},
+    {COLUMN("LIVE", "live_bytes", bytes, 7, traced_memory(g, c)),
+     "device memory allocated since tracing began and not freed; >=: the process is older, and may hold more",
+     Usual::no},
+    COUNT("live_is_lower_bound", count_if(c.known.memory, uint64_t{c.processes.any_from_before(g.who.images)})),
     {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
      "share of the waiting threads' time spent in calls that wait for the device", Usual::batch, false},
     COUNT("blocked_ns", count_if(c.known.waits, of(g.waits, &WaitGroup::total_ns))),
     COUNT("waits", count_if(c.known.waits, of(g.waits, &WaitGroup::calls))),
     {{{"CPU%", "cpu_percent", Unit::percent, 5},
-      [](const C& c) { return c.settings.rows.who.thread ? Shown::no : Shown::both; },
+      [](const C& c) { return whole_processes(c) ? Shown::both : Shown::no; },
       [](const K&, const G& g, const C& c) { return optional(c.diagnosis.cpu_percent(g.who.images)); }},
      "CPU time of the process, of all its threads, as a share of one CPU",
      Usual::screen},
@@ -303,6 +351,28 @@ const TopField fields[] = {
      "allocations and frees", Usual::screen},
     COUNT("allocs", count_if(c.known.memory, of(g.memory, &AllocationGroup::allocs))),
     COUNT("frees", count_if(c.known.memory, of(g.memory, &AllocationGroup::frees))),
+    {{{"GROW/s", "growth_bytes_per_second", Unit::bytes, 7},
+      [](const C& c) { return c.known.memory && whole_processes(c) ? Shown::both : Shown::no; },
+      [](const K&, const G& g, const C& c) { return optional(c.diagnosis.growth(g.who.images)); }},
+     "device memory allocated less what was freed, per second, over the last five",
+     Usual::screen},
+    {{{"FULL", "", Unit::text, 7},
+      [](const C& c) { return c.known.memory && whole_processes(c) ? Shown::text : Shown::no; },
+      [](const K&, const G& g, const C& c) {
+          const auto seconds = full_in_seconds(g, c);
+          return seconds ? Cell(clock_text(static_cast<uint64_t>(*seconds))) : Cell();
+      }},
+     "in what time its GPU is full at that rate, where NVML tells how much is free: minutes and seconds",
+     Usual::no,
+     false},
+    {{{"", "full_in_seconds", Unit::rate},
+      in_json,
+      [](const K&, const G& g, const C& c) {
+          return c.known.memory && whole_processes(c) ? optional(full_in_seconds(g, c)) : Cell();
+      }},
+     "",
+     Usual::no,
+     false},
     {COLUMN("FAILED", "allocation_failures", count, 6, count_if(c.known.memory, of(g.memory, &AllocationGroup::failures))),
      "allocations and frees that failed", Usual::screen},
     COUNT("out_of_memory", count_if(c.known.memory, of(g.memory, &AllocationGroup::out_of_memory))),
@@ -369,9 +439,7 @@ const TopField fields[] = {
      false},
     {COLUMN("SM%", "sm_percent", percent, 5, optional(c.figures.sm_percent_of(g.who.images))),
      "share of time in which kernels of the process ran, by the GPU's own counters", Usual::screen, true, "", true},
-    {COLUMN("GPUMEM", "nvml_bytes", bytes, 7, optional(c.figures.memory_of(g.who.images))),
-     "device memory of the process as the driver reports it: with contexts and earlier allocations", Usual::screen, true, "",
-     true},
+    COUNT("nvml_bytes", optional(memory_by_driver(g, c))),
     {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(g, c)),
      "how busy the busiest GPU of the process is, with the work of all processes", Usual::no, false, "", true},
     {COLUMN("POWER", "gpu_watts", rate, 6, power(g, c)),

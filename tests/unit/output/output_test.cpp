@@ -93,6 +93,8 @@ TEST_CASE("text numbers", "[output]")
     CHECK(cell(Unit::hex, uint64_t{0}) == "0x0");
     CHECK(cell(Unit::dim3, Dim3{UINT32_MAX, 1, 0}) == "4294967295,1,0");
     CHECK(cell(Unit::count, "text") == "text");
+    CHECK(cell(Unit::bytes, AtLeast{1536}) == ">=1.5K");
+    CHECK(cell(Unit::count, AtLeast{0}) == ">=0");
 }
 
 TEST_CASE("text histograms", "[output]")
@@ -331,6 +333,7 @@ TEST_CASE("cells sort by number", "[output]")
     CHECK(sort_value(uint64_t{7}) == 7);
     CHECK(sort_value(int64_t{-7}) == -7);
     CHECK(sort_value(0.5) == 0.5);
+    CHECK(sort_value(AtLeast{7}) == 7);
     CHECK(sort_value("zzz") == 0);
     CHECK(sort_value(Dim3{2, 3, 4}) == 24);
 }

@@ -61,3 +61,14 @@ TEST_CASE("a frozen order is kept", "[top_rows]")
     const Snapshot snapshot = machine();
     CHECK(ids(snapshot, {.sort = "rate", .frozen = {"5", "gone", "10"}}) == "5 10 7 9 6 8 ");
 }
+
+TEST_CASE("a sum of parts of which one is a lower bound is one", "[top_rows]")
+{
+    const std::vector<TopColumn> columns = {{.column = {"MEM", "mem", Unit::bytes}, .about = "", .adds = true}};
+    const TopRow exact{"1", "", {uint64_t{5}}}, least{"2", "", {AtLeast{3}}}, unknown{"3", "", {Cell{}}};
+    auto sum = [&](std::vector<const TopRow*> rows) { return sum_of(columns, rows).at(0); };
+    CHECK(sum({&exact, &unknown, &exact}) == Cell(uint64_t{10}));
+    CHECK(sum({&exact, &least, &exact}) == Cell(AtLeast{13}));
+    CHECK(sum({&least, &unknown}) == Cell(AtLeast{3}));
+    CHECK(sum({&unknown}) == Cell());
+}
