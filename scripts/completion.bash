@@ -11,12 +11,12 @@ _gpusnoop_options() {
                 print names "\t" type "\t" text
             names = ""
         }
-        /^ +-/ {
+        /^  (    )?-/ {
             put()
             text = ""
             line = $0
             sub(/^ +/, "", line)
-            sub(/, +-/, ",-", line) # newer CLI11 aligns the long names
+            sub(/, -/, ",-", line)
             if (match(line, /  +/)) { # two spaces end the option and its type
                 text = substr(line, RSTART + RLENGTH)
                 line = substr(line, 1, RSTART - 1)

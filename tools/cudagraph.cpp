@@ -42,15 +42,13 @@ constexpr CallSet node_calls = calls_of({KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAU
 
 constexpr ToolSpec about{
     .name = "cudagraph",
-    .summary = "Shows CUDA graphs: what each consists of, how often and how fast it is launched, updates, and who "
-               "keeps capturing or instantiating.",
+    .summary = "Shows CUDA graphs: what is in them, how often and how fast they are launched, who rebuilds them.",
     .examples = "  cudagraph 1                 # graphs that are launched, every second\n"
                 "  cudagraph --summary 5       # captures, instantiations and share of kernels, by process\n"
                 "  cudagraph --by pod 5        # which pod launches graphs\n"
                 "  cudagraph -e -p 1234        # the life of each graph, in order\n"
                 "  cudagraph -H launch         # how long launches take on the host; also instantiate\n"
-                "  cudagraph --storms          # who captures or instantiates more than 6 times a minute, and from "
-                "where\n"
+                "  cudagraph --storms          # who captures or instantiates over 6 times a minute, and from where\n"
                 "  cudagraph -x                # only calls that fail, with the error\n"
                 "  cudagraph --json 1          # one JSON object per row and second\n",
 };

@@ -14,10 +14,9 @@ namespace gpusnoop::cudagraph {
 void add_own_options(CommandLine& line, Settings& settings)
 {
     line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings.summary);
-    line.number_or_none("--storms", "N",
-                        "a line for each process that captures or instantiates more than N times in a minute (6)",
+    line.number_or_none("--storms", "N", "who captures or instantiates graphs more than N times a minute (6)",
                         settings.storms, {1, 1 << 20}, "6");
-    line.text("--warm-up", "SEC", "with --storms: ignore the first SEC seconds of each process (60; or 5m)",
+    line.text("--warm-up", "SEC", "with --storms: ignore the first seconds of each process (60; or 5m)",
               [&settings](const std::string& text) {
                   using namespace std::chrono_literals;
                   settings.warm_up_s =

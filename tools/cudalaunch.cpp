@@ -20,8 +20,7 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "cudalaunch",
-    .summary = "Counts CUDA kernel launches as they are made: by kernel, process, thread, stream or device; "
-               "with latency, failures and user stacks on request.",
+    .summary = "Counts CUDA kernel launches by kernel, process, pod or stream: sizes, latency, failures, stacks.",
     .examples = "  cudalaunch                  # launches of all processes by kernel, until Ctrl-C\n"
                 "  cudalaunch 1                # a table every second\n"
                 "  cudalaunch --by pid,kernel 5 1   # which process launches what, one report over 5 seconds\n"

@@ -11,9 +11,7 @@ namespace gpusnoop::cudalaunch {
 void add_own_options(CommandLine& line, Settings& settings)
 {
     line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings.latency);
-    line.text("--graphs", "HOW",
-              "kernels started by graph launches: both (next to the launches), expand (among them) or count (hidden)",
-              settings.graphs);
+    line.text("--graphs", "HOW", "kernels that graph launches start: both, expand or count (both)", settings.graphs);
     add_name_options(line, settings.names);
 }
 

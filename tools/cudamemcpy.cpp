@@ -17,8 +17,7 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "cudamemcpy",
-    .summary = "Counts CUDA copies, sets and prefetches as they are requested: by process and direction, with "
-               "bytes, sizes, rates, latency, failures and user stacks on request.",
+    .summary = "Counts CUDA copies, sets and prefetches by process and direction: bytes, sizes, latency, stacks.",
     .examples = "  cudamemcpy                  # copies of all processes by direction, until Ctrl-C\n"
                 "  cudamemcpy 1                # a table every second\n"
                 "  cudamemcpy -l -p 1234       # with the time that the calls take on the host\n"
@@ -56,8 +55,7 @@ private:
 void CudaMemcpy::add_options(CommandLine& line)
 {
     settings_.sort = "bytes";
-    add_call_options(line, "kind, memory, form, ", "pid,kind",
-                     "size, latency, or rate (of synchronous copies: bytes divided by the duration of the call)");
+    add_call_options(line, "kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
     add_own_options(line, settings_);
 }
 

@@ -20,8 +20,7 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "cudasync",
-    .summary = "Shows the time that threads spend waiting for the device: in synchronizing calls, synchronous "
-               "copies and frees, and polls; including waits still in progress.",
+    .summary = "Shows who waits for the GPU, in which calls and for how long; also waits that have not ended.",
     .examples = "  cudasync                    # waits of all processes by what is waited for, until Ctrl-C\n"
                 "  cudasync 1                  # a table every second, including waits in progress\n"
                 "  cudasync --by thread 5      # which threads wait, and for what share of their time\n"

@@ -37,8 +37,7 @@ using namespace std::chrono_literals;
 
 constexpr ToolSpec about{
     .name = "cudatop",
-    .summary = "Shows who uses the GPUs now, and what they wait for: launches, graphs, copies, memory, waits, driver "
-               "calls and errors by process, thread, container or pod.",
+    .summary = "Shows who uses the GPUs now, what for, and what is wrong: by process, thread, container or pod.",
     .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
                 "  cudatop --why               # what is wrong with which process, in words, after 5 seconds\n"
                 "  cudatop --by pod            # pods\n"
@@ -49,6 +48,7 @@ constexpr ToolSpec about{
                 "  cudatop -s MEM              # most memory first\n"
                 "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
+    .without_interval = "if omitted: 1",
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
 

@@ -22,8 +22,7 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "gpualloc",
-    .summary = "Shows who holds GPU memory, by process, kind, container or call stack: what was allocated and not "
-               "freed, how fast it is churned, what failed, and what leaks.",
+    .summary = "Shows who holds GPU memory, by process, kind, pod or call stack; what leaks, and what fails.",
     .examples = "  gpualloc 5                  # what each process holds, every 5 seconds\n"
                 "  gpualloc --by pod 5         # which pod holds it\n"
                 "  gpualloc --by pid,kind      # device, pool, vmm, managed, pinned ... separately\n"

@@ -14,12 +14,12 @@ void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
     line.flag("--leaks", "what has not been freed, by call stack: bytes, count, age of the oldest", s.leaks);
-    line.text("-o,--older", "AGE", "with --leaks: only allocations at least this many seconds old (or 5m, 2h)",
+    line.text("-o,--older", "AGE", "with --leaks: only what is at least this many seconds old (or 5m, 2h)",
               [&s](const std::string& text) {
                   using namespace std::chrono_literals;
                   s.older_than_ns = static_cast<uint64_t>(time_argument("an age (-o)", text, "s", 0ns, 87600h).count());
               });
-    line.flag("--exited", "a line for each process that ends, with what it still holds, by call stack", s.exited);
+    line.flag("--exited", "a line for each process that ends: what it still holds, by call stack", s.exited);
     line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
                 {1024, 1 << 26});
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);

@@ -24,8 +24,7 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "nvioctl",
-    .summary = "Shows calls into GPU drivers (NVIDIA's and AMD's ioctls, open, close and mmap): which, from whom, "
-               "how long they took, and what the driver returned.",
+    .summary = "Shows calls into the GPU driver (ioctl, open, close, mmap): whose, how long, with which result.",
     .examples = "  nvioctl                      # calls of all processes by command, until Ctrl-C\n"
                 "  nvioctl 1                    # a table every second, including calls that hang\n"
                 "  nvioctl --by pod 5           # which pod keeps the driver busy\n"

@@ -7,7 +7,7 @@ namespace gpusnoop::nvioctl {
 
 void add_own_options(CommandLine& line, Settings& settings)
 {
-    line.flag("--no-monitor", "leave out processes that only query GPU state (nvidia-smi, nvtop, DCGM); says how many",
+    line.flag("--no-monitor", "leave out processes that only ask (nvidia-smi, nvtop, DCGM); says how many",
               settings.no_monitor);
     line.flag("--xid", "only GPU errors (Xids), each with the last calls of its process", settings.xid);
 }

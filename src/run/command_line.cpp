@@ -10,17 +10,8 @@ namespace gpusnoop {
 namespace {
 
 // CLI11 2.4 wants the names of arguments and of long options to differ: within the program those of arguments begin
-// with this, and its user sees the others.
+// with this, and its user does not see it.
 constexpr std::string_view argument_prefix = "argument-";
-
-class HelpFormatter : public CLI::Formatter {
-public:
-    std::string make_option_name(const CLI::Option* option, bool is_argument) const override
-    {
-        std::string name = CLI::Formatter::make_option_name(option, is_argument);
-        return name.starts_with(argument_prefix) ? name.substr(argument_prefix.size()) : name;
-    }
-};
 
 // CLI11 turns exceptions other than its own into failures without a sentence.
 template<class Value>
@@ -35,7 +26,7 @@ std::function<void(const Value&)> checked(std::function<void(const Value&)> take
     };
 }
 
-// CLI11 would show the range in the help, in words of its own.
+// CLI11 would name the range in its messages, in words of its own.
 template<class T>
 CLI::Validator within(CommandLine::Range<T> range)
 {
@@ -56,41 +47,45 @@ std::string options_of(const CLI::App& app)
 } // namespace
 
 CommandLine::CommandLine(std::string_view name, std::string_view summary, std::string_view examples)
-    : name_(name), app_(std::make_unique<CLI::App>(std::string(summary), name_))
+    : name_(name), summary_(summary), examples_(examples), app_(std::make_unique<CLI::App>("", name_))
 {
-    app_->footer("Examples:\n" + std::string(examples));
-    app_->formatter(std::make_shared<HelpFormatter>());
+    listed("-h,--help", "", "print this help and exit", app_->set_help_flag("-h,--help"));
+    listed("-V,--version", "", "print the version and exit", app_->set_version_flag("-V,--version", GPUSNOOP_VERSION));
 }
 
 CommandLine::~CommandLine() = default;
 
+CLI::Option* CommandLine::listed(const std::string& names, const std::string& type, const std::string& help,
+                                 CLI::Option* option)
+{
+    options_.push_back({names, type, help});
+    return type.empty() ? option : option->type_name(type); // messages name it, too
+}
+
 void CommandLine::flag(const std::string& names, const std::string& help, bool& given)
 {
-    app_->add_flag(names, given, help);
+    listed(names, "", help, app_->add_flag(names, given));
 }
 
 void CommandLine::flag(const std::string& names, const std::string& help, int& times)
 {
-    app_->add_flag(names, times, help);
+    listed(names, "", help, app_->add_flag(names, times));
 }
 
 void CommandLine::text(const std::string& names, const std::string& type, const std::string& help, std::string& value)
 {
-    app_->add_option(names, value, help)->type_name(type);
+    listed(names, type, help, app_->add_option(names, value));
 }
 
 void CommandLine::text(const std::string& names, const std::string& type, const std::string& help,
                        std::optional<std::string>& value)
 {
-    app_->add_option(names, value, help)->type_name(type);
+    listed(names, type, help, app_->add_option(names, value));
 }
 
-void CommandLine::text(const std::string& names, const std::string& type, const std::string& help, const Take& take,
-                       const std::string& remark)
+void CommandLine::text(const std::string& names, const std::string& type, const std::string& help, const Take& take)
 {
-    CLI::Option* option = app_->add_option_function(names, checked(take), help)->type_name(type);
-    if (!remark.empty())
-        option->option_text(type + " " + remark);
+    listed(names, type, help, app_->add_option_function(names, checked(take)));
 }
 
 void CommandLine::texts(const std::string& names, const std::string& type, const std::string& help, const Take& take)
@@ -101,40 +96,48 @@ void CommandLine::texts(const std::string& names, const std::string& type, const
             take(text);
     };
     // What follows the text is the first argument, and no further text.
-    app_->add_option_function(names, checked(take_all), help)->type_name(type)->allow_extra_args(false);
+    listed(names, type, help, app_->add_option_function(names, checked(take_all)))->allow_extra_args(false);
 }
 
 void CommandLine::list(const std::string& names, const std::string& type, const std::string& help,
                        std::vector<std::string>& values)
 {
-    app_->add_option(names, values, help)->delimiter(',')->type_name(type)->allow_extra_args(false);
+    listed(names, type, help, app_->add_option(names, values))->delimiter(',')->allow_extra_args(false);
 }
 
 void CommandLine::number(const std::string& names, const std::string& type, const std::string& help, uint32_t& value,
                          Range<int> range)
 {
-    app_->add_option(names, value, help)->check(within(range))->type_name(type);
+    listed(names, type, help, app_->add_option(names, value))->check(within(range));
 }
 
 void CommandLine::number_or_none(const std::string& names, const std::string& type, const std::string& help,
                                  std::optional<uint32_t>& value, Range<int> range, const std::string& usual)
 {
-    app_->add_option(names, value, help)->expected(0, 1)->default_str(usual)->check(within(range))->type_name(type);
+    listed(names, "[" + type + "]", help, app_->add_option(names, value))
+        ->expected(0, 1)
+        ->default_str(usual)
+        ->check(within(range));
 }
 
-void CommandLine::argument(const std::string& name, const std::string& type, const std::string& help, const Take& take,
-                           const std::string& remark)
+void CommandLine::argument(const std::string& name, const std::string& help, const Take& take)
 {
-    text(std::string(argument_prefix) + name, type, help, take, remark);
+    app_->add_option_function(std::string(argument_prefix) + name, checked(take));
+    arguments_.push_back({name, help});
+}
+
+void CommandLine::refuse(const std::string& long_name, const std::string& why)
+{
+    refused_.push_back({app_->get_option(long_name), why});
+    std::erase_if(options_, [&](const ListedOption& option) { return option.names.ends_with(long_name); });
 }
 
 void CommandLine::parse(int argc, char** argv)
 {
-    app_->set_version_flag("-V,--version", GPUSNOOP_VERSION);
     try {
         app_->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        throw Answer(app_->help());
+        throw Answer(help_text(name_, summary_, examples_, arguments_, options_));
     } catch (const CLI::CallForVersion&) {
         throw Answer(name_ + " " GPUSNOOP_VERSION "\n");
     } catch (const CLI::ParseError& error) {
@@ -147,6 +150,9 @@ void CommandLine::parse(int argc, char** argv)
         std::string_view what = error.what();
         throw UsageError(std::string(what.starts_with(": ") ? what.substr(2) : what));
     }
+    for (const Refused& refused : refused_)
+        if (refused.option->count())
+            throw UsageError(refused.why);
 }
 
 } // namespace gpusnoop

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program takes, and its --help. CLI11 does the work in command_line.cpp and shows in no header: it takes longer
+// What a program takes. CLI11 does the work in command_line.cpp and shows in no header: it takes longer
 // to compile than most files of a tool do.
 #pragma once
+
+#include "run/help.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +15,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+} // namespace CLI
 
 namespace gpusnoop {
 
@@ -27,7 +30,6 @@ public:
         T least, most;
     };
 
-    // examples: the end of --help.
     CommandLine(std::string_view name, std::string_view summary, std::string_view examples);
     ~CommandLine();
     CommandLine(const CommandLine&) = delete;
@@ -41,9 +43,7 @@ public:
     void text(const std::string& names, const std::string& type, const std::string& help, std::string& value);
     void text(const std::string& names, const std::string& type, const std::string& help,
               std::optional<std::string>& value);
-    // remark: stands behind the type in the help.
-    void text(const std::string& names, const std::string& type, const std::string& help, const Take& take,
-              const std::string& remark = {});
+    void text(const std::string& names, const std::string& type, const std::string& help, const Take& take);
 
     // May be given several times: take gets one after the other, commas and all.
     void texts(const std::string& names, const std::string& type, const std::string& help, const Take& take);
@@ -58,15 +58,29 @@ public:
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);
 
     // Not an option, but known by its place.
-    void argument(const std::string& name, const std::string& type, const std::string& help, const Take& take,
-                  const std::string& remark = {});
+    void argument(const std::string& name, const std::string& help, const Take& take);
+
+    // An option that all tools share and this one cannot mean: --help does not list it, and who gives it reads why.
+    void refuse(const std::string& long_name, const std::string& why);
 
     // Throws UsageError, and Answer where that was all: --help or --version.
     void parse(int argc, char** argv);
 
 private:
+    CLI::Option* listed(const std::string& names, const std::string& type, const std::string& help,
+                        CLI::Option* option);
+
     std::string name_;
+    std::string summary_;
+    std::string examples_;
     std::unique_ptr<CLI::App> app_;
+    std::vector<ListedArgument> arguments_;
+    std::vector<ListedOption> options_;
+    struct Refused {
+        const CLI::Option* option;
+        std::string why;
+    };
+    std::vector<Refused> refused_;
 };
 
 } // namespace gpusnoop

@@ -30,7 +30,8 @@ std::string one_of(std::span<const std::string_view> names)
 
 } // namespace
 
-void add_shared_options(CommandLine& line, Options& o, std::span<const std::string_view> ways)
+void add_shared_options(CommandLine& line, Options& o, std::span<const std::string_view> ways,
+                        std::string_view without_interval)
 {
     line.texts("-p,--pid", "PID[,PID]", "only these processes", [&o](const std::string& text) {
         // CLI11's own splitting would pass over an empty entry.
@@ -48,8 +49,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             throw UsageError("a name (-n) must have 1 to 15 bytes: the kernel stores no more");
         o.comm = text;
     });
-    line.text("-c,--cgroup", "CGROUP",
-              "only this cgroup and those below: a path, a container's id or name, pod:NAMESPACE/NAME",
+    line.text("-c,--cgroup", "CGROUP", "only this cgroup: a path, a container's id or name, pod:NAMESPACE/NAME",
               [&o](const std::string& text) {
                   if (text.empty())
                       throw UsageError(
@@ -65,16 +65,15 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             o.interval = seconds(what, text);
         };
     };
-    line.argument("interval", "SECONDS", "seconds between reports (or 500ms, 1m); if omitted: one report at the end",
-                  take_interval("an interval"), "Excludes: --interval");
-    line.argument("count", "COUNT", "number of reports", [&o](const std::string& text) {
+    line.argument("INTERVAL", fmt::format("seconds between reports (or 500ms, 1m); {}", without_interval),
+                  take_interval("an interval"));
+    line.argument("COUNT", "number of reports", [&o](const std::string& text) {
         o.count = number_argument<uint64_t>("a count", text, 1, UINT32_MAX);
     });
-    line.text("-i,--interval", "SECONDS", "the same as the first argument", take_interval("an interval (-i)"),
-              "Excludes: interval");
-    line.flag("-T,--timestamp", "show the time of day", o.timestamps);
+    line.text("-i,--interval", "SECONDS", "the same as INTERVAL", take_interval("an interval (-i)"));
+    line.flag("-T,--timestamp", "the time of day above each report", o.timestamps);
     line.flag("-x,--failed", "only calls that failed", o.failed_only);
-    line.flag("-U,--user-stacks", "show the callers, by user stack", o.user_stacks);
+    line.flag("-U,--user-stacks", "the callers, by user stack", o.user_stacks);
     line.flag("-P,--per-process", "a histogram per process", o.per_process);
     line.flag("-L,--per-thread", "a histogram per thread", o.per_thread);
     line.flag("-m,--milliseconds", "histograms of durations in milliseconds", o.milliseconds);
@@ -82,10 +81,10 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.text("-r,--rows", "ROWS", "rows of a table (20; 0: all)", [&o](const std::string& text) {
         o.rows = number_argument<uint32_t>("a number of rows (-r)", text, 0, 1'000'000);
     });
-    line.list("--columns", "NAME[,NAME]",
-              "show only these columns; or add (+NAME) or remove (-NAME) columns; help lists them", o.columns);
+    line.list("--columns", "NAME[,NAME]", "only these columns; +NAME adds one, -NAME removes one, help lists all",
+              o.columns);
     line.flag("-j,--json", "one JSON object per line instead of text", o.json);
-    line.flag("-X,--extra-columns", "show the pid inside the container, and the owner: pod, container, job or unit",
+    line.flag("-X,--extra-columns", "also the pid inside the container, and the owner (pod, job, unit)",
               o.extra_columns);
     line.text("--host-root", "FOLDER", "where the host's root is mounted, if this is a container (/)",
               [&o](const std::string& text) {
@@ -96,7 +95,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                   while (o.host_root.size() > 1 && o.host_root.ends_with('/'))
                       o.host_root.pop_back();
               });
-    line.flag("-v,--verbose", "print what is attached where; -vv: also libbpf's log", o.verbosity);
+    line.flag("-v,--verbose", "print what is attached where; -vv: libbpf's log, too", o.verbosity);
     line.text("--attach", "HOW", fmt::format("how to attach: {} (the best that works)", one_of(ways)),
               [&o, ways](const std::string& text) {
                   if (std::ranges::find(ways, text) == ways.end())
@@ -110,9 +109,9 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             throw UsageError(fmt::format("a buffer size (--ring-mb) must be a power of two, not {}", o.ring_mb));
     });
     line.text(
-        "--table-rows", "ROWS", "rows of the table in the kernel (depends on the number of CPUs)",
+        "--table-rows", "ROWS", "rows of the table in the kernel (by the number of CPUs)",
         [&o](const std::string& text) { o.table_rows = number_argument<uint32_t>("--table-rows", text, 16, 1 << 20); });
-    line.flag("--info", "show what this machine offers and what the tool takes of it, and exit", o.info);
+    line.flag("--info", "show what this machine offers and what is used of it, and exit", o.info);
     line.flag("--clean", "remove what runs that were killed have left, and exit", o.clean);
 }
 
@@ -129,7 +128,7 @@ void check_shared_options(const Options& options)
 void add_name_options(CommandLine& line, NameOptions& options)
 {
     line.text("--names", "HOW", "kernel names in tables: short, full or base (short)", options.form);
-    line.flag("--no-cache", "do not use the disk cache of the kernel names that libraries register", options.no_cache);
+    line.flag("--no-cache", "do not use the disk cache of the names of kernels", options.no_cache);
 }
 
 } // namespace gpusnoop

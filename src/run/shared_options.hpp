@@ -13,7 +13,8 @@ namespace gpusnoop {
 class CommandLine;
 
 // The tool adds its own afterwards. ways: what --attach takes, best first.
-void add_shared_options(CommandLine& line, Options& options, std::span<const std::string_view> ways);
+void add_shared_options(CommandLine& line, Options& options, std::span<const std::string_view> ways,
+                        std::string_view without_interval);
 
 // Of tools that show names of kernels.
 void add_name_options(CommandLine& line, NameOptions& options);

@@ -27,7 +27,7 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
 {
     const ToolSpec& spec = tool.spec();
     CommandLine line(spec.name, spec.summary, spec.examples);
-    add_shared_options(line, options, spec.attach_names);
+    add_shared_options(line, options, spec.attach_names, spec.without_interval);
     tool.add_options(line);
     line.parse(argc, argv);
     check_shared_options(options);

@@ -58,9 +58,10 @@ struct Running {
 // What is known of a tool before it is asked for anything.
 struct ToolSpec {
     std::string_view name;
-    std::string_view summary;                                    // one sentence for --help
-    std::string_view examples;                                   // the end of --help
-    std::span<const std::string_view> attach_names = tier_names; // what --attach takes, in the words of its help
+    std::string_view summary;                                          // one sentence for --help
+    std::string_view examples;                                         // and some lines for it
+    std::span<const std::string_view> attach_names = tier_names;       // what --attach takes, in the words of its help
+    std::string_view without_interval = "if omitted: one, at the end"; // in the words of --help
     // What is not known without return probes, where the tool can do without.
     std::string_view without_returns = "fewer kernel names, captures and devices are known";
 };

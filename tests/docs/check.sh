@@ -20,15 +20,18 @@ tools=$(sed -n 's/^TOOLS *:= *//p' Makefile)
 
 sorted_words() { tr -s ' ,\t' '\n' | sed '/^$/d' | LC_ALL=C sort -u; }
 
-# Of a usage text. Newer CLI11 aligns the long names.
-options_of_usage() { sed -E 's/, +-/,-/' | sed -nE 's/^ +(-[^ ]*).*/\1/p' | sorted_words; }
-
-options_of_help() { "$build/$1" --help | options_of_usage; }
-
-options_of_man() {
-    sed -n '/^\.SH OPTIONS/,/^\.SH EXAMPLES/p' "$build/man/$1.8" | sed 's/\\-/-/g' | grep -A1 '^\.TP' |
-        grep -oE '(^|[ "])-(-[a-z][a-z-]*|[A-Za-z])' | tr -d '" ' | sorted_words
+# Groups and options in their order.
+layout_of_help() {
+    "$build/$1" --help | sed -n '/^What is traced:/,$p' |
+        sed -nE 's/^([A-Z].*):$/\1/p; s/, -/ -/; s/^  (    )?(-[^ ]*( --[^ ]*)?).*/\2/p'
 }
+
+layout_of_man() {
+    sed -n '/^\.SH OPTIONS/,/^\.SH EXAMPLES/p' "$build/man/$1.8" | sed 's/\\-/-/g' |
+        sed -nE 's/^\.SS (.*)/\1/p; /^\.TP/{n; s/^\.[BIR]+ "?(-[A-Za-z]) ?",? ?"? ?(--[a-z-]*).*/\1 \2/p; s/^\.[BIR]+ "?(--[a-z-]*).*/\1/p}'
+}
+
+options_of_help() { layout_of_help "$1" | grep -- '^-' | sorted_words; }
 
 # complete_words WORD...: what completion offers for the last one, one per line.
 complete_words() {
@@ -217,7 +220,7 @@ check_man() {
     fi
     same "$page: as built" "$(scripts/man-page "$page")" "$(cat "$build/$page")"
     check "$page: nothing is left to fill in" "$(grep -nE '^\.\\" common:|@tool@' "$build/$page")"
-    same "$tool: --help and man page list the same options" "$(options_of_help "$tool")" "$(options_of_man "$tool")"
+    same "$tool: --help and man page list the same options, in the same order" "$(layout_of_help "$tool")" "$(layout_of_man "$tool")"
     if command -v man >/dev/null; then
         check "$page: man --warnings" "$(man --warnings -l "$build/$page" 2>&1 >/dev/null)"
     else
@@ -239,12 +242,8 @@ check_man() {
 check_example() {
     local tool=$1 example=tools/$1_example.txt
     check "$example: options that do not exist" "$(unknown_options "$tool" "$example")"
-    # Its layout differs between versions of CLI11.
-    local usage
-    usage=$(awk -v tool="$tool" 'on; $0 ~ tool " --help$" { on = 1 }' "$example")
-    same "$example: ends with the options of --help" "$(options_of_help "$tool")" "$(options_of_usage <<<"$usage")"
-    same "$example: ends with the examples of --help" "$("$build/$tool" --help | sed -n '/^Examples:/,$p')" \
-        "$(sed -n '/^Examples:/,$p' <<<"$usage")"
+    same "$example: ends with --help" "$("$build/$tool" --help)" \
+        "$(awk -v tool="$tool" 'on; $0 ~ tool " --help$" { on = 1 }' "$example")"
 }
 
 for tool in $tools; do

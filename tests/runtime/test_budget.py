@@ -35,7 +35,7 @@ def modes(way="tracepoint"):
     by = [view for view in re.search(r"rows by (.*?),? or several", text)[1].split(", ") if view != refused.get(name)]
     out = {"default": plain, "--by": [*plain, "--by", ",".join(by)]}
     for option in "-e", "-l", "-U":
-        if option != refused.get(name) and (found := re.search(rf" {option},--\w[\w-]* (MIN_US)?", text)):
+        if option != refused.get(name) and (found := re.search(rf" {option},? --\w[\w-]* (MIN_US)?", text)):
             out[option] = [*plain, option, *(["1"] if found[1] else [])]
     return out
 

@@ -21,7 +21,7 @@ void fuzz(std::string_view input)
     try {
         CommandLine line("fuzz", "summary", "examples");
         Options o;
-        add_shared_options(line, o, ways);
+        add_shared_options(line, o, ways, "");
         line.parse(static_cast<int>(words.size()), arguments.data());
         check_shared_options(o);
         for (const pid_t pid : o.pids)

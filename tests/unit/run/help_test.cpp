@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// --help lists what a tool takes, and nothing else.
+#include "run/help.hpp"
+
+#include "tools/tools.hpp"
+#include "util/options.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace gpusnoop;
+
+namespace {
+
+struct Said {
+    std::string answer;
+    std::string refusal;
+};
+
+Said say(const NamedTool& tool, std::vector<std::string> words)
+{
+    words.insert(words.begin(), std::string(tool.name));
+    if (tool.name == "cudatop")
+        words.push_back("--batch"); // not a word about the terminal
+    std::vector<char*> argv;
+    for (std::string& word : words)
+        argv.push_back(word.data());
+    argv.push_back(nullptr);
+    try {
+        Options options;
+        plan_run(static_cast<int>(words.size()), argv.data(), *tool.make(), options);
+    } catch (const Answer& answer) {
+        return {answer.text, {}};
+    } catch (const UsageError& error) {
+        return {{}, error.what()};
+    }
+    return {};
+}
+
+std::vector<std::string> lines_of(const std::string& text)
+{
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);)
+        lines.push_back(line);
+    return lines;
+}
+
+// What --help lists: "--pid" and the type of its value, if it has one.
+std::map<std::string, std::string> listed(const NamedTool& tool)
+{
+    std::map<std::string, std::string> options;
+    for (const std::string& line : lines_of(say(tool, {"--help"}).answer)) {
+        const bool is_option = line.starts_with("  -") || line.starts_with("      --");
+        if (!is_option)
+            continue;
+        std::istringstream words(line.substr(line.find("--")));
+        std::string name, type;
+        words >> name >> type;
+        options[name] = std::ranges::all_of(type, [](char c) { return !std::islower(c); }) ? type : "";
+    }
+    return options;
+}
+
+// What an option is given to be accepted: its value by type, and what it needs beside it.
+std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string& option, const std::string& type)
+{
+    const std::map<std::string, std::string> by_option = {
+        {"--attach", tool.name == "nvioctl" ? "kprobe" : "perf"},
+        {"--api", "runtime"},
+        {"--columns", "PID"},
+        {"--sort", "pid"},
+        {"--names", "full"},
+        {"--graphs", "both"},
+        {"--by", "pid"},
+        {"--hist", tool.name == "cudasync"                                ? "duration"
+                   : tool.name == "cudagraph"                             ? "launch"
+                   : tool.name == "cudamemcpy" || tool.name == "gpualloc" ? "size"
+                                                                          : "latency"},
+        {"--ring-mb", "16"},
+        {"--table-rows", "4096"},
+        {"--live-entries", "4096"},
+    };
+    const std::map<std::string, std::string> by_type = {{"FOLDER", "/host"}, {"COMM", "name"}, {"CGROUP", "/x"},
+                                                        {"FILE", "off"},     {"TEXT", "x"},    {"[N]", ""}};
+    std::vector<std::string> words{option};
+    if (by_option.contains(option))
+        words.push_back(by_option.at(option));
+    else if (!by_type.contains(type))
+        words.push_back("5");
+    else if (!by_type.at(type).empty())
+        words.push_back(by_type.at(type));
+    if (type.empty())
+        words.resize(1);
+    if (option == "--per-process" || option == "--per-thread")
+        words.insert(words.end(), {"--hist", by_option.at("--hist")});
+    if (option == "--older")
+        words.push_back("--leaks");
+    if (option == "--warm-up")
+        words.push_back("--storms");
+    return words;
+}
+
+} // namespace
+
+TEST_CASE("each option that --help lists is taken")
+{
+    for (const NamedTool& tool : tools)
+        for (const auto& [option, type] : listed(tool)) {
+            INFO(tool.name << " " << option << " " << type);
+            const Said said = say(tool, with_its_needs(tool, option, type));
+            CHECK(said.refusal == "");
+        }
+}
+
+TEST_CASE("an option that --help does not list is refused")
+{
+    std::map<std::string, std::string> all;
+    for (const NamedTool& tool : tools)
+        all.merge(listed(tool));
+    for (const NamedTool& tool : tools) {
+        const auto its = listed(tool);
+        CHECK(its.size() > 20);
+        for (const auto& [option, type] : all)
+            if (!its.contains(option)) {
+                INFO(tool.name << " " << option);
+                CHECK(say(tool, with_its_needs(tool, option, type)).refusal != "");
+            }
+    }
+}
+
+TEST_CASE("each option has a place in --help, and each line fits a terminal")
+{
+    for (const NamedTool& tool : tools) {
+        const std::vector<std::string> lines = lines_of(say(tool, {"--help"}).answer);
+        INFO(tool.name);
+        CHECK(std::ranges::find(lines, "Other:") == lines.end());
+        CHECK(std::ranges::find(lines, "Examples:") < std::ranges::find(lines, "What is traced:"));
+        for (const std::string& line : lines) {
+            INFO(line);
+            CHECK(line.size() <= 100);
+        }
+    }
+}
+
+TEST_CASE("help: a long text goes on below itself, and an option without a place comes last")
+{
+    const std::string long_text =
+        "a text of so many words that it does not fit beside its option, and goes on in the next line, below its begin";
+    const std::vector<ListedArgument> arguments{{"INTERVAL", "seconds"}};
+    const std::vector<ListedOption> options{
+        {"--no-such-place", "", "new"}, {"--by", "WHAT", long_text}, {"-p,--pid", "PID", "only this"}};
+    CHECK(help_text("tool", "Shows it.", "  tool 1  # example\n", arguments, options) ==
+          "Shows it.\n"
+          "\n"
+          "Usage: tool [OPTION...] [INTERVAL [COUNT]]\n"
+          "\n"
+          "Examples:\n"
+          "  tool 1  # example\n"
+          "\n"
+          "Arguments:\n"
+          "  INTERVAL                    seconds\n"
+          "\n"
+          "What is traced:\n"
+          "  -p, --pid PID               only this\n"
+          "\n"
+          "How it is shown:\n"
+          "      --by WHAT               a text of so many words that it does not fit beside its option, and\n"
+          "                              goes on in the next line, below its begin\n"
+          "\n"
+          "Other:\n"
+          "      --no-such-place         new\n");
+}
