@@ -72,7 +72,7 @@ void GpuAlloc::add_options(CommandLine& line)
 {
     Settings& s = settings_;
     s.sort = "live_bytes";
-    add_call_options(line, "kind, size, stack, ", "pid", "size, latency or lifetime");
+    add_call_options(line, "kind, size, stack, ", "pid", "size, latency or lifetime", false);
     add_own_options(line, s);
 }
 

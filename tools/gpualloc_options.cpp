@@ -13,7 +13,7 @@ namespace gpusnoop::gpualloc {
 void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
-    line.flag("--leaks", "what has not been freed, by call stack: bytes, count, age of the oldest", s.leaks);
+    line.flag("--leaks", "what has not been freed, by call stack: bytes, count, greatest age", s.leaks);
     line.text("-o,--older", "AGE", "with --leaks: only what is at least this many seconds old (or 5m, 2h)",
               [&s](const std::string& text) {
                   using namespace std::chrono_literals;

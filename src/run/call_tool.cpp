@@ -21,12 +21,12 @@ constexpr size_t gone_limit =
 } // namespace
 
 void CallTool::add_call_options(CommandLine& line, const std::string& by, const std::string& by_default,
-                                const std::string& measures)
+                                const std::string& measures, bool by_stream)
 {
     CallSettings& s = settings_;
     line.text("--by", "WHAT[,WHAT]",
-              fmt::format("rows by {}{}{}, or several ({})", by, s.of_functions ? "stream, device, api, " : "",
-                          WhoView::names, by_default),
+              fmt::format("rows by {}{}{}{}, or several ({})", by, s.of_functions && by_stream ? "stream, " : "",
+                          s.of_functions ? "device, api, " : "", WhoView::names, by_default),
               s.by);
     line.flag("-e,--events", "one line per call", s.events);
     line.text("-H,--hist", "WHAT", "histogram of " + measures, [&s, measures](const std::string& text) {

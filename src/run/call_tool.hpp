@@ -48,7 +48,7 @@ protected:
 
     // --by, -e, -H, --api, -s. by and measures: what they take beside what all tools have.
     void add_call_options(CommandLine& line, const std::string& by, const std::string& by_default,
-                          const std::string& measures);
+                          const std::string& measures, bool by_stream = true);
     // -l MIN_US. what: "waits".
     static void add_least(CommandLine& line, std::string_view what, uint64_t& least_ns);
     // Driver, runtime or both, as asked for.

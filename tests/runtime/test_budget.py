@@ -14,7 +14,6 @@ from programs import Tool
 
 per_program = 50_000
 per_tool = 120_000
-refused = {"cudatop": "-U", "gpualloc": "stream"}  # what the help lists for all tools, and one has no use for
 tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl")
 
 
@@ -32,10 +31,10 @@ def modes(way="tracepoint"):
     text = " ".join(subprocess.run([harness.binary, "--help"], capture_output=True, text=True, check=True).stdout.split())
     name = harness.binary.name
     plain = ["--attach", way] if name == "nvioctl" else []
-    by = [view for view in re.search(r"rows by (.*?),? or several", text)[1].split(", ") if view != refused.get(name)]
+    by = re.search(r"rows by (.*?),? or several", text)[1].split(", ")
     out = {"default": plain, "--by": [*plain, "--by", ",".join(by)]}
     for option in "-e", "-l", "-U":
-        if option != refused.get(name) and (found := re.search(rf" {option},? --\w[\w-]* (MIN_US)?", text)):
+        if found := re.search(rf" {option}, --\w[\w-]* (MIN_US)?", text):
             out[option] = [*plain, option, *(["1"] if found[1] else [])]
     return out
 
