@@ -238,14 +238,17 @@ $(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(TOOL_OBJ) 
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man8 \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -m 755 -s $(BIN)/gpusnoop $(DESTDIR)$(PREFIX)/bin
 	for t in $(TOOLS); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -D -m 644 docs/cudatop.png $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs/cudatop.png
-	for t in $(TOOLS); do install -m 644 scripts/completion.bash \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; done
+	for t in $(TOOLS); do \
+	    install -m 644 scripts/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; \
+	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
+	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop
 
 # What install has stripped off, where debuggers, perf and eu-stack look for it beside a file that names it; after install.
 DEBUG_DIR = $(DESTDIR)$(PREFIX)/bin/.debug

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Bash completion for every gpusnoop tool, installed once under each tool's name. Candidates come from the tool itself
-# (TOOL --help), so completion cannot fall behind.
+# (TOOL --help), so completion cannot fall behind. Completion of zsh and fish runs this file with the words typed so far,
+# and gets the candidates for the last one: one per line, of an option with its text behind a tab.
 
 # Options of a tool, one per line: "-p,--pid<TAB>TYPE or nothing<TAB>help text".
 _gpusnoop_options() {
@@ -51,11 +52,12 @@ _gpusnoop_processes() {
     printf '%s\n' "$found"
 }
 
-# Adds the candidates (one per line of stdin) that begin with $1, each after the prefix $2. Process names may contain
-# anything: they are never expanded.
+# Adds the candidates (one per line of stdin, of an option with its text) that begin with $1, each after the prefix $2.
+# Process names may contain anything: they are never expanded.
 _gpusnoop_reply() {
     local candidate
     while IFS= read -r candidate; do
+        candidate=${candidate%%$'\t'*}
         [[ -n $candidate && $candidate == "$1"* ]] && COMPREPLY+=("$2$(printf '%q' "$candidate")")
     done
 }
@@ -80,7 +82,8 @@ _gpusnoop() {
     [[ $type != "-" ]] || this=
 
     if [[ -z $this ]]; then
-        [[ $cur == -* || -z $cur ]] && _gpusnoop_reply "$cur" "" < <(cut -f1 <<<"$options" | tr ',' '\n')
+        [[ $cur == -* || -z $cur ]] && _gpusnoop_reply "$cur" "" < <(
+            awk -F '\t' '{ n = split($1, name, ","); for (i = 1; i <= n; i++) print name[i] "\t" $3 }' <<<"$options")
         return
     fi
 
@@ -136,6 +139,23 @@ _gpusnoop() {
         ;;
     esac
 }
+
+# Run by another shell, which has its own quoting, and no word of its own for "=".
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+    word=${!#} joined=
+    [[ $word == --*=* ]] && joined=${word%%=*}=
+    _gpusnoop_reply() {
+        local candidate
+        while IFS= read -r candidate; do
+            [[ -n $candidate && $candidate == "$1"* ]] && printf '%s\n' "$joined$2$candidate"
+        done
+    }
+    COMP_WORDS=("${@:1:$#-1}")
+    if [[ -n $joined ]]; then COMP_WORDS+=("${joined%=}" = "${word#*=}"); else COMP_WORDS+=("$word"); fi
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _gpusnoop "$1"
+    exit
+fi
 
 # Installed, the file is named after its tool; in the source tree it serves all of them.
 case ${BASH_SOURCE[0]##*/} in

@@ -212,6 +212,37 @@ check_completion() {
     done
 }
 
+# complete_by zsh|fish WORD...: the same by that shell; what zsh would be handed is printed instead.
+complete_by() {
+    local shell=$1
+    shift
+    PATH=$build:$PATH timeout 10 "$shell" -c "$(case $shell in
+        zsh) echo 'source scripts/completion.zsh; compadd() { print -rl -- $candidates }
+                   words=("$@") CURRENT=$# PREFIX=${@[-1]}; _gpusnoop' ;;
+        fish) echo 'source scripts/completion.fish; complete -C "$argv" | string replace --regex "\t.*" ""' ;;
+        esac)" $([ "$shell" = fish ] || echo zsh) "$@"
+}
+
+# Other shells ask bash's completion; what reaches them is the same.
+check_other_shells() {
+    local shell line
+    for shell in zsh fish; do
+        if ! command -v "$shell" >/dev/null; then
+            skip "completion of $shell: there is no $shell"
+            continue
+        fi
+        check "completion of $shell: syntax" "$("$shell" -n "scripts/completion.$shell" 2>&1)"
+        for line in "cudalaunch --by pid,con" "cudatop -s L" "cudamemcpy --api r" "gpualloc --le" "cudasync --by=th"; do
+            # shellcheck disable=SC2086 # words
+            check "completion of $shell: $line, to something" "$([ -n "$(complete_by $shell $line)" ] || echo nothing)"
+            # shellcheck disable=SC2086 # words
+            same "completion of $shell: $line" "$(PATH=$build:$PATH bash scripts/completion.bash $line | cut -f 1 | sort)" \
+                "$(complete_by $shell $line | sort)"
+        done
+    done
+    same "completion of zsh is of all tools" "#compdef $tools" "$(head -n 1 scripts/completion.zsh)"
+}
+
 check_man() {
     local tool=$1 page=man/$1.8
     if [ ! -f "$build/$page" ]; then
@@ -257,6 +288,8 @@ for tool in $tools; do
     check "README.md: options of $tool that do not exist" "$(unknown_options "$tool" README.md)"
     check "README.md: names $tool" "$(grep -qw "$tool" README.md || echo no)"
 done
+
+check_other_shells
 
 parts=$(sed -nE 's/^\.\\" common: //p' man/*.8 | sort)
 same "man/common: each part is in at least four pages" "" "$(

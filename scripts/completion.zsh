@@ -1,0 +1,21 @@
+#compdef cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl
+# SPDX-License-Identifier: Apache-2.0
+# Zsh completion for every gpusnoop tool, installed as site-functions/_gpusnoop. What can be completed, and to what, is
+# known in one place, bash's completion: this asks it.
+
+_gpusnoop() {
+    zmodload zsh/parameter
+    local here=${functions_source[_gpusnoop]:A:h} line
+    local file=$here/../../bash-completion/completions/${words[1]:t}
+    [[ -f $file ]] || file=$here/completion.bash # the source tree
+
+    local -a candidates texts
+    while IFS= read -r line; do
+        candidates+=("${line%%$'\t'*}")
+        texts+=("${line/$'\t'/  }")
+    done < <(bash "$file" "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
+    compadd -l -d texts -a candidates
+}
+
+# Autoloaded, the file is the body of the function; sourced, it only defines it.
+[[ ${funcstack[1]} != _gpusnoop ]] || _gpusnoop "$@"
