@@ -61,6 +61,7 @@ public:
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
+    void starting(std::string_view what) override;
     void begin(const Running& running) override;
     void over() override { live_.reset(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
@@ -82,7 +83,7 @@ private:
     Snapshot snapshot(const std::set<ImageId>& ended);
     void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
                   Snapshot& snapshot);
-    void open_screen(const Running& running);
+    void open_screen();
     bool asked_for(const ImageId& image);
     size_t traced_processes();
     std::vector<const Verdict*> wanted_verdicts();
@@ -212,15 +213,19 @@ std::unique_ptr<Output> CudaTop::make_output(const Options& options)
 {
     if (!settings_.screen)
         return CallToolOn::make_output(options);
-    warnings_.emplace();
+    open_screen(); // whatever takes long comes after it
     return make_silent_output();
+}
+
+void CudaTop::starting(std::string_view what)
+{
+    if (live_)
+        live_->starting(what);
 }
 
 void CudaTop::begin(const Running& running)
 {
     CallToolOn::begin(running);
-    if (settings_.screen)
-        open_screen(running);
     if (settings_.why && !options_.duration)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
     running_.emplace(running);
@@ -229,11 +234,15 @@ void CudaTop::begin(const Running& running)
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
         running.loop.after(later, [this] { look_at_earlier(); });
+    if (!live_)
+        return;
+    show({});
+    live_->begin(running);
 }
 
-void CudaTop::open_screen(const Running& running)
+void CudaTop::open_screen()
 {
-    live_.emplace(settings_, options_.interval.value_or(1s), running,
+    live_.emplace(settings_, options_.interval.value_or(1s),
                   Live::Requests{.by =
                                      [this](std::string_view by) {
                                          settings_.choose_rows(by);
@@ -245,7 +254,8 @@ void CudaTop::open_screen(const Running& running)
                                          show({});
                                      },
                                  .refresh = [this] { show({}); }});
-    show({});
+    live_->starting("Looking at what this kernel can do ...");
+    warnings_.emplace();
 }
 
 bool CudaTop::learn(uint32_t type, const void* data, size_t size)

@@ -233,6 +233,8 @@ bool Attacher::attach(CudaFile* file, pid_t pid)
         return false;
     try {
         check_descriptors(*file);
+        if (options_.attaching)
+            options_.attaching(file->places.size(), file->path);
         for (const Hook& hook : hooks_)
             if (hook.always || name_probes_attached_)
                 link(hook, where->second);

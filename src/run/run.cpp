@@ -37,6 +37,15 @@ void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std
     }
 }
 
+size_t programs_to_load(bpf_object* object)
+{
+    size_t count = 0;
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program (program, object)
+        count += bpf_program__autoload(program);
+    return count;
+}
+
 } // namespace
 
 void Run::run()
@@ -58,6 +67,16 @@ void Run::run()
     }
     output_ = tool_.make_output(options_);
     output_->give_up_when([this](std::chrono::nanoseconds stalled) { return gives_up(stalled); });
+    try {
+        trace();
+    } catch (...) {
+        tool_.over(); // a screen is gone before anything is said of it, and before detaching
+        throw;
+    }
+}
+
+void Run::trace()
+{
     attach();
     loop_.emplace(signals_);
     watch_processes();
@@ -157,6 +176,7 @@ void Run::attach()
             },
     });
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
+    tool_.starting("Looking for CUDA libraries ...");
     if (attacher_)
         attacher_->attach_everywhere();
     if (opened_.kernel_hooks)
@@ -225,6 +245,7 @@ bpf_object* Run::load_as(const LoadPlan& plan)
     tool_.configure(probe_plan_.probes, filters);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     check_descriptors(object, scope_.pidfds().size());
+    tool_.starting(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
     const EndAtOnce for_the_verifier_takes_its_time;
     tool_.load();
     return object;
@@ -241,6 +262,12 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                           .count_runtime = plan_.counts_runtime,
                           .filter_at_attach = filter_at_attach,
                           .step = [this] { signals_.check(); },
+                          .attaching =
+                              [this](size_t functions, const std::string& path) {
+                                  if (!loop_)
+                                      tool_.starting(
+                                          fmt::format("Attaching to {} functions of {} ...", functions, path));
+                              },
                           .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
     return {

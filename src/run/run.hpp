@@ -32,6 +32,7 @@ public:
     void run();
 
 private:
+    void trace();
     bool returns_are_safe() const;
     void attach();
     bpf_object* load();

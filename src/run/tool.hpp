@@ -111,6 +111,8 @@ public:
     // Between open and load: read-only data and map sizes.
     virtual void configure(std::span<const Probe> probes, const Filters& filters) = 0;
     virtual void load() = 0; // throws Error
+    // What takes long comes next: "Loading 40 programs into the kernel ...".
+    virtual void starting(std::string_view) {}
     // The loop is about to run.
     virtual void begin(const Running&) {}
 
@@ -126,7 +128,7 @@ public:
     virtual void read_rows() {}
     // Prints the interval that ends now.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
-    // The last report has been made. What takes long, detaching, comes after it.
+    // The last report has been made, or there will be none. What takes long, detaching, comes after it.
     virtual void over() {}
 
 private:

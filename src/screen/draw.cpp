@@ -43,6 +43,8 @@ private:
     void row(int y, const TopRow& row, Style style);
     std::string_view why_empty() const
     {
+        if (!state_.starting.empty())
+            return state_.starting;
         if (snapshot_.wall_ns == 0)
             return "Waiting for the first figures.";
         return snapshot_.rows.empty() ? "Nothing uses a GPU yet." : "No row matches the filter.";
@@ -69,6 +71,10 @@ void ListDrawing::title()
     text_ = state_.tool + " ";
     if (snapshot_.wall_ns)
         cells_.append_clock(text_, snapshot_.wall_ns);
+    if (!state_.starting.empty()) {
+        canvas_.write(0, rect.y, text_ + " starting", Style::title, rect.width);
+        return;
+    }
     append_format(text_, "  by {}  every {}  rows {}", snapshot_.by, interval_text(state_.interval), view_.rows);
     if (!state_.arrangement.filter.empty())
         append_format(text_, "/{}", snapshot_.rows.size());

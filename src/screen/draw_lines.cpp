@@ -103,6 +103,7 @@ void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
     static constexpr Hint page_hints[] = {
         {"Esc", "Back"}, {"Up/Down", "Scroll"}, {"Left/Right", "History"}, {"w", "Save"}, {"?", "Help"},
     };
+    static constexpr Hint starting_hints[] = {{"q", "Quit"}};
     static constexpr Hint other_hints[] = {{"Esc", "Back"}, {"Up/Down", "Move"}};
     if (rect.height == 0)
         return;
@@ -112,6 +113,8 @@ void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
         canvas.write(0, rect.y, message->text, Style::notice, rect.width);
         return;
     }
+    if (!state.starting.empty())
+        return draw_hints(canvas, 0, rect, starting_hints);
     int x = 0;
     const std::string& filter = state.arrangement.filter;
     if (state.view == View::list && !filter.empty())

@@ -32,7 +32,33 @@ Screen::Screen(const Options& options, Requests requests)
     : requests_(std::move(requests)), state_(options), canvas_(terminal_.size().columns, terminal_.size().lines)
 {
     state_.glyphs = glyphs_of_locale();
+    take_warnings();
     draw();
+}
+
+void Screen::take_warnings()
+{
+    warnings_.emplace([this](std::string text) { message(std::move(text)); });
+}
+
+void Screen::starting(std::string what)
+{
+    warnings_.reset();
+    terminal_.take_signals();
+    state_.starting = std::move(what);
+    draw();
+    if (!typed_ahead_)
+        typed_ahead_.emplace(terminal_.input());
+}
+
+void Screen::started()
+{
+    state_.starting.clear();
+    take_warnings();
+    if (typed_ahead_)
+        terminal_.put_back(typed_ahead_->end());
+    typed_ahead_.reset();
+    ready();
 }
 
 std::vector<int> Screen::descriptors() const

@@ -5,10 +5,12 @@
 
 #include "screen/screen_state.hpp"
 #include "screen/terminal.hpp"
+#include "screen/typed_ahead.hpp"
 #include "util/error.hpp"
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,11 @@ public:
     // Throws Error, with a hint, where there is no terminal, or one that cannot be used.
     Screen(const Options& options, Requests requests);
 
+    // Before the loop runs: what takes long, in words. Keys are kept, but one that quits sends SIGINT. Warnings are not
+    // the screen's yet.
+    void starting(std::string what);
+    void started(); // the loop runs, or is about to
+
     std::vector<int> descriptors() const; // to be watched by the loop
     void ready();                         // one of them is readable
     void show(Snapshot snapshot);         // a new interval
@@ -42,13 +49,15 @@ private:
     void act(const Action& action);
     void save(const std::string& name);
     void draw();
+    void take_warnings();
 
     Requests requests_;
     ScreenState state_;
     Snapshot snapshot_; // that is shown; stands still during a pause
     Terminal terminal_;
     Canvas canvas_;
-    WarningsTo warnings_{[this](std::string text) { message(std::move(text)); }};
+    std::optional<TypedAhead> typed_ahead_;
+    std::optional<WarningsTo> warnings_;
 };
 
 } // namespace gpusnoop

@@ -27,6 +27,7 @@ struct ScreenOptions {
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
+    std::string starting{}; // as in ScreenState
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 
@@ -73,6 +74,7 @@ struct ScreenState {
     std::string before_input; // the filter or the search that it takes the place of
     std::string search;
     Messages messages;
+    std::string starting; // what is being done before there is anything to show; empty: there is
 };
 
 // What a key asks of others.

@@ -253,6 +253,12 @@ std::vector<Key> Terminal::keys()
     return without_sequences(keys);
 }
 
+void Terminal::put_back(std::string_view typed)
+{
+    for (size_t i = typed.size(); i-- > 0;)
+        ::ungetch(static_cast<unsigned char>(typed[i]));
+}
+
 bool Terminal::gone() const
 {
     pollfd input{STDIN_FILENO, POLLIN, 0};

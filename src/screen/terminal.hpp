@@ -10,6 +10,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <termios.h>
 #include <vector>
 
@@ -32,9 +33,10 @@ public:
     int input() const;   // readable: keys() has some, or gone()
     int signals() const; // readable: take_signals() has something to do
 
-    std::vector<Key> keys(); // all that have been typed
-    bool gone() const;       // nothing will ever be typed again: it was closed
-    void take_signals();     // follows a new size; stops and comes back with Ctrl-Z and fg
+    std::vector<Key> keys();               // all that have been typed
+    void put_back(std::string_view typed); // keys() has them first
+    bool gone() const;                     // nothing will ever be typed again: it was closed
+    void take_signals();                   // follows a new size; stops and comes back with Ctrl-Z and fg
 
 private:
     struct Curses;

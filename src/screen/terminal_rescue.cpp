@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/terminal_rescue.hpp"
 
+#include "util/ending_signals.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <poll.h>
 #include <unistd.h>
 
 namespace gpusnoop {
@@ -36,7 +39,10 @@ void restore()
     if (rescue.fd < 0)
         return;
     const int error = errno;
-    [[maybe_unused]] ssize_t written = ::write(rescue.fd, rescue.restoring.data(), rescue.length);
+    pollfd room{rescue.fd, POLLOUT, 0};
+    [[maybe_unused]] ssize_t written = 0;
+    if (::poll(&room, 1, 500) > 0) // one that was stopped (Ctrl-S) would hold us up for ever
+        written = ::write(rescue.fd, rescue.restoring.data(), rescue.length);
     ::tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
     rescue.fd = -1;
     errno = error;
@@ -87,11 +93,13 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
     }
     rescue.terminate = std::set_terminate(terminate);
     std::atexit(restore); // does nothing once there is no more to restore
+    first_when_ending_at_once(restore);
 }
 
 TerminalRescue::~TerminalRescue()
 {
     rescue.fd = -1;
+    first_when_ending_at_once(nullptr);
     std::set_terminate(rescue.terminate);
     for (size_t i = 0; i < signals.size(); ++i)
         if (rescue.before[i].sa_handler != SIG_IGN)

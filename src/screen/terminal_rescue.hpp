@@ -7,8 +7,8 @@
 
 namespace gpusnoop {
 
-// One at a time. Fatal signals, those that kill a program, std::terminate and exit() write `restoring` to the terminal,
-// set its modes, and then do what they would have done.
+// One at a time. Fatal signals, those that kill a program, EndAtOnce, std::terminate and exit() write `restoring` to
+// the terminal, set its modes, and then do what they would have done.
 class TerminalRescue {
 public:
     TerminalRescue(int fd, const termios& modes, std::string_view restoring);

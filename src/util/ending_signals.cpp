@@ -22,6 +22,16 @@ sigset_t ending_set()
     return set;
 }
 
+// A signal handler gets at nothing but statics.
+void (*volatile first)() = nullptr;
+
+void end_at_once(int)
+{
+    if (first)
+        first();
+    ::_exit(0);
+}
+
 // A signal that is ignored kills from now on; a handler that puts something right before it does (the screen's) stays.
 void kill_by(int signal)
 {
@@ -77,7 +87,8 @@ void EndingSignals::check()
 EndAtOnce::EndAtOnce()
 {
     struct sigaction action {};
-    action.sa_handler = [](int) { ::_exit(0); };
+    action.sa_handler = end_at_once;
+    action.sa_mask = ending_set();
     for (size_t i = 0; i < ending.size(); i++)
         ::sigaction(ending[i], &action, &before_[i]);
     const sigset_t set = ending_set();
@@ -89,6 +100,11 @@ EndAtOnce::~EndAtOnce()
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
     for (size_t i = 0; i < ending.size(); i++)
         ::sigaction(ending[i], &before_[i], nullptr);
+}
+
+void first_when_ending_at_once(void (*action)())
+{
+    first = action;
 }
 
 } // namespace gpusnoop

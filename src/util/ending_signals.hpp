@@ -47,4 +47,7 @@ private:
     std::array<struct sigaction, 3> before_{};
 };
 
+// What EndAtOnce does first, whoever has it: puts the terminal right. Async-signal-safe; null: nothing.
+void first_when_ending_at_once(void (*action)());
+
 } // namespace gpusnoop

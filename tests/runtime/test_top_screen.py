@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop on a screen, in a real terminal, with real probes: what is seen is what was done."""
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import subprocess
 import sys
+import termios
 
 import harness
 import leftovers
@@ -12,6 +16,7 @@ import system
 import tops
 from harness import Skip, check, equal, wait_until
 from programs import Workload
+from test_alloc_nvml import Nvml, library
 from tops import case
 
 sys.path.append(str(harness.root / "tests/screen"))
@@ -23,13 +28,13 @@ terminal.patience *= harness.patience
 class Screen(terminal.Terminal):
     """The case's tool on a screen of its own. Its intervals are so long that figures stand still until next()."""
 
-    def __init__(self, *arguments, interval=60, columns=200, lines=50):
+    def __init__(self, *arguments, interval=60, columns=200, lines=50, nvml="off", **environment):
         if not terminal.available:
             raise Skip("there is no tmux")
         if not {"-p", "-c"} & set(arguments):
             harness.must_be_alone()
-        words = " ".join(map(str, (harness.binary, interval, "--nvml", "off", *arguments)))
-        super().__init__(words, columns, lines, ASAN_OPTIONS="exitcode=99")
+        words = " ".join(map(str, (harness.binary, interval, "--nvml", nvml, *arguments)))
+        super().__init__(words, columns, lines, ASAN_OPTIONS="exitcode=99", **environment)
         harness.at_end.append(self.stop)
         self.wait_for("by pid")
         self.tool = self.pid()
@@ -106,6 +111,43 @@ def start_three():
         "name launcher; launch vecadd 30011; launch saxpy 7 fn=cuLaunchKernelEx",
         "name copier; launch vecadd 20; copy 5003; sync 11; threads 2; copy 100; end",
         "name leaker; launch vecadd 1000; alloc a 1073741824; alloc b 99 result=2")]
+
+
+def typed_as_it_starts(keys, *later):
+    """What a terminal is sent on which these are typed as soon as there is something to see, and then others, each as
+    soon as it shows something."""
+    steps = [("tarting", keys), *later]
+    ours, its = pty.openpty()
+    before = termios.tcgetattr(its)
+    environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", "XDG_CONFIG_HOME": str(harness.here)}
+    tool = subprocess.Popen([harness.binary, "--nvml", "off", "-p", str(os.getpid())], stdin=its, stdout=its, stderr=its,
+                            env=environment, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(its)
+    seen = ""
+    while True:
+        try:
+            seen += os.read(ours, 65536).decode(errors="replace")
+        except OSError:  # nobody has it open any more
+            break
+        if steps and steps[0][0] in seen:
+            os.write(ours, steps.pop(0)[1])
+    equal(tool.wait(), 0, f"exit status: {seen!r}")
+    equal(termios.tcgetattr(ours), before, "settings of the terminal")
+    check("\x1b[?1049h" in seen and "\x1b[?1049l" in seen, f"its screen came and went: {seen!r}")
+    os.close(ours)
+    return seen
+
+
+@case(asan=True, each={"q": b"q", "ctrl_c": b"\x03"})
+def quit_while_it_starts(key):
+    """The screen is there before programs are loaded, and a key ends it then."""
+    seen = typed_as_it_starts(key)
+    check("every" not in seen, f"it ended before it traced: {seen!r}")
+
+
+@case
+def typed_while_it_starts():
+    typed_as_it_starts(b"2?", ("Keys", b"q"), ("by thread", b"q"))
 
 
 @case(asan=True)
@@ -192,6 +234,20 @@ def sizes():
         screen.keys("Escape")
         screen.wait_for("LAUNCH/s")
         screen.quit()
+    workload.stop()
+
+
+@case
+def nvml_that_fails_or_hangs():
+    """Neither keeps the screen from coming, nor keys from being taken."""
+    workload, do = living("launch vecadd 10")
+    for answers in "fail device 0 15", "hang":
+        nvml = Nvml(answers)
+        with Screen("-p", workload.pid, interval=0.2, nvml=harness.standin / library, STANDIN_NVML=str(nvml.path)) as screen:
+            screen.wait_for("workload")
+            screen.keys("2")
+            screen.wait_for("by thread")
+            screen.quit()
     workload.stop()
 
 

@@ -22,7 +22,7 @@ class Terminal:
         self.after = self.folder / "stty-after"
         self.status = self.folder / "status"
         self.command = command
-        setting = {"LC_ALL": "C.UTF-8", "TZ": "UTC", **environment}
+        setting = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "XDG_CONFIG_HOME": str(self.folder), **environment}
         if term:
             setting["TERM"] = term
         script = self.folder / "script"

@@ -32,12 +32,13 @@ Screen::Options Live::options(const Settings& settings, std::chrono::nanoseconds
     options.filter = settings.filter;
     options.tree = settings.tree;
     options.interval = interval;
+    options.starting = "Starting ...";
     return options;
 }
 
-Live::Live(const Settings& settings, std::chrono::nanoseconds interval, const Running& running, Requests requests)
-    : running_(running), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      screen_(options(settings, interval), {.quit = [this] { running_.loop.stop(); },
+Live::Live(const Settings& settings, std::chrono::nanoseconds interval, Requests requests)
+    : interval_(interval), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      screen_(options(settings, interval), {.quit = [this] { running_->loop.stop(); },
                                             .interval = [this](auto chosen) { set_interval(chosen); },
                                             .by = std::move(requests.by),
                                             .open = std::move(requests.open),
@@ -45,14 +46,20 @@ Live::Live(const Settings& settings, std::chrono::nanoseconds interval, const Ru
 {
     if (!timer_)
         throw Error("a timer cannot be created: " + errno_text(errno));
+}
+
+void Live::begin(const Running& running)
+{
+    running_.emplace(running);
     for (const int descriptor : screen_.descriptors())
-        running_.loop.watch(descriptor, [this] { screen_.ready(); });
-    running_.loop.watch(timer_.get(), [this] {
+        running_->loop.watch(descriptor, [this] { screen_.ready(); });
+    running_->loop.watch(timer_.get(), [this] {
         uint64_t expirations = 0;
         if (::read(timer_.get(), &expirations, sizeof(expirations)) > 0)
-            running_.report();
+            running_->report();
     });
-    set_interval(interval);
+    set_interval(interval_);
+    screen_.started();
 }
 
 void Live::set_interval(std::chrono::nanoseconds interval)

@@ -40,15 +40,18 @@ public:
         std::function<void(const std::string&)> open; // the row of this id; empty: none
         std::function<void()> refresh;                // show the last interval again
     };
-    Live(const Settings& settings, std::chrono::nanoseconds interval, const Running& running, Requests requests);
+    Live(const Settings& settings, std::chrono::nanoseconds interval, Requests requests);
 
+    void starting(std::string_view what) { screen_.starting(std::string(what)); } // until begin()
+    void begin(const Running& running);                                           // the first snapshot is shown
     void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
 
 private:
     static Screen::Options options(const Settings& settings, std::chrono::nanoseconds interval);
     void set_interval(std::chrono::nanoseconds interval);
 
-    Running running_;
+    std::optional<Running> running_; // from begin() on
+    std::chrono::nanoseconds interval_;
     Fd timer_;
     Screen screen_;
 };

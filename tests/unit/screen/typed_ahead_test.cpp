@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/typed_ahead.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+struct Pipe {
+    Pipe()
+    {
+        int ends[2];
+        REQUIRE(::pipe(ends) == 0);
+        out = Fd(ends[0]);
+        in = Fd(ends[1]);
+    }
+    void type(std::string_view keys) const { REQUIRE(::write(in.get(), keys.data(), keys.size()) > 0); }
+
+    Fd out, in;
+};
+
+} // namespace
+
+TEST_CASE("a q quits, unless a key before it leads elsewhere", "[screen]")
+{
+    for (const char* typed : {"q", "jjq", "2tq", "\033[21~", "j\033[21~"})
+        CHECK(quits(typed));
+    for (const char* typed : {"", "j", "/q", "j/queue", "?q", "\rq", "\033Oq", "\033[", "\033[20~", "w a file called q"})
+        CHECK_FALSE(quits(typed));
+}
+
+TEST_CASE("what is typed ahead is kept", "[screen]")
+{
+    const Pipe terminal;
+    TypedAhead typed(terminal.out.get());
+    terminal.type("s");
+    terminal.type("q\033[A");
+    pollfd unread{terminal.out.get(), POLLIN, 0};
+    while (::poll(&unread, 1, 0) > 0)
+        ::usleep(1000);
+    CHECK(typed.end() == "sq\033[A");
+}
+
+TEST_CASE("a q that is typed ahead is a signal", "[screen]")
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    ::sigprocmask(SIG_BLOCK, &set, &before);
+    const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
+    {
+        const Pipe terminal;
+        TypedAhead typed(terminal.out.get());
+        terminal.type("q");
+        pollfd came{signals.get(), POLLIN, 0};
+        CHECK(::poll(&came, 1, 10'000) == 1);
+        signalfd_siginfo info{};
+        CHECK(::read(signals.get(), &info, sizeof(info)) == sizeof(info));
+        CHECK(typed.end() == "q");
+    }
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
