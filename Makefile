@@ -244,7 +244,8 @@ install: all
 	for t in $(TOOLS); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
-	install -D -m 644 docs/cudatop.png $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs/cudatop.png
+	install -d $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
+	install -m 644 docs/* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
 	for t in $(TOOLS); do \
 	    install -m 644 scripts/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; \
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done

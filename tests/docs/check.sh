@@ -64,9 +64,10 @@ unknown_bare_options() {
         <(for tool in $tools; do options_of_help "$tool"; done | LC_ALL=C sort -u)
 }
 
+# Links lead from the folder of the text, other paths from the root.
 paths_in() {
     {
-        grep -oE '\]\([^)# ]+' "$1" | sed 's/^](//' | grep -v '://'
+        grep -oE '\]\([^)# ]+' "$1" | sed 's/^](//' | grep -v '://' | sed "s|^|$(dirname "$1")/|"
         grep -oE '`[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]*)+`' "$1" | tr -d '`' | grep -vE '^(build|share)/'
     } | sort -u
 }
@@ -277,6 +278,8 @@ check_example() {
         "$(awk -v tool="$tool" 'on; $0 ~ tool " --help$" { on = 1 }' "$example")"
 }
 
+pages="README.md $(echo docs/*.md)"
+
 for tool in $tools; do
     if [ ! -x "$build/$tool" ]; then
         skip "$tool: $build/$tool is not built"
@@ -285,7 +288,9 @@ for tool in $tools; do
     check_completion "$tool"
     check_man "$tool"
     check_example "$tool"
-    check "README.md: options of $tool that do not exist" "$(unknown_options "$tool" README.md)"
+    for page in $pages; do
+        check "$page: options of $tool that do not exist" "$(unknown_options "$tool" "$page")"
+    done
     check "README.md: names $tool" "$(grep -qw "$tool" README.md || echo no)"
 done
 
@@ -297,12 +302,16 @@ same "man/common: each part is in at least four pages" "" "$(
         [ "$(grep -cx "$(basename "$part" .8)" <<<"$parts")" -ge 4 ] || echo "$part"
     done)"
 check "a letter of an option means the same in every tool" "$(letters_of_two_meanings)"
-check "README.md: options that no tool has" "$(unknown_bare_options README.md)"
-check "README.md: paths that do not exist" "$(missing_paths README.md)"
-check "README.md: links within it that lead nowhere" "$(missing_anchors README.md)"
-check "README.md: make targets that do not exist" "$(missing_targets README.md)"
-check "README.md: messages that no tool prints" "$(unknown_messages README.md)"
-check "README.md: line width" "$(wide_lines README.md)"
+for page in $pages; do
+    check "$page: options that no tool has" "$(unknown_bare_options "$page")"
+    check "$page: paths that do not exist" "$(missing_paths "$page")"
+    check "$page: links within it that lead nowhere" "$(missing_anchors "$page")"
+    check "$page: make targets that do not exist" "$(missing_targets "$page")"
+    check "$page: messages that no tool prints" "$(unknown_messages "$page")"
+    check "$page: line width" "$(wide_lines "$page")"
+    [ "$page" = README.md ] || check "README.md: leads to $page" "$(grep -qF "($page)" README.md || echo no)"
+done
+check "README.md: length" "$(awk 'END { if (NR > 150) print NR " lines" }' README.md)"
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
