@@ -203,6 +203,16 @@ std::string environment(pid_t pid)
     return read_proc(pid, "environ", max_environment).value_or("");
 }
 
+std::string command_line(pid_t pid)
+{
+    constexpr size_t max_shown = 4096;
+    std::string text = read_proc(pid, "cmdline", max_shown).value_or("");
+    text.resize(std::min(text.size(), max_shown));
+    text.resize(text.find_last_not_of('\0') + 1);
+    std::ranges::replace(text, '\0', ' ');
+    return text;
+}
+
 std::vector<std::string> library_path(std::string_view environment)
 {
     constexpr std::string_view after_another("\0LD_LIBRARY_PATH=", 17);

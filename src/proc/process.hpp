@@ -43,6 +43,11 @@ bool has_memory(pid_t pid);
 // a program have, for a process can make /proc show any part of its memory as that (PR_SET_MM_MAP).
 std::string environment(pid_t pid);
 
+// What it says it was started as: words with a blank between them, its first 4 KiB. Empty where it is gone, has no
+// memory, or says nothing. This is memory of the process, which can make the reader wait (userfaultfd): a helper's
+// work.
+std::string command_line(pid_t pid);
+
 // The folders of LD_LIBRARY_PATH in an environment; absolute ones, a few at most.
 std::vector<std::string> library_path(std::string_view environment);
 

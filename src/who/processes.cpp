@@ -91,6 +91,13 @@ const ProcessInfo& Processes::info(const ImageId& image)
     return info;
 }
 
+const std::string& Processes::command_line(const ImageId& image)
+{
+    const auto known = known_.find(image);
+    const bool runs = known != known_.end() && !known->second.replaced && same_process(image);
+    return runs ? command_lines_.of(image) : command_lines_.last_of(image); // never that of the next with its pid
+}
+
 const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
 {
     return attribution_.owner(ids.v2 || ids.v1 ? ids : known_[image].cgroup);
@@ -190,6 +197,7 @@ void Processes::forget(const std::set<ImageId>& images)
     for (const ImageId& image : images) {
         known_.erase(image);
         fresh_.erase(image);
+        command_lines_.forget(image);
     }
     if (attribution_.size() <= owners_max)
         return;

@@ -5,6 +5,7 @@
 
 #include "proc/image.hpp"
 #include "who/attribution.hpp"
+#include "who/command_lines.hpp"
 
 #include <map>
 #include <set>
@@ -32,6 +33,8 @@ public:
     ImageId meet(uint32_t pid);
 
     const ProcessInfo& info(const ImageId& image);
+    // As the process has it: show it with printable(). Empty unknown.
+    const std::string& command_line(const ImageId& image);
     // Of the cgroups a call came from; those of the process' first call where the call has none with it.
     const Owner& owner(const ImageId& image, const cgroups& ids);
 
@@ -63,6 +66,7 @@ private:
 
     int map_fd_;
     Attribution attribution_;
+    CommandLines command_lines_;
     uint64_t began_ns_ = 0;
     std::set<uint32_t> executed_; // from before, and another program since
     std::map<ImageId, ProcessInfo> known_;

@@ -102,6 +102,12 @@ Cell ns_pid_cell(const WhoSeen& seen, Processes& processes)
     return pid ? Cell(pid) : Cell();
 }
 
+Cell command_line_cell(const WhoSeen& seen, Processes& processes)
+{
+    const auto process = only_process(seen);
+    return process ? known(processes.command_line(*process)) : Cell();
+}
+
 Cell start_cell(const WhoSeen& seen, Processes& processes)
 {
     const auto process = only_process(seen);

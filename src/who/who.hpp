@@ -66,6 +66,7 @@ struct WhoSeen {
 Cell pid_cell(const WhoSeen& seen);
 Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
+Cell command_line_cell(const WhoSeen& seen, Processes& processes);
 Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
 
 enum class OwnerPart : uint8_t {

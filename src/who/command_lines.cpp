@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/command_lines.hpp"
+
+#include "proc/process.hpp"
+#include "proc/reader.hpp"
+#include "util/message.hpp"
+
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t memory_bytes = 16 << 20;
+constexpr std::chrono::seconds lasting(5);
+
+// The question is the image alone.
+struct CommandLine {
+    ImageId image{};
+    std::string text{};
+};
+
+void fields(auto& each, same_as_const<CommandLine> auto& c)
+{
+    each(c.image.pid, c.image.serial, c.text);
+}
+
+void serve(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        auto answer = read_message<CommandLine>(message->bytes);
+        if (!answer)
+            return;
+        task.says(fmt::format("the command line of process {}", answer->image.pid));
+        answer->text = command_line(static_cast<pid_t>(answer->image.pid));
+        if (!task.connection.send(message_of(*answer)))
+            return;
+    }
+}
+
+} // namespace
+
+CommandLines::CommandLines()
+    : helper_({.serve = serve,
+               .take = [this](const Message& message) { return take(message); },
+               .consequence = "its command line is not shown"})
+{}
+
+// The first time somebody waits for it, so that a table printed once has it.
+const std::string& CommandLines::of(const ImageId& image)
+{
+    helper_.hear();
+    const auto now = Clock::now();
+    const auto [at, is_new] = known_.try_emplace(image);
+    if (!is_new && now - at->second.asked < lasting)
+        return at->second.text;
+    at->second.asked = now;
+    const std::string question = message_of(CommandLine{image});
+    if (is_new)
+        helper_.ask(static_cast<pid_t>(image.pid), question);
+    else
+        helper_.post(static_cast<pid_t>(image.pid), question);
+    return at->second.text;
+}
+
+const std::string& CommandLines::last_of(const ImageId& image) const
+{
+    static const std::string unknown;
+    const auto known = known_.find(image);
+    return known == known_.end() ? unknown : known->second.text;
+}
+
+bool CommandLines::take(const Message& message)
+{
+    auto answer = read_message<CommandLine>(message.bytes);
+    if (!answer)
+        return false;
+    const auto known = known_.find(answer->image);
+    if (known != known_.end() && !answer->text.empty())
+        known->second.text = std::move(answer->text);
+    return true;
+}
+
+} // namespace gpusnoop
