@@ -151,7 +151,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
         done
     }
     COMP_WORDS=("${@:1:$#-1}")
-    if [[ -n $joined ]]; then COMP_WORDS+=("${joined%=}" = "${word#*=}"); else COMP_WORDS+=("$word"); fi
+    if [[ -n $joined ]]; then COMP_WORDS+=("${joined%=}" "=" "${word#*=}"); else COMP_WORDS+=("$word"); fi
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
     _gpusnoop "$1"
     exit

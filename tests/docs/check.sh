@@ -215,13 +215,16 @@ check_completion() {
 
 # complete_by zsh|fish WORD...: the same by that shell; what zsh would be handed is printed instead.
 complete_by() {
-    local shell=$1
+    local shell=$1 zsh_script fish_script
     shift
-    PATH=$build:$PATH timeout 10 "$shell" -c "$(case $shell in
-        zsh) echo 'source scripts/completion.zsh; compadd() { print -rl -- $candidates }
-                   words=("$@") CURRENT=$# PREFIX=${@[-1]}; _gpusnoop' ;;
-        fish) echo 'source scripts/completion.fish; complete -C "$argv" | string replace --regex "\t.*" ""' ;;
-        esac)" $([ "$shell" = fish ] || echo zsh) "$@"
+    zsh_script='source scripts/completion.zsh
+        compadd() { print -rl -- $candidates }
+        words=("$@") CURRENT=$# PREFIX=${@[-1]}; _gpusnoop'
+    fish_script='source scripts/completion.fish; complete -C "$argv" | cut -f 1'
+    case $shell in
+    zsh) PATH=$build:$PATH zsh -f -c "$zsh_script" zsh "$@" ;;
+    fish) PATH=$build:$PATH fish --no-config -c "$fish_script" "$@" ;;
+    esac
 }
 
 # Other shells ask bash's completion; what reaches them is the same.
