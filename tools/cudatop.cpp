@@ -9,6 +9,7 @@
 #include "cudatop/live.hpp"
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
+#include "cudatop/send_signal.hpp"
 #include "cudatop/verdicts.hpp"
 #include "driver/driver_hooks.hpp"
 #include "driver/driver_layouts.hpp"
@@ -253,6 +254,7 @@ void CudaTop::open_screen()
                                          open_ = id;
                                          show({});
                                      },
+                                 .signal = send_signal,
                                  .refresh = [this] { show({}); }});
     live_->starting("Looking at what this kernel can do ...");
     warnings_.emplace();

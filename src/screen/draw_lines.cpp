@@ -60,13 +60,18 @@ void draw_hints(Canvas& canvas, int x, const Rect& rect, std::span<const Hint> h
 void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
 {
     static constexpr std::string_view labels[] = {"", "Filter: ", "Search: ", "Interval (seconds): ", "Save as: "};
+    if (state.prompt == Prompt::signal) {
+        canvas.write(0, rect.y, fmt::format("Send SIGTERM to {}? y/N; 9: SIGKILL", state.asked_name), Style::notice);
+        return;
+    }
     const std::string_view label = labels[static_cast<size_t>(state.prompt)];
     const int x = canvas.write(0, rect.y, label, Style::notice);
     const int room = rect.width - x - 1;
     std::string_view input = state.input;
     while (columns_of(input) > room && !input.empty())
         input.remove_prefix(first_code_point(input).length ? first_code_point(input).length : 1);
-    canvas.write(x + canvas.write(x, rect.y, input), rect.y, "_", Style::notice);
+    const Style style = state.proposed ? Style::selected : Style::plain; // typing takes its place
+    canvas.write(x + canvas.write(x, rect.y, input, style), rect.y, "_", Style::notice);
 }
 
 } // namespace

@@ -5,6 +5,28 @@
 
 namespace gpusnoop {
 
+namespace {
+
+constexpr Key clicks = 0x40000000;
+constexpr unsigned kind_shift = 24, y_shift = 12, coordinate = (1U << y_shift) - 1;
+
+} // namespace
+
+Key key_of(const Click& click)
+{
+    const auto bits = [](int value) { return static_cast<Key>(value) & coordinate; };
+    return clicks | static_cast<Key>(click.kind) << kind_shift | bits(click.y) << y_shift | bits(click.x);
+}
+
+std::optional<Click> click_of(Key key)
+{
+    if (!(key & clicks))
+        return std::nullopt;
+    return Click{.kind = static_cast<Click::Kind>((key & ~clicks) >> kind_shift),
+                 .x = static_cast<int>(key & coordinate),
+                 .y = static_cast<int>(key >> y_shift & coordinate)};
+}
+
 std::vector<Key> without_sequences(const std::vector<Key>& typed)
 {
     std::vector<Key> keys;

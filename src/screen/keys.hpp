@@ -2,6 +2,7 @@
 // A key: the character it types or, past the last code point, one of these.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 namespace gpusnoop {
@@ -35,9 +36,22 @@ enum : Key {
     f8,
     f9,
     f10,
+    f11,
+    f12,
 };
 
 } // namespace key
+
+// Of the mouse, with the cell that it points at.
+struct Click {
+    enum Kind { press, wheel_up, wheel_down };
+    Kind kind = press;
+    int x = 0;
+    int y = 0;
+};
+
+Key key_of(const Click& click); // past all other keys; of a cell below 4096, 4096
+std::optional<Click> click_of(Key key);
 
 // What was typed at once, without the escape sequences (ECMA-48 CSI, SS3) of keys that are not known: their letters and
 // digits are no keys.

@@ -34,6 +34,8 @@ constexpr KeyHelp key_help[] = {
     {"c F2", "choose columns and their order"},
     {"!", "all that is wrong, and what to type next"},
     {"m", "messages so far"},
+    {"K", "send the row's process a signal, after a question"},
+    {"M", "mouse on or off: a click selects, the next one opens; headers sort; off, the terminal selects text"},
     {"w", "save the view to a file; to a .json file: every column of every row"},
     {"z", "colours on or off"},
     {"Ctrl-L", "redraw the screen"},

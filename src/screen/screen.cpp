@@ -33,6 +33,8 @@ Screen::Screen(const Options& options, Requests requests)
 {
     state_.glyphs = glyphs_of_locale();
     take_warnings();
+    if (state_.starting.empty())
+        terminal_.take_mouse(state_.mouse);
     draw();
 }
 
@@ -58,6 +60,7 @@ void Screen::started()
     if (typed_ahead_)
         terminal_.put_back(typed_ahead_->end());
     typed_ahead_.reset();
+    terminal_.take_mouse(state_.mouse);
     ready();
 }
 
@@ -125,6 +128,12 @@ void Screen::act(const Action& action)
         return terminal_.repaint();
     case Action::theme:
         return terminal_.next_theme();
+    case Action::signal:
+        if (requests_.signal)
+            state_.messages.add(requests_.signal(action.process, action.text, action.number), state_.now);
+        return;
+    case Action::mouse:
+        return terminal_.take_mouse(state_.mouse);
     }
 }
 

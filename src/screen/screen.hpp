@@ -28,7 +28,8 @@ public:
         std::function<void(std::chrono::nanoseconds)> interval;
         std::function<void(std::string_view)> by;            // what rows are to stand for
         std::function<void(const std::string& row_id)> open; // empty: closed
-        std::function<void()> refresh;                       // a snapshot now, if there can be one
+        std::function<std::string(const RowProcess&, const std::string& name, int number)> signal; // what came of it
+        std::function<void()> refresh; // a snapshot now, if there can be one
     };
     using Options = ScreenOptions;
 

@@ -38,7 +38,6 @@ private:
     void freeze();
     void escape();
     std::vector<Action> open();
-    void say_unknown(Key key);
 
     ScreenState& state_;
     const Snapshot& snapshot_;
@@ -223,21 +222,9 @@ std::vector<Action> ListKeys::ask(Key key)
     default:
         if (key >= U'1' && key <= U'9' && key - U'1' < state_.by_choices.size())
             return choose_by(state_, snapshot_, state_.by_choices[key - U'1']);
-        say_unknown(key);
+        say_unknown(state_, key);
     }
     return {};
-}
-
-void ListKeys::say_unknown(Key key)
-{
-    std::string name;
-    if (key >= key::f1 && key <= key::f10)
-        name = "F" + std::to_string(key - key::f1 + 1);
-    else if (key > U' ' && key <= 0x10ffff && columns_of(key) > 0)
-        append_utf8(name, key);
-    else
-        return;
-    state_.messages.add("no such key: " + name + " (? shows those that there are)", state_.now);
 }
 
 // Keys that do the same wherever they are pressed.
@@ -253,6 +240,9 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
     case U'w':
         open_prompt(state, snapshot, Prompt::save);
         return true;
+    case U'K':
+        ask_for_signal(state, snapshot);
+        return true;
     case U'z':
         actions.push_back({Action::theme, {}});
         return true;
@@ -262,6 +252,12 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
     case U'?':
     case key::f1:
         open_page(state, View::help);
+        return true;
+    case U'M':
+        state.mouse = !state.mouse;
+        state.messages.add(state.mouse ? "the mouse is taken: M gives it back" : "the mouse is the terminal's",
+                           state.now);
+        actions.push_back({Action::mouse, {}});
         return true;
     case U'm':
         open_page(state, View::messages);
@@ -275,6 +271,20 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
 }
 
 } // namespace
+
+void say_unknown(ScreenState& state, Key key)
+{
+    std::string name;
+    if (key >= key::f1 && key <= key::f12)
+        name = "F" + std::to_string(key - key::f1 + 1);
+    else if (key > U' ' && key <= 0x10ffff && columns_of(key) > 0)
+        append_utf8(name, key);
+    else
+        return;
+    if (state.unknown_key != state.now)
+        state.messages.add("no such key: " + name + " (? shows those that there are)", state.now);
+    state.unknown_key = state.now;
+}
 
 std::vector<Action> step_interval(ScreenState& state, int direction)
 {
@@ -291,7 +301,9 @@ std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)
 {
     std::vector<Action> actions;
     const bool space_chooses = state.view == View::choose_columns && key == U' ';
-    if (state.prompt != Prompt::none)
+    if (const auto click = click_of(key))
+        actions = press_mouse(state, snapshot, *click);
+    else if (state.prompt != Prompt::none)
         actions = press_in_prompt(state, snapshot, key);
     else if (!space_chooses && press_anywhere(state, snapshot, key, actions))
         ;

@@ -11,6 +11,14 @@ namespace gpusnoop {
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key);
 std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, Key key);
 
+// Asks whether the process of the row that is selected, or open, is to get a signal.
+void ask_for_signal(ScreenState& state, const Snapshot& snapshot);
+
+std::vector<Action> press_mouse(ScreenState& state, const Snapshot& snapshot, const Click& click);
+
+// Says so, once for all that was typed at once: it may be a text that was pasted.
+void say_unknown(ScreenState& state, Key key);
+
 void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt);
 void open_page(ScreenState& state, View view);
 void open_chooser(ScreenState& state, const Snapshot& snapshot, View view);

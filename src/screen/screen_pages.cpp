@@ -78,15 +78,19 @@ std::vector<Action> press_in_chooser(ScreenState& state, const Snapshot& snapsho
         if (key == U' ') {
             toggle(state, chosen);
             follow_choice(state, snapshot, chosen);
-        }
-        if (key == U'<' || key == U'>')
+        } else if (key == U'<' || key == U'>') {
             shift(state, chosen, key == U'<' ? -1 : 1);
-        if (enter || key == U'c' || key == key::f2)
+        } else if (enter || key == U'c' || key == key::f2) {
             state.view = View::list;
+        } else {
+            say_unknown(state, key);
+        }
         return {};
     }
-    if (!enter)
+    if (!enter) {
+        say_unknown(state, key);
         return {};
+    }
     const bool sorts = state.view == View::choose_sort;
     state.view = View::list;
     if (!sorts)
@@ -98,14 +102,26 @@ std::vector<Action> press_in_chooser(ScreenState& state, const Snapshot& snapsho
 std::vector<Action> press_in_detail(ScreenState& state, const Snapshot& snapshot, Key key)
 {
     constexpr int step = 8;
-    if (key == key::left || key == key::right || key == U'h')
+    switch (key) {
+    case key::left:
+    case key::right:
+    case U'h':
         plot_beside(state, snapshot, key == key::left ? -1 : 1);
-    if (key == U'<' || key == U'>')
+        break;
+    case U'<':
+    case U'>':
         state.page_left += key == U'<' ? -step : step;
-    if (key == U'+' || key == U'=' || key == U'-')
+        break;
+    case U'+':
+    case U'=':
+    case U'-':
         return step_interval(state, key == U'-' ? -1 : 1);
-    if (key == U'd')
+    case U'd':
         open_prompt(state, snapshot, Prompt::interval);
+        break;
+    default:
+        say_unknown(state, key);
+    }
     return {};
 }
 
@@ -191,10 +207,12 @@ std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, 
         return press_in_detail(state, snapshot, key);
     if (key == U'<' || key == key::left)
         state.page_left -= 8;
-    if (key == U'>' || key == key::right)
+    else if (key == U'>' || key == key::right)
         state.page_left += 8;
-    if (key == key::enter || key == U'\n' || key == U'h')
+    else if (key == key::enter || key == U'\n' || key == U'h')
         return close(state);
+    else
+        say_unknown(state, key);
     return {};
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <ctime>
 #include <fmt/chrono.h>
 #include <utility>
@@ -86,8 +87,46 @@ void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt)
         state.input = file_name(state, snapshot);
 }
 
+void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
+{
+    if (state.view != View::list && state.view != View::detail)
+        return say_unknown(state, U'K');
+    const ListView view = view_list(state, snapshot, state.size);
+    const TopRow* row = view.selected < 0 ? nullptr : view.lines[static_cast<size_t>(view.selected)].row;
+    if (state.view == View::detail) {
+        const auto found = std::ranges::find(snapshot.rows, state.open, &TopRow::id);
+        row = found == snapshot.rows.end() ? nullptr : &*found;
+    }
+    if (!row || !row->process) {
+        state.messages.add(row ? "K sends a signal to a process, and this row is not one: 1 shows processes"
+                               : "there is no process to send a signal to",
+                           state.now);
+        return;
+    }
+    state.asked_for = *row->process;
+    state.asked_name = name_of(state, snapshot, *row);
+    state.selected = row->id;
+    state.prompt = Prompt::signal;
+}
+
+namespace {
+
+// Whatever is not a yes is a no.
+std::vector<Action> answer(ScreenState& state, Key key)
+{
+    state.prompt = Prompt::none;
+    if (key == U'y' || key == U'Y' || key == U'9')
+        return {{Action::signal, state.asked_name, state.asked_for, key == U'9' ? SIGKILL : SIGTERM}};
+    state.messages.add("no signal was sent", state.now);
+    return {};
+}
+
+} // namespace
+
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key)
 {
+    if (state.prompt == Prompt::signal)
+        return answer(state, key);
     if (key == key::enter || key == U'\n')
         return take(state, std::exchange(state.prompt, Prompt::none));
     if (key == key::escape) {

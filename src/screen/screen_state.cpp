@@ -10,7 +10,8 @@
 namespace gpusnoop {
 
 ScreenState::ScreenState(const ScreenOptions& options)
-    : tool(options.tool), by_choices(options.by_choices), interval(options.interval), starting(options.starting)
+    : tool(options.tool), by_choices(options.by_choices), interval(options.interval), mouse(options.mouse),
+      starting(options.starting)
 {
     arrangement.sort = options.sort;
     arrangement.ascending = options.ascending;

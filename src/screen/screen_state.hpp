@@ -27,12 +27,13 @@ struct ScreenOptions {
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
+    bool mouse = true;
     std::string starting{}; // as in ScreenState
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 
 enum class View { list, detail, help, messages, troubles, choose_sort, choose_by, choose_columns };
-enum class Prompt { none, filter, search, interval, save };
+enum class Prompt { none, filter, search, interval, save, signal };
 
 struct ScreenState {
     explicit ScreenState(const ScreenOptions& options);
@@ -71,17 +72,23 @@ struct ScreenState {
     Prompt prompt = Prompt::none;
     std::string input;        // what has been typed
     bool proposed = false;    // it is a proposal, which typing takes the place of
+    RowProcess asked_for;     // the process that a signal may be sent to
+    std::string asked_name;   // and what its row says of it
     std::string before_input; // the filter or the search that it takes the place of
     std::string search;
     Messages messages;
-    std::string starting; // what is being done before there is anything to show; empty: there is
+    double unknown_key = -1; // when one was told of last
+    bool mouse = true;       // is taken
+    std::string starting;    // what is being done before there is anything to show; empty: there is
 };
 
 // What a key asks of others.
 struct Action {
-    enum Kind { quit, interval, by, open, refresh, save, repaint, theme };
+    enum Kind { quit, interval, by, open, refresh, save, repaint, theme, mouse, signal };
     Kind kind;
-    std::string text; // by: which; open: the id, empty for closed; save: the name
+    std::string text;     // by: which; open: the id, empty for closed; save: the name
+    RowProcess process{}; // signal: to which
+    int number = 0;       // signal
 };
 
 // A key was pressed.

@@ -24,11 +24,18 @@ struct TopColumn {
     bool by_severity = false; // rows are sorted by how much is wrong with them, not by its text
 };
 
+// One process, and no other that gets its number later.
+struct RowProcess {
+    uint32_t pid = 0;
+    uint64_t start_ns = 0; // CLOCK_BOOTTIME
+};
+
 struct TopRow {
-    std::string id;     // the same thing has the same id in the next snapshot
-    std::string branch; // in the tree by pod: what it hangs under; empty: none
-    Row cells;          // one per column
-    int severity = 0;   // of what is wrong with it, the higher the worse; 0: nothing
+    std::string id;                      // the same thing has the same id in the next snapshot
+    std::string branch;                  // in the tree by pod: what it hangs under; empty: none
+    Row cells;                           // one per column
+    int severity = 0;                    // of what is wrong with it, the higher the worse; 0: nothing
+    std::optional<RowProcess> process{}; // that it is, if it is one
 };
 
 // Device-side, from NVML; what is not known is empty.

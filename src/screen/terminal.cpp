@@ -25,7 +25,19 @@ namespace {
 // A size that somebody has set by hand may be anything, and cells are memory.
 constexpr int most_columns = 1000, most_lines = 500;
 
-Key key_of(wint_t code)
+Key key_of_mouse()
+{
+    MEVENT event{};
+    if (::getmouse(&event) != OK)
+        return 0;
+    if (event.bstate & BUTTON1_PRESSED)
+        return key_of({Click::press, event.x, event.y});
+    if (event.bstate & (BUTTON4_PRESSED | BUTTON5_PRESSED))
+        return key_of({event.bstate & BUTTON4_PRESSED ? Click::wheel_up : Click::wheel_down, event.x, event.y});
+    return 0;
+}
+
+Key key_of_code(wint_t code)
 {
     switch (code) {
     case KEY_UP:
@@ -48,8 +60,10 @@ Key key_of(wint_t code)
         return key::backspace;
     case KEY_ENTER:
         return key::enter;
+    case KEY_MOUSE:
+        return key_of_mouse();
     default:
-        return code >= KEY_F(1) && code <= KEY_F(10) ? key::f1 + static_cast<Key>(code - KEY_F(1)) : 0;
+        return code >= KEY_F(1) && code <= KEY_F(12) ? key::f1 + static_cast<Key>(code - KEY_F(1)) : 0;
     }
 }
 
@@ -234,6 +248,12 @@ void Terminal::next_theme()
     repaint();
 }
 
+void Terminal::take_mouse(bool take)
+{
+    ::mouseinterval(0); // or a press would wait for what may become of it
+    all_written([take] { ::mousemask(take ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, nullptr); });
+}
+
 std::vector<Key> Terminal::keys()
 {
     constexpr size_t at_once = 1000; // what is pasted must not keep everything else waiting
@@ -245,7 +265,7 @@ std::vector<Key> Terminal::keys()
             const int status = ::get_wch(&code);
             if (status == ERR)
                 break;
-            keys.push_back(status == KEY_CODE_YES ? key_of(code) : static_cast<Key>(code));
+            keys.push_back(status == KEY_CODE_YES ? key_of_code(code) : static_cast<Key>(code));
         }
     });
     if (!written)

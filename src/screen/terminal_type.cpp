@@ -68,6 +68,8 @@ std::string restoring_text()
     std::string text;
     for (const char* name : {"sgr0", "op", "rmkx", "cnorm", "rmcup"})
         text += capability(name);
+    if (!capability("kmous").empty())
+        text += "\033[?1000l\033[?1006l"; // the mouse, for which terminfo has no name; what ncurses 6.4 may have sent
     return text + "\r\n";
 }
 

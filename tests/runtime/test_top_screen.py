@@ -251,6 +251,23 @@ def nvml_that_fails_or_hangs():
     workload.stop()
 
 
+@case
+def a_signal_to_its_process():
+    (first, do_first), (second, do_second) = living("launch vecadd 10"), living("name victim; launch vecadd 10")
+    with Screen("-p", f"{first.pid},{second.pid}", interval=0.2) as screen:
+        do_first(), do_second()
+        screen.wait_for(lambda text: "victim" in text and str(first.pid) in screen.column("PID"), "both")
+        screen.type("\\victim")
+        screen.keys("Enter", "K")
+        screen.wait_for(f"Send SIGTERM to {second.pid} victim?")
+        screen.keys("9")
+        equal(second.process.wait(), -signal.SIGKILL, "how it ended")
+        screen.wait_for(f"SIGKILL was sent to {second.pid}")
+        screen.wait_for(lambda _: screen.column("PID") == [str(first.pid)], "the one that lives")
+        screen.quit()
+    first.stop()
+
+
 @case(each={name: getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT")})
 def ended_by(number):
     """The terminal is as it was, the status 0, and nothing stays attached."""

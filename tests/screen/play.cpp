@@ -126,6 +126,7 @@ private:
                         if (id == "1000")
                             crash(settings_.crash);
                     },
+                .signal = [](const RowProcess&, const std::string&, int) { return std::string("nobody is there"); },
                 .refresh = [this] { show(); }};
     }
 

@@ -42,6 +42,33 @@ def sort_orders():
         screen.wait_for(lambda text: pids(text) == [1000, 1001, 1002, 1003, 1004, 1005], "the order by PID")
 
 
+def click(screen, text):
+    """As a terminal of this type says it (X10): the button and the cell, each from 32 or 33 on."""
+    y, line = next((y, line) for y, line in enumerate(screen.lines()) if text in line)
+    for button in "20", "23":  # pressed, released
+        screen.tmux("send-keys", "-H", "1b", "5b", "4d", button, f"{line.index(text) + 33:x}", f"{y + 33:x}")
+
+
+@case
+def mouse():
+    with start() as screen:
+        screen.wait_for("1005")
+        equal(screen.format("mouse_any_flag"), "1")
+        click(screen, "PID")
+        screen.wait_for(lambda text: pids(text) == [1005, 1004, 1003, 1002, 1001, 1000], "the order by PID")
+        click(screen, "PID")
+        screen.wait_for(lambda text: pids(text) == [1000, 1001, 1002, 1003, 1004, 1005], "the reversed order")
+        click(screen, "1002")
+        click(screen, "1002")
+        screen.wait_for(lambda _: "open 1002" in logged(), "the row that was clicked")
+        screen.keys("M")
+        screen.wait_for(lambda _: screen.format("mouse_any_flag") == "0", "the mouse is the terminal's")
+        screen.keys("M", "F10")
+        equal(screen.ended(), 0)
+        equal(screen.format("mouse_any_flag"), "0")
+        restored(screen)
+
+
 @case
 def filter_and_search():
     with start() as screen:

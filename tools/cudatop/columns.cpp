@@ -176,6 +176,8 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
     for (const auto& [key, group] : groups) {
         const Verdict* verdict = worst(context.diagnosis, key, group);
         TopRow row{row_id(key), branch_of(group), {}, verdict ? static_cast<int>(verdict->severity) : 0};
+        if (key.who.pid && key.who.start_ns)
+            row.process = {key.who.pid, key.who.start_ns};
         for (const auto& [field, own] : chosen)
             row.cells.push_back(field->value(key, group, context));
         all.push_back(std::move(row));

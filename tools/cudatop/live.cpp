@@ -42,6 +42,7 @@ Live::Live(const Settings& settings, std::chrono::nanoseconds interval, Requests
                                             .interval = [this](auto chosen) { set_interval(chosen); },
                                             .by = std::move(requests.by),
                                             .open = std::move(requests.open),
+                                            .signal = std::move(requests.signal),
                                             .refresh = std::move(requests.refresh)})
 {
     if (!timer_)

@@ -38,7 +38,8 @@ public:
     struct Requests {
         std::function<void(std::string_view)> by;     // what rows are to stand for
         std::function<void(const std::string&)> open; // the row of this id; empty: none
-        std::function<void()> refresh;                // show the last interval again
+        std::function<std::string(const RowProcess&, const std::string&, int)> signal; // as in Screen::Requests
+        std::function<void()> refresh;                                                 // show the last interval again
     };
     Live(const Settings& settings, std::chrono::nanoseconds interval, Requests requests);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/screen/screen_fixture.hpp"
 
+#include <csignal>
 #include <random>
 
 using namespace gpusnoop;
@@ -128,13 +129,115 @@ TEST_CASE("the sum is that of the rows which are shown", "[screen]")
 TEST_CASE("a key that does nothing says so", "[screen]")
 {
     Stage stage;
-    stage.press(U"K");
-    CHECK(stage.shows("no such key: K (? shows those that there are)"));
-    stage.press(key::f9);
-    CHECK(stage.state.messages.all().back().text == "no such key: F9 (? shows those that there are)");
-    for (const Key nothing : {Key{0}, Key{7}, Key{0x7f}})
+    stage.press(U"JJZ"); // what is typed at once may be a text that was pasted
+    CHECK(stage.shows("no such key: J (? shows those that there are)"));
+    CHECK(stage.state.messages.all().size() == 1);
+    for (const std::u32string_view view : {U"", U"?", U"m", U"!", U"s", U"b", U"c", U"\r"}) {
+        stage.press(view);
+        stage.state.now += 10;
+        stage.press(key::f9);
+        CHECK(stage.state.messages.current(stage.state.now)->text == "no such key: F9 (? shows those that there are)");
+        stage.press(key::escape);
+    }
+    const size_t told = stage.state.messages.all().size();
+    stage.state.now += 10;
+    for (const Key nothing : {Key{0}, Key{7}, Key{0x7f}, key_of({Click::press, 500, 0})})
         stage.press(nothing);
-    CHECK(stage.state.messages.all().size() == 2);
+    CHECK(stage.state.messages.all().size() == told);
+}
+
+TEST_CASE("the mouse", "[screen]")
+{
+    Stage stage;
+    const auto line_of = [&](std::string_view text) {
+        const std::vector<std::string> lines = stage.lines();
+        const auto is_it = [text](const std::string& line) { return line.find(text) != std::string::npos; };
+        return static_cast<int>(std::ranges::find_if(lines, is_it) - lines.begin());
+    };
+    const auto click = [&](int x, int y) { return stage.press(key_of({Click::press, x, y})); };
+
+    SECTION("a click selects a row, and the next one opens it")
+    {
+        CHECK(click(3, line_of("1003")).empty());
+        CHECK(stage.state.selected == "1003");
+        CHECK(stage.state.view == View::list);
+        const std::vector<Action> actions = click(60, line_of("1003"));
+        CHECK(stage.state.view == View::detail);
+        REQUIRE(!actions.empty());
+        CHECK(actions[0].text == "1003");
+        click(3, 3);
+        CHECK(stage.state.view == View::detail);
+    }
+    SECTION("on a header it sorts, and then reverses")
+    {
+        const int y = line_of("LAUNCH/s");
+        const auto x = static_cast<int>(stage.lines()[static_cast<size_t>(y)].find("GRAPH/s"));
+        click(x + 2, y);
+        CHECK(stage.state.arrangement.sort == "graph_launches_per_second");
+        CHECK_FALSE(stage.state.arrangement.ascending);
+        click(x + 2, y);
+        CHECK(stage.state.arrangement.ascending);
+    }
+    SECTION("the wheel selects other rows")
+    {
+        const std::string first = stage.order().substr(0, 4);
+        stage.press(key_of({Click::wheel_down}));
+        CHECK(stage.state.selected == stage.order().substr(15, 4));
+        stage.press(key_of({Click::wheel_up}));
+        CHECK(stage.state.selected == first);
+    }
+    SECTION("choices")
+    {
+        stage.press(U"b");
+        click(3, 4);
+        CHECK(stage.state.choice == 3);
+        CHECK(click(3, 4)[0].text == "pod");
+    }
+    SECTION("nowhere, and with a prompt, it does nothing")
+    {
+        stage.press(U"/");
+        click(3, line_of("1003"));
+        CHECK(stage.state.selected.empty());
+        stage.press(key::escape);
+        for (int y = 0; y < 40; ++y)
+            for (const int x : {0, 79, 4095})
+                if (y < 3 || y > 20)
+                    click(x, y);
+        CHECK(stage.state.view == View::list);
+    }
+    SECTION("M gives it back to the terminal")
+    {
+        CHECK(stage.press(U"M")[0].kind == Action::mouse);
+        CHECK_FALSE(stage.state.mouse);
+    }
+}
+
+TEST_CASE("a signal is sent after a question, to one process", "[screen]")
+{
+    Stage stage;
+    stage.press(U"K");
+    CHECK(stage.state.prompt == Prompt::none); // rows that are not one process
+    CHECK(stage.state.messages.all().size() == 1);
+    for (TopRow& row : stage.snapshot.rows)
+        row.process = {static_cast<uint32_t>(std::stoul(row.id)), 7};
+    stage.state.selected = "1002";
+    for (const std::u32string_view no : {U"n", U"\r", U"\033", U"K", U"q"}) {
+        stage.press(U"K");
+        CHECK(stage.shows("Send SIGTERM to 1002 bob leaker? y/N; 9: SIGKILL"));
+        CHECK(stage.press(no).empty());
+        CHECK(stage.state.prompt == Prompt::none);
+    }
+    const std::vector<Action> actions = stage.press(U"Ky");
+    REQUIRE(actions.size() == 1);
+    CHECK(actions[0].kind == Action::signal);
+    CHECK(actions[0].process.pid == 1002);
+    CHECK(actions[0].process.start_ns == 7);
+    CHECK(actions[0].number == SIGTERM);
+    stage.press(U"\r");
+    CHECK(stage.press(U"K9")[0].number == SIGKILL);
+    stage.snapshot.rows.clear(); // it has ended
+    stage.press(U"K");
+    CHECK(stage.state.prompt == Prompt::none);
 }
 
 TEST_CASE("typing takes the place of the name that a file is to have", "[screen]")

@@ -30,7 +30,8 @@ TEST_CASE("a q quits, unless a key before it leads elsewhere", "[screen]")
 {
     for (const char* typed : {"q", "jjq", "2tq", "\033[21~", "j\033[21~"})
         CHECK(quits(typed));
-    for (const char* typed : {"", "j", "/q", "j/queue", "?q", "\rq", "\033Oq", "\033[", "\033[20~", "w a file called q"})
+    for (const char* typed :
+         {"", "j", "/q", "j/queue", "?q", "\rq", "\033Oq", "\033[", "\033[20~", "w a file called q"})
         CHECK_FALSE(quits(typed));
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "send_signal.hpp"
+
+#include "proc/process.hpp"
+#include "util/error.hpp"
+#include "util/fd.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop::cudatop {
+
+std::string send_signal(const RowProcess& process, const std::string& name, int number)
+{
+    const auto pid = static_cast<pid_t>(process.pid);
+    const std::string_view what = number == SIGKILL ? "SIGKILL" : "SIGTERM";
+    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); // 5.3; glibc has it from 2.36 on
+    if (!pidfd && errno != ESRCH)
+        return fmt::format("no {} was sent to {}: {}", what, name, errno_text(errno));
+    // Looked at once the descriptor holds on to whoever has the number now.
+    if (!pidfd || thread_start_time_ns(pid, pid) != to_clock_tick(process.start_ns))
+        return fmt::format("no {} was sent: {} has ended", what, name);
+    if (::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0) == 0)
+        return fmt::format("{} was sent to {}", what, name);
+    if (errno == ESRCH)
+        return fmt::format("no {} was sent: {} has ended", what, name);
+    if (errno == EPERM)
+        return fmt::format("{} may not be sent to {}: it is another user's, and cudatop has no CAP_KILL", what, name);
+    return fmt::format("no {} was sent to {}: {}", what, name, errno_text(errno));
+}
+
+} // namespace gpusnoop::cudatop
