@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "screen/draw.hpp"
 #include "screen/typed_ahead.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -33,6 +34,17 @@ TEST_CASE("a q quits, unless a key before it leads elsewhere", "[screen]")
     for (const char* typed :
          {"", "j", "/q", "j/queue", "?q", "\rq", "\033Oq", "\033[", "\033[20~", "w a file called q"})
         CHECK_FALSE(quits(typed));
+}
+
+TEST_CASE("before there are figures, the screen says what is being done", "[screen]")
+{
+    ScreenState state({.starting = "Loading 41 programs into the kernel ..."});
+    state.size = {60, 6};
+    Canvas canvas(60, 6);
+    draw(canvas, state, Snapshot());
+    CHECK(canvas.line_text(0) == "cudatop  starting");
+    CHECK(canvas.line_text(2) == "Loading 41 programs into the kernel ...");
+    CHECK(canvas.line_text(5) == "qQuit");
 }
 
 TEST_CASE("what is typed ahead is kept", "[screen]")
