@@ -3,14 +3,34 @@
 
 #include "screen/list_view.hpp"
 #include "screen/page.hpp"
+#include "screen/plot.hpp"
 #include "util/append_format.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
+#include <utility>
 
 namespace gpusnoop {
 
 namespace {
+
+// The first and the last row that are seen, from 1 on.
+std::pair<int, int> seen_rows(const ListView& view)
+{
+    const auto is_row = [](const ListLine& line) { return line.row != nullptr; };
+    const std::span<const ListLine> lines(view.lines);
+    const size_t first = std::min(static_cast<size_t>(std::max(view.first, 0)), lines.size());
+    const size_t seen = std::min(static_cast<size_t>(std::max(view.regions.rows.height, 0)), lines.size() - first);
+    const auto before = static_cast<int>(std::ranges::count_if(lines.first(first), is_row));
+    return {before + 1, before + static_cast<int>(std::ranges::count_if(lines.subspan(first, seen), is_row))};
+}
+
+// "0.0", "0", ">=0": nothing was done, at this precision.
+bool is_zero(std::string_view text)
+{
+    return text.find_first_not_of("0.>=-") == std::string_view::npos && text.find('0') != std::string_view::npos;
+}
 
 // The list, region by region.
 class ListDrawing {
@@ -28,8 +48,7 @@ public:
         troubles();
         header();
         rows();
-        if (view_.regions.totals.height > 0)
-            row(view_.regions.totals.y, *sum_line(snapshot_, state_.arrangement), Style::total);
+        totals();
         draw_footer(canvas_, view_.regions.footer, state_);
     }
 
@@ -40,6 +59,7 @@ private:
     void troubles();
     void header();
     void rows();
+    void totals();
     void row(int y, const TopRow& row, Style style);
     std::string_view why_empty() const
     {
@@ -50,6 +70,8 @@ private:
         return snapshot_.rows.empty() ? "Nothing uses a GPU yet." : "No row matches the filter.";
     }
     void cell(int y, const PlacedColumn& placed, const TopRow& row, Style style);
+    void trend(int y, const PlacedColumn& placed, const TopRow& row);
+    void sort_mark(const PlacedColumn& placed, int y);
     const TopColumn& column_at(const PlacedColumn& placed) const
     {
         return snapshot_.columns[view_.columns[static_cast<size_t>(placed.column)]];
@@ -75,7 +97,10 @@ void ListDrawing::title()
         canvas_.write(0, rect.y, text_ + " starting", Style::title, rect.width);
         return;
     }
-    append_format(text_, "  by {}  every {}  rows {}", snapshot_.by, interval_text(state_.interval), view_.rows);
+    append_format(text_, "  by {}  every {}  rows ", snapshot_.by, interval_text(state_.interval));
+    if (const auto [first, last] = seen_rows(view_); last - first + 1 < view_.rows)
+        append_format(text_, "{}-{} of ", first, last);
+    append_format(text_, "{}", view_.rows);
     if (!state_.arrangement.filter.empty())
         append_format(text_, "/{}", snapshot_.rows.size());
     const auto shown = static_cast<int>(view_.columns.size());
@@ -118,7 +143,8 @@ void ListDrawing::facts()
         const Fact& fact = snapshot_.facts[i];
         const int y = region.y + rect.y;
         const int used = canvas_.write(rect.x, y, fact.label, Style::dim, rect.width) + 1;
-        canvas_.write(rect.x + used, y, fact.value, fact.alarm ? Style::alarm : Style::plain, rect.width - used);
+        const Style style = fact.alarm ? Style::alarm : fact.quiet ? Style::dim : Style::plain;
+        canvas_.write(rect.x + used, y, fact.value, style, rect.width - used);
     }
 }
 
@@ -166,10 +192,42 @@ void ListDrawing::header()
             canvas_.write(placed.x, region.y, text_, style, placed.width);
         else
             canvas_.write_right(placed.x, region.y, text_, style, placed.width);
+        if (sorted)
+            sort_mark(placed, region.y);
         end = placed.x + placed.width;
     }
     if (view_.places.more > 0 && end + 1 < region.width)
         canvas_.write(region.width - 1, region.y, ">", Style::header);
+}
+
+// Beside the header, on the side where it ends within its column: there is room, or the gap between columns.
+void ListDrawing::sort_mark(const PlacedColumn& placed, int y)
+{
+    const bool ascii = state_.glyphs == Glyphs::ascii;
+    const std::string_view mark = state_.arrangement.ascending ? (ascii ? "^" : "\u25b2") : ascii ? "v" : "\u25bc";
+    const int width = std::min(columns_of(text_), placed.width);
+    const int x =
+        is_left_aligned(column_at(placed).column.unit) ? placed.x + width : placed.x + placed.width - width - 1;
+    canvas_.write(std::clamp(x, 0, std::max(canvas_.columns() - 1, 0)), y, mark, Style::sorted, 1);
+}
+
+void ListDrawing::totals()
+{
+    const Rect& region = view_.regions.totals;
+    if (region.height == 0)
+        return;
+    row(region.y, *sum_line(snapshot_, state_.arrangement), Style::total);
+    // Over the columns that say whose a row is: a sum is of nobody.
+    int room = 0;
+    for (const PlacedColumn& placed : view_.places.placed)
+        if (placed.column < view_.staying && !column_at(placed).adds)
+            room = placed.x + placed.width;
+        else
+            break;
+    const size_t all = snapshot_.rows.size();
+    const auto shown = static_cast<size_t>(view_.rows);
+    const std::string label = shown < all ? fmt::format("sum of {} of {}", shown, all) : fmt::format("sum of {}", all);
+    canvas_.write(0, region.y, label, Style::total, room);
 }
 
 void ListDrawing::rows()
@@ -205,12 +263,20 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     const TopColumn& column = column_at(placed);
     const size_t index = view_.columns[static_cast<size_t>(placed.column)];
     const Cell& value = cell_at(row.cells, index);
+    if (column.trend)
+        return style == Style::total ? void() : trend(y, placed, row);
     if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
         return; // a sum is of nobody
     if (style == Style::plain && column.by_severity)
         style = style_of(row.severity);
     if (style == Style::plain && column.device_side)
         style = Style::device;
+    if (style == Style::plain && column.bad)
+        style = Style::warning;
+    if (names_none(column, row) && std::holds_alternative<std::monostate>(value)) {
+        canvas_.write(placed.x, y, row.none, Style::dim, placed.width);
+        return;
+    }
     if (style != Style::total && std::holds_alternative<std::monostate>(value))
         style = Style::dim;
     if (column.device_side && std::holds_alternative<std::monostate>(value))
@@ -221,10 +287,24 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     }
     text_.clear();
     cells_.append(text_, column.column.unit, value);
+    if (style != Style::total && !column.stays && is_zero(text_))
+        style = Style::dim;
     if (is_left_aligned(column.column.unit))
         canvas_.write(placed.x, y, text_, style, placed.width);
     else
         canvas_.write_right(placed.x, y, text_, style, placed.width);
+}
+
+void ListDrawing::trend(int y, const PlacedColumn& placed, const TopRow& row)
+{
+    auto column = column_index(snapshot_.columns, state_.arrangement.sort);
+    if (!column || snapshot_.columns[*column].column.unit == Unit::text) // then it has no figures
+        column = column_index(snapshot_.columns, state_.arrangement.then);
+    if (!column)
+        return;
+    const std::vector<double> values =
+        state_.history.values(row.id, *column, values_in(placed.width, state_.glyphs), state_.behind);
+    canvas_.write(placed.x, y, plot(values, placed.width, 1, state_.glyphs).front(), Style::bar, placed.width);
 }
 
 // A text without its first columns.

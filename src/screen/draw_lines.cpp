@@ -120,6 +120,10 @@ void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
     }
     if (!state.starting.empty())
         return draw_hints(canvas, 0, rect, starting_hints);
+    if (state.view == View::list && !state.about.empty() && state.now < state.about_until) {
+        canvas.write(0, rect.y, state.about, Style::plain, rect.width);
+        return;
+    }
     int x = 0;
     const std::string& filter = state.arrangement.filter;
     if (state.view == View::list && !filter.empty())

@@ -4,6 +4,7 @@
 #include "screen/screen_keys.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace gpusnoop {
@@ -146,6 +147,11 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
     state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text && // from A on
                                   !snapshot.columns[*column].by_severity;
     state.arrangement.frozen.clear();
+    constexpr double shown = 5; // seconds
+    state.about.clear();
+    if (column && !snapshot.columns[*column].about.empty())
+        state.about = fmt::format("{}: {}", snapshot.columns[*column].column.header, snapshot.columns[*column].about);
+    state.about_until = state.now + shown;
 }
 
 std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by)

@@ -80,6 +80,8 @@ struct ScreenState {
     double unknown_key = -1; // when one was told of last
     bool mouse = true;       // is taken
     std::string starting;    // what is being done before there is anything to show; empty: there is
+    std::string about;       // the column that rows are sorted by now, shown for a while
+    double about_until = 0;
 };
 
 // What a key asks of others.

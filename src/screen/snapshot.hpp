@@ -22,6 +22,8 @@ struct TopColumn {
     bool stays = false;       // says what a row is: not scrolled away sideways. Where none says so, the first two shown
     bool adds = false;        // the sum line has a sum of it
     bool by_severity = false; // rows are sorted by how much is wrong with them, not by its text
+    bool bad = false;         // whatever is in it but 0 is trouble
+    bool trend = false;       // draws the history of the column that rows are sorted by; its cells are empty
 };
 
 // One process, and no other that gets its number later.
@@ -36,6 +38,7 @@ struct TopRow {
     Row cells;                           // one per column
     int severity = 0;                    // of what is wrong with it, the higher the worse; 0: nothing
     std::optional<RowProcess> process{}; // that it is, if it is one
+    std::string none{};                  // a row of what belongs to none is called so ("(no pod)"), and comes last
 };
 
 // Device-side, from NVML; what is not known is empty.
@@ -53,6 +56,7 @@ struct Fact {
     std::string label;
     std::string value;
     bool alarm = false;
+    bool quiet = false; // need not be looked at
 };
 
 // Something is wrong with a row.

@@ -127,6 +127,11 @@ std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::s
     return std::nullopt;
 }
 
+bool names_none(const TopColumn& column, const TopRow& row)
+{
+    return !row.none.empty() && column.stays && column.column.unit == Unit::text && !column.by_severity;
+}
+
 bool contains(std::string_view text, std::string_view part)
 {
     const auto same = [](char a, char b) { return lower(a) == lower(b); };
@@ -152,6 +157,8 @@ std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& 
         rows = sort(std::move(rows), snapshot, *column, false);
     if (auto column = column_index(snapshot.columns, arrangement.sort))
         rows = sort(std::move(rows), snapshot, *column, arrangement.ascending);
+
+    std::ranges::stable_sort(rows, {}, [](const TopRow* row) { return !row->none.empty(); });
 
     std::unordered_map<std::string_view, size_t> ranks;
     for (const std::string& id : arrangement.frozen)

@@ -21,7 +21,7 @@ struct Arrangement {
 };
 
 // Pointers into the snapshot. Empty cells come last, whichever the direction; equal rows are in the order of their ids,
-// so that they do not change places from one interval to the next.
+// so that they do not change places from one interval to the next. What belongs to none is last.
 std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& arrangement);
 
 // Of the columns that add up.
@@ -32,6 +32,9 @@ std::optional<TopRow> sum_line(const Snapshot& snapshot, const Arrangement& arra
 // A text is in one of the row's texts, or in its branch. Letter case is ignored (ASCII).
 bool has_text(const TopRow& row, std::string_view text);
 bool contains(std::string_view text, std::string_view part);
+
+// The column says whose a row is, which is nobody's.
+bool names_none(const TopColumn& column, const TopRow& row);
 
 std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::string_view key);
 

@@ -20,9 +20,12 @@ Cell cell(const std::optional<T>& value)
     return value ? Cell(*value) : Cell();
 }
 
-// A figure of the GPU's own counters says so where there is nobody to ask for it.
-Cell for_people(const TopColumn& column, const Cell& cell)
+// A figure of the GPU's own counters says so where there is nobody to ask for it, and a row of what belongs to none has
+// a name.
+Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
 {
+    if (names_none(column, row) && std::holds_alternative<std::monostate>(cell))
+        return row.none;
     return column.device_side && std::holds_alternative<std::monostate>(cell) ? Cell(std::string("n/a")) : cell;
 }
 
@@ -59,7 +62,7 @@ void print_text(Output& output, const Snapshot& snapshot, const Arrangement& arr
         Row row;
         for (size_t i = 0; i < snapshot.columns.size(); i++)
             if (snapshot.columns[i].shown)
-                row.push_back(for_people(snapshot.columns[i], line->cells[i]));
+                row.push_back(for_people(snapshot.columns[i], *line, line->cells[i]));
         output.row(columns, row, {});
     }
 }

@@ -78,6 +78,18 @@ std::string branch_of(const Group& group)
     return {};
 }
 
+// "(no pod)": what rows stand for, where this one's processes belong to none.
+std::string name_of_none(const Key& key, const View& view)
+{
+    const WhoView& who = view.who;
+    if (who.pid || who.comm || who.cgroup || view.kernel || view.device || !key.who.pod.empty() ||
+        !key.who.container_id.empty() || !key.who.pod_namespace.empty())
+        return {};
+    if (who.pod)
+        return "(no pod)";
+    return who.container ? "(no container)" : who.pod_namespace ? "(no namespace)" : "";
+}
+
 } // namespace
 
 void Settings::choose_rows(std::string_view what)
@@ -178,6 +190,7 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
         TopRow row{row_id(key), branch_of(group), {}, verdict ? static_cast<int>(verdict->severity) : 0};
         if (key.who.pid && key.who.start_ns)
             row.process = {key.who.pid, key.who.start_ns};
+        row.none = name_of_none(key, context.settings.rows);
         for (const auto& [field, own] : chosen)
             row.cells.push_back(field->value(key, group, context));
         all.push_back(std::move(row));

@@ -17,6 +17,25 @@ Cell known(const std::optional<double>& value)
     return value ? Cell(*value) : Cell();
 }
 
+constexpr double little = 5; // percent of a CPU
+
+// "950", "12.3k", "4.1M"
+std::string decimal(double n)
+{
+    return n < 1000  ? fmt::format("{:.0f}", n)
+           : n < 1e6 ? fmt::format("{:.1f}k", n / 1e3)
+                     : fmt::format("{:.1f}M", n / 1e6);
+}
+
+Fact overhead(const Cost::Share& share)
+{
+    const std::string hits = decimal(share.hits_per_second);
+    if (!share.probes_percent)
+        return {"overhead", fmt::format("n/a ({} hits/s)", hits)};
+    return {"overhead", fmt::format("{:.1f}% of 1 CPU ({} hits/s)", *share.probes_percent, hits), false,
+            *share.probes_percent < little};
+}
+
 } // namespace
 
 Cost::Share Cost::since_last(double seconds)
@@ -49,9 +68,9 @@ void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figure
     snapshot.facts = {
         {"processes", fmt::format("{}", processes)},
         {"probes", attached},
-        {"hits/s", fmt::format("{:.0f}", share.hits_per_second)},
-        {"probes' cost", share.probes_percent ? fmt::format("{:.1f}% of a CPU", *share.probes_percent) : "n/a"},
-        {"own", share.own_percent ? fmt::format("{:.1f}%", *share.own_percent) : "-"},
+        overhead(share),
+        {"own", share.own_percent ? fmt::format("{:.1f}%", *share.own_percent) : "-", false,
+         share.own_percent.value_or(0) < little},
         {"lost", fmt::format("{}", lost), lost != 0},
     };
     const std::pair<Column, Cell> sums[] = {

@@ -59,7 +59,7 @@ TEST_CASE("a screen of 80x24", "[screen]")
 GPU0 [||||  45%] [||  12.0G/80.0G] 350W  GPU1 [          -] [|||    12.0G/80.0G]
 launches/s 2100.0  processes 6  probes 120/120  lost 0  own cost 1.2% of a core
 blind 3 files
-    PID USER     COMM            LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC%
+    PID USER     COMM           ▼LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC%
    1005 alice    evil\x1B[31m\x+    600.0        -   95.0M   20.0K    1.0G  38.0
    1004 bob      訓練器             500.0        -   96.0M   16.0K    1.0G  11.0
    1003 alice    blocked            400.0        -   97.0M   12.0K    1.0G  19.0
@@ -77,7 +77,7 @@ blind 3 files
 
 
 
-                 total             2100.0        -       -       -       -     -
+sum of 6                           2100.0        -       -       -       -     -
 ?Help qQuit EnterOpen !Trouble sSort /Filter bBy tTree cColumns SpacePause
 )");
 }
@@ -95,7 +95,7 @@ probes 120/120  lost 0
    1002 bob      leaker
    1001 alice    copier
    1000 bob      trainer
-                 total
+sum of 6
 ?Help qQuit EnterOpen !Trouble sSort
 )");
 }
@@ -110,7 +110,7 @@ TEST_CASE("a large screen has all columns", "[screen]")
         R"(GPU0 NVIDIA H100 80GB HB+ [|||||||||||          45%] [||||||                      12.0G/80.0G] 350W  GPU1 NVIDIA H100 80GB HB+ [                         -] [||||||                         12.0G/80.0G])");
     CHECK(
         lines[3] ==
-        R"(    PID USER     COMM                 LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC% P99(us)  ERR/s  SM%*)");
+        R"(    PID USER     COMM                ▼LAUNCH/s  GRAPH/s   H2D/s   D2H/s    LIVE SYNC% P99(us)  ERR/s  SM%*)");
     CHECK(
         lines[4] ==
         R"(   1005 alice    evil\x1B[31m\x0Aname    600.0        -   95.0M   20.0K    1.0G  38.0       -    0.0   n/a)");
@@ -177,7 +177,9 @@ TEST_CASE("what is known not to be known is told apart", "[screen]")
     CHECK(style_of(4, "COMM") == Style::header);
     CHECK(style_of(5, "1005") == Style::selected);
     CHECK(style_of(7, "-") == Style::dim);
-    CHECK(style_of(22, "total") == Style::total);
+    CHECK(style_of(10, "83.0") == Style::plain);
+    CHECK(style_of(10, "0    1.0G") == Style::dim);
+    CHECK(style_of(22, "sum of 6") == Style::total);
 }
 
 TEST_CASE("a saved screen", "[screen]")
@@ -232,7 +234,7 @@ TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
     stage.snapshot.troubles = {
         trouble(3, "!!", "solver 1003", "has waited 12 s for the device, launched nothing since", "1003")};
     CHECK(stage.lines()[4] == "!! solver 1003 has waited 12 s for the device, launched nothing since");
-    CHECK(stage.lines()[5].starts_with("    PID"));
+    CHECK(stage.lines()[5].ends_with("SYNC%"));
     for (const char* name : {"loader 1001", "a\x1b[31mb 1002", "poller 1004", "notebook 1005"})
         stage.snapshot.troubles->push_back(trouble(2, "!", name, "copies too much\nof it", "1001"));
     CHECK(stage.lines()[4].starts_with("!! solver 1003     has waited 12 s"));
@@ -247,7 +249,7 @@ TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
     stage.snapshot.troubles->clear();
     CHECK(stage.lines()[4] == "Nothing looks wrong from the host's side.");
     stage.snapshot.troubles.reset();
-    CHECK(stage.lines()[4].starts_with("    PID"));
+    CHECK(stage.lines()[4].ends_with("SYNC%"));
 }
 
 TEST_CASE("rows in trouble come first, then those that do most", "[screen]")
@@ -262,4 +264,60 @@ TEST_CASE("rows in trouble come first, then those that do most", "[screen]")
     CHECK(stage.order().ends_with(" 1003 "));
     stage.press(U">"); // another column sorts by its figures alone
     CHECK(stage.order() != "1003 1004 1001 1005 1002 1000 ");
+}
+
+TEST_CASE("the column that rows are sorted by has a mark, with and without colours", "[screen]")
+{
+    Stage stage;
+    CHECK(stage.shows("▼LAUNCH/s"));
+    stage.press(U"r");
+    CHECK(stage.shows("▲LAUNCH/s"));
+    stage.press(U"<");
+    CHECK(stage.shows("COMM▲"));
+    CHECK(stage.lines().back() == "COMM: Name of the process.");
+    stage.state.now += 10;
+    CHECK(stage.lines().back().starts_with("?Help"));
+    stage.state.glyphs = Glyphs::ascii;
+    CHECK(stage.shows("COMM^"));
+}
+
+TEST_CASE("which rows are seen, and of how many a sum is", "[screen]")
+{
+    Stage stage;
+    stage.cast.rows = 68;
+    stage.next();
+    CHECK(stage.shows("rows 1-17 of 68 "));
+    CHECK(stage.shows("\nsum of 68 "));
+    stage.press(key::end);
+    CHECK(stage.shows("rows 52-68 of 68 "));
+    stage.press(U"/leak");
+    CHECK(stage.shows("rows 1/68 "));
+    CHECK(stage.shows("\nsum of 1 of 68 "));
+}
+
+TEST_CASE("a row of what belongs to none has a name, and is last", "[screen]")
+{
+    Stage stage({120, 40});
+    stage.snapshot.rows[2].none = "(no user)";
+    stage.snapshot.rows[2].cells[1] = Cell();
+    CHECK(stage.order().ends_with(" 1002 "));
+    CHECK(stage.shows("   1002 (no user) leaker"));
+    stage.press(U"r");
+    CHECK(stage.order().ends_with(" 1002 "));
+}
+
+TEST_CASE("the history of the column that rows are sorted by, row by row", "[screen]")
+{
+    Stage stage({120, 40});
+    for (int i = 0; i < 12; ++i)
+        stage.next();
+    stage.snapshot.columns[3].trend = true;
+    stage.state.shown.insert(stage.state.shown.begin() + 3, "pod");
+    stage.state.arrangement.sort = "sync_percent";
+    CHECK(stage.shows("copier                    ⢸⣿⣶⣦⣄⣀⣀ "));
+    stage.state.arrangement.sort = "comm"; // has no figures
+    stage.state.arrangement.then = "launches_per_second";
+    CHECK(stage.shows("copier                    ⢸⣿⣿⣿⣿⣿⣿ "));
+    stage.state.glyphs = Glyphs::ascii;
+    CHECK(stage.shows("copier               :::::::::::: "));
 }
