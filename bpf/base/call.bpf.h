@@ -73,7 +73,7 @@ INLINE bool send_call(u32 type, struct task_struct* task, const struct call* cal
     event->duration_ns = duration_ns;
     event->key = call->key;
     event->shape = call->shape;
-    bpf_get_current_comm(event->comm, sizeof(event->comm));
+    read_comm(task, (u64*)event->comm);
     bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
     return true;
 }
