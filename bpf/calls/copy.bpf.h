@@ -23,17 +23,8 @@ static __attribute__((noinline)) u32 rate_bucket(const struct call* call, u64 du
     return opaque(timed ? histogram_bucket(copy->bytes * 1000 / duration_ns) : BUCKET_NONE);
 }
 
-INLINE void record_copy(struct task_struct* task, struct call* call, u64 entry_ns, u64 duration_ns)
+INLINE void add_copy_to(struct call_stats* stats, const struct copy* copy)
 {
-    struct copy* copy = &call->copy;
-    struct call_key* key = &call->key;
-    if (per_size)
-        key->copy.size = opaque(copy->sized ? histogram_bucket(copy->bytes) : BUCKET_NONE);
-    if (measure_rate)
-        key->duration = rate_bucket(call, opaque(duration_ns));
-    struct call_stats* stats = count_call(task, call, copy->copies, entry_ns, duration_ns);
-    if (!stats)
-        return;
     if (!copy->sized)
         add(&stats->copy.unsized, copy->copies);
     else if (copy->bytes < SMALL_COPY)
@@ -41,6 +32,29 @@ INLINE void record_copy(struct task_struct* task, struct call* call, u64 entry_n
     add(&stats->copy.bytes, copy->bytes);
     if (copy->copies != copy->begins)
         add(&stats->copy.continued, (u64)copy->copies - copy->begins);
+}
+
+__attribute__((noinline)) int record_copy_in_table(struct call* call, u64 entry_ns, u64 duration_ns)
+{
+    struct call_stats* stats = count_argument(call, call ? call->copy.copies : 0, entry_ns, duration_ns);
+    if (stats)
+        add_copy_to(stats, &call->copy);
+    return 0;
+}
+
+INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
+{
+    struct copy* copy = &call->copy;
+    struct call_key* key = &call->key;
+    if (per_size)
+        key->copy.size = opaque(copy->sized ? histogram_bucket(copy->bytes) : BUCKET_NONE);
+    if (measure_rate)
+        key->duration = rate_bucket(call, opaque(duration_ns));
+    struct call_stats* stats = count_often(call, copy->copies, entry_ns, duration_ns);
+    if (stats)
+        add_copy_to(stats, copy);
+    else
+        record_copy_in_table(call, entry_ns, duration_ns);
 }
 
 /* What is known of a copy is looked up in tables, not branched for: the verifier walks through every branch, once for
@@ -213,7 +227,7 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
         lose(LOSS_ARGUMENTS, 1);
     if (need_return)
         return keep_call(ctx, task, call.kept, call.entry_ns) ? 0 : 1;
-    record_copy(task, &call.kept->call, call.entry_ns, 0);
+    record_copy(&call.kept->call, call.entry_ns, 0);
     return 1;
 }
 
@@ -222,7 +236,7 @@ INLINE int copy_return_body(struct pt_regs* ctx)
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
     if (end_call(ctx, task, &ended))
-        record_copy(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
+        record_copy(&ended.kept->call, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 
@@ -324,7 +338,7 @@ static long record_batched(u32 index, struct batch_walk* walk)
     last = opaque(last) & 1;
     call->copy.copies = last ? left : 1;
     call->copy.begins = index == 0;
-    record_copy(walk->task, call, walk->call->entry_ns, duration);
+    record_copy(call, walk->call->entry_ns, duration);
     return last;
 }
 

@@ -13,11 +13,8 @@ const volatile bool follow_graphs = false; /* the kernels behind their launches 
 
 bool naming = false; /* runtime launches are marked now, so that handles get their names */
 
-INLINE void record_launch(struct task_struct* task, struct call* launch, u64 entry_ns, u64 duration_ns)
+INLINE void add_launch_to(struct call_stats* stats, const struct call* launch)
 {
-    struct call_stats* stats = count_call(task, launch, 1, entry_ns, duration_ns);
-    if (!stats)
-        return;
     if (launch->key.kind == KIND_GRAPH_LAUNCH) {
         if (!launch->key.result && !(launch->key.flags & CALL_RECORDED))
             add_launch(stats, launch);
@@ -25,6 +22,23 @@ INLINE void record_launch(struct task_struct* task, struct call* launch, u64 ent
     }
     stats->last = bpf_jiffies64();
     stats->shape = launch->shape;
+}
+
+__attribute__((noinline)) int record_launch_in_table(struct call* launch, u64 entry_ns, u64 duration_ns)
+{
+    struct call_stats* stats = count_argument(launch, 1, entry_ns, duration_ns);
+    if (stats)
+        add_launch_to(stats, launch);
+    return 0;
+}
+
+INLINE void record_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
+{
+    struct call_stats* stats = count_often(launch, 1, entry_ns, duration_ns);
+    if (stats)
+        add_launch_to(stats, launch);
+    else
+        record_launch_in_table(launch, entry_ns, duration_ns);
 }
 
 INLINE u16 product_bucket(u64 x, u64 y, u64 z)
@@ -171,7 +185,6 @@ static __attribute__((noinline)) int read_one(struct pt_regs* ctx, u32 number, u
  * once for each state of the stack that an element may leave behind, and of what lies in maps it keeps no account. */
 struct list_walk {
     struct pt_regs* ctx;
-    struct task_struct* task;
     const struct ended_call* call;
 };
 
@@ -180,15 +193,15 @@ static long record_listed(u32 index, struct list_walk* walk)
     struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     read_one(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
-    record_launch(walk->task, &kept->call, walk->call->entry_ns, walk->call->duration_ns);
+    record_launch(&kept->call, walk->call->entry_ns, walk->call->duration_ns);
     return 0;
 }
 
 /* Counts the kernels of a list, each with the result and the duration of the one call. bpf_loop (5.17, e6f2dd0f8067)
  * keeps the verifier from walking through all of it once per element, which takes seconds. */
-INLINE void record_list(struct pt_regs* ctx, struct task_struct* task, const struct ended_call* call)
+INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
 {
-    struct list_walk walk = {.ctx = ctx, .task = task, .call = call};
+    struct list_walk walk = {.ctx = ctx, .call = call};
     u32 listed = call->kept->count;
     u32 count = listed < LIST_MAX ? listed : LIST_MAX;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
@@ -206,7 +219,7 @@ INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const
     if (!open)
         return;
     struct ended_call call = {.kept = (struct kept_call*)open->word, .entry_ns = now};
-    record_list(ctx, task, &call);
+    record_list(ctx, &call);
     open->place = 0;
 }
 
@@ -249,7 +262,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     if (list)
         record_list_now(ctx, task, &kept, now);
     else
-        record_launch(task, &kept.call, now, 0);
+        record_launch(&kept.call, now, 0);
     return 1;
 }
 
@@ -260,9 +273,9 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     if (!end_call(ctx, task, &ended))
         return 0;
     if (probe_row(ended.kept->row)->kind == KIND_LAUNCH_LIST)
-        record_list(ctx, task, &ended);
+        record_list(ctx, &ended);
     else
-        record_launch(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
+        record_launch(&ended.kept->call, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 

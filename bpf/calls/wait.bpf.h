@@ -157,6 +157,12 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
+__attribute__((noinline)) int record_wait_in_table(struct call* wait, u64 entry_ns, u64 duration_ns)
+{
+    count_argument(wait, 1, entry_ns, duration_ns);
+    return 0;
+}
+
 INLINE int wait_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -176,7 +182,8 @@ INLINE int wait_return_body(struct pt_regs* ctx)
         key->result = 0;
         key->flags |= CALL_NOT_READY;
     }
-    count_call(task, &ended.kept->call, 1, ended.entry_ns, ended.duration_ns);
+    if (!count_often(&ended.kept->call, 1, ended.entry_ns, ended.duration_ns))
+        record_wait_in_table(&ended.kept->call, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 

@@ -159,6 +159,31 @@ struct call_stats {
     };
 };
 
+/* A row in front of the table, for calls on one CPU; it is free where the pid is 0. */
+struct front_row {
+    struct call_stats stats; /* first, so that a row is a pointer to them */
+    struct call_key key;
+};
+
+#define KEY_WORDS (sizeof(struct call_key) / 8)
+
+/* Word of a key of which so many bytes count, a multiple of 4. */
+static inline __attribute__((always_inline)) __u64 key_word(const struct call_key* key, __u32 word, __u32 bytes)
+{
+    __u64 whole = ((const __u64*)key)[word];
+    return bytes >= word * 8 + 8 ? whole : bytes > word * 8 ? (__u32)whole : 0;
+}
+
+/* Which of 1 << bits rows of its CPU a key belongs into. */
+static inline __attribute__((always_inline)) __u32 front_place(const struct call_key* key, __u32 bytes, __u32 bits)
+{
+    __u64 hash = 0;
+    for (__u32 i = 0; i < KEY_WORDS; i++)
+        if (i * 8 < bytes)
+            hash = (hash ^ key_word(key, i, bytes)) * 0x9e3779b97f4a7c15ULL;
+    return (__u32)(hash >> 32) >> (32 - bits);
+}
+
 struct call_event {
     __u32 type; /* RECORD_CALL, or RECORD_SPILL where the table was full */
     __u32 tid;

@@ -2,11 +2,16 @@
 #include "calls/call_rows.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
+#include <bpf/libbpf.h>
 
 namespace gpusnoop {
 namespace {
 
 constexpr size_t table_bytes = 64 << 20;
+constexpr size_t front_bytes = 4 << 20;
+constexpr size_t front_share = 16; // of the table's rows: of one that is kept small, few are in front
 
 // What the kernel side has in the fields that the table's key leaves out.
 call_key key_defaults()
@@ -19,14 +24,67 @@ call_key key_defaults()
 
 } // namespace
 
-KernelCallRows::KernelCallRows(int map_fd, uint8_t& generation)
-    : map_(map_fd, key_defaults()), capacity_(max_entries(map_fd)), generation_(generation)
+KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation)
+    : table_(table_fd, key_defaults()), capacity_(max_entries(table_fd)),
+      key_bytes_(static_cast<uint32_t>(table_.key_size())), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())),
+      places_(max_entries(front_fd)), front_(front_fd, places_), generation_(generation)
 {}
+
+// With the pid 0 where the place is free.
+call_key KernelCallRows::key_at(size_t place) const
+{
+    const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);
+    const uint64_t first = words[0];
+    std::atomic_thread_fence(std::memory_order_acquire); // it is written last
+    call_key key = key_defaults();
+    for (uint32_t i = 0; i * 8 < key_bytes_; i++) {
+        const uint64_t word = i ? words[i] : first;
+        memcpy(reinterpret_cast<std::byte*>(&key) + i * 8, &word, std::min<size_t>(8, key_bytes_ - i * 8));
+    }
+    return key;
+}
+
+void KernelCallRows::for_each(const Each& each)
+{
+    for (size_t place = 0; place < places_; place++) {
+        if (!front_[place].key.image.pid)
+            continue;
+        const call_stats stats = const_cast<const call_stats&>(front_[place].stats);
+        each(key_at(place), {&stats, 1});
+    }
+    taken_ = 0;
+    table_.for_each([&](const call_key& key, std::span<const call_stats> per_cpu) {
+        taken_++;
+        each(key, per_cpu);
+    });
+}
+
+void KernelCallRows::erase(const call_key& key)
+{
+    const auto bits = static_cast<uint32_t>(std::countr_zero(places_ / cpus_));
+    for (size_t cpu = 0; cpu < cpus_; cpu++) {
+        const size_t place = (cpu << bits) + front_place(&key, key_bytes_, bits);
+        const call_key there = key_at(place);
+        if (memcmp(&there, &key, key_bytes_) != 0)
+            continue;
+        const_cast<call_stats&>(front_[place].stats) = {};
+        std::atomic_thread_fence(std::memory_order_release); // whoever takes the place finds nothing counted
+        *reinterpret_cast<volatile uint64_t*>(&front_[place].key) = 0;
+    }
+    taken_ -= table_.erase(key);
+}
 
 bool KernelCallRows::turn(uint8_t generation)
 {
     generation_ = generation;
     return barrier_.wait();
+}
+
+uint32_t front_bits_for(size_t table_rows, size_t possible_cpus)
+{
+    const size_t rows = std::min(table_rows / front_share,
+                                 std::clamp<size_t>(front_bytes / sizeof(front_row) / possible_cpus, 64, 1024));
+    return static_cast<uint32_t>(std::bit_width(std::max<size_t>(rows, 2)) - 1);
 }
 
 size_t rows_for(size_t key_bytes, size_t possible_cpus)

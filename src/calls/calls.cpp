@@ -143,37 +143,34 @@ void CallTable::add(const call_event& event)
     }
 }
 
-size_t CallTable::read(std::vector<CallDelta>& deltas)
+void CallTable::read(std::vector<CallDelta>& deltas)
 {
-    size_t rows = 0;
-    std::vector<call_key> gone;
+    ByCallKey<CallDelta> sums;
     rows_->for_each([&](const call_key& key, std::span<const call_stats> per_cpu) {
-        rows++;
-        CallDelta delta{.key = key};
-        delta.key.flags &= static_cast<uint8_t>(~CALL_GENERATION);
+        CallDelta& sum = sums.try_emplace(key, CallDelta{.key = key}).first->second;
         for (const call_stats& stats : per_cpu)
-            add_cpu(delta, stats);
+            add_cpu(sum, stats);
+    });
+    for (const auto& [key, now] : sums) {
+        CallDelta delta = now;
+        delta.key.flags &= static_cast<uint8_t>(~CALL_GENERATION);
         CallDelta& seen = seen_[key];
-        const CallDelta now = delta;
         delta.count -= seen.count;
         delta.total_ns -= seen.total_ns;
         accumulate(delta.copy, seen.copy, static_cast<uint64_t>(-1));
         accumulate(delta.memory, seen.memory, static_cast<uint64_t>(-1));
         accumulate(delta.graph, seen.graph, static_cast<uint64_t>(-1));
         seen = now;
-        if (retired_.contains(key.image) || (turned_ && (key.flags & CALL_GENERATION) != generation_))
-            gone.push_back(key);
         if (delta.count || delta.copy.continued) // a batch of no copies is a call
             deltas.push_back(delta);
-    });
-    // Nobody adds to these any more, neither a process that has ended nor one that counts in the other generation: so
-    // nothing is lost between reading and deleting.
-    for (const call_key& key : gone) {
-        rows_->erase(key);
-        seen_.erase(key);
+        // Nobody adds to these any more, neither a process that has ended nor one that counts in the other generation:
+        // so nothing is lost between reading and deleting.
+        if (retired_.contains(key.image) || (turned_ && (key.flags & CALL_GENERATION) != generation_)) {
+            rows_->erase(key);
+            seen_.erase(key);
+        }
     }
     retired_.clear();
-    return rows - gone.size();
 }
 
 bool CallTable::turn()
@@ -190,8 +187,9 @@ std::vector<CallDelta> CallTable::drain()
     for (auto& [key, delta] : spilled_)
         deltas.push_back(delta);
     spilled_.clear();
+    read(deltas);
     // While the table turns, it holds those of both generations that are in use: a quarter is for these.
-    if (read(deltas) >= rows_->capacity() / 4 * 3 && turn())
+    if (rows_->taken() >= rows_->capacity() / 4 * 3 && turn())
         read(deltas);
     return deltas;
 }

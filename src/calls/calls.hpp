@@ -73,7 +73,7 @@ public:
     void retire(const ImageId& image) { retired_.insert(image); }
 
 private:
-    size_t read(std::vector<CallDelta>& deltas); // how many rows are left
+    void read(std::vector<CallDelta>& deltas);
     bool turn();
 
     std::unique_ptr<CallRows> rows_;

@@ -85,7 +85,9 @@ public:
     // Where there is none.
     void put(const Key& key, const Value& value) { bpf_map_update_elem(fd_, &key, &value, BPF_NOEXIST); }
 
-    void erase(const Key& key) { bpf_map_delete_elem(fd_, &key); }
+    bool erase(const Key& key) { return bpf_map_delete_elem(fd_, &key) == 0; } // false: there is none
+
+    size_t key_size() const { return reader_.key_size(); }
 
 private:
     int fd_;

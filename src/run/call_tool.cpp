@@ -87,7 +87,7 @@ std::string CallTool::traced(std::string_view what) const
                                                : "");
 }
 
-void CallTool::size_tables(bpf_object* object) const
+CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
 {
     const CallView& view = settings_.view;
     const bool stacks = options_.user_stacks || key_parts_.stack;
@@ -98,13 +98,16 @@ void CallTool::size_tables(bpf_object* object) const
                              : key_parts_.thread || view.who.thread ? offsetof(call_key, stack)
                              : measured                             ? offsetof(call_key, tid)
                                                                     : offsetof(call_key, result);
-    const size_t rows = options_.table_rows ? options_.table_rows
-                                            : rows_for(key_bytes, static_cast<size_t>(libbpf_num_possible_cpus()));
+    const auto cpus = static_cast<size_t>(libbpf_num_possible_cpus());
+    const size_t rows = options_.table_rows ? options_.table_rows : rows_for(key_bytes, cpus);
+    const uint32_t front_bits = front_bits_for(rows, cpus);
     bpf_map* calls = bpf_object__find_map_by_name(object, "calls");
     bpf_map__set_key_size(calls, static_cast<uint32_t>(key_bytes));
     bpf_map__set_max_entries(calls, static_cast<uint32_t>(rows));
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "front"), static_cast<uint32_t>(cpus << front_bits));
     if (!stacks)
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
+    return {static_cast<uint32_t>(key_bytes), front_bits};
 }
 
 void CallTool::load()
@@ -113,7 +116,7 @@ void CallTool::load()
     if (int error = load_object())
         throw LoadError(refusal_of(-error, log.text()));
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), generation()));
+    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()));
     processes_.emplace(fd("processes"), options_.host_root);
     stacks_fd_ = fd("stacks");
     if (const int spaces = fd("address_spaces"); spaces >= 0)

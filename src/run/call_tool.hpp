@@ -57,7 +57,10 @@ protected:
     std::string traced(std::string_view what) const;
     // Results or durations are shown of the calls that it counts.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }
-    void size_tables(bpf_object* object) const;
+    struct RowSizes { // as the BPF programs have to know them
+        uint32_t key_bytes, front_bits;
+    };
+    RowSizes size_tables(bpf_object* object) const;
 
     // After the shared options have been checked: the tool's own, and what follows from them. Throws UsageError. What
     // the plan has already is right for most tools.
@@ -157,7 +160,9 @@ public:
         if constexpr (requires { data.probe_rows; })
             configure_probes(data, probes, filters);
         configure_calls(data, settings_, options_);
-        size_tables(skeleton_->obj);
+        const RowSizes sizes = size_tables(skeleton_->obj);
+        data.call_key_bytes = sizes.key_bytes;
+        data.front_bits = sizes.front_bits;
     }
 
 protected:

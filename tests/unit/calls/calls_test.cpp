@@ -57,6 +57,7 @@ public:
         for (const auto& [key, values] : rows_)
             each(key, values);
     }
+    size_t taken() const override { return rows_.size(); }
     void erase(const call_key& key) override { rows_.erase(key); }
     bool turn(uint8_t generation) override
     {
