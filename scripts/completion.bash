@@ -65,6 +65,21 @@ _gpusnoop_reply() {
 _gpusnoop() {
     local command=$1 cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
+    # Behind -- is a command of its own.
+    local i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] || continue
+        if declare -F _comp_command_offset >/dev/null; then # bash-completion 2.12
+            _comp_command_offset $((i + 1))
+        elif declare -F _command_offset >/dev/null; then
+            _command_offset $((i + 1))
+        elif ((i + 1 == COMP_CWORD)); then
+            _gpusnoop_reply "$cur" "" < <(compgen -c -f -- "$cur")
+        else
+            _gpusnoop_reply "$cur" "" < <(compgen -f -- "$cur")
+        fi
+        return
+    done
     # --by=pid arrives as three words.
     if [[ $cur == "=" ]]; then
         cur=

@@ -139,6 +139,7 @@ void CudaTop::validate(RunPlan& plan)
     if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
+    plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);
     if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end

@@ -155,7 +155,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
             looked.user = pid;
     }
     in_use_ |= looked.user.has_value();
-    if (looked.added && !everybody_ && scope_.cgroup()) {
+    if (looked.added && !everybody_ && (scope_.cgroup() || scope_.grows())) {
         std::set<pid_t> members;
         for (const auto& [key, attachment] : attachments_)
             members.insert(key.second);

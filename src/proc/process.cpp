@@ -298,6 +298,11 @@ std::optional<pid_t> process_of_thread(pid_t tid)
     return status_field(tid, "\nTgid:\t");
 }
 
+std::optional<pid_t> parent_of(pid_t pid)
+{
+    return status_field(pid, "\nPPid:\t");
+}
+
 bool has_seccomp_filter(pid_t pid)
 {
     return status_field(pid, "\nSeccomp:\t") == 2;

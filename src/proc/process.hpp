@@ -88,6 +88,9 @@ uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 // The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt where there is none.
 std::optional<pid_t> process_of_thread(pid_t tid);
 
+// The process that it is a child of, 0 for the first; nullopt where it is gone.
+std::optional<pid_t> parent_of(pid_t pid);
+
 // True where the process runs under a seccomp filter (Seccomp: 2 in its status).
 bool has_seccomp_filter(pid_t pid);
 

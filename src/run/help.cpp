@@ -73,10 +73,12 @@ std::string with_type(const ListedOption& option)
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options)
 {
-    std::string out = fmt::format("{}\n\nUsage: {} [OPTION...] [INTERVAL [COUNT]]\n\nExamples:\n{}\nArguments:\n",
-                                  summary, tool, examples);
+    std::string out = fmt::format(
+        "{}\n\nUsage: {} [OPTION...] [INTERVAL [COUNT]] [-- PROGRAM [ARG...]]\n\nExamples:\n{}\nArguments:\n", summary,
+        tool, examples);
     for (const ListedArgument& argument : arguments)
         explain(out, "  " + argument.name, argument.text);
+    explain(out, "  PROGRAM [ARG...]", "behind --: start it, and trace it and its children from its first call");
     auto list = [&](std::string_view title, const std::vector<const ListedOption*>& listed) {
         if (!listed.empty())
             out += fmt::format("\n{}:\n", title);

@@ -7,6 +7,7 @@
 #include "proc/process.hpp"
 #include "run/info.hpp"
 #include "run/preflight.hpp"
+#include "run/started_program.hpp"
 #include "run/surroundings.hpp"
 #include "util/capabilities.hpp"
 #include "util/clock.hpp"
@@ -86,11 +87,13 @@ void Run::trace()
     const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME); // whoever hears the banner begins later
     announce();
     tool_.begin({.loop = *loop_,
-                 .since_ns = attached_ns,
+                 .since_ns = program_ ? 0 : attached_ns, // it has not begun
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
                  .lost = [this] { return losses_->sum(); },
                  .users = [this] { return users(); }});
+    if (program_)
+        program_->release(plan_.screen);
     try {
         loop_->run();
         finish();
@@ -143,6 +146,8 @@ void Run::attach()
     leave_out_harmful_returns();
     bpf_object* object = load();
     fill(object, "target_pids", scope_.pids(), "processes (-p)");
+    if (program_)
+        family_.emplace(scope_, object, attacher_ ? &*attacher_ : nullptr);
     if (scope_.cgroup())
         fill(object, "target_cgroups", scope_.cgroup()->ids(), "cgroups (-c)");
     losses_.emplace(object);
@@ -171,6 +176,8 @@ void Run::attach()
                 std::ranges::copy_if(members_, std::inserter(ended, ended.end()),
                                      [](pid_t pid) { return !thread_start_time_ns(pid, pid); });
                 std::ranges::for_each(ended, [this](pid_t pid) { on_exit(pid); });
+                if (family_)
+                    family_->look_again();
                 if (attacher_)
                     attacher_->look_everywhere();
             },
@@ -182,8 +189,8 @@ void Run::attach()
     if (opened_.kernel_hooks)
         opened_.kernel_hooks->hook_new_drivers();
     if (opened_.switches.traced_since)
-        *opened_.switches.traced_since = clock_ns(CLOCK_BOOTTIME);
-    tick(); // what is running already is unnamed
+        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // it has not begun
+    tick();                                                                       // what is running already is unnamed
 }
 
 // Where a return probe would kill a target, there is none.
@@ -244,6 +251,8 @@ bpf_object* Run::load_as(const LoadPlan& plan)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
     tool_.configure(probe_plan_.probes, filters);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
+    if (scope_.grows())
+        Family::make_room(object);
     check_descriptors(object, scope_.pidfds().size());
     tool_.starting(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
     const EndAtOnce for_the_verifier_takes_its_time;
@@ -270,19 +279,26 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                               },
                           .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
-    return {
-        .tier = tier, .returns = returns_, .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach)};
+    return {.tier = tier,
+            .returns = returns_,
+            .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach || scope_.grows())};
 }
 
 void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)
 {
-    if (attacher_ && attacher_->targets().interesting(path, device, inode) && scope_.includes(pid))
+    if (!attacher_ || !attacher_->targets().interesting(path, device, inode))
+        return;
+    if (scope_.includes(pid))
         attacher_->look_at(pid);
+    else if (family_)
+        family_->stranger_mapped(pid);
 }
 
 // The child of a member is one, with all that is mapped already.
 void Run::forked(pid_t pid, pid_t parent)
 {
+    if (family_)
+        return family_->forked(pid, parent);
     if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
         scope_.includes(pid))
         attacher_->look_at(pid);
@@ -295,6 +311,8 @@ void Run::on_exit(pid_t pid)
     // The end of the last one asked for ends the run: what it held is shown as it was.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
         tool_.on_exit(pid);
+    if (family_)
+        family_->exited(pid);
     if (attacher_ && scope_.pids().empty() && attacher_->attached_to(pid))
         leaving_.insert(pid);
 }
@@ -338,11 +356,12 @@ void Run::look_for_trouble()
                 fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
                             joined(complaints, "; ")),
                 "the library is damaged or stripped, or this kernel does not support this way of attaching (--attach)");
-        waiting_ = true;
+        waiting_ = !program_; // which has not begun
         const std::string who = scope_.cgroup()         ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
-        warn(who + " CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one");
+        if (waiting_)
+            warn(who + " CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one");
     }
     // A few may be out of reach of any root: init of a container within a container.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
@@ -421,6 +440,8 @@ void Run::watch_processes()
     });
     loop_->every(1s, [this] {
         attach_members();
+        if (family_)
+            family_->tick();
         if (attacher_)
             attacher_->let_go();
         tick();

@@ -5,6 +5,7 @@
 #include "attach/attach.hpp"
 #include "attach/load_plan.hpp"
 #include "proc/mapping_watch.hpp"
+#include "run/family.hpp"
 #include "run/loop.hpp"
 #include "run/losses.hpp"
 #include "run/ring.hpp"
@@ -21,11 +22,13 @@
 
 namespace gpusnoop {
 
+class StartedProgram;
+
 class Run {
 public:
-    // Throws where what was asked for does not exist.
-    Run(Tool& tool, Options& options, RunPlan plan, EndingSignals& signals)
-        : tool_(tool), options_(options), plan_(std::move(plan)), signals_(signals), scope_(options),
+    // Throws where what was asked for does not exist. program: the one to be traced, if it was started for that.
+    Run(Tool& tool, Options& options, RunPlan plan, EndingSignals& signals, StartedProgram* program)
+        : tool_(tool), options_(options), plan_(std::move(plan)), signals_(signals), program_(program), scope_(options),
           probe_plan_(plan_probes(plan_.programs))
     {}
     // Throws Interrupted where a signal came before there was anything to report.
@@ -65,6 +68,7 @@ private:
     Options& options_;
     RunPlan plan_;
     EndingSignals& signals_;
+    StartedProgram* program_;
     Scope scope_;
     std::unique_ptr<Output> output_;
     ProbePlan probe_plan_; // less what cannot be used without harm
@@ -73,6 +77,7 @@ private:
     std::vector<std::string> remarks_; // what the kernel refused
     std::optional<Attacher> attacher_;
     std::optional<uint64_t> duration_floor_ns_; // of what is measured, the probes' own share
+    std::optional<Family> family_;              // of program_
     std::optional<Losses> losses_;
     std::optional<Ring> ring_;
     std::optional<MappingWatch> mapping_watch_;

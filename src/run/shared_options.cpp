@@ -28,6 +28,15 @@ std::string one_of(std::span<const std::string_view> names)
     return fmt::format("{} or {}", joined(names.first(names.size() - 1), ", "), names.back());
 }
 
+// Who names a program forgets the -- before it.
+void refuse_program(std::string_view text)
+{
+    const bool a_number = !text.empty() && text.find_first_of("0123456789") <= 1; // ".5", "-1", too
+    if (!a_number && (text.find('/') != text.npos || text.size() > 3))
+        throw UsageError(
+            fmt::format("an interval must be a time, not '{0}'; to start a program and trace it: -- {0}", text));
+}
+
 } // namespace
 
 void add_shared_options(CommandLine& line, Options& o, std::span<const std::string_view> ways,
@@ -66,7 +75,10 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
         };
     };
     line.argument("INTERVAL", fmt::format("seconds between reports (or 500ms, 1m); {}", without_interval),
-                  take_interval("an interval"));
+                  [take = take_interval("an interval")](const std::string& text) {
+                      refuse_program(text);
+                      take(text);
+                  });
     line.argument("COUNT", "number of reports", [&o](const std::string& text) {
         o.count = number_argument<uint64_t>("a count", text, 1, UINT32_MAX);
     });
@@ -123,6 +135,8 @@ void check_shared_options(const Options& options)
         throw UsageError("choose milliseconds (-m) or nanoseconds (-N), not both");
     if (options.tid && !options.pids.empty())
         throw UsageError("give a process (-p) or a thread (-t), not both");
+    if (!options.program.empty() && (options.tid || !options.pids.empty() || !options.cgroup.empty()))
+        throw UsageError("a program that is started (--) is traced alone: leave out -p, -t and -c");
 }
 
 void add_name_options(CommandLine& line, NameOptions& options)

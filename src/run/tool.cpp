@@ -7,13 +7,16 @@
 #include "run/command_line.hpp"
 #include "run/run.hpp"
 #include "run/shared_options.hpp"
+#include "run/started_program.hpp"
 #include "run/surroundings.hpp"
 #include "util/ending_signals.hpp"
 #include "util/error.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <fmt/format.h>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace gpusnoop {
@@ -29,7 +32,14 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
     CommandLine line(spec.name, spec.summary, spec.examples);
     add_shared_options(line, options, spec.attach_names, spec.without_interval);
     tool.add_options(line);
-    line.parse(argc, argv);
+    char** const end = argv + argc;
+    char** const dashes = std::find(argv, end, std::string_view("--"));
+    if (dashes != end) {
+        options.program.assign(dashes + 1, end);
+        if (options.program.empty())
+            throw UsageError("a program must follow --");
+    }
+    line.parse(static_cast<int>(dashes - argv), argv);
     check_shared_options(options);
     set_verbosity(options.verbosity);
     return tool.plan(options);
@@ -37,7 +47,7 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
 
 namespace {
 
-void run(int argc, char** argv, Tool& tool, EndingSignals& signals)
+void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optional<StartedProgram>& program)
 {
     set_tool_name(tool.spec().name);
     quiet_libbpf();
@@ -45,8 +55,12 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals)
     RunPlan plan = plan_run(argc, argv, tool, options);
     if (options.clean)
         throw Answer(clean_up());
+    if (!options.program.empty() && !options.info) {
+        program.emplace(options.program, signals);
+        options.pids = {program->pid()};
+    }
     raise_descriptor_limit();
-    Run(tool, options, std::move(plan), signals).run();
+    Run(tool, options, std::move(plan), signals, program ? &*program : nullptr).run();
 }
 
 void print(const std::string& text, EndingSignals& signals)
@@ -73,14 +87,17 @@ int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>
     std::string_view name;
     try {
         EndingSignals signals;
+        std::optional<StartedProgram> program;
         try {
             const std::unique_ptr<Tool> tool = make();
             name = tool->spec().name;
-            run(argc, argv, *tool, signals);
+            run(argc, argv, *tool, signals, program);
         } catch (const Answer& answer) {
             print(answer.text, signals);
+        } catch (const OutputClosed&) {
+            // whoever read the output has seen enough
         }
-        return 0;
+        return program && program->released() ? program->wait(signals) : 0;
     } catch (const Interrupted&) {
         return 0; // before there was anything to report
     } catch (const OutputClosed&) {
@@ -89,6 +106,9 @@ int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>
         warn(error.what());
         say(fmt::format("Try '{} --help'.\n", name));
         return 2;
+    } catch (const CannotStart& error) {
+        failed(error.what(), error.hint());
+        return error.status();
     } catch (const Error& error) {
         return failed(error.what(), error.hint());
     } catch (const std::bad_alloc&) {

@@ -76,6 +76,7 @@ struct RunPlan {
     // How often it reports where nobody has said; nullopt: once, at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};
     std::string nvml_library{}; // as in NvmlFigures
+    bool screen = false;        // the terminal is the tool's own
 };
 
 // Variables of the BPF programs that a run sets while they are attached. Null where the object has none.

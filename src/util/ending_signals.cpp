@@ -52,9 +52,10 @@ bool ending_signal_waits()
 
 EndingSignals::EndingSignals()
 {
+    ::sigaction(SIGPIPE, nullptr, &pipe_before_);
     ::signal(SIGPIPE, SIG_IGN);
     const sigset_t set = ending_set();
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    ::sigprocmask(SIG_BLOCK, &set, &mask_before_);
     signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_)
         throw Error("signals cannot be waited for: " + errno_text(errno));
@@ -66,11 +67,19 @@ bool EndingSignals::came()
     if (came_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
         return came_.has_value();
     came_ = std::chrono::steady_clock::now();
+    if (info.ssi_code <= 0) // not SI_KERNEL
+        sent_ = static_cast<int>(info.ssi_signo);
     const sigset_t set = ending_set();
     for (int signal : ending)
         kill_by(signal);
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
     return true;
+}
+
+void EndingSignals::as_before() const
+{
+    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 std::chrono::nanoseconds EndingSignals::ago() const

@@ -24,11 +24,17 @@ public:
     // not want to wait for what is left, printing and detaching.
     bool came();
     std::chrono::nanoseconds ago() const; // since the first was seen
-    void check();                         // throws Interrupted
+    // The first one, where a process sent it to this one: the terminal's reach all that belong to it.
+    const std::optional<int>& sent() const { return sent_; }
+    void check();           // throws Interrupted
+    void as_before() const; // for a child that is to be another program
 
 private:
+    sigset_t mask_before_{};
+    struct sigaction pipe_before_ {};
     Fd signals_;
     std::optional<std::chrono::steady_clock::time_point> came_;
+    std::optional<int> sent_;
 };
 
 // One waits to be asked for, by whoever has the object.

@@ -28,6 +28,7 @@ struct Answer {
 
 struct Options {
     std::vector<pid_t> pids;
+    std::vector<std::string> program; // to be started and traced, with its arguments
     pid_t tid = 0;
     std::string comm;
     std::string cgroup; // as it was asked for

@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-Scope::Scope(const Options& options) : pids_(options.pids)
+Scope::Scope(const Options& options) : pids_(options.pids), grows_(!options.program.empty())
 {
     if (options.tid) {
         auto pid = process_of_thread(options.tid);
@@ -44,6 +44,18 @@ bool Scope::includes(pid_t pid) const
     if (!pids_.empty())
         return std::ranges::binary_search(pids_, pid);
     return !cgroup_ || std::ranges::binary_search(cgroup_->members(), pid);
+}
+
+void Scope::join(pid_t pid)
+{
+    const auto at = std::ranges::lower_bound(pids_, pid);
+    if (at == pids_.end() || *at != pid)
+        pids_.insert(at, pid);
+}
+
+void Scope::leave(pid_t pid)
+{
+    std::erase(pids_, pid);
 }
 
 bool Scope::ended(pid_t pid)

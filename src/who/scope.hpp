@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes a run is about: those of -p and -t, those in the cgroup of -c, or all.
+// Which processes a run is about: those of -p and -t, a program that the tool has started and its children, those in
+// the cgroup of -c, or all.
 #pragma once
 
 #include "util/fd.hpp"
@@ -22,6 +23,11 @@ public:
     const std::vector<pid_t>& pids() const { return pids_; } // asked for one by one; sorted
     const std::optional<CgroupTarget>& cgroup() const { return cgroup_; }
 
+    // Of a program that the tool has started: what it forks is asked for, too.
+    bool grows() const { return grows_; }
+    void join(pid_t pid);
+    void leave(pid_t pid);
+
     // Now: members of a cgroup come and go.
     bool includes(pid_t pid) const;
     std::vector<pid_t> processes() const;
@@ -34,6 +40,7 @@ public:
 private:
     std::vector<pid_t> pids_;
     std::map<pid_t, Fd> pidfds_;
+    bool grows_;
     std::optional<CgroupTarget> cgroup_;
 };
 

@@ -202,6 +202,7 @@ check_completion() {
     if counts_functions "$tool"; then check_values "$tool" --api; fi
     check_values "$tool" --attach
     same "$tool: completion goes on behind a comma" "pid,container" "$(complete_words "$program" --by pid,con)"
+    same "$tool: completion behind --" "true" "$(complete_words "$program" -- tru | grep -xF true | head -1)"
     same "$tool: completion of --by=" "thread" "$(complete_words "$program" --by = th)"
     same "$tool: completion does not offer a value twice" "" "$(complete_words "$program" --by pid,pi)"
     same "$tool: nothing to complete for a number" "" "$(complete_words "$program" -d "")"

@@ -78,16 +78,19 @@ class Workload:
 
     def truth(self):
         """Calls that count for a tracer: no setup, not the first launch, streams as the tool names them."""
-        self.wait()
-        calls = []
-        for line in self.truth_file.read_text().splitlines():
-            row = json.loads(line)
-            if row["type"] != "call" or row["kind"] == "setup" or row["grid"] == warm_grid:
-                continue
-            if row["stream"] == "0x0" and row["function"].endswith(("_ptsz", "_ptds")):
-                row["stream"] = "0x2"
-            calls.append(row)
-        return calls
+        return calls_in(self.wait().truth_file)
+
+
+def calls_in(truth_file):
+    calls = []
+    for line in truth_file.read_text().splitlines():
+        row = json.loads(line)
+        if row["type"] != "call" or row["kind"] == "setup" or row["grid"] == warm_grid:
+            continue
+        if row["stream"] == "0x0" and row["function"].endswith(("_ptsz", "_ptds")):
+            row["stream"] = "0x2"
+        calls.append(row)
+    return calls
 
 
 def strict(pairs):
@@ -108,20 +111,21 @@ def may_lose_stacks(mode):
 
 class Tool:
     """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
-    that it wants some. `attaches`: it may come so far."""
+    that it wants some. `attaches`: it may come so far. `program`: the one that it is to start, with its arguments."""
 
     types = {"start", "attached", "row", "event", "hist", "stack", "lost", "end"}
 
     def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
-                 attaches=True):
-        if attaches and not {"-p", "-t", "-c"} & set(arguments):
+                 attaches=True, program=()):
+        if attaches and not program and not {"-p", "-t", "-c"} & set(arguments):
             harness.must_be_alone()  # it traces everybody, or by a name that is not this case's own
         if "perf" in arguments:
             harness.must_be_alone()  # hundreds of probes go one by one, each after all CPUs have passed a quiet state
         number = next(numbers)
         self.json, self.losses_wanted, self.all_records = json, losses, None
         self.out_file, self.error_file = harness.here / f"tool{number}.out", harness.here / f"tool{number}.err"
-        self.arguments = [*map(str, arguments), *(["--json"] if json else [])]
+        self.arguments = [*map(str, arguments), *(["--json"] if json else []),
+                          *(["--", *map(str, program)] if program else [])]
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         # Another exit status than any of the tool's own.
         environment |= {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"} | (env or {})

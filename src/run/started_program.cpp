@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/started_program.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr int not_found = 127, not_executable = 126, killed = 128;
+constexpr char as_it_is = 'g', silently = 's';
+
+int status_of_error(int error)
+{
+    return error == ENOENT ? not_found : not_executable;
+}
+
+// 0, or why the file cannot be executed.
+int obstacle(const std::string& path)
+{
+    struct stat st {};
+    if (stat(path.c_str(), &st))
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    return access(path.c_str(), X_OK) ? errno : 0;
+}
+
+// Before anything is loaded: who has mistyped a name is told at once.
+void check(const std::string& name)
+{
+    if (name.find('/') != std::string::npos) {
+        if (const int error = obstacle(name))
+            throw CannotStart(status_of_error(error), fmt::format("{} cannot be started: {}", name, errno_text(error)));
+        return;
+    }
+    const char* const path = getenv("PATH"); // NOLINT(concurrency-mt-unsafe)
+    std::istringstream folders(path ? path : "/bin:/usr/bin");
+    int refused = 0;
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        const int error = obstacle((folder.empty() ? "." : folder) + '/' + name);
+        if (!error)
+            return;
+        if (error == EACCES)
+            refused = error;
+    }
+    if (refused)
+        throw CannotStart(not_executable, fmt::format("{} cannot be started: {}", name, errno_text(refused)));
+    throw CannotStart(not_found, fmt::format("there is no program '{}' in the folders of PATH", name),
+                      !name.empty() && !obstacle("./" + name) ? fmt::format("the one in this folder is ./{}", name)
+                                                              : "give its path; sudo has a PATH of its own");
+}
+
+// What hold_closed_streams() has opened was closed.
+void close_held_streams()
+{
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (const int flags = fcntl(fd, F_GETFL); flags >= 0 && (flags & O_PATH))
+            close(fd);
+}
+
+void leave_the_terminal()
+{
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (isatty(fd))
+            dup2(null, fd);
+}
+
+// All that the child does before it is the program.
+[[noreturn]] void begin(char* const* words, int from_tool, const EndingSignals& signals)
+{
+    signals.as_before();
+    char how = 0;
+    ssize_t got = 0;
+    do
+        got = read(from_tool, &how, 1);
+    while (got < 0 && errno == EINTR);
+    if (got != 1)
+        _exit(0); // the tool has ended
+    close_held_streams();
+    if (how == silently)
+        leave_the_terminal();
+    execvp(words[0], words);
+    const int error = errno;
+    send(from_tool, &error, sizeof(error), MSG_NOSIGNAL);
+    _exit(status_of_error(error));
+}
+
+} // namespace
+
+StartedProgram::StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals)
+    : name_(words.front())
+{
+    check(name_);
+    std::vector<char*> arguments;
+    for (const std::string& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    std::array<int, 2> ends{-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0) {
+        to_it_ = Fd(ends[0]);
+        const Fd from_tool(ends[1]);
+        pid_ = fork();
+        if (pid_ == 0) {
+            to_it_ = {};
+            begin(arguments.data(), from_tool.get(), signals);
+        }
+    }
+    if (pid_ < 0)
+        throw Error(fmt::format("{} cannot be started: {}", name_, errno_text(errno)));
+}
+
+StartedProgram::~StartedProgram()
+{
+    if (released_)
+        return;
+    to_it_ = {};
+    waitpid(pid_, nullptr, 0);
+}
+
+void StartedProgram::release(bool silent)
+{
+    const char how = silent ? silently : as_it_is;
+    send(to_it_.get(), &how, 1, MSG_NOSIGNAL); // where that fails it has been killed, which its end tells
+    released_ = true;
+}
+
+int StartedProgram::status_of(int waited)
+{
+    int error = 0;
+    if (recv(to_it_.get(), &error, sizeof(error), MSG_DONTWAIT) == sizeof(error))
+        warn(fmt::format("{} cannot be started: {}", name_, errno_text(error)));
+    if (!WIFSIGNALED(waited))
+        return WEXITSTATUS(waited);
+    const int signal = WTERMSIG(waited);
+    if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP)
+        warn(fmt::format("{} was killed by signal {} ({})", name_, signal, strsignal(signal)));
+    return killed + signal;
+}
+
+int StartedProgram::wait(EndingSignals& signals)
+{
+    const Fd ended(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    for (bool passed_on = false, told = false;;) {
+        if (signals.came() && !std::exchange(passed_on, true) && signals.sent())
+            kill(pid_, *signals.sent());
+        int status = 0;
+        const pid_t gone = waitpid(pid_, &status, ended && !passed_on ? WNOHANG : 0);
+        if (gone == pid_)
+            return status_of(status);
+        if (gone < 0 && errno != EINTR)
+            throw Error(fmt::format("the end of {} cannot be waited for: {}", name_, errno_text(errno)));
+        if (!std::exchange(told, true))
+            warn(fmt::format("tracing has ended, and {} goes on: waiting for its end", name_));
+        std::array<pollfd, 2> either{pollfd{ended.get(), POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0}};
+        poll(either.data(), either.size(), -1);
+    }
+}
+
+} // namespace gpusnoop
