@@ -111,6 +111,7 @@ private:
     UnnamedKernels unnamed_;
     std::optional<Users> users_;
     std::optional<NvmlFigures> figures_;
+    std::optional<ProcessGpus> gpus_;
     std::optional<Running> running_;
     uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
@@ -202,6 +203,7 @@ void CudaTop::load()
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
+    gpus_.emplace(*figures_);
     diagnosis_.emplace(processes(), settings_.latency);
     try {
         xids_->attach();
@@ -367,6 +369,7 @@ void CudaTop::forget(const std::set<ImageId>& images)
     }
     holdings_.forget(images);
     diagnosis_->forget(images);
+    gpus_->forget(images);
 }
 
 void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -418,7 +421,9 @@ void CudaTop::look_at_earlier()
 
 Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
 {
-    Groups groups(settings_.rows, settings_.latency, *names_, processes());
+    View view = settings_.rows;
+    view.gpus = &*gpus_;
+    Groups groups(view, settings_.latency, *names_, processes());
     for (const CallDelta& delta : counted_.calls)
         groups.add(delta);
     for (const Waiting::Part& part : counted_.waits)
@@ -426,13 +431,17 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     for (const driver_call& call : counted_.pending)
         groups.add(call, clock_ns(CLOCK_MONOTONIC));
     groups.add_held(holdings_, ended);
-    if (!settings_.rows.kernel && !settings_.rows.device && !settings_.rows.who.thread)
+    if (view.of_processes())
         for (const ImageId& image : processes().images())
             if (asked_for(image))
                 groups.add_idle(image);
+    if (view.of_gpus())
+        for (const NvmlDeviceState& state : figures_->states())
+            groups.add_gpu({Gpu::By::index, static_cast<uint16_t>(state.index)});
     const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
                           *users_,
                           *figures_,
+                          *gpus_,
                           xids_of_,
                           *diagnosis_,
                           known_,
@@ -449,7 +458,8 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     add_verdicts(snapshot, wanted_verdicts(), joined);
     if (!open_.empty())
         open_row(joined, context, ended, snapshot);
-    add_facts(snapshot, counted_.facts, *figures_);
+    add_facts(snapshot, counted_.facts);
+    add_gpus(snapshot, *figures_, *gpus_, processes());
     return snapshot;
 }
 
@@ -512,6 +522,9 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
     for (const driver_call& call : counted_.pending)
         seen_.insert(call.key.image);
     meet_users();
+    for (const CallDelta& delta : counted_.calls)
+        gpus_->seen(delta.key);
+    gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
     counted_.facts = head_->facts(seconds, traced_processes());
     diagnosis_->add({.calls = counted_.calls,
                      .waits = counted_.waits,
@@ -519,6 +532,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      .holdings = holdings_,
                      .xids = xids_of_,
                      .nvml = *figures_,
+                     .gpus = *gpus_,
                      .now_ns = clock_ns(CLOCK_MONOTONIC),
                      .seconds = seconds});
     if (live_)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/call_view.hpp"
 
+#include "calls/process_gpus.hpp"
 #include "util/suggestion.hpp"
 #include "util/text.hpp"
 
@@ -67,7 +68,9 @@ CallKey call_group(const CallView& view, Processes& processes, const call_key& k
     group.who = who_key(view.who, processes, key.image, key.tid, key.cgroups);
     if (view.stream)
         group.stream = key.stream;
-    if (view.device)
+    if (view.device && view.gpus)
+        group.gpu = view.gpus->of_call(key);
+    else if (view.device)
         group.device = key.device;
     if (view.function)
         group.function = key.function;

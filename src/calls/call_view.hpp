@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/shared/call.h"
+#include "calls/gpu.hpp"
 #include "probes/probes.hpp"
 #include "util/options.hpp"
 #include "who/who.hpp"
@@ -17,11 +18,14 @@
 
 namespace gpusnoop {
 
+class ProcessGpus;
+
 // What is told apart, beside what is a tool's own.
 struct CallView {
     WhoView who;
     bool stream = false;
     bool device = false;
+    const ProcessGpus* gpus = nullptr; // devices are the machine's GPUs where it knows; else CUDA's numbers
     bool function = false;
     bool layer = false;
     bool result = false;
@@ -61,6 +65,7 @@ struct CallKey {
     WhoKey who;
     uint64_t stream = 0;
     uint8_t device = DEVICE_UNKNOWN;
+    Gpu gpu; // in place of the device where the view knows GPUs
     uint8_t layer = 0;
     uint16_t function = 0;
     int32_t result = 0;

@@ -301,16 +301,20 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
                              command_text(history.pending->key)};
     if (const auto found = interval.xids.find(image.pid); found != interval.xids.end())
         signs.xid = found->second.last;
-    add_gpus(image, signs, interval.nvml);
+    add_gpus(image, signs, interval.nvml, interval.gpus);
     return signs;
 }
 
-// Which GPU a process is on, NVML alone knows: CUDA's own numbers are each process's own.
-void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml) const
+// Of the machine's numbers: CUDA's are each process's own.
+void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const
 {
-    const std::set<unsigned> mine = nvml.devices_of({image});
+    const std::set<Gpu> mine = gpus.of(image).gpus;
+    const auto is_on = [&](unsigned index) {
+        return std::ranges::any_of(mine,
+                                   [&](const Gpu& gpu) { return gpu.by == Gpu::By::index && gpu.number == index; });
+    };
     for (const NvmlDeviceState& state : nvml.states()) {
-        if (!mine.contains(state.index) || !state.memory_total || !state.memory_used)
+        if (!is_on(state.index) || !state.memory_total || !state.memory_used)
             continue;
         const uint64_t free = *state.memory_total - std::min(*state.memory_total, *state.memory_used);
         if (!signs.free_bytes || free < *signs.free_bytes) {
@@ -318,11 +322,13 @@ void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& 
             signs.free_gpu = state.index;
         }
     }
-    for (const unsigned gpu : mine) {
+    for (const Gpu& gpu : mine) {
+        if (!gpu.of_machine())
+            continue;
         uint64_t all = 0;
         std::pair<uint64_t, ImageId> most{};
         for (const auto& [other, launches] : launches_)
-            if (nvml.devices_of({other}).contains(gpu)) {
+            if (gpus.of(other).gpus.contains(gpu)) {
                 all += launches;
                 if (launches > most.first && other.pid != image.pid)
                     most = {launches, other};
@@ -331,7 +337,7 @@ void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& 
         if (!most.first || (signs.neighbour && signs.neighbour->percent >= share))
             continue;
         const std::string owner = processes_.owner(most.second, {}).text();
-        signs.neighbour = {gpu,
+        signs.neighbour = {gpu_text({gpu}),
                            fmt::format("{} ({}{}{})", processes_.info(most.second).comm, most.second.pid,
                                        owner.empty() ? "" : ", ", owner),
                            share};

@@ -5,6 +5,7 @@
 #include "calls/calls.hpp"
 #include "calls/driver_calls.hpp"
 #include "calls/holdings.hpp"
+#include "calls/process_gpus.hpp"
 #include "calls/waits.hpp"
 #include "diagnosis/rules.hpp"
 #include "driver/xids.hpp"
@@ -52,6 +53,7 @@ public:
         const Holdings& holdings;
         const std::map<uint32_t, XidsOf>& xids; // by pid
         const NvmlFigures& nvml;
+        const ProcessGpus& gpus;
         uint64_t now_ns = 0; // its end, CLOCK_MONOTONIC
         double seconds = 0;
     };
@@ -116,7 +118,7 @@ private:
     void count_held(const Holdings& holdings);
     void end_interval(const ImageId& image, History& history, double seconds);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
-    void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml) const;
+    void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
     void judge(const ImageId& image, History& history, const Interval& interval);
 
     Processes& processes_;

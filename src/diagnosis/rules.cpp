@@ -225,7 +225,7 @@ constexpr Rule table[] = {
     {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",
      launches},
     {"spins", "a thread waits for 80% of its time, and the process uses 80% of a CPU", "cudasync -p PID -U", spins},
-    {"shares", "another process on the same GPU makes 80% of the launches there; known where NVML is",
+    {"shares", "another process on the same GPU makes 80% of the launches there; known by NVML or the device files",
      "cudatop --by device", shares},
 };
 

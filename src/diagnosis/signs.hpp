@@ -29,7 +29,7 @@ struct GoingOn {
 
 // Of another process on one of its GPUs: the one that launches most.
 struct Neighbour {
-    unsigned gpu = 0;   // as nvidia-smi numbers them
+    std::string gpu;    // as the column GPU has it
     std::string name;   // and pid, and whose it is
     double percent = 0; // of the launches on that GPU
 };

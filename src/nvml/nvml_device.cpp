@@ -11,6 +11,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr unsigned name_length = 96;            // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+constexpr uint32_t max_minor = 247;             // of the driver's device files, those above are no GPUs
 constexpr uint32_t max_milliwatts = 10'000'000; // of what is still a device
 
 struct Utilization {
@@ -62,6 +63,7 @@ NvmlDeviceQueries::NvmlDeviceQueries(const NvmlSymbols& symbols)
     symbols.find(memory_, {"nvmlDeviceGetMemoryInfo"});
     symbols.find(power_, {"nvmlDeviceGetPowerUsage"});
     symbols.find(mig_, {"nvmlDeviceGetMigMode"});
+    symbols.find(minor_, {"nvmlDeviceGetMinorNumber"});
 }
 
 NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
@@ -71,6 +73,7 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
     state.name = name(device);
     state.pci = pci(device);
     state.mig = mig(device);
+    state.minor = minor_number(device);
     if (!state.mig.value_or(false)) // under MIG there is no such figure, whatever a driver answers
         state.utilization = utilization(device);
     state.power_watts = power_watts(device);
@@ -113,6 +116,12 @@ std::optional<bool> NvmlDeviceQueries::mig(NvmlDevice device) const
     if (!mig_ || mig_(device, &current, &pending) != NVML_OK || current > 1)
         return std::nullopt;
     return current == 1;
+}
+
+std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
+{
+    const auto number = fill<uint32_t>(minor_, device);
+    return number && *number <= max_minor ? std::optional(*number) : std::nullopt;
 }
 
 // The older function counts as used what the driver keeps for itself; nvidia-smi shows what the newer one says. That

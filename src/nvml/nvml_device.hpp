@@ -23,11 +23,13 @@ private:
     std::optional<unsigned> utilization(NvmlDevice device) const;
     std::optional<double> power_watts(NvmlDevice device) const;
     std::optional<bool> mig(NvmlDevice device) const;
+    std::optional<unsigned> minor_number(NvmlDevice device) const;
     void add_memory(NvmlDevice device, NvmlDeviceState& state) const;
 
     int (*name_)(NvmlDevice, char*, unsigned) = nullptr;
     int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
-    Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr;
+    Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr,
+         minor_ = nullptr;
 };
 
 } // namespace gpusnoop

@@ -12,9 +12,10 @@
 namespace gpusnoop {
 namespace {
 
-// What it says of each process. A process that has called exec is two images.
+// What it says of each process, on one device or on all. A process that has called exec is two images.
 template<class Figure>
-std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images)
+std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
+                                 std::optional<unsigned> device = {})
 {
     std::set<uint32_t> pids;
     for (const ImageId& image : images)
@@ -22,7 +23,8 @@ std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures,
     std::vector<Figure> found;
     for (uint32_t pid : pids)
         for (auto [item, end] = figures.equal_range(pid); item != end; ++item)
-            found.push_back(item->second);
+            if (!device || item->second.device == *device)
+                found.push_back(item->second);
     return found;
 }
 
@@ -94,10 +96,10 @@ void NvmlFigures::take(NvmlAnswers answers)
             warn(fmt::format("NVML does not report what processes hold on device {}: {}", failure.device, failure.why));
 }
 
-std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images) const
+std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images, std::optional<unsigned> device) const
 {
     std::optional<uint64_t> sum;
-    for (const NvmlProcess& process : of_processes(processes_, images)) {
+    for (const NvmlProcess& process : of_processes(processes_, images, device)) {
         if (!process.bytes)
             return std::nullopt;
         sum = sum.value_or(0) + *process.bytes;
@@ -105,10 +107,10 @@ std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images) 
     return sum;
 }
 
-std::optional<double> NvmlFigures::sm_percent_of(const std::set<ImageId>& images) const
+std::optional<double> NvmlFigures::sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device) const
 {
     std::optional<double> sum;
-    for (const NvmlUse& use : of_processes(use_, images))
+    for (const NvmlUse& use : of_processes(use_, images, device))
         sum = sum.value_or(0) + use.sm_percent;
     return sum;
 }
@@ -124,14 +126,6 @@ std::optional<std::string> NvmlFigures::instance_of(const std::set<ImageId>& ima
     if (!gpu)
         return std::nullopt;
     return compute ? fmt::format("gi {} ci {}", *gpu, *compute) : fmt::format("gi {}", *gpu);
-}
-
-std::set<unsigned> NvmlFigures::devices_of(const std::set<ImageId>& images) const
-{
-    std::set<unsigned> devices;
-    for (const NvmlProcess& process : of_processes(processes_, images))
-        devices.insert(process.device);
-    return devices;
 }
 
 } // namespace gpusnoop

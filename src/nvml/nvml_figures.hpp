@@ -38,15 +38,16 @@ public:
 
     const std::vector<NvmlDeviceState>& states() const { return states_; } // of all devices
 
-    // Bytes of device memory, of all devices; nullopt where it knows of none of the processes, or not how much.
-    std::optional<uint64_t> memory_of(const std::set<ImageId>& images) const;
-    // Percent of one device, of all devices: of two it may be 200. nullopt where the driver took no sample of any of
-    // the processes since it was asked before: idle, or it takes none (MIG, some GPUs).
-    std::optional<double> sm_percent_of(const std::set<ImageId>& images) const;
+    const std::multimap<uint32_t, NvmlProcess>& processes() const { return processes_; } // by pid
+
+    // Bytes of device memory, of one device or of all; nullopt where it knows of none of the processes, or not how
+    // much.
+    std::optional<uint64_t> memory_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
+    // Percent of one device, added up where all are asked for: of two it may be 200. nullopt where the driver took no
+    // sample of any of the processes since it was asked before: idle, or it takes none (MIG, some GPUs).
+    std::optional<double> sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
     // The MIG instance that they all are on: "gi 7 ci 0"; nullopt: none, several or not told.
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
-    // Those that list one of the processes, as nvidia-smi numbers them.
-    std::set<unsigned> devices_of(const std::set<ImageId>& images) const;
 
 private:
     void take(NvmlAnswers answers);

@@ -5,6 +5,7 @@
 #include "screen/plot.hpp"
 #include "util/text.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
@@ -40,6 +41,17 @@ double memory_share(const GpuState& gpu)
     if (!gpu.memory_used || !gpu.memory_total || *gpu.memory_total == 0)
         return unknown;
     return static_cast<double>(*gpu.memory_used) / static_cast<double>(*gpu.memory_total);
+}
+
+constexpr int both_bars = 28; // columns that they need
+constexpr int name_room = 20; // of a GPU
+
+// What the bars can do without; a few letters of a name say nothing.
+int room_for_users(int columns, const GpuState& gpu)
+{
+    constexpr int least = 8, most = 32;
+    const int room = std::min({columns_of(gpu.users), columns - both_bars - 1, most});
+    return room < std::min(columns_of(gpu.users), least) ? 0 : room;
 }
 
 using Hint = std::pair<std::string_view, std::string_view>;
@@ -85,13 +97,17 @@ void draw_gpu(Canvas& canvas, const Rect& rect, const GpuState& gpu)
         end -= static_cast<int>(power.size());
         canvas.write(end, rect.y, power, Style::device);
     }
-    if (rect.width >= 72 && !gpu.name.empty()) {
-        constexpr int room = 20;
-        canvas.write(x, rect.y, gpu.name, Style::plain, room);
-        x += room + 1;
+    const bool named = rect.width >= 72 && !gpu.name.empty();
+    if (const int room = room_for_users(end - x - (named ? name_room + 1 : 0), gpu); room > 0) {
+        end -= room + 1;
+        canvas.write(end + 1, rect.y, gpu.users, Style::plain, room);
+    }
+    if (named) {
+        canvas.write(x, rect.y, gpu.name, Style::plain, name_room);
+        x += name_room + 1;
     }
     const std::string use = gpu.utilization ? fmt::format("{:.0f}%", *gpu.utilization) : "-";
-    const bool both = end - x >= 28;
+    const bool both = end - x >= both_bars;
     const int width = both ? (end - x - 1) * 2 / 5 : end - x;
     draw_bar(canvas, x, rect.y, width, gpu.utilization.value_or(unknown) / 100, use);
     if (both)

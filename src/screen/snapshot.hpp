@@ -49,6 +49,7 @@ struct GpuState {
     std::optional<double> power_watts;
     std::optional<uint64_t> memory_used; // bytes
     std::optional<uint64_t> memory_total;
+    std::string users{}; // "trainer, solver +2"; empty: nobody, or not known
 };
 
 // Of the header: totals, probes, losses, own cost.

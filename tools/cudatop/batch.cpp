@@ -37,12 +37,14 @@ void print_gpus(Output& output, const Snapshot& snapshot)
                               {"", "gpu_percent", Unit::percent},
                               {"", "gpu_used_bytes", Unit::bytes},
                               {"", "gpu_total_bytes", Unit::bytes},
-                              {"", "gpu_watts", Unit::rate}};
+                              {"", "gpu_watts", Unit::rate},
+                              {"", "gpu_users", Unit::text}};
     output.begin_table(columns, snapshot.wall_ns, interval_ns(snapshot));
     for (const GpuState& gpu : snapshot.gpus)
         output.row(columns,
                    {std::string("gpu"), uint64_t{gpu.index}, gpu.name.empty() ? Cell() : Cell(gpu.name),
-                    cell(gpu.utilization), cell(gpu.memory_used), cell(gpu.memory_total), cell(gpu.power_watts)},
+                    cell(gpu.utilization), cell(gpu.memory_used), cell(gpu.memory_total), cell(gpu.power_watts),
+                    gpu.users.empty() ? Cell() : Cell(gpu.users)},
                    {});
 }
 

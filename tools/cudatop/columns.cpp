@@ -178,7 +178,7 @@ std::string row_id(const Key& key)
 {
     const WhoKey& who = key.who;
     return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, who.start_ns, who.tid, who.comm,
-                       who.container_id, who.pod, who.pod_namespace, who.cgroup, key.device, key.kernel);
+                       who.container_id, who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);
 }
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)

@@ -2,6 +2,7 @@
 // The columns of cudatop: one table for the screen, for text and for JSON.
 #pragma once
 
+#include "calls/process_gpus.hpp"
 #include "calls/report.hpp"
 #include "diagnosis/diagnosis.hpp"
 #include "groups.hpp"
@@ -52,6 +53,7 @@ struct Known {
 struct Context : CallContext<Settings> {
     const Users& users;
     const NvmlFigures& figures;
+    const ProcessGpus& gpus;
     const std::map<uint32_t, XidsOf>& xids; // by pid
     const Diagnosis& diagnosis;
     Known known;

@@ -40,7 +40,7 @@ private:
     bool is_of(const call_key& key) const
     {
         return images_.contains(key.image) && (!key_.who.tid || key.tid == key_.who.tid) &&
-               (key_.device == DEVICE_UNKNOWN || key.device == key_.device);
+               (!context_.settings.rows.device || context_.gpus.of_call(key) == key_.gpu);
     }
 
     template<class ToolContext, class Settings>

@@ -2,6 +2,7 @@
 #include "fields.hpp"
 
 #include "calls/call_fields.hpp"
+#include "row_gpus.hpp"
 #include "verdicts.hpp"
 
 #include <algorithm>
@@ -103,18 +104,13 @@ Cell traced_memory(const G& g, const C& c)
 // Of which alone some figures are known.
 bool whole_processes(const C& c)
 {
-    return !c.settings.rows.kernel && !c.settings.rows.device && !c.settings.rows.who.thread;
+    return c.settings.rows.of_processes() && !c.settings.rows.device;
 }
 
 // With contexts and earlier allocations.
-std::optional<uint64_t> memory_by_driver(const G& g, const C& c)
+Cell memory(const K& k, const G& g, const C& c)
 {
-    return whole_processes(c) ? c.figures.memory_of(g.who.images) : std::nullopt;
-}
-
-Cell memory(const G& g, const C& c)
-{
-    const auto by_driver = memory_by_driver(g, c);
+    const auto by_driver = memory_by_driver(k, g, c);
     return by_driver ? Cell(*by_driver) : traced_memory(g, c);
 }
 
@@ -150,46 +146,15 @@ Cell user(const G& g, const C& c)
     return name ? Cell(*name) : Cell();
 }
 
-Cell devices(const G& g)
+Cell text_if_any(std::string text)
 {
-    std::string text;
-    for (const uint8_t device : g.devices)
-        text += fmt::format("{}{}", text.empty() ? "" : ",", device);
-    return text.empty() ? Cell() : Cell(text);
+    return text.empty() ? Cell() : Cell(std::move(text));
 }
 
 template<class T>
 Cell optional(const std::optional<T>& value)
 {
     return value ? Cell(*value) : Cell();
-}
-
-std::vector<const NvmlDeviceState*> gpus_of(const G& g, const C& c)
-{
-    const std::set<unsigned> indices = c.figures.devices_of(g.who.images);
-    std::vector<const NvmlDeviceState*> gpus;
-    for (const NvmlDeviceState& state : c.figures.states())
-        if (indices.contains(state.index))
-            gpus.push_back(&state);
-    return gpus;
-}
-
-Cell busiest(const G& g, const C& c)
-{
-    Cell most;
-    for (const NvmlDeviceState* gpu : gpus_of(g, c))
-        if (gpu->utilization && sort_value(most) < *gpu->utilization)
-            most = static_cast<double>(*gpu->utilization);
-    return most;
-}
-
-Cell power(const G& g, const C& c)
-{
-    Cell all;
-    for (const NvmlDeviceState* gpu : gpus_of(g, c))
-        if (gpu->power_watts)
-            all = (std::holds_alternative<double>(all) ? std::get<double>(all) : 0) + *gpu->power_watts;
-    return all;
 }
 
 Shown in_json(const C&)
@@ -202,8 +167,8 @@ Shown in_json(const C&)
     {                                                                                                                  \
         {{"", KEY, Unit::count},                                                                                       \
          in_json,                                                                                                      \
-         [](const K&, const G& g, const C& c) -> Cell {                                                                \
-             (void)c;                                                                                                  \
+         [](const K& k, const G& g, const C& c) -> Cell {                                                              \
+             (void)k, (void)c;                                                                                         \
              return VALUE;                                                                                             \
          }},                                                                                                           \
             "", Usual::no                                                                                              \
@@ -217,6 +182,12 @@ Shown in_json(const C&)
         }                                                                                                              \
     }
 
+#define JSON_TEXT(KEY, VALUE)                                                                                          \
+    {                                                                                                                  \
+        {{"", KEY, Unit::text}, in_json, [](const K& k, const G& g, const C& c) { return text_if_any(VALUE); }}, "",   \
+            Usual::no, false                                                                                           \
+    }
+
 const TopField fields[] = {
     {{{"KERNEL", "", Unit::text, 30},
       [](const C& c) { return c.settings.rows.kernel ? Shown::text : Shown::no; },
@@ -226,11 +197,19 @@ const TopField fields[] = {
      "the kernel's name",
      Usual::batch,
      false},
-    {{{"DEVICE", "device", Unit::count, 6},
-      [](const C& c) { return c.settings.rows.device ? Shown::both : Shown::no; },
-      [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); }},
-     "the CUDA device",
+    {{{"DEVICE", "", Unit::text, 7},
+      [](const C& c) { return c.settings.rows.device ? Shown::text : Shown::no; },
+      [](const K& k, const G& g, const C& c) { return text_if_any(gpu_text(gpus_of(k, g, c).gpus)); }},
+     "the GPU: its index; nvidiaN: its device file; cuda:N: CUDA's number of it, in each process another",
      Usual::batch,
+     false},
+    {{{"", "device", Unit::count},
+      [](const C& c) { return c.settings.rows.device ? Shown::json : Shown::no; },
+      [](const K& k, const G&, const C&) {
+          return k.gpu.by == Gpu::By::ordinal ? Cell(uint64_t{k.gpu.number}) : Cell();
+      }},
+     "",
+     Usual::no,
      false},
     {{{"TROUBLE", "", Unit::text, 9},
       [](const C&) { return Shown::text; },
@@ -265,12 +244,12 @@ const TopField fields[] = {
     {COLUMN("LAUNCH/s", "launches_per_second", rate, 8, rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c)),
      "kernels launched directly, not by a graph"},
     COUNT("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
-    {COLUMN("MEM", "memory_bytes", bytes, 7, memory(g, c)),
+    {COLUMN("MEM", "memory_bytes", bytes, 7, memory(k, g, c)),
      "device memory held: as the driver reports it, with NVML; else as far as it was seen to be allocated"},
     {{{"", "memory_source", Unit::text},
       in_json,
-      [](const K&, const G& g, const C& c) {
-          if (memory_by_driver(g, c))
+      [](const K& k, const G& g, const C& c) {
+          if (memory_by_driver(k, g, c))
               return Cell(std::string("nvml"));
           return c.known.memory ? Cell(std::string("traced")) : Cell();
       }},
@@ -418,10 +397,15 @@ const TopField fields[] = {
      "",
      Usual::no},
     {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
-    {{{"GPU", "gpu", Unit::text, 5}, always, [](const K&, const G& g, const C&) { return devices(g); }},
-     "CUDA devices that the process's calls are for, if the current context is known",
+    {{{"GPU", "", Unit::text, 7},
+      [](const C&) { return Shown::text; },
+      [](const K& k, const G& g, const C& c) { return text_if_any(shown_gpus(gpus_of(k, g, c))); }},
+     "the GPUs of the process: index; nvidiaN: device file; cuda:N: the process's own number; ?: may be any of them",
      Usual::screen,
      false},
+    JSON_TEXT("gpu", gpu_text(gpus_of(k, g, c).gpus)),
+    JSON_TEXT("gpu_source", std::string(source_name(gpus_of(k, g, c).source))),
+    JSON_TEXT("gpu_possible", gpu_text(gpus_of(k, g, c).possible)),
     {{{"QUIET", "", Unit::text, 7},
       [](const C&) { return Shown::text; },
       [](const K&, const G& g, const C& c) {
@@ -437,12 +421,12 @@ const TopField fields[] = {
      "",
      Usual::no,
      false},
-    {COLUMN("SM%", "sm_percent", percent, 5, optional(c.figures.sm_percent_of(g.who.images))),
+    {COLUMN("SM%", "sm_percent", percent, 5, sm_percent(k, g, c)),
      "share of time in which kernels of the process ran, by the GPU's own counters", Usual::screen, true, "", true},
-    COUNT("nvml_bytes", optional(memory_by_driver(g, c))),
-    {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(g, c)),
+    COUNT("nvml_bytes", optional(memory_by_driver(k, g, c))),
+    {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(k, g, c)),
      "how busy the busiest GPU of the process is, with the work of all processes", Usual::no, false, "", true},
-    {COLUMN("POWER", "gpu_watts", rate, 6, power(g, c)),
+    {COLUMN("POWER", "gpu_watts", rate, 6, power(k, g, c)),
      "power that the GPUs of the process draw, for all processes, in watts", Usual::no, false, "", true},
     {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
      "the MIG instance that the process runs on", Usual::no, false, "", true},
@@ -471,6 +455,7 @@ const TopField fields[] = {
      false},
 };
 
+#undef JSON_TEXT
 #undef COUNT
 #undef COLUMN
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "groups.hpp"
 
+#include "calls/process_gpus.hpp"
+
 namespace gpusnoop::cudatop {
 
 template<class Settings>
@@ -57,7 +59,7 @@ void Groups::add(const CallDelta& delta)
         break;
     }
     if (delta.key.device != DEVICE_UNKNOWN)
-        devices_[call_group(view_, processes_, delta.key)].insert(delta.key.device);
+        devices_[call_group(view_, processes_, delta.key)].insert({Gpu::By::ordinal, delta.key.device});
 }
 
 void Groups::add(const Waiting::Part& part)
@@ -80,7 +82,21 @@ void Groups::add_idle(const ImageId& image)
     call_key key{};
     key.image = image;
     key.device = DEVICE_UNKNOWN;
-    idle_[call_group(view_, processes_, key)].insert(image);
+    CallKey group = call_group(view_, processes_, key);
+    if (!view_.device) {
+        idle_[group].insert(image);
+        return;
+    }
+    for (const Gpu& gpu : view_.gpus->of(image).gpus)
+        if (gpu.of_machine()) {
+            group.gpu = gpu;
+            idle_[group].insert(image);
+        }
+}
+
+void Groups::add_gpu(const Gpu& gpu)
+{
+    gpus_.insert(gpu);
 }
 
 std::map<Key, Group> Groups::joined() const
@@ -121,6 +137,11 @@ std::map<Key, Group> Groups::joined() const
             who.add(image, processes_.owner(image, {}));
             row(key, who);
         }
+    for (const Gpu& gpu : gpus_) {
+        Key key;
+        key.gpu = gpu;
+        all[key];
+    }
     for (auto& [key, group] : all)
         if (const auto devices = devices_.find(key); devices != devices_.end())
             group.devices = devices->second;

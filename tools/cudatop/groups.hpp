@@ -21,6 +21,11 @@ namespace gpusnoop::cudatop {
 // What is told apart: the same for all.
 struct View : CallView {
     bool kernel = false;
+
+    // Rows are of whole processes, or of what they do on one GPU.
+    bool of_processes() const { return !kernel && !who.thread; }
+    // Rows are GPUs.
+    bool of_gpus() const { return device && of_processes() && !who.pid && !who.comm && !who.by_owner(); }
 };
 
 struct Key : CallKey {
@@ -31,7 +36,7 @@ struct Key : CallKey {
 // What there is of it; null where nothing is.
 struct Group {
     WhoSeen who;
-    std::set<uint8_t> devices;         // that its calls were about, as far as that is known
+    std::set<Gpu> devices;             // that its calls were about, by CUDA's numbers, as far as that is known
     const LaunchKey* kernel = nullptr; // where kernels are told apart
     const LaunchGroup* launches = nullptr;
     std::array<const CopyGroup*, DIRECTIONS> copies{};
@@ -56,6 +61,8 @@ public:
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
     // A process that has done nothing is there all the same.
     void add_idle(const ImageId& image);
+    // Nor does a GPU need anybody who uses it.
+    void add_gpu(const Gpu& gpu);
 
     // All of it, by row. Valid until something is added.
     std::map<Key, Group> joined() const;
@@ -79,9 +86,10 @@ private:
     WaitGroups polls_;
     AllocationGroups memory_;
     DriverGroups driver_;
-    std::map<CallKey, std::set<uint8_t>> devices_;
+    std::map<CallKey, std::set<Gpu>> devices_;
     std::map<CallKey, uint64_t> double_counted_;
     std::map<CallKey, std::set<ImageId>> idle_;
+    std::set<Gpu> gpus_;
 };
 
 } // namespace gpusnoop::cudatop

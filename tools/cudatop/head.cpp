@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head.hpp"
 
+#include "proc/process.hpp"
 #include "util/clock.hpp"
+#include "util/text.hpp"
 
+#include <algorithm>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop::cudatop {
@@ -36,6 +43,28 @@ Fact overhead(const Cost::Share& share)
             *share.probes_percent < little};
 }
 
+// "trainer, solver +2": those with most memory there. NVML lists those, too, that are not traced.
+std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes)
+{
+    std::map<uint32_t, uint64_t> bytes; // by pid
+    for (const auto& [pid, process] : figures.processes())
+        if (process.device == gpu)
+            bytes[pid] = process.bytes.value_or(0);
+    for (const ImageId& image : processes.images())
+        for (const Gpu& on : gpus.of(image).gpus)
+            if (on.by == Gpu::By::index && on.number == gpu)
+                bytes.emplace(image.pid, 0);
+    std::vector<std::pair<uint32_t, uint64_t>> users(bytes.begin(), bytes.end());
+    std::ranges::stable_sort(users, std::greater<>(), &std::pair<uint32_t, uint64_t>::second);
+    constexpr size_t named = 2;
+    std::string text;
+    for (const auto& [pid, held] : std::span(users).first(std::min(users.size(), named))) {
+        const auto name = process_name(static_cast<pid_t>(pid));
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", name ? printable(*name) : std::to_string(pid));
+    }
+    return users.size() > named ? fmt::format("{} +{}", text, users.size() - named) : text;
+}
+
 } // namespace
 
 Cost::Share Cost::since_last(double seconds)
@@ -62,7 +91,7 @@ Cost::Share Cost::since_last(double seconds)
     return share;
 }
 
-void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figures)
+void add_facts(Snapshot& snapshot, const Facts& facts)
 {
     const auto& [processes, attached, lost, share] = facts;
     snapshot.facts = {
@@ -88,13 +117,18 @@ void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figure
         for (TopRow& row : snapshot.totals)
             row.cells.push_back(cell);
     }
+}
+
+void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes)
+{
     for (const NvmlDeviceState& state : figures.states())
         snapshot.gpus.push_back({.index = state.index,
                                  .name = state.name,
                                  .utilization = state.utilization,
                                  .power_watts = state.power_watts,
                                  .memory_used = state.memory_used,
-                                 .memory_total = state.memory_total});
+                                 .memory_total = state.memory_total,
+                                 .users = users_of(state.index, figures, gpus, processes)});
 }
 
 } // namespace gpusnoop::cudatop

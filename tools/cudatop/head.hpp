@@ -4,6 +4,7 @@
 
 #include "attach/calibrate.hpp"
 #include "bpf/shared/hit.h"
+#include "calls/process_gpus.hpp"
 #include "nvml/nvml_figures.hpp"
 #include "run/tool.hpp"
 #include "screen/snapshot.hpp"
@@ -43,7 +44,10 @@ struct Facts {
 };
 
 // Adds them to the snapshot: for people, and for scripts as columns of the sum.
-void add_facts(Snapshot& snapshot, const Facts& facts, const NvmlFigures& figures);
+void add_facts(Snapshot& snapshot, const Facts& facts);
+
+// How they are, and who is on them.
+void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes);
 
 class Head {
 public:

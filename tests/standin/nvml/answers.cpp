@@ -11,8 +11,8 @@
 namespace {
 
 // What may fail.
-const std::set<std::string> questions = {"device",      "compute", "graphics",  "mps",   "name", "pci",
-                                         "utilization", "memory",  "memory_v2", "power", "mig",  "samples"};
+const std::set<std::string> questions = {"device", "compute",   "graphics", "mps", "name",    "pci",  "utilization",
+                                         "memory", "memory_v2", "power",    "mig", "samples", "minor"};
 
 bool read_process(std::istringstream& words, Device& device)
 {
@@ -87,6 +87,8 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
         return read_numbers(words, device.utilization.emplace());
     if (word == "power")
         return read_numbers(words, device.power.emplace());
+    if (word == "minor")
+        return read_numbers(words, device.minor.emplace());
     if (word == "mig")
         return read_numbers(words, device.mig.emplace());
     return std::nullopt;

@@ -57,7 +57,7 @@ struct Device {
     std::optional<std::string> name;
     std::optional<Pci> pci;
     std::optional<Memory> memory;
-    std::optional<uint32_t> utilization, power, mig;
+    std::optional<uint32_t> utilization, power, mig, minor;
 };
 
 // One file.

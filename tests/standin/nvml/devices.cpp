@@ -88,6 +88,11 @@ EXPORT int nvmlDeviceGetPowerUsage(void* handle, unsigned* milliwatts)
     return number(handle, "power", &Device::power, milliwatts);
 }
 
+EXPORT int nvmlDeviceGetMinorNumber(void* handle, unsigned* minor)
+{
+    return number(handle, "minor", &Device::minor, minor);
+}
+
 EXPORT int nvmlDeviceGetMigMode(void* handle, unsigned* current, unsigned* pending)
 {
     *pending = 7;

@@ -134,7 +134,7 @@ const Case cases[] = {
      Severity::note, "waits 97% of the time, and spins meanwhile: 99% of a CPU", [](Signs& s) { s.cpu_percent = 4; }},
     {"shares",
      [](Signs& s) {
-         s.neighbour = {0, "hog (1234, train/hog-0)", 96};
+         s.neighbour = {"0", "hog (1234, train/hog-0)", 96};
      },
      Severity::note, "shares GPU 0 with hog (1234, train/hog-0), which makes 96% of the launches there",
      [](Signs& s) { s.neighbour->percent = 79; }},

@@ -85,6 +85,16 @@ TEST_CASE("under MIG there is no utilization of a device", "[nvml]")
     CHECK(shown(standin()) == "0 - - 50% -/- -W -\n");
 }
 
+TEST_CASE("the device file of a GPU", "[nvml]")
+{
+    const Answers answers("device 0\nminor 3\ndevice 1\nminor 0\ndevice 2\ndevice 3\nminor 255\n");
+    const auto states = open(standin())->states();
+    CHECK(states.at(0).minor == 3);
+    CHECK(states.at(1).minor == 0);
+    CHECK(!states.at(2).minor); // not told
+    CHECK(!states.at(3).minor); // /dev/nvidiactl
+}
+
 TEST_CASE("figures of a device that cannot be", "[nvml]")
 {
     const Answers answers("device 0\nutilization 101\npower 4294967295\nmemory 100 101 0\npci 0 100 0\n");

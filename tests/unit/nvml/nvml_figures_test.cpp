@@ -68,9 +68,10 @@ TEST_CASE("figures of NVML for the processes of a row", "[nvml]")
     CHECK(!figures.instance_of(images({14})));
     CHECK(!figures.instance_of(images({99})));
 
-    CHECK(figures.devices_of(images({11})) == std::set<unsigned>{0});
-    CHECK(figures.devices_of(images({12, 16})) == std::set<unsigned>{0, 1});
-    CHECK(figures.devices_of(images({99})).empty());
+    CHECK(figures.memory_of(images({12}), 1) == 1000); // of one device
+    CHECK(!figures.memory_of(images({11}), 1));
+    CHECK(figures.sm_percent_of(images({12}), 0) == 40);
+    CHECK(figures.processes().count(12) == 2);
 }
 
 TEST_CASE("NVML is asked at most once per interval", "[nvml]")
@@ -139,6 +140,6 @@ TEST_CASE("why there are no figures of NVML", "[nvml]")
     CHECK(!off.memory_of(images({11})));
     CHECK(!off.sm_percent_of(images({11})));
     CHECK(!off.instance_of(images({11})));
-    CHECK(off.devices_of(images({11})).empty());
+    CHECK(off.processes().empty());
     CHECK_THROWS_AS(NvmlFigures("/nonexistent/libnvidia-ml.so.1"), gpusnoop::Error);
 }

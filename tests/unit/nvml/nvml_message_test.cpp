@@ -15,6 +15,7 @@ NvmlAnswers everything()
     all.failures = {{1, "GPU is lost (error 15)"}};
     all.use = {{7, 0, 12.5}};
     all.states = {{.index = 0,
+                   .minor = 3,
                    .name = "Card",
                    .pci = "0000:3b:00.0",
                    .utilization = 71,
@@ -23,6 +24,7 @@ NvmlAnswers everything()
                    .power_watts = 250.5,
                    .mig = false},
                   {.index = 1,
+                   .minor = {},
                    .name = {},
                    .pci = {},
                    .utilization = {},
@@ -50,6 +52,7 @@ TEST_CASE("what NVML says arrives as it was said", "[nvml]")
     CHECK(got->use.at(0).sm_percent == 12.5);
     REQUIRE(got->states.size() == 2);
     CHECK(got->states[0].name == "Card");
+    CHECK(got->states[0].minor == 3);
     CHECK(got->states[0].power_watts == 250.5);
     CHECK(got->states[0].mig == false);
     CHECK(got->states[1].mig == true);

@@ -116,6 +116,24 @@ TEST_CASE("a large screen has all columns", "[screen]")
         R"(   1005 alice    evil\x1B[31m\x0Aname    600.0        -   95.0M   20.0K    1.0G  38.0       -    0.0   n/a)");
 }
 
+TEST_CASE("the bar of a GPU names who is on it, where there is room", "[screen]")
+{
+    GpuState gpu = Stage().snapshot.gpus.at(0);
+    gpu.users = "trainer, solver +2";
+    const auto line = [&](int columns) {
+        Canvas canvas(columns, 1);
+        draw_gpu(canvas, {0, 0, columns, 1}, gpu);
+        return canvas.line_text(0);
+    };
+    CHECK(line(100) ==
+          "GPU0 NVIDIA H100 80GB HB+ [||||||||      45%] [||||             12.0G/80.0G] trainer, solver +2 350W");
+    CHECK(line(80) == "GPU0 NVIDIA H100 80GB HB+ [||||  45%] [||   12.0G/80.0G] trainer, solver +2 350W");
+    CHECK(line(60) == "GPU0 [|||||  45%] [||   12.0G/80.0G] trainer, solver +2 350W");
+    CHECK(line(39) == "GPU0 [||||  45%] [||  12.0G/80.0G] 350W");
+    gpu.users = "a\x1b[31mb"; // as a process may be called
+    CHECK(line(60).find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("tiny screens have rows", "[screen]")
 {
     CHECK(Stage({1, 1}).text() == "+\n");

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "row_gpus.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+std::vector<const NvmlDeviceState*> states_of(const OnGpus& on, const Context& context)
+{
+    std::vector<const NvmlDeviceState*> states;
+    for (const NvmlDeviceState& state : context.figures.states())
+        if (std::ranges::any_of(on.gpus,
+                                [&](const Gpu& gpu) { return gpu.by == Gpu::By::index && gpu.number == state.index; }))
+            states.push_back(&state);
+    return states;
+}
+
+} // namespace
+
+OnGpus gpus_of(const Key& key, const Group& group, const Context& context)
+{
+    const View& rows = context.settings.rows;
+    OnGpus on = context.gpus.of(group.who.images);
+    if (rows.device) {
+        const bool own = key.gpu.by == Gpu::By::ordinal;
+        const bool idle = group.who.images.empty();
+        if (key.gpu.by == Gpu::By::none)
+            return {};
+        return {own ? GpuSource::context : idle ? GpuSource::nvml : on.source, {key.gpu}, {}};
+    }
+    // A part of a process on several.
+    if (!rows.of_processes() && !group.devices.empty() && on.gpus.size() != 1)
+        return {GpuSource::context, group.devices, {}};
+    return on;
+}
+
+std::string shown_gpus(const OnGpus& on)
+{
+    if (!on.gpus.empty() || on.possible.empty())
+        return gpu_text(on.gpus);
+    return "?" + gpu_text(on.possible);
+}
+
+std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context)
+{
+    const View& rows = context.settings.rows;
+    if (!rows.of_processes())
+        return {};
+    if (!rows.device)
+        return context.figures.memory_of(group.who.images);
+    if (key.gpu.by != Gpu::By::index)
+        return {};
+    if (!rows.of_gpus() || key.gpu.instance != Gpu::whole)
+        return context.figures.memory_of(group.who.images, key.gpu.number);
+    for (const NvmlDeviceState* state : states_of({GpuSource::nvml, {key.gpu}, {}}, context))
+        return state->memory_used;
+    return {};
+}
+
+Cell sm_percent(const Key& key, const Group& group, const Context& context)
+{
+    std::optional<double> percent;
+    if (!context.settings.rows.device)
+        percent = context.figures.sm_percent_of(group.who.images);
+    else if (key.gpu.by == Gpu::By::index)
+        percent = context.figures.sm_percent_of(group.who.images, key.gpu.number);
+    return percent ? Cell(*percent) : Cell();
+}
+
+Cell busiest(const Key& key, const Group& group, const Context& context)
+{
+    Cell most;
+    for (const NvmlDeviceState* state : states_of(gpus_of(key, group, context), context))
+        if (state->utilization && sort_value(most) < *state->utilization)
+            most = static_cast<double>(*state->utilization);
+    return most;
+}
+
+Cell power(const Key& key, const Group& group, const Context& context)
+{
+    Cell all;
+    for (const NvmlDeviceState* state : states_of(gpus_of(key, group, context), context))
+        if (state->power_watts)
+            all = (std::holds_alternative<double>(all) ? std::get<double>(all) : 0) + *state->power_watts;
+    return all;
+}
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs of a row, and what NVML says of it on them.
+#pragma once
+
+#include "columns.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gpusnoop::cudatop {
+
+// The row's own where rows are told apart by GPU; else those that its calls were for, or that its processes are on.
+OnGpus gpus_of(const Key& key, const Group& group, const Context& context);
+
+// As people read it: "0-3", and "?0-7" where it may be any of them.
+std::string shown_gpus(const OnGpus& on);
+
+// Bytes, with contexts and earlier allocations; of a GPU, of all that use it.
+std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context);
+Cell sm_percent(const Key& key, const Group& group, const Context& context);
+Cell busiest(const Key& key, const Group& group, const Context& context); // percent
+Cell power(const Key& key, const Group& group, const Context& context);   // watts, of all together
+
+} // namespace gpusnoop::cudatop
