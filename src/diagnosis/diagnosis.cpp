@@ -2,7 +2,7 @@
 #include "diagnosis/diagnosis.hpp"
 
 #include "bpf/shared/holding.h"
-#include "bpf/shared/ioctl.h"
+#include "calls/call_results.hpp"
 #include "driver/driver_text.hpp"
 #include "proc/process.hpp"
 
@@ -46,18 +46,6 @@ std::optional<Calls> kind_of(CallPart part)
         return Calls::driver;
     }
     return {};
-}
-
-bool has_failed(const call_key& key)
-{
-    return part_of(key) == CallPart::driver ? is_failure(key.driver.outcome, key.result) != 0 : key.result != 0;
-}
-
-std::string error_name(const call_key& key)
-{
-    if (part_of(key) == CallPart::driver)
-        return outcome_text(key.driver.outcome, key.result);
-    return result_name(key.layer == LAYER_RUNTIME ? Library::runtime : Library::driver, key.result);
 }
 
 bool is_refused(const call_key& key)
@@ -232,6 +220,7 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
         kept -= history.counts.front().seconds;
         history.counts.pop_front();
     }
+    look_at_threads(image, history);
     std::array<bool, static_cast<size_t>(Calls::count)> fails{};
     for (const Counts& counts : history.counts) {
         for (const auto& [error, n] : counts.errors)
@@ -240,6 +229,52 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
     }
     for (size_t i = 0; i < fails.size(); i++)
         history.failing_seconds.at(i) = fails.at(i) ? history.failing_seconds.at(i) + seconds : 0;
+}
+
+// How much of their waits they have spun: of those that have waited in the last seconds, so that the next interval has
+// something to compare with.
+void Diagnosis::look_at_threads(const ImageId& image, History& history)
+{
+    constexpr size_t threads_max = 64;
+    Counts& last = history.counts.back();
+    ByThread now;
+    for (const Counts& counts : history.counts)
+        for (const auto& [tid, ns] : counts.waiting) {
+            if (now.size() >= threads_max || now.contains(tid))
+                continue;
+            const auto cpu_ns = thread_cpu_time_ns(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
+            if (!cpu_ns)
+                continue;
+            now[tid] = *cpu_ns;
+            if (const auto before = history.thread_cpu_ns.find(tid); before != history.thread_cpu_ns.end())
+                last.spinning[tid] =
+                    spun_ns(last.waiting.contains(tid) ? last.waiting.at(tid) : 0,
+                            *cpu_ns - std::min(*cpu_ns, before->second), static_cast<uint64_t>(last.seconds * 1e9));
+        }
+    history.thread_cpu_ns = std::move(now);
+}
+
+uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)
+{
+    const uint64_t elsewhere_ns = interval_ns - std::min(interval_ns, waiting_ns);
+    return std::min(waiting_ns, cpu_ns - std::min(cpu_ns, elsewhere_ns));
+}
+
+std::optional<uint64_t> Diagnosis::spinning_ns(const std::set<std::pair<uint32_t, uint32_t>>& threads) const
+{
+    uint64_t sum = 0;
+    for (const auto& [pid, tid] : threads) {
+        std::optional<uint64_t> of_thread;
+        for (auto at = known_.lower_bound(ImageId{.pid = pid, .serial = 0}); at != known_.end() && at->first.pid == pid;
+             ++at)
+            if (!at->second.counts.empty())
+                if (const auto& spinning = at->second.counts.back().spinning; spinning.contains(tid))
+                    of_thread = of_thread.value_or(0) + spinning.at(tid);
+        if (!of_thread)
+            return {};
+        sum += *of_thread;
+    }
+    return sum;
 }
 
 Signs Diagnosis::signs(const ImageId& image, const History& history, const Interval& interval) const

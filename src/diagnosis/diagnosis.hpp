@@ -38,6 +38,10 @@ struct Verdict {
     uint64_t caller = 0;
 };
 
+// Of a thread that waited for so long and used so much CPU time: what it must have used in its waits, if it used the
+// CPU whenever it did not wait.
+uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns);
+
 class Diagnosis {
 public:
     // results_of_copies: their calls come with one; else those that wait are all that is known to fail.
@@ -67,6 +71,10 @@ public:
     // Of one CPU, in the last interval; nullopt in the first.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
 
+    // Time of the last interval that threads (pid, tid) were in waits and used a CPU; nullopt: not known of all of
+    // them, as in the first interval that one of them waits in.
+    std::optional<uint64_t> spinning_ns(const std::set<std::pair<uint32_t, uint32_t>>& threads) const;
+
     // Device memory that they allocated less what they freed, in bytes per second of the last seconds (rules.hpp);
     // nullopt: none of them is known yet.
     std::optional<double> growth(const std::set<ImageId>& images) const;
@@ -91,6 +99,7 @@ private:
         int64_t grown_bytes = 0;
         std::optional<uint64_t> cpu_ns;
         ByThread launching, polling, waiting;
+        ByThread spinning; // of waiting; of those threads of which it is known
     };
 
     // How long something has gone on, whose pauses are short.
@@ -106,6 +115,7 @@ private:
         uint64_t launched_ns = 0;  // when the last interval with a launch began
         int64_t held_bytes = 0;    // as of the last interval
         std::optional<uint64_t> cpu_ns;
+        ByThread thread_cpu_ns; // of those that waited in the last seconds, as of the last interval
         Streak growing, capturing;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // Of the last interval.
@@ -117,6 +127,7 @@ private:
     void count(Counts& counts, const CallDelta& delta) const;
     void count_held(const Holdings& holdings);
     void end_interval(const ImageId& image, History& history, double seconds);
+    static void look_at_threads(const ImageId& image, History& history);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
     void judge(const ImageId& image, History& history, const Interval& interval);

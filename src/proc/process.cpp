@@ -287,6 +287,16 @@ uint64_t cpu_time_ns(pid_t pid)
     return read_stat(pid, "stat").cpu_ns;
 }
 
+std::optional<uint64_t> thread_cpu_time_ns(pid_t pid, pid_t tid)
+{
+    const auto text = read_proc(pid, ("task/" + std::to_string(tid) + "/schedstat").c_str());
+    if (!text)
+        return std::nullopt;
+    std::string_view rest(*text);
+    uint64_t ns = 0;
+    return take(rest, ns, 10, ' ') ? std::optional(ns) : std::nullopt;
+}
+
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid)
 {
     const Stat stat = read_stat(pid, ("task/" + std::to_string(tid) + "/stat").c_str());

@@ -82,6 +82,10 @@ uint64_t start_time_ns(pid_t pid);
 // CPU time of all of its threads so far, of those that have ended, too, in steps of 10 ms; 0 where the process is gone.
 uint64_t cpu_time_ns(pid_t pid);
 
+// The same of one thread, to the nanosecond; nullopt where it has ended, or the kernel does not tell
+// (CONFIG_SCHED_INFO).
+std::optional<uint64_t> thread_cpu_time_ns(pid_t pid, pid_t tid);
+
 // The start of a thread; 0 where it has ended, or its process has, even if nobody has waited for it yet.
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 

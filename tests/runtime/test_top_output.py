@@ -35,7 +35,7 @@ def tables():
         tool.finish()
     head, rows, order = table(usual)
     equal(order, ["launcher", "leaker", "copier"], "most launches first")
-    for word in ("PID", "COMM", "OWNER", "LAUNCH/s", "GKERN/s", "H2D/s", "MEM", "BLOCK%", "TROUBLE", "ERR/s"):
+    for word in ("PID", "COMM", "POD/COMMAND", "LAUNCH/s", "GKERN/s", "H2D/s", "MEM", "WAIT%", "TROUBLE", "ERR/s"):
         check(word in head, f"{word} is no header: {head}")
     check("COPY/s" not in head and "launches" not in head, f"what is not usual: {head}")
     equal(rows["launcher"][head.index("PID")], str(workloads["launcher"].pid), "pid")

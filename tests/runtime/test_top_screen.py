@@ -61,13 +61,15 @@ class Screen(terminal.Terminal):
         self.interval(60)
 
     def rows(self):
-        """Cells of each row below the headers, by header; a name of several words would be cut apart."""
+        """Cells of each row below the headers, by header, but for command lines and trends, which have spaces."""
         lines = [line for line in self.lines() if line.strip()]
         at = next((i for i, line in enumerate(lines) if re.search(r"\bPID\b.*LAUNCH/s", line)), None)
         if at is None:
             return []  # another page
-        head = re.sub(r"[▲▼*]", "", lines[at]).split()
-        return [dict(zip(head, line.split())) for line in lines[at + 1:] if re.match(r"\s*\d+\s", line)]
+        cut = [at for name, width in (("POD/COMMAND", 0), ("TREND", 8)) if (at := lines[at].find(name) + width) >= width]
+        plain = lambda line: line[:cut[0]] + line[cut[1]:] if len(cut) == 2 else line
+        head = re.sub(r"[▲▼*]", " ", plain(lines[at])).split()
+        return [dict(zip(head, plain(line).split())) for line in lines[at + 1:] if re.match(r"\s*\d+\s", line)]
 
     def column(self, name):
         return [row[name] for row in self.rows()]

@@ -26,6 +26,12 @@ bool is_name(std::string_view header)
     return std::ranges::find(names, header) != std::end(names);
 }
 
+// Of those that all tools have. Whose it is, is said by POD/COMMAND, where that says anything.
+bool seldom(std::string_view header)
+{
+    return header == "NSPID" || header == "OWNER";
+}
+
 struct Chosen {
     const Field<C, K, G>* field;
     const TopField* own; // null: one that all tools have
@@ -59,7 +65,7 @@ std::vector<Chosen> fields(const C& c)
 bool at_first(const Field<C, K, G>& field, const TopField* own, const Context& context)
 {
     if (!own)
-        return field.column.header != "NSPID" || context.options.extra_columns;
+        return !seldom(field.column.header) || context.options.extra_columns;
     if (own->device_side && !context.figures.available())
         return false;
     if (!own->needs.empty())
@@ -135,7 +141,7 @@ std::vector<ColumnOnOffer> columns_on_offer()
 {
     std::vector<ColumnOnOffer> all;
     for (const auto& field : who_fields<K, G, C>)
-        all.push_back({field.column, field.column.header != "NSPID"});
+        all.push_back({field.column, !seldom(field.column.header)});
     for (const auto& field : owner_fields<K, G, C>)
         all.push_back({field.column, false});
     for (const TopField& own : own_fields())
@@ -167,6 +173,8 @@ std::vector<TopColumn> columns(const Context& context)
         column.device_side = own && own->device_side;
         column.adds = own && own->adds;
         column.by_severity = own && own->by_severity;
+        column.bad = own && own->bad;
+        column.trend = field->column.header == "TREND";
         column.stays = is_name(field->column.header);
         column.shown = column.column.in_text && choice.shows(field->column, at_first(*field, own, context));
         all.push_back(column);

@@ -2,6 +2,7 @@
 #include "fields.hpp"
 
 #include "calls/call_fields.hpp"
+#include "calls/call_results.hpp"
 #include "row_gpus.hpp"
 #include "verdicts.hpp"
 
@@ -70,6 +71,59 @@ Cell share_of_time(const WaitGroup* group, const C& c)
     if (!group || group->threads.empty())
         return 0.0;
     return share(group->total_ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
+}
+
+// Threads wait, whatever kernels and devices they wait for.
+Shown whole_threads(const C& c)
+{
+    return c.settings.rows.kernel || c.settings.rows.device ? Shown::no : Shown::both;
+}
+
+std::optional<uint64_t> spinning_ns(const G& g, const C& c)
+{
+    return g.waits ? c.diagnosis.spinning_ns(g.waits->threads) : std::optional<uint64_t>(0);
+}
+
+// Of the same time as WAIT%.
+Cell share_of_waits(const G& g, const C& c, std::optional<uint64_t> ns)
+{
+    if (!c.known.waits || !ns)
+        return {};
+    if (!g.waits || g.waits->threads.empty())
+        return 0.0;
+    return share(*ns, static_cast<uint64_t>(c.seconds * 1e9) * g.waits->threads.size());
+}
+
+// Names of columns say already whose these rows are.
+bool by_owner_alone(const C& c)
+{
+    const WhoView& who = c.settings.rows.who;
+    return !who.pid && (who.container || who.pod || who.pod_namespace);
+}
+
+// Says more than where in the machine's tree of cgroups somebody has logged in.
+bool is_telling(const Owner& owner)
+{
+    const std::string& unit = owner.where.unit;
+    return owner.container() || !owner.pod_name().empty() || !owner.where.slurm_job.empty() ||
+           (unit.ends_with(".service") && !unit.starts_with("user@"));
+}
+
+// "python3 train.py" of /usr/bin/python3.
+std::string_view without_folder(std::string_view command_line)
+{
+    const size_t slash = command_line.substr(0, command_line.find(' ')).rfind('/');
+    return slash == std::string_view::npos ? command_line : command_line.substr(slash + 1);
+}
+
+Cell pod_or_command(const G& g, const C& c)
+{
+    if (!g.who.owners.empty() && std::ranges::all_of(g.who.owners, [](const Owner* of) { return is_telling(*of); }))
+        if (Cell owner = owner_cell(g.who, OwnerPart::text); !std::holds_alternative<std::monostate>(owner))
+            return owner;
+    const Cell command = command_line_cell(g.who, c.processes);
+    const auto* text = std::get_if<std::string>(&command);
+    return text ? Cell(std::string(without_folder(*text))) : Cell();
 }
 
 uint64_t errors(const G& g)
@@ -260,15 +314,76 @@ const TopField fields[] = {
      "device memory allocated since tracing began and not freed; >=: the process is older, and may hold more",
      Usual::no},
     COUNT("live_is_lower_bound", count_if(c.known.memory, uint64_t{c.processes.any_from_before(g.who.images)})),
-    {COLUMN("BLOCK%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
-     "share of the waiting threads' time spent in calls that wait for the device", Usual::batch, false},
+    {COLUMN("WAIT%", "blocked_percent", percent, 6, share_of_time(g.waits, c)),
+     "share of the waiting threads' time spent in calls that wait for the device, asleep or spinning", Usual::batch, false},
     COUNT("blocked_ns", count_if(c.known.waits, of(g.waits, &WaitGroup::total_ns))),
     COUNT("waits", count_if(c.known.waits, of(g.waits, &WaitGroup::calls))),
+    {{{"SPIN%", "waits_spinning_percent", Unit::percent, 6},
+      whole_threads,
+      [](const K&, const G& g, const C& c) { return share_of_waits(g, c, spinning_ns(g, c)); }},
+     "the part of WAIT% in which the thread used a CPU: it spins",
+     Usual::screen,
+     false},
+    {{{"ASLEEP%", "waits_asleep_percent", Unit::percent, 7},
+      whole_threads,
+      [](const K&, const G& g, const C& c) {
+          const auto spinning = spinning_ns(g, c);
+          const uint64_t all = of(g.waits, &WaitGroup::total_ns);
+          return share_of_waits(g, c, spinning ? std::optional(all - std::min(all, *spinning)) : std::nullopt);
+      }},
+     "the part of WAIT% in which the thread slept",
+     Usual::no,
+     false},
     {{{"CPU%", "cpu_percent", Unit::percent, 5},
       [](const C& c) { return whole_processes(c) ? Shown::both : Shown::no; },
       [](const K&, const G& g, const C& c) { return optional(c.diagnosis.cpu_percent(g.who.images)); }},
      "CPU time of the process, of all its threads, as a share of one CPU",
      Usual::screen},
+    {{{"GPU", "", Unit::text, 7},
+      [](const C&) { return Shown::text; },
+      [](const K& k, const G& g, const C& c) { return text_if_any(shown_gpus(gpus_of(k, g, c))); }},
+     "the GPUs of the process: index; nvidiaN: device file; cuda:N: the process's own number; ?: may be any of them",
+     Usual::screen,
+     false},
+    JSON_TEXT("gpu", gpu_text(gpus_of(k, g, c).gpus)),
+    JSON_TEXT("gpu_source", std::string(source_name(gpus_of(k, g, c).source))),
+    JSON_TEXT("gpu_possible", gpu_text(gpus_of(k, g, c).possible)),
+    {{{"ERROR", "", Unit::text, 15},
+      [](const C&) { return Shown::text; },
+      [](const K&, const G& g, const C&) {
+          return g.error.empty() ? Cell() : Cell(std::string(short_error(g.error)));
+      }},
+     "the error that most calls failed with",
+     Usual::screen,
+     false,
+     "",
+     false,
+     false,
+     true},
+    {{{"", "error", Unit::text},
+      in_json,
+      [](const K&, const G& g, const C&) { return g.error.empty() ? Cell() : Cell(g.error); }},
+     "",
+     Usual::no,
+     false},
+    {{{"POD/COMMAND", "", Unit::text, 18},
+      [](const C& c) { return by_owner_alone(c) ? Shown::no : Shown::text; },
+      [](const K&, const G& g, const C& c) { return pod_or_command(g, c); }},
+     "the pod, container, job or service that it belongs to; without one, the command line",
+     Usual::batch,
+     false},
+    {{{"", "command_line", Unit::text},
+      in_json,
+      [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); }},
+     "",
+     Usual::no,
+     false},
+    {{{"TREND", "", Unit::text, 8},
+      [](const C& c) { return c.settings.screen ? Shown::text : Shown::no; },
+      [](const K&, const G&, const C&) { return Cell(); }},
+     "the last intervals of the column that rows are sorted by; of LAUNCH/s where that has no figures",
+     Usual::screen,
+     false},
     {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7, rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c)),
      "graphs launched", Usual::screen},
     COUNT("graph_launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::graphs))),
@@ -353,9 +468,9 @@ const TopField fields[] = {
      Usual::no,
      false},
     {COLUMN("FAILED", "allocation_failures", count, 6, count_if(c.known.memory, of(g.memory, &AllocationGroup::failures))),
-     "allocations and frees that failed", Usual::screen},
+     "allocations and frees that failed", Usual::screen, true, "", false, false, true},
     COUNT("out_of_memory", count_if(c.known.memory, of(g.memory, &AllocationGroup::out_of_memory))),
-    {COLUMN("SPIN%", "spinning_percent", percent, 6, share_of_time(g.polls, c)),
+    {COLUMN("POLL%", "spinning_percent", percent, 6, share_of_time(g.polls, c)),
      "share of the polling threads' time spent in calls that poll for completion", Usual::screen, false},
     COUNT("polls", count_if(c.known.waits, of(g.polls, &WaitGroup::calls))),
     {{{"IOCTL/s", "ioctls_per_second", Unit::rate, 7},
@@ -377,7 +492,8 @@ const TopField fields[] = {
      false},
     COUNT("ioctl_ns", c.ioctls ? Cell(of(g.driver, &DriverGroup::total_ns)) : Cell()),
     {COLUMN("ERR/s", "errors_per_second", rate, 6, rate_if(c.known.results, errors(g), c)),
-     "calls that returned an error: waits, allocations, driver calls; launches and copies with --latency"},
+     "calls that returned an error: waits, allocations, driver calls; launches and copies with --latency", Usual::batch,
+     true, "", false, false, true},
     COUNT("errors", count_if(c.known.results, errors(g))),
     {{{"XID", "xid", Unit::count, 4},
       always,
@@ -387,7 +503,11 @@ const TopField fields[] = {
       }},
      "the last GPU error (Xid) that the driver reported for the process",
      Usual::screen,
-     false},
+     false,
+     "",
+     false,
+     false,
+     true},
     {{{"", "xids", Unit::count},
       in_json,
       [](const K&, const G& g, const C& c) {
@@ -397,15 +517,6 @@ const TopField fields[] = {
      "",
      Usual::no},
     {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
-    {{{"GPU", "", Unit::text, 7},
-      [](const C&) { return Shown::text; },
-      [](const K& k, const G& g, const C& c) { return text_if_any(shown_gpus(gpus_of(k, g, c))); }},
-     "the GPUs of the process: index; nvidiaN: device file; cuda:N: the process's own number; ?: may be any of them",
-     Usual::screen,
-     false},
-    JSON_TEXT("gpu", gpu_text(gpus_of(k, g, c).gpus)),
-    JSON_TEXT("gpu_source", std::string(source_name(gpus_of(k, g, c).source))),
-    JSON_TEXT("gpu_possible", gpu_text(gpus_of(k, g, c).possible)),
     {{{"QUIET", "", Unit::text, 7},
       [](const C&) { return Shown::text; },
       [](const K&, const G& g, const C& c) {

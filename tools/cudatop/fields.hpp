@@ -21,6 +21,7 @@ struct TopField {
     std::string_view needs = {}; // to be asked for at the start
     bool device_side = false;
     bool by_severity = false; // as of columns
+    bool bad = false;
 };
 
 std::span<const TopField> own_fields();

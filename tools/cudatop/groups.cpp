@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "groups.hpp"
 
+#include "calls/call_results.hpp"
 #include "calls/process_gpus.hpp"
+
+#include <algorithm>
 
 namespace gpusnoop::cudatop {
 
@@ -58,6 +61,8 @@ void Groups::add(const CallDelta& delta)
         driver_.add(delta);
         break;
     }
+    if (has_failed(delta.key) && !is_double_counted(delta.key))
+        errors_[call_group(view_, processes_, delta.key)][error_name(delta.key)] += delta.count;
     if (delta.key.device != DEVICE_UNKNOWN)
         devices_[call_group(view_, processes_, delta.key)].insert({Gpu::By::ordinal, delta.key.device});
 }
@@ -145,6 +150,12 @@ std::map<Key, Group> Groups::joined() const
     for (auto& [key, group] : all)
         if (const auto devices = devices_.find(key); devices != devices_.end())
             group.devices = devices->second;
+    for (const auto& [key, errors] : errors_) {
+        Key whole;
+        static_cast<CallKey&>(whole) = key;
+        if (const auto group = all.find(whole); group != all.end())
+            group->second.error = std::ranges::max_element(errors, {}, [](const auto& e) { return e.second; })->first;
+    }
     return all;
 }
 

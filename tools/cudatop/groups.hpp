@@ -42,6 +42,7 @@ struct Group {
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;
     const WaitGroup* polls = nullptr;
+    std::string error;           // that most calls failed with, by name; empty: none did
     uint64_t double_counted = 0; // errors of waits that are errors of copies or of frees, too
     const AllocationGroup* memory = nullptr;
     const DriverGroup* driver = nullptr;
@@ -88,6 +89,7 @@ private:
     DriverGroups driver_;
     std::map<CallKey, std::set<Gpu>> devices_;
     std::map<CallKey, uint64_t> double_counted_;
+    std::map<CallKey, std::map<std::string, uint64_t>> errors_; // by name
     std::map<CallKey, std::set<ImageId>> idle_;
     std::set<Gpu> gpus_;
 };

@@ -2,6 +2,8 @@
 // Each rule with signs that fire it, and with others that nearly do.
 #include "diagnosis/rules.hpp"
 
+#include "diagnosis/diagnosis.hpp"
+
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
@@ -193,4 +195,14 @@ TEST_CASE("every rule has a case, a name that fits its column, and a command", "
         CHECK(!rule.about.empty());
         CHECK(!rule.next.empty());
     }
+}
+
+TEST_CASE("a wait that uses the CPU spins, as far as that cannot have been used elsewhere", "[diagnosis]")
+{
+    CHECK(spun_ns(900, 1000, 1000) == 900);
+    CHECK(spun_ns(900, 50, 1000) == 0);
+    CHECK(spun_ns(900, 600, 1000) == 500);
+    CHECK(spun_ns(0, 1000, 1000) == 0);
+    CHECK(spun_ns(1000, 1005, 1000) == 1000);
+    CHECK(spun_ns(1005, 10, 1000) == 10);
 }

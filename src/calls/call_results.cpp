@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/call_results.hpp"
+
+#include "bpf/shared/ioctl.h"
+#include "calls/calls.hpp"
+#include "driver/driver_text.hpp"
+#include "probes/probes.hpp"
+
+namespace gpusnoop {
+
+bool has_failed(const call_key& key)
+{
+    return part_of(key) == CallPart::driver ? is_failure(key.driver.outcome, key.result) != 0 : key.result != 0;
+}
+
+std::string error_name(const call_key& key)
+{
+    if (part_of(key) == CallPart::driver)
+        return outcome_text(key.driver.outcome, key.result);
+    return result_name(key.layer == LAYER_RUNTIME ? Library::runtime : Library::driver, key.result);
+}
+
+std::string_view short_error(std::string_view name)
+{
+    for (const std::string_view prefix : {"CUDA_ERROR_", "cudaError"})
+        if (name.size() > prefix.size() && name.starts_with(prefix))
+            return name.substr(prefix.size());
+    return name;
+}
+
+} // namespace gpusnoop
