@@ -133,8 +133,9 @@ std::string column_key(std::string_view name)
     for (const TopField& own : own_fields())
         if (const auto key = key_of(own.field))
             return *key;
-    throw UsageError(fmt::format("there is no column '{}': {}, or a key of the rows in --json{}", name, names,
-                                 suggestion(name, names)));
+    const std::string near = suggestion(name, names);
+    throw UsageError(near.empty() ? fmt::format("there is no column '{}': {}, or a key of --json", name, names)
+                                  : fmt::format("there is no column '{}' (--columns help lists them){}", name, near));
 }
 
 std::vector<ColumnOnOffer> columns_on_offer()
