@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
+#include "calls/call_sums.hpp"
 #include "calls/earlier_waits.hpp"
 #include "calls/held_table.hpp"
 #include "cudatop/batch.hpp"
@@ -84,6 +85,8 @@ private:
     Snapshot snapshot(const std::set<ImageId>& ended);
     void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
                   Snapshot& snapshot);
+    void show_within(const std::string& id);
+    bool is_within(const Group& group);
     void open_screen();
     bool asked_for(const ImageId& image);
     size_t traced_processes();
@@ -127,6 +130,15 @@ private:
     std::optional<Warnings> warnings_;
     std::optional<Live> live_;
     std::string open_; // id of the row that is shown in full
+    struct Within {    // rows are the processes of one row
+        std::string id;
+        View rows; // of which it is one
+        std::optional<std::string> by;
+    };
+    std::optional<Within> within_;
+    std::set<ImageId> open_images_;
+    CallSums since_open_; // what they have called since
+    double open_seconds_ = 0;
 };
 
 void CudaTop::validate(RunPlan& plan)
@@ -252,15 +264,45 @@ void CudaTop::open_screen()
                                          settings_.choose_rows(by);
                                          show({});
                                      },
+                                 .within =
+                                     [this](const std::string& id) {
+                                         show_within(id);
+                                         show({});
+                                     },
                                  .open =
                                      [this](const std::string& id) {
                                          open_ = id;
+                                         open_images_.clear();
+                                         since_open_.clear();
+                                         open_seconds_ = 0;
                                          show({});
                                      },
                                  .signal = send_signal,
                                  .refresh = [this] { show({}); }});
     live_->starting("Looking at what this kernel can do ...");
     warnings_.emplace();
+}
+
+void CudaTop::show_within(const std::string& id)
+{
+    if (!id.empty()) {
+        within_ = {id, settings_.rows, settings_.by};
+        settings_.choose_rows("pid");
+    } else if (within_) {
+        settings_.rows = within_->rows;
+        settings_.by = within_->by;
+        within_.reset();
+    }
+}
+
+bool CudaTop::is_within(const Group& group)
+{
+    call_key key{};
+    key.image = *group.who.images.rbegin();
+    key.device = DEVICE_UNKNOWN;
+    Key outer;
+    static_cast<CallKey&>(outer) = call_group(within_->rows, processes(), key);
+    return row_id(outer) == within_->id;
 }
 
 bool CudaTop::learn(uint32_t type, const void* data, size_t size)
@@ -447,7 +489,8 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           known_,
                           driver_->waits_for().empty(),
                           xids_.has_value()};
-    const std::map<Key, Group> joined = groups.joined();
+    std::map<Key, Group> joined = groups.joined();
+    std::erase_if(joined, [this](const auto& item) { return within_ && !is_within(item.second); });
     Snapshot snapshot;
     snapshot.wall_ns = counted_.wall_ns;
     snapshot.seconds = counted_.seconds;
@@ -476,8 +519,12 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
         [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller); }};
     snapshot.detail_of = open_;
     for (const auto& [key, group] : groups)
-        if (row_id(key) == open_)
-            snapshot.detail = detail(key, group.who.images, interval, context);
+        if (row_id(key) == open_) {
+            open_images_ = group.who.images;
+            snapshot.detail = {whose(open_, group.who.images, snapshot, context)};
+            std::ranges::move(detail(key, group.who.images, interval, {since_open_.rows(), open_seconds_}, context),
+                              std::back_inserter(snapshot.detail));
+        }
 }
 
 void CudaTop::show(const std::set<ImageId>& ended)
@@ -521,6 +568,12 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
         seen_.insert(part.key.image);
     for (const driver_call& call : counted_.pending)
         seen_.insert(call.key.image);
+    if (!open_images_.empty()) {
+        open_seconds_ += seconds;
+        for (const CallDelta& delta : calls)
+            if (open_images_.contains(delta.key.image))
+                since_open_.add(delta);
+    }
     meet_users();
     for (const CallDelta& delta : counted_.calls)
         gpus_->seen(delta.key);

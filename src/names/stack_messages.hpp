@@ -30,7 +30,7 @@ struct StackAnswer {
         uint64_t address = 0;
         bool innermost = false;
         bool lasting = false; // as long as the generation is this one
-        std::string text{};
+        std::string text{};   // empty: there is no code there
     };
     static constexpr size_t text_max = 48 << 10; // bytes of one; then there is no room for more
 

@@ -54,10 +54,14 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         }
     }
     std::vector<std::string> result;
+    size_t code = 1; // up to the last address that leads to any
     for (size_t i = 0; i < addresses.size(); i++) {
         const std::string* const text = known.find({addresses[i], i == 0});
-        result.push_back(text ? *text : fmt::format("{:#x}", addresses[i]));
+        result.push_back(text && !text->empty() ? *text : fmt::format("{:#x}", addresses[i]));
+        if (!text || !text->empty())
+            code = i + 1;
     }
+    result.resize(code);
     return result;
 }
 

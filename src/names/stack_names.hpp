@@ -23,8 +23,9 @@ class StackNames {
 public:
     StackNames();
 
-    // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". Names
-    // come as the process has them: show them with printable().
+    // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". A stack
+    // that was followed too far, through a register that held something else, ends before that. Names come as the
+    // process has them: show them with printable().
     std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
 
     // Now and then: takes what has come late, and notices that the helper hangs.

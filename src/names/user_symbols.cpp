@@ -276,8 +276,11 @@ StackAnswer::Frame UserSymbols::frame(pid_t pid, Image& image, uint64_t address,
     Place place = locate(pid, image, address - back);
     if (place.symbol.empty() && refresh(pid, image))
         place = locate(pid, image, address - back);
-    if (!place.mapping)
-        return {address, innermost, false, fmt::format("{:#x}", address)};
+    if (!place.mapping || !place.mapping->executable) {
+        const auto around = [&](const Mapping& m) { return m.start <= address - back && address - back < m.end; };
+        const bool code = image.mappings.empty() || std::ranges::any_of(image.anonymous, around);
+        return {address, innermost, false, code ? fmt::format("{:#x}", address) : std::string()};
+    }
     const std::string file = place.mapping->path.substr(place.mapping->path.rfind('/') + 1);
     const uint64_t offset = place.address + back - place.symbol_start;
     return {address, innermost, true,
@@ -349,6 +352,7 @@ bool UserSymbols::refresh(pid_t pid, Image& image)
         return false;
     image.refreshed = now;
     auto found = mappings(pid);
+    image.anonymous = anonymous_code(pid);
     std::vector<uint64_t> auxiliary(128);
     std::ifstream file(fmt::format("/proc/{}/auxv", pid), std::ios::binary);
     file.read(reinterpret_cast<char*>(auxiliary.data()), std::ssize(auxiliary) * ssize_t{sizeof(uint64_t)});

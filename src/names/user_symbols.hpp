@@ -33,15 +33,17 @@ public:
     // A helper's whole life: answers questions until its owner has gone.
     void serve(Helper::Task& task);
 
-    // Every address but the innermost is a return address, so the call in front of it is looked up. An address in no
-    // file is "0x...", one in a file that has no symbol there is "libfoo.so+0x1234" (the ELF virtual address; the file
-    // offset where the file is no ELF file or cannot be opened). Works while the process lives; later, the mappings and
-    // files seen until then still answer. Throws nothing: out of memory, there are fewer.
+    // Every address but the innermost is a return address, so the call in front of it is looked up. One that leads to
+    // no code has no text; one to code of no file is "0x...", one in a file that has no symbol there is
+    // "libfoo.so+0x1234" (the ELF virtual address; the file offset where the file is no ELF file or cannot be opened).
+    // Works while the process lives; later, the mappings and files seen until then still answer. Throws nothing: out of
+    // memory, there are fewer.
     StackAnswer answer(const StackQuestion& question);
 
 private:
     struct Image {
         std::vector<Mapping> mappings;   // by start
+        std::vector<Mapping> anonymous;  // code of no file
         std::vector<uint64_t> auxiliary; // the auxiliary vector: another one in another program
         std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const SymbolFile>> files; // by device and inode
         std::optional<std::chrono::steady_clock::time_point> refreshed;

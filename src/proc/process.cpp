@@ -187,6 +187,13 @@ std::vector<Mapping> code_mappings(pid_t pid)
     return all;
 }
 
+std::vector<Mapping> anonymous_code(pid_t pid)
+{
+    auto all = parse_maps(read_proc(pid, "maps").value_or(""));
+    std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.path.empty() || m.vdso; });
+    return all;
+}
+
 bool mappings_are_refused(pid_t pid)
 {
     return !open_proc(pid, "maps") && (errno == EACCES || errno == EPERM);

@@ -33,6 +33,9 @@ std::vector<Mapping> mappings(pid_t pid);
 // Those with code: of files, and the vdso.
 std::vector<Mapping> code_mappings(pid_t pid);
 
+// Those with code of no file: what a compiler at run time has written.
+std::vector<Mapping> anonymous_code(pid_t pid);
+
 // True where we are not allowed to read them (no CAP_SYS_PTRACE).
 bool mappings_are_refused(pid_t pid);
 

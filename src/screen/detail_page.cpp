@@ -27,7 +27,9 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     if (!column || height == 0)
         return {};
     const TopColumn& of = snapshot.columns[*column];
-    const size_t room = values_in(size.columns, state.glyphs);
+    constexpr int scale = 8; // the largest value, and 0, beside the plot
+    const int width = std::max(size.columns - scale, 1);
+    const size_t room = values_in(width, state.glyphs);
     const std::vector<double> values = state.history.values(state.open, *column, room, state.behind);
     const double most = largest(values);
     const std::string last = values.empty() ? "-" : value_text(of.column.unit, values.back());
@@ -37,8 +39,18 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
                                  values.empty() ? "-" : value_text(of.column.unit, most),
                                  state.history.seconds(values.size(), state.behind)),
                      Style::header});
-    for (std::string& line : plot(values, size.columns, height - 1, state.glyphs))
-        lines.push_back({std::move(line), Style::bar});
+    const std::vector<std::string> plotted = plot(values, width, height - 2, state.glyphs);
+    for (const std::string& line : plotted) {
+        const bool first = lines.size() == 1, last_one = lines.size() == plotted.size();
+        const std::string label = first ? values.empty() ? "-" : value_text(of.column.unit, most) : last_one ? "0" : "";
+        lines.push_back({fmt::format("{:>{}} {}", label, scale - 1, line), Style::bar});
+    }
+    const std::string begin =
+        fmt::format("-{:.0f}s", state.history.seconds(std::min(room, values.size()), state.behind));
+    const auto filled = static_cast<int>(values.size() * static_cast<size_t>(width) / std::max<size_t>(room, 1));
+    const std::string axis = fmt::format("{:>{}}", begin, std::max(scale + width - filled + 1, scale + 1));
+    lines.push_back(
+        {fmt::format("{}{:>{}}", axis, "now", std::max(size.columns - static_cast<int>(axis.size()), 4)), Style::dim});
     return lines;
 }
 
@@ -72,8 +84,12 @@ std::vector<PageLine> table_lines(const DetailPart& part)
     }
     std::vector<PageLine> result;
     result.reserve(lines.size());
-    for (std::string& line : lines)
-        result.push_back({std::move(line), result.empty() ? Style::header : Style::plain});
+    for (size_t i = 0; i < lines.size(); ++i) { // the first is the header
+        result.push_back({std::move(lines[i]), i == 0 ? Style::header : Style::plain});
+        if (i > 0 && i <= part.below.size())
+            for (const std::string& frame : part.below[i - 1])
+                result.push_back({"    " + frame, Style::dim});
+    }
     return result;
 }
 
@@ -101,7 +117,8 @@ Page detail_page(const ScreenState& state, const Snapshot& snapshot, Size size)
         for (const DetailPart& part : snapshot.detail) {
             if (!page.lines.empty())
                 page.lines.push_back({});
-            page.lines.push_back({part.title, Style::title});
+            if (!part.title.empty())
+                page.lines.push_back({part.title, Style::title});
             if (!part.columns.empty())
                 std::ranges::move(table_lines(part), std::back_inserter(page.lines));
             for (const std::string& line : part.lines)

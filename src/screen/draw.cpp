@@ -60,6 +60,7 @@ private:
     void header();
     void rows();
     void totals();
+    void heading(int y, const ListLine& line);
     void row(int y, const TopRow& row, Style style);
     std::string_view why_empty() const
     {
@@ -97,7 +98,10 @@ void ListDrawing::title()
         canvas_.write(0, rect.y, text_ + " starting", Style::title, rect.width);
         return;
     }
-    append_format(text_, "  by {}  every {}  rows ", snapshot_.by, interval_text(state_.interval));
+    append_format(text_, "  by {}", snapshot_.by);
+    if (!state_.within.id.empty())
+        append_format(text_, " in {} {} (Esc: back)", state_.within.by, state_.within.name);
+    append_format(text_, "  every {}  rows ", interval_text(state_.interval));
     if (const auto [first, last] = seen_rows(view_); last - first + 1 < view_.rows)
         append_format(text_, "{}-{} of ", first, last);
     append_format(text_, "{}", view_.rows);
@@ -240,14 +244,39 @@ void ListDrawing::rows()
         const int y = region.y + i;
         const ListLine& line = view_.lines[static_cast<size_t>(at)];
         if (!line.row)
-            canvas_.write(0, y, line.branch.empty() ? "(none)" : line.branch, Style::branch);
+            heading(y, line);
         else
             row(y, *line.row, Style::plain);
+        if (line.row && view_.indent)
+            canvas_.write(0, y,
+                          state_.glyphs == Glyphs::ascii ? (line.last ? "`-" : "|-")
+                          : line.last                    ? "└─"
+                                                         : "├─",
+                          Style::dim);
         if (at == view_.selected)
             canvas_.restyle({0, y, region.width, 1}, Style::selected);
     }
     if (view_.lines.empty())
         canvas_.write(0, region.y, why_empty(), Style::dim);
+}
+
+// Its name over the columns that say who a row is, the sums of its rows in the others.
+void ListDrawing::heading(int y, const ListLine& line)
+{
+    int room = canvas_.columns();
+    for (const PlacedColumn& placed : view_.places.placed)
+        if (column_at(placed).adds) {
+            if (room == canvas_.columns())
+                room = placed.x - 1;
+            const size_t index = view_.columns[static_cast<size_t>(placed.column)];
+            text_.clear();
+            cells_.append(text_, column_at(placed).column.unit, cell_at(line.sum, index));
+            if (!std::holds_alternative<std::monostate>(cell_at(line.sum, index)))
+                canvas_.write_right(placed.x, y, text_, Style::branch, placed.width);
+        }
+    text_ = line.folded ? "+ " : "- ";
+    append_format(text_, "{} ({})", line.branch.empty() ? "(none)" : line.branch, line.rows);
+    canvas_.write(0, y, text_, Style::branch, std::max(room, 1));
 }
 
 void ListDrawing::row(int y, const TopRow& row, Style style)

@@ -11,7 +11,9 @@ namespace {
 
 int selected_line(const std::vector<ListLine>& lines, const std::string& selected)
 {
-    const auto is_it = [&](const ListLine& line) { return line.row && (selected.empty() || line.row->id == selected); };
+    const auto is_it = [&](const ListLine& line) {
+        return selected.empty() ? line.row != nullptr : line.id() == selected;
+    };
     auto found = std::ranges::find_if(lines, is_it);
     return found == lines.end() ? -1 : static_cast<int>(found - lines.begin());
 }
@@ -59,6 +61,11 @@ std::span<const ListLine> seen(const ListView& view)
 
 } // namespace
 
+std::string ListLine::id() const
+{
+    return row ? row->id : "\nbranch " + std::string(branch);
+}
+
 std::string header_of(const TopColumn& column)
 {
     return std::string(column.column.header) + (column.device_side ? "*" : "");
@@ -92,13 +99,23 @@ std::string name_of(const ScreenState& state, const Snapshot& snapshot, const To
 std::vector<ListLine> list_lines(const ScreenState& state, const Snapshot& snapshot)
 {
     std::vector<ListLine> lines;
-    std::string_view branch;
-    for (const TopRow* row : arrange(snapshot, state.arrangement)) {
-        if (state.arrangement.tree && (lines.empty() || row->branch != branch)) {
-            branch = row->branch;
-            lines.push_back({nullptr, branch});
-        }
-        lines.push_back({row, {}});
+    const std::vector<const TopRow*> rows = arrange(snapshot, state.arrangement);
+    if (!state.arrangement.tree) {
+        for (const TopRow* row : rows)
+            lines.push_back({.row = row, .branch = {}});
+        return lines;
+    }
+    for (auto begin = rows.begin(); begin != rows.end();) {
+        const std::string_view branch = (*begin)->branch;
+        const auto end = std::find_if(begin, rows.end(), [&](const TopRow* row) { return row->branch != branch; });
+        const bool folded = state.folded.contains(branch);
+        lines.push_back({.branch = branch,
+                         .sum = sum_of(snapshot.columns, {begin, end}),
+                         .rows = static_cast<size_t>(end - begin),
+                         .folded = folded});
+        for (; begin != end; ++begin)
+            if (!folded)
+                lines.push_back({.row = *begin, .branch = branch, .last = begin + 1 == end});
     }
     return lines;
 }
@@ -116,7 +133,8 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
     view.regions = lay_out(size, gpu_lines, fact_lines, trouble_lines, !snapshot.totals.empty());
 
     view.lines = list_lines(state, snapshot);
-    view.rows = static_cast<int>(std::ranges::count_if(view.lines, [](const ListLine& line) { return line.row; }));
+    for (const ListLine& line : view.lines)
+        view.rows += line.row ? 1 : line.folded ? static_cast<int>(line.rows) : 0;
     view.selected = selected_line(view.lines, state.selected);
     // The heading above the first row is seen with it.
     const int at = view.selected == 1 && !view.lines[0].row && view.regions.rows.height > 1 ? 0 : view.selected;
@@ -131,7 +149,10 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
             least = std::max(least, wide->second);
         view.widths.push_back({least, wanted_width(column, index, seen(view), least)});
     }
-    view.places = place_columns(size.columns, view.widths, view.staying, state.first_column);
+    view.indent = state.arrangement.tree ? 3 : 0;
+    view.places = place_columns(std::max(size.columns - view.indent, 1), view.widths, view.staying, state.first_column);
+    for (PlacedColumn& placed : view.places.placed)
+        placed.x += view.indent;
     return view;
 }
 

@@ -9,7 +9,13 @@ namespace gpusnoop {
 
 struct ListLine {
     const TopRow* row = nullptr; // none: the heading of a branch
-    std::string_view branch;
+    std::string_view branch;     // in the tree
+    Row sum{};                   // of a heading: that of its rows
+    size_t rows = 0;             // below a heading
+    bool folded = false;         // a heading: they are not shown
+    bool last = false;           // a row: of its branch
+
+    std::string id() const; // what it is selected by
 };
 
 struct ListView {
@@ -23,6 +29,7 @@ struct ListView {
     std::vector<size_t> columns; // shown ones, of the snapshot's
     std::vector<ColumnWidth> widths;
     int staying = 0;
+    int indent = 0;      // of the columns: room for the lines of a tree
     ColumnPlaces places; // of the shown ones
 };
 

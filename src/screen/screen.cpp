@@ -117,6 +117,8 @@ void Screen::act(const Action& action)
         return call(requests_.interval, state_.interval);
     case Action::by:
         return call(requests_.by, action.text);
+    case Action::within:
+        return call(requests_.within, action.text);
     case Action::open:
         snapshot_.detail.clear(); // it was of another row
         return call(requests_.open, action.text);

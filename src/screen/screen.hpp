@@ -26,8 +26,9 @@ public:
     struct Requests {
         std::function<void()> quit; // also when the terminal has gone
         std::function<void(std::chrono::nanoseconds)> interval;
-        std::function<void(std::string_view)> by;            // what rows are to stand for
-        std::function<void(const std::string& row_id)> open; // empty: closed
+        std::function<void(std::string_view)> by;              // what rows are to stand for
+        std::function<void(const std::string& row_id)> within; // whose processes rows are to be; empty: all as before
+        std::function<void(const std::string& row_id)> open;   // empty: closed
         std::function<std::string(const RowProcess&, const std::string& name, int number)> signal; // what came of it
         std::function<void()> refresh; // a snapshot now, if there can be one
     };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -23,21 +24,26 @@ public:
 
     std::vector<Action> press(Key key)
     {
-        if (!move(key) && !change(key))
+        if (key == key::escape && state_.arrangement.filter.empty() && !state_.within.id.empty())
+            return leave();
+        if (!fold(key) && !move(key) && !change(key))
             return ask(key);
         return {};
     }
 
 private:
     bool move(Key key);
+    bool fold(Key key);
     bool change(Key key);
     std::vector<Action> ask(Key key);
 
-    void select(int line, int direction);
+    void select(int line);
     void sort_beside(int direction);
     void freeze();
     void escape();
     std::vector<Action> open();
+    std::vector<Action> leave();
+    void plot_trouble(const TopRow& row);
 
     ScreenState& state_;
     const Snapshot& snapshot_;
@@ -51,26 +57,26 @@ bool ListKeys::move(Key key)
     switch (key) {
     case key::up:
     case U'k':
-        select(view_.selected - 1, -1);
+        select(view_.selected - 1);
         break;
     case key::down:
     case U'j':
-        select(view_.selected + 1, 1);
+        select(view_.selected + 1);
         break;
     case key::page_up:
         state_.first_row = view_.first - page;
-        select(view_.selected - page, -1);
+        select(view_.selected - page);
         break;
     case key::page_down:
         state_.first_row = view_.first + page;
-        select(view_.selected + page, 1);
+        select(view_.selected + page);
         break;
     case key::home:
         state_.selected.clear();
         state_.first_row = 0;
         break;
     case key::end:
-        select(last, -1);
+        select(last);
         break;
     case key::left:
         state_.first_column = view_.places.first - 1;
@@ -84,16 +90,48 @@ bool ListKeys::move(Key key)
     return true;
 }
 
-// The row at a line or, where that is a heading, the next one in this direction.
-void ListKeys::select(int line, int direction)
+// In the tree: a heading's rows are hidden or shown; from a row, Left leads to its heading.
+bool ListKeys::fold(Key key)
 {
-    const auto count = static_cast<int>(view_.lines.size());
-    line = std::clamp(line, 0, std::max(count - 1, 0));
-    while (line >= 0 && line < count && !view_.lines[static_cast<size_t>(line)].row)
-        line += direction;
-    if (line < 0 || line >= count)
+    if (!state_.arrangement.tree || view_.lines.empty())
+        return false;
+    if (key == U'*') {
+        const bool all = std::ranges::all_of(view_.lines, [](const ListLine& line) { return !line.row; });
+        const ListLine* const at = view_.selected < 0 ? nullptr : &view_.lines[static_cast<size_t>(view_.selected)];
+        if (!all && at)
+            state_.selected = ListLine{.branch = at->branch}.id();
+        state_.folded.clear();
+        for (const ListLine& line : view_.lines)
+            if (!all && !line.row)
+                state_.folded.emplace(line.branch);
+        return true;
+    }
+    if (view_.selected < 0)
+        return false;
+    const ListLine& line = view_.lines[static_cast<size_t>(view_.selected)];
+    if (line.row) {
+        if (key != key::left || view_.places.first > 0)
+            return false;
+        state_.selected = ListLine{.branch = line.branch}.id();
+        return true;
+    }
+    const bool enter = key == key::enter || key == U'\n';
+    const bool hides = key == U'-' || key == key::left || (enter && !line.folded);
+    if (!hides && !enter && key != U'+' && key != U'=' && key != key::right)
+        return false;
+    if (!hides)
+        state_.folded.erase(std::string(line.branch));
+    else
+        state_.folded.emplace(line.branch);
+    return true;
+}
+
+void ListKeys::select(int line)
+{
+    if (view_.lines.empty())
         return;
-    state_.selected = view_.lines[static_cast<size_t>(line)].row->id;
+    line = std::clamp(line, 0, static_cast<int>(view_.lines.size()) - 1);
+    state_.selected = view_.lines[static_cast<size_t>(line)].id();
 }
 
 bool ListKeys::change(Key key)
@@ -168,18 +206,48 @@ void ListKeys::escape()
     state_.first_row = 0;
 }
 
+// What is wrong with it first; else the column that rows are sorted by.
+void ListKeys::plot_trouble(const TopRow& row)
+{
+    if (snapshot_.troubles)
+        for (const Trouble& trouble : *snapshot_.troubles)
+            if (std::ranges::find(trouble.rows, row.id) != trouble.rows.end() &&
+                column_index(snapshot_.columns, trouble.column)) {
+                state_.plotted = trouble.column;
+                return;
+            }
+    if (state_.plotted.empty())
+        plot_beside(state_, snapshot_, 0);
+}
+
 std::vector<Action> ListKeys::open()
 {
-    if (view_.selected < 0)
+    if (view_.selected < 0 || !view_.lines[static_cast<size_t>(view_.selected)].row)
         return {};
     const TopRow& row = *view_.lines[static_cast<size_t>(view_.selected)].row;
+    static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup"};
+    if (std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
+        state_.within = {row.id, name_of(state_, snapshot_, row), snapshot_.by};
+        state_.selected.clear();
+        state_.first_row = 0;
+        state_.arrangement.frozen.clear();
+        return {{Action::within, row.id}, {Action::refresh, {}}};
+    }
     state_.open = state_.selected = row.id;
     state_.open_name = name_of(state_, snapshot_, row);
     state_.view = View::detail;
     state_.page_top = state_.page_left = 0;
-    if (state_.plotted.empty())
-        plot_beside(state_, snapshot_, 0);
+    plot_trouble(row);
     return {{Action::open, row.id}, {Action::refresh, {}}};
+}
+
+// Back to the list that the processes are from.
+std::vector<Action> ListKeys::leave()
+{
+    state_.reselect = std::exchange(state_.within, {}).id;
+    state_.selected.clear();
+    state_.arrangement.frozen.clear();
+    return {{Action::within, {}}, {Action::refresh, {}}};
 }
 
 std::vector<Action> ListKeys::ask(Key key)

@@ -23,8 +23,10 @@ std::vector<Action> press_times(ScreenState& state, const Snapshot& snapshot, Ke
 // The first click selects a row, the next one opens it.
 std::vector<Action> click_line(ScreenState& state, const Snapshot& snapshot, const ListLine& line)
 {
-    if (!line.row)
-        return {};
+    if (!line.row) {
+        state.selected = line.id();
+        return press(state, snapshot, key::enter); // folds it
+    }
     if (state.selected == line.row->id)
         return press(state, snapshot, key::enter);
     state.selected = line.row->id;

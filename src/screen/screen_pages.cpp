@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -156,11 +157,14 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 
 std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by)
 {
-    if (by == snapshot.by)
+    const bool was_within = !std::exchange(state.within, {}).id.empty();
+    if (by == snapshot.by && !was_within)
         return {};
     state.selected.clear();
     state.first_row = 0;
     state.arrangement.frozen.clear();
+    if (was_within)
+        return {{Action::within, {}}, {Action::by, by}, {Action::refresh, {}}};
     return {{Action::by, by}, {Action::refresh, {}}};
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -40,14 +41,16 @@ void meet_columns(ScreenState& state, const Snapshot& snapshot)
 void clamp_list(ScreenState& state, const Snapshot& snapshot)
 {
     const std::vector<ListLine> lines = list_lines(state, snapshot);
+    if (std::ranges::find(snapshot.rows, state.reselect, &TopRow::id) != snapshot.rows.end())
+        state.selected = std::exchange(state.reselect, {});
     if (!state.selected.empty()) {
-        const auto is_it = [&](const ListLine& line) { return line.row && line.row->id == state.selected; };
+        const auto is_it = [&](const ListLine& line) { return line.id() == state.selected; };
         auto found = std::ranges::find_if(lines, is_it);
         if (found == lines.end() && !lines.empty()) { // it has ended: the one in its place
             found = lines.begin() + std::clamp(state.selected_at, 0, static_cast<int>(lines.size()) - 1);
-            if (!found->row) // a heading, below which there is a row
+            if (!found->row && !found->folded) // a heading, below which there is a row
                 ++found;
-            state.selected = found->row->id;
+            state.selected = found->id();
         }
         state.selected_at = static_cast<int>(found - lines.begin());
     }

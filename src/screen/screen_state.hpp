@@ -58,6 +58,12 @@ struct ScreenState {
     std::map<std::string, int, std::less<>> widths; // by key: the widest number so far, so that columns stand still
     std::set<std::string, std::less<>> known;       // columns that have been offered
 
+    // The list is of the processes of one row of another list: a pod's, a container's, ...
+    struct Within {
+        std::string id, name, by; // of that row; none: empty
+    } within;
+    std::string reselect; // the row to be selected once it is there
+
     View view = View::list;
     View before = View::list; // where the help or the messages were asked for
     int page_top = 0;         // of what is not the list: lines and columns scrolled away
@@ -68,6 +74,7 @@ struct ScreenState {
     std::string open_name; // for when it has ended
     std::string plotted;   // key of the column whose history is shown
     History history;
+    std::set<std::string, std::less<>> folded; // branches of the tree
 
     Prompt prompt = Prompt::none;
     std::string input;        // what has been typed
@@ -86,9 +93,9 @@ struct ScreenState {
 
 // What a key asks of others.
 struct Action {
-    enum Kind { quit, interval, by, open, refresh, save, repaint, theme, mouse, signal };
+    enum Kind { quit, interval, by, within, open, refresh, save, repaint, theme, mouse, signal };
     Kind kind;
-    std::string text;     // by: which; open: the id, empty for closed; save: the name
+    std::string text;     // by: which; within, open: the id, empty for all or for closed; save: the name
     RowProcess process{}; // signal: to which
     int number = 0;       // signal
 };

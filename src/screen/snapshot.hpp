@@ -68,6 +68,7 @@ struct Trouble {
     std::string words;
     std::string why;               // when that is said
     std::string next;              // the command that says more
+    std::string column{};          // key of the one that it is about; empty: none in particular
     std::vector<std::string> rows; // their ids
 };
 
@@ -76,7 +77,8 @@ struct DetailPart {
     std::string title;
     std::vector<Column> columns;
     std::vector<Row> rows;
-    std::vector<std::string> lines; // below the rows, if there are both
+    std::vector<std::string> lines;                // below the rows, if there are both
+    std::vector<std::vector<std::string>> below{}; // each row: its stack; those at the end may be left out
 };
 
 struct Snapshot {

@@ -9,6 +9,9 @@
 #include "parts.hpp"
 #include "util/clock.hpp"
 
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
 #include <type_traits>
 
 namespace gpusnoop::cudatop {
@@ -16,27 +19,52 @@ namespace {
 
 class Page {
 public:
-    Page(const Key& key, const std::set<ImageId>& images, const Interval& interval, const Context& context)
+    Page(const Key& key, const std::set<ImageId>& images, const Interval& interval, const SinceOpened& since,
+         const Context& context)
         : key_(key), images_(images), interval_(interval), context_(context), options_(context.options)
     {
         options_.nanoseconds = true; // what durations are counted in
         options_.json = false;
-        for (const CallDelta& delta : interval.calls)
-            if (is_of(delta.key))
-                calls_[part_of(delta.key)].push_back(delta);
+        now_.seconds = context.seconds;
+        now_.take(interval.calls, *this);
+        since_.seconds = since.seconds;
+        since_.take(since.calls, *this);
+        since_.title = fmt::format(", since it was opened {:.0f} s ago", since.seconds);
     }
 
     std::vector<DetailPart> parts()
     {
-        launches();
-        copies();
-        waits();
+        const Period* const periods[] = {&now_, &since_};
+        for (const Period* period : periods)
+            launches(*period);
+        for (const Period* period : periods)
+            copies(*period);
+        for (const Period* period : periods)
+            waits(*period);
         memory();
         driver();
         return output_.take();
     }
 
 private:
+    struct Period {
+        double seconds = 0;
+        std::string title{}; // behind those of its tables
+        std::map<CallPart, std::vector<CallDelta>> calls{};
+
+        void take(std::span<const CallDelta> all, const Page& page)
+        {
+            for (const CallDelta& delta : all)
+                if (page.is_of(delta.key))
+                    calls[part_of(delta.key)].push_back(delta);
+        }
+        std::span<const CallDelta> of(CallPart part) const
+        {
+            const auto found = calls.find(part);
+            return found == calls.end() ? std::span<const CallDelta>() : found->second;
+        }
+    };
+
     bool is_of(const call_key& key) const
     {
         return images_.contains(key.image) && (!key_.who.tid || key.tid == key_.who.tid) &&
@@ -44,9 +72,9 @@ private:
     }
 
     template<class ToolContext, class Settings>
-    ToolContext tool_context(const Settings& settings) const
+    ToolContext tool_context(const Settings& settings, double seconds) const
     {
-        const CallContext<Settings> base{options_, settings, context_.processes, context_.seconds, context_.probes};
+        const CallContext<Settings> base{options_, settings, context_.processes, seconds, context_.probes};
         if constexpr (std::is_same_v<ToolContext, CallContext<Settings>>)
             return base;
         else
@@ -62,9 +90,9 @@ private:
         };
     }
 
-    void launches();
-    void copies();
-    void waits();
+    void launches(const Period& period);
+    void copies(const Period& period);
+    void waits(const Period& period);
     void memory();
     void driver();
 
@@ -73,11 +101,11 @@ private:
     const Interval& interval_;
     const Context& context_;
     Options options_;
-    std::map<CallPart, std::vector<CallDelta>> calls_;
+    Period now_, since_;
     PartsOutput output_;
 };
 
-void Page::launches()
+void Page::launches(const Period& period)
 {
     cudalaunch::Settings settings;
     settings.kernel = true;
@@ -86,47 +114,49 @@ void Page::launches()
     settings.names = context_.settings.names;
     settings.sort = "launches";
     LaunchGroups kernels(settings, interval_.names, context_.processes), graphs = kernels;
-    for (const CallDelta& delta : calls_[CallPart::launch])
+    for (const CallDelta& delta : period.of(CallPart::launch))
         kernels.add(delta);
-    for (const CallDelta& delta : calls_[CallPart::graph])
+    for (const CallDelta& delta : period.of(CallPart::graph))
         graphs.add(delta);
-    for (const auto& [title, groups] : {std::pair("Kernels", &kernels), {"Graphs", &graphs}}) {
-        output_.title(title);
-        cudalaunch::print_groups(output_, *groups, tool_context<cudalaunch::Context>(settings), 0,
+    for (const auto& [title, groups] : {std::pair(std::string("Kernels"), &kernels), {"Graphs", &graphs}}) {
+        output_.title(title + period.title);
+        cudalaunch::print_groups(output_, *groups, tool_context<cudalaunch::Context>(settings, period.seconds), 0,
                                  frames<LaunchKey, LaunchGroup>());
     }
-    if (!settings.latency)
+    if (!settings.latency || &period != &now_)
         return;
     settings.kernel = false;
     settings.measure = "latency";
     settings.histogram_of = cudalaunch::Measure::latency;
     LaunchGroups all(settings, interval_.names, context_.processes);
     for (const CallPart part : {CallPart::launch, CallPart::graph})
-        for (const CallDelta& delta : calls_[part])
+        for (const CallDelta& delta : period.of(part))
             all.add(delta);
     output_.title("Latency of launch calls");
-    cudalaunch::print_histograms(output_, all, tool_context<cudalaunch::Context>(settings), 0);
+    cudalaunch::print_histograms(output_, all, tool_context<cudalaunch::Context>(settings, period.seconds), 0);
 }
 
-void Page::copies()
+void Page::copies(const Period& period)
 {
     cudamemcpy::Settings settings;
     settings.direction = true;
     settings.latency = context_.settings.latency;
     settings.sort = "bytes";
     CopyGroups groups(settings, context_.processes);
-    for (const CallDelta& delta : calls_[CallPart::copy])
+    for (const CallDelta& delta : period.of(CallPart::copy))
         groups.add(delta);
-    const auto context = tool_context<cudamemcpy::Context>(settings);
-    output_.title("Copies");
+    const auto context = tool_context<cudamemcpy::Context>(settings, period.seconds);
+    output_.title("Copies" + period.title);
     cudamemcpy::print_groups(output_, groups, context, 0, frames<CopyKey, CopyGroup>());
+    if (&period != &now_)
+        return;
     settings.measure = "size";
     settings.histogram_of = cudamemcpy::Measure::size;
     output_.title("Sizes of copies");
     cudamemcpy::print_histograms(output_, groups, context, 0);
 }
 
-void Page::waits()
+void Page::waits(const Period& period)
 {
     cudasync::Settings settings;
     settings.wait = true;
@@ -135,21 +165,23 @@ void Page::waits()
     settings.sort = "total_ns";
     WaitGroups by_caller(settings, context_.processes);
     for (const CallPart part : {CallPart::wait, CallPart::poll})
-        for (const CallDelta& delta : calls_[part])
+        for (const CallDelta& delta : period.of(part))
             by_caller.add(delta);
-    for (const Waiting::Part& part : interval_.waits)
-        if (is_of(part.key))
+    for (const Waiting::Part& part : interval_.waits) // that go on
+        if (&period == &now_ && is_of(part.key))
             by_caller.add(part);
-    output_.title("Waits, and who waits");
-    cudasync::print_groups(output_, by_caller, tool_context<cudasync::Context>(settings), 0,
+    output_.title("Waits, and who waits" + period.title);
+    cudasync::print_groups(output_, by_caller, tool_context<cudasync::Context>(settings, period.seconds), 0,
                            frames<WaitKey, WaitGroup>());
+    if (&period != &now_)
+        return;
     settings.view.stack = false;
     settings.measure = "duration";
     WaitGroups by_kind(settings, context_.processes);
-    for (const CallDelta& delta : calls_[CallPart::wait])
+    for (const CallDelta& delta : period.of(CallPart::wait))
         by_kind.add(delta);
     output_.title("Durations of waits");
-    cudasync::print_histograms(output_, by_kind, tool_context<cudasync::Context>(settings), 0);
+    cudasync::print_histograms(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
 }
 
 void Page::memory()
@@ -161,23 +193,23 @@ void Page::memory()
     settings.sort = "live_bytes";
     settings.nvml_library = "off";
     AllocationGroups groups(settings, context_.processes);
-    for (const CallDelta& delta : calls_[CallPart::memory])
+    for (const CallDelta& delta : now_.of(CallPart::memory))
         groups.add(delta);
     groups.add_held(interval_.holdings, interval_.ended);
     std::erase_if(groups.groups(), [this](const auto& item) {
         return !images_.contains(*item.second.who.images.begin()) || item.second.idle();
     });
     output_.title("Memory held, by call stack");
-    gpualloc::print_groups(output_, groups, tool_context<gpualloc::Context>(settings), 0,
+    gpualloc::print_groups(output_, groups, tool_context<gpualloc::Context>(settings, now_.seconds), 0,
                            frames<AllocationKey, AllocationGroup>());
     settings.view.stack = false;
     settings.measure = "size";
     settings.histogram_of = gpualloc::Measure::size;
     AllocationGroups sizes(settings, context_.processes);
-    for (const CallDelta& delta : calls_[CallPart::memory])
+    for (const CallDelta& delta : now_.of(CallPart::memory))
         sizes.add(delta);
     output_.title("Sizes of allocations");
-    gpualloc::print_histograms(output_, sizes, tool_context<gpualloc::Context>(settings), 0);
+    gpualloc::print_histograms(output_, sizes, tool_context<gpualloc::Context>(settings, now_.seconds), 0);
 }
 
 void Page::driver()
@@ -188,22 +220,66 @@ void Page::driver()
     settings.latency = true;
     settings.sort = "total_ns";
     DriverGroups groups(settings, context_.processes);
-    for (const CallDelta& delta : calls_[CallPart::driver])
+    for (const CallDelta& delta : now_.of(CallPart::driver))
         groups.add(delta);
     for (const driver_call& call : interval_.pending)
         if (is_of(call.key))
             groups.add(call, clock_ns(CLOCK_MONOTONIC));
     output_.title("Calls into the driver");
-    nvioctl::print_groups(output_, groups, tool_context<nvioctl::Context>(settings), 0,
+    nvioctl::print_groups(output_, groups, tool_context<nvioctl::Context>(settings, now_.seconds), 0,
                           frames<DriverKey, DriverGroup>());
+}
+
+std::string age_text(double seconds)
+{
+    if (seconds < 120)
+        return fmt::format("{:.0f} s", seconds);
+    if (seconds < 7200)
+        return fmt::format("{:.0f} min", seconds / 60);
+    return seconds < 172800 ? fmt::format("{:.1f} h", seconds / 3600) : fmt::format("{:.1f} days", seconds / 86400);
 }
 
 } // namespace
 
-std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,
-                               const Context& context)
+DetailPart whose(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
+                 const Context& context)
 {
-    return Page(key, images, interval, context).parts();
+    constexpr size_t processes_max = 20;
+    DetailPart part;
+    std::map<uint32_t, ImageId> processes; // the latest image of each
+    for (const ImageId& image : images)
+        processes.insert_or_assign(image.pid, image);
+    for (const auto& [pid, image] : processes) {
+        if (part.lines.size() >= 2 * processes_max) {
+            part.lines.push_back(fmt::format("... of {} processes", processes.size()));
+            break;
+        }
+        const std::string& command = context.processes.command_line(image);
+        const ProcessInfo& info = context.processes.info(image);
+        part.lines.push_back(fmt::format("{} {}", pid, command.empty() ? info.comm : command));
+        std::string line = fmt::format("    user {}", context.users.of(static_cast<pid_t>(pid)).value_or("-"));
+        WhoSeen who;
+        who.add(image, context.processes.owner(image, {}));
+        const Cell owner = owner_cell(who, OwnerPart::text);
+        if (const auto* text = std::get_if<std::string>(&owner))
+            line += ", owner " + *text;
+        const uint64_t now = clock_ns(CLOCK_BOOTTIME);
+        if (info.start_ns && info.start_ns <= now)
+            line += ", started " + age_text(static_cast<double>(now - info.start_ns) / 1e9) + " ago";
+        part.lines.push_back(std::move(line));
+    }
+    for (const Trouble& trouble : snapshot.troubles.value_or(std::vector<Trouble>()))
+        if (std::ranges::find(trouble.rows, id) != trouble.rows.end()) {
+            part.lines.push_back(fmt::format("{:<2} {}", trouble.mark, trouble.words));
+            part.lines.push_back("    next: " + trouble.next);
+        }
+    return part;
+}
+
+std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,
+                               const SinceOpened& since, const Context& context)
+{
+    return Page(key, images, interval, since, context).parts();
 }
 
 } // namespace gpusnoop::cudatop

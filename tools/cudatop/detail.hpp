@@ -25,8 +25,18 @@ struct Interval {
     std::function<std::vector<std::string>(const ImageId& image, int32_t stack, uint64_t caller)> frames;
 };
 
+// What the row's calls came to since it was opened.
+struct SinceOpened {
+    std::span<const CallDelta> calls;
+    double seconds = 0;
+};
+
+// Whose the row is: who started what, when, and what is wrong with it.
+DetailPart whose(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
+                 const Context& context);
+
 // The row's processes, and its thread where rows are threads.
 std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,
-                               const Context& context);
+                               const SinceOpened& since, const Context& context);
 
 } // namespace gpusnoop::cudatop

@@ -41,6 +41,7 @@ Live::Live(const Settings& settings, std::chrono::nanoseconds interval, Requests
       screen_(options(settings, interval), {.quit = [this] { running_->loop.stop(); },
                                             .interval = [this](auto chosen) { set_interval(chosen); },
                                             .by = std::move(requests.by),
+                                            .within = std::move(requests.within),
                                             .open = std::move(requests.open),
                                             .signal = std::move(requests.signal),
                                             .refresh = std::move(requests.refresh)})

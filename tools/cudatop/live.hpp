@@ -36,8 +36,9 @@ private:
 class Live {
 public:
     struct Requests {
-        std::function<void(std::string_view)> by;     // what rows are to stand for
-        std::function<void(const std::string&)> open; // the row of this id; empty: none
+        std::function<void(std::string_view)> by;       // what rows are to stand for
+        std::function<void(const std::string&)> within; // the row of this id, by process; empty: as before
+        std::function<void(const std::string&)> open;   // the row of this id; empty: none
         std::function<std::string(const RowProcess&, const std::string&, int)> signal; // as in Screen::Requests
         std::function<void()> refresh;                                                 // show the last interval again
     };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parts.hpp"
 
-#include <fmt/format.h>
 #include <sstream>
 #include <utility>
 
@@ -17,7 +16,6 @@ void PartsOutput::begin_table(std::span<const Column> columns, uint64_t, uint64_
     parts_.push_back(std::move(part));
 }
 
-// A row with a stack is text, for its frames stand below it.
 void PartsOutput::row(std::span<const Column> columns, const Row& row, ExtraLines below)
 {
     DetailPart& part = parts_.back();
@@ -25,19 +23,8 @@ void PartsOutput::row(std::span<const Column> columns, const Row& row, ExtraLine
     for (size_t i = 0; i < columns.size(); i++)
         if (columns[i].in_text)
             shown.push_back(row[i]);
-    if (below.lines.empty()) {
-        part.rows.push_back(std::move(shown));
-        return;
-    }
-    std::string line;
-    for (size_t i = 0; i < shown.size(); i++) {
-        std::string text;
-        text_.append(text, part.columns[i].unit, shown[i]);
-        line += fmt::format("{}{} {}", line.empty() ? "" : ", ", part.columns[i].header, text);
-    }
-    part.lines.push_back(std::move(line));
-    for (const std::string& frame : below.lines)
-        part.lines.push_back("    " + frame);
+    part.rows.push_back(std::move(shown));
+    part.below.emplace_back(below.lines.begin(), below.lines.end());
 }
 
 void PartsOutput::histogram(std::string_view title, std::string_view unit, const Histogram& histogram,

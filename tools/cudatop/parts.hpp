@@ -2,7 +2,6 @@
 // What a tool prints, as parts of a page.
 #pragma once
 
-#include "output/cell_text.hpp"
 #include "output/output.hpp"
 #include "screen/snapshot.hpp"
 
@@ -15,6 +14,7 @@ class PartsOutput : public Output {
 public:
     // What is printed from here on stands below this title.
     void title(std::string text) { title_ = std::move(text); }
+    void add(DetailPart part) { parts_.push_back(std::move(part)); }
     // Those that have something in them.
     std::vector<DetailPart> take();
 
@@ -33,7 +33,6 @@ public:
 private:
     std::string title_;
     std::vector<DetailPart> parts_;
-    CellText text_;
 };
 
 } // namespace gpusnoop::cudatop

@@ -59,6 +59,20 @@ const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& gr
     return found == all.end() ? nullptr : &*found;
 }
 
+// What a rule is about, of the columns that have a history.
+std::string_view column_of(const Rule& rule)
+{
+    static constexpr std::pair<std::string_view, std::string_view> columns[] = {
+        {"hangs", "blocked_percent"},        {"driver", "ioctl_percent"},         {"launch", "errors_per_second"},
+        {"wait", "errors_per_second"},       {"copy", "errors_per_second"},       {"refused", "errors_per_second"},
+        {"memory", "errors_per_second"},     {"ioctl", "errors_per_second"},      {"grows", "memory_bytes"},
+        {"copies", "copies_per_second"},     {"polls", "spinning_percent"},       {"spins", "cpu_percent"},
+        {"captures", "launches_per_second"}, {"launches", "launches_per_second"}, {"shares", "launches_per_second"},
+    };
+    const auto* found = std::ranges::find(columns, rule.name, &std::pair<std::string_view, std::string_view>::first);
+    return found == std::end(columns) ? std::string_view() : found->second;
+}
+
 void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, const std::map<Key, Group>& rows)
 {
     snapshot.troubles.emplace();
@@ -69,6 +83,7 @@ void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, 
                         .words = verdict->words,
                         .why = std::string(verdict->rule->about),
                         .next = verdict->next,
+                        .column = std::string(column_of(*verdict->rule)),
                         .rows = {}};
         for (const auto& [key, group] : rows)
             if (is_about(*verdict, key, group))

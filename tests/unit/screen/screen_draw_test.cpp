@@ -152,11 +152,11 @@ TEST_CASE("an opened row", "[screen]")
     stage.snapshot.detail = scene::detail("1000", 1);
     CHECK(stage.text() == R"(1000 bob trainer
 SYNC% now 66.0, at most 89.0 in the last 41 s
-                                                           ⢰⣿⣿⣦⡀          ⢀⣴⣿⣿⣦
-                                                           ⢸⣿⣿⣿⣿⡄        ⢠⣿⣿⣿⣿⣿⣷
-                                                           ⢸⣿⣿⣿⣿⣿⣆      ⣠⣿⣿⣿⣿⣿⣿⣿
-                                                           ⢸⣿⣿⣿⣿⣿⣿⣦    ⣰⣿⣿⣿⣿⣿⣿⣿⣿
-                                                           ⢸⣿⣿⣿⣿⣿⣿⣿⣷⣤⣤⣾⣿⣿⣿⣿⣿⣿⣿⣿⣿
+   89.0                                                    ⢰⣿⣿⣶⣄          ⢠⣶⣿⣿⣦⡀
+                                                           ⢸⣿⣿⣿⣿⣦        ⣴⣿⣿⣿⣿⣿⣿
+                                                           ⢸⣿⣿⣿⣿⣿⣷⡄    ⢠⣾⣿⣿⣿⣿⣿⣿⣿
+      0                                                    ⢸⣿⣿⣿⣿⣿⣿⣿⣶⣤⣤⣶⣿⣿⣿⣿⣿⣿⣿⣿⣿
+                                                         -41s                now
 kernels of 1000
 KERNEL                            LAUNCHES
 void kernel_0<float>(float*, int)      301
@@ -246,8 +246,8 @@ TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
 {
     Stage stage({80, 24}, {.sort = "pid"});
     const auto trouble = [](int severity, std::string mark, std::string who, std::string words, std::string row) {
-        return Trouble{severity,   std::move(mark), std::move(who),  std::move(words),
-                       "it is so", "cudasync -p 1", {std::move(row)}};
+        return Trouble{severity, std::move(mark), std::move(who), std::move(words), "it is so", "cudasync -p 1",
+                       "",       {std::move(row)}};
     };
     stage.snapshot.troubles = {
         trouble(3, "!!", "solver 1003", "has waited 12 s for the device, launched nothing since", "1003")};

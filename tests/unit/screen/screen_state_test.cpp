@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "screen/list_view.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
 #include <csignal>
@@ -408,10 +409,73 @@ TEST_CASE("the tree has a heading per pod", "[screen]")
     Stage stage;
     stage.press(U"t");
     const auto lines = stage.lines();
-    CHECK(lines[5] == "pod-1");
-    CHECK(lines[8] == "pod-0");
-    CHECK(lines[11] == "(none)"); // although its first row is before all others
-    CHECK(lines[12].starts_with("   1005"));
+    CHECK(lines[5].starts_with("- pod-1 (2)"));
+    CHECK(lines[6].starts_with("├─"));
+    CHECK(lines[7].starts_with("└─"));
+    CHECK(lines[8].starts_with("- pod-0 (2)"));
+    CHECK(lines[11].starts_with("- (none) (2)")); // although its first row is before all others
+    CHECK(lines[12].starts_with("├─    1005"));
+}
+
+TEST_CASE("a branch of the tree has the sums of its rows, and is folded", "[screen]")
+{
+    Stage stage;
+    stage.snapshot.columns[4].adds = true;
+    stage.press(U"t");
+    const auto shown = [&] { return list_lines(stage.state, stage.snapshot).size(); };
+    const size_t all = shown();
+    const ListLine heading = list_lines(stage.state, stage.snapshot).front();
+    CHECK(std::get<double>(heading.sum[4]) == sort_value(list_lines(stage.state, stage.snapshot)[1].row->cells[4]) +
+                                                  sort_value(list_lines(stage.state, stage.snapshot)[2].row->cells[4]));
+    stage.press(key::home);
+    stage.press(key::left); // to the heading
+    CHECK(stage.state.selected == heading.id());
+    stage.press(U"-");
+    CHECK(shown() == all - 2);
+    CHECK(stage.shows("+ pod-1 (2)"));
+    CHECK(stage.state.selected == heading.id());
+    stage.press(key::enter);
+    CHECK(shown() == all);
+    CHECK(stage.state.view == View::list);
+    stage.press(U"*");
+    CHECK(shown() == 3);
+    stage.press(key::down);
+    stage.press(U"*");
+    CHECK(shown() == all);
+    CHECK(stage.state.interval == std::chrono::seconds(1));
+}
+
+TEST_CASE("Enter on a pod lists its processes, Esc leads back to it", "[screen]")
+{
+    Stage stage;
+    stage.snapshot.by = "pod";
+    stage.press(key::down);
+    const std::string pod = stage.state.selected;
+    auto actions = stage.press(key::enter);
+    REQUIRE(actions.size() == 2);
+    CHECK(actions[0].kind == Action::within);
+    CHECK(actions[0].text == pod);
+    CHECK(stage.state.view == View::list);
+    stage.snapshot.by = "pid";
+    CHECK(stage.shows("by pid in pod "));
+    actions = stage.press(key::escape);
+    CHECK(actions.front().kind == Action::within);
+    CHECK(actions.front().text.empty());
+    CHECK(stage.state.selected == pod);
+    CHECK_FALSE(stage.shows(" in pod "));
+}
+
+TEST_CASE("an opened row shows the history of what is wrong with it", "[screen]")
+{
+    Stage stage;
+    const std::string id = arrange(stage.snapshot, stage.state.arrangement).front()->id;
+    Trouble trouble;
+    trouble.column = "sync_percent";
+    trouble.rows = {id};
+    stage.snapshot.troubles = {trouble};
+    stage.press(key::enter);
+    CHECK(stage.state.open == id);
+    CHECK(stage.state.plotted == "sync_percent");
 }
 
 // Whatever is pressed at whatever size, the screen can be drawn and the selected row is seen.
