@@ -102,7 +102,7 @@ void ListDrawing::title()
     if (!state_.within.id.empty())
         append_format(text_, " in {} {} (Esc: back)", state_.within.by, state_.within.name);
     append_format(text_, "  every {}  rows ", interval_text(state_.interval));
-    if (const auto [first, last] = seen_rows(view_); last - first + 1 < view_.rows)
+    if (const auto [first, last] = seen_rows(view_); last >= first && last - first + 1 < view_.rows)
         append_format(text_, "{}-{} of ", first, last);
     append_format(text_, "{}", view_.rows);
     if (!state_.arrangement.filter.empty())
