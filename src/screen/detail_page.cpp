@@ -48,9 +48,10 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     const std::string begin =
         fmt::format("-{:.0f}s", state.history.seconds(std::min(room, values.size()), state.behind));
     const auto filled = static_cast<int>(values.size() * static_cast<size_t>(width) / std::max<size_t>(room, 1));
-    const std::string axis = fmt::format("{:>{}}", begin, std::max(scale + width - filled + 1, scale + 1));
-    lines.push_back(
-        {fmt::format("{}{:>{}}", axis, "now", std::max(size.columns - static_cast<int>(axis.size()), 4)), Style::dim});
+    // Below the oldest value, as far as there is room beside "now".
+    const int end = std::max(std::min(scale + width - filled + 1, size.columns - 4), 1);
+    const std::string axis = fmt::format("{:>{}}", begin, end);
+    lines.push_back({fmt::format("{}{:>{}}", axis, "now", std::max(size.columns - end, 4)), Style::dim});
     return lines;
 }
 

@@ -88,12 +88,12 @@ std::string name_of(const ScreenState& state, const Snapshot& snapshot, const To
     for (int i = 0; i < staying_columns(snapshot.columns, shown); ++i) {
         const size_t column = shown[static_cast<size_t>(i)];
         const Cell& cell = cell_at(row.cells, column);
-        if (std::holds_alternative<std::monostate>(cell))
+        if (std::holds_alternative<std::monostate>(cell) || snapshot.columns[column].by_severity)
             continue;
         name += name.empty() ? "" : " ";
         cells.append(name, snapshot.columns[column].column.unit, cell);
     }
-    return name.empty() ? row.id : name;
+    return !name.empty() ? name : row.branch.empty() ? row.id : row.branch;
 }
 
 std::vector<ListLine> list_lines(const ScreenState& state, const Snapshot& snapshot)

@@ -227,7 +227,7 @@ std::vector<Action> ListKeys::open()
     const TopRow& row = *view_.lines[static_cast<size_t>(view_.selected)].row;
     static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup"};
     if (std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
-        state_.within = {row.id, name_of(state_, snapshot_, row), snapshot_.by};
+        state_.within = {row.id, row.branch.empty() ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();
         state_.first_row = 0;
         state_.arrangement.frozen.clear();
