@@ -29,7 +29,7 @@ def logged():
 
 def pids(text):
     """Of the rows, top to bottom."""
-    return [int(found) for found in re.findall(r"^ +(\d{4}) ", text, re.M)]
+    return [int(found) for found in re.findall(r"^(?: |[├└]─) *(\d{4}) ", text, re.M)]
 
 
 def equal(found, expected):

@@ -134,7 +134,7 @@ def by_interval_and_tree():
         screen.wait_for(lambda _: "by pod" in logged(), "the request")
         screen.wait_for("by pod")
         screen.keys("t")
-        screen.wait_for(lambda text: "\npod-1\n" in text and "\n(none)\n" in text, "headings")
+        screen.wait_for(lambda text: "\n- pod-1 (2) " in text and "\n- (none) (2) " in text, "headings")
         equal(pids(screen.text()), [1004, 1001, 1003, 1000, 1005, 1002])
 
 
