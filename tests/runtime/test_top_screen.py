@@ -66,8 +66,8 @@ class Screen(terminal.Terminal):
         at = next((i for i, line in enumerate(lines) if re.search(r"\bPID\b.*LAUNCH/s", line)), None)
         if at is None:
             return []  # another page
-        cut = [at for name, width in (("POD/COMMAND", 0), ("TREND", 8)) if (at := lines[at].find(name) + width) >= width]
-        plain = lambda line: line[:cut[0]] + line[cut[1]:] if len(cut) == 2 else line
+        begin, end = (lines[at].find(name) for name in ("POD/COMMAND", "TREND"))
+        plain = lambda line: line if min(begin, end) < 0 else line[:begin] + line[end + 8:]
         head = re.sub(r"[▲▼*]", " ", plain(lines[at])).split()
         return [dict(zip(head, plain(line).split())) for line in lines[at + 1:] if re.match(r"\s*\d+\s", line)]
 
@@ -207,10 +207,11 @@ def drill_down():
         screen.wait_for(lambda text: re.search(r"^ +4001 +[\d.]+ .*vecadd", text, re.M), "launches of the kernel")
         page = screen.save("txt")  # all of it, which is longer than the screen
         for line in (r"^ +4001 +[\d.]+ .*vecadd", r"^ +13 +[\d.]+ .*reduce", r"^D2H +211 ",
-                     r"^ +19 ", r"WAIT copy, CALLS 211,", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+",
-                     r"workload::\w+.*\(workload\)", r"KIND device, LIVE", r"65536 -> 131071 +: 1 "):
+                     r"^ +19 ", r"^copy +211 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+",
+                     r"workload::\w+.*\(workload\)", r"^device +>=\S+ +>=2 ", r"65536 -> 131071 +: 1 "):
             check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
-        equal(sum(map(int, re.findall("WAIT context, CALLS (\\d+)", page))), 17, "waits for the device")
+        waits = page[page.index("Waits, and who waits"):page.index("Durations of waits")]
+        equal(sum(map(int, re.findall(r"^context +(\d+) ", waits, re.M))), 17, "waits for the device")
         screen.keys("Escape")
         screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
         screen.quit()
@@ -232,6 +233,7 @@ def sizes():
         screen.wait_for("Kernels")
         for columns, lines in sizes + [(200, 50)]:
             screen.resize(columns, lines)
+        screen.wait_for(lambda text: "Help" in "".join(text.split("\n")[lines - 1:lines]), "the last size")  # tmux takes its time
         screen.wait_for("vecadd")
         screen.keys("Escape")
         screen.wait_for("LAUNCH/s")

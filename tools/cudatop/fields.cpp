@@ -366,7 +366,7 @@ const TopField fields[] = {
      "",
      Usual::no,
      false},
-    {{{"POD/COMMAND", "", Unit::text, 18},
+    {{{"POD/COMMAND", "", Unit::text, 17},
       [](const C& c) { return by_owner_alone(c) ? Shown::no : Shown::text; },
       [](const K&, const G& g, const C& c) { return pod_or_command(g, c); }},
      "the pod, container, job or service that it belongs to; without one, the command line",
