@@ -2,6 +2,7 @@
 #include "screen/list_view.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <random>
 
