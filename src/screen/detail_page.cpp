@@ -101,7 +101,7 @@ std::vector<size_t> plotted_columns(const Snapshot& snapshot)
     std::vector<size_t> columns;
     for (size_t i = 0; i < snapshot.columns.size(); ++i) {
         const Column& column = snapshot.columns[i].column;
-        const bool says_who = column.key == "pid" || column.key == "tid";
+        const bool says_who = column.key == "pid" || column.key == "ns_pid" || column.key == "tid";
         if (!is_left_aligned(column.unit) && column.in_text && !says_who)
             columns.push_back(i);
     }

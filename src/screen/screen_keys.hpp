@@ -30,7 +30,7 @@ std::vector<Action> step_interval(ScreenState& state, int direction);
 // Selects the next row that has the text searched for; `here`: the selected one will do, too.
 void search_row(ScreenState& state, const Snapshot& snapshot, int direction, bool here);
 
-// The history of the column so many further on. 0: of the one that rows are sorted by, if it has any.
+// The history of the column so many further on. 0: of the one that rows are sorted by, if it has any, or then by.
 void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction);
 
 } // namespace gpusnoop

@@ -199,7 +199,10 @@ void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction)
     if (columns.empty())
         return;
     const auto key_of = [&](size_t index) { return snapshot.columns[index].column.key; };
-    auto now = std::ranges::find(columns, direction ? state.plotted : state.arrangement.sort, key_of);
+    const auto find = [&](std::string_view key) { return std::ranges::find(columns, key, key_of); };
+    auto now = find(direction ? state.plotted : state.arrangement.sort);
+    if (now == columns.end() && !direction) // rows are sorted by a text
+        now = find(state.arrangement.then);
     const auto count = static_cast<int>(columns.size());
     const int at = now == columns.end() ? 0 : static_cast<int>(now - columns.begin());
     state.plotted = key_of(columns[static_cast<size_t>((at + direction + count) % count)]);

@@ -344,6 +344,13 @@ TEST_CASE("columns that are asked for are those that are shown", "[screen]")
     CHECK(stage.state.shown.size() == 3);
 }
 
+TEST_CASE("where rows are sorted by a text, an opened one has the history of what they are sorted by then", "[screen]")
+{
+    Stage stage({}, {.sort = "comm", .then = "graph_launches_per_second"});
+    stage.press(key::enter);
+    CHECK(stage.state.plotted == "graph_launches_per_second");
+}
+
 TEST_CASE("a row is opened and closed", "[screen]")
 {
     Stage stage;
