@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
-#include "calls/call_sums.hpp"
 #include "calls/earlier_waits.hpp"
 #include "calls/held_table.hpp"
 #include "cudatop/batch.hpp"
@@ -136,9 +135,7 @@ private:
         std::optional<std::string> by;
     };
     std::optional<Within> within_;
-    std::set<ImageId> open_images_;
-    CallSums since_open_; // what they have called since
-    double open_seconds_ = 0;
+    SinceOpened since_opened_;
 };
 
 void CudaTop::validate(RunPlan& plan)
@@ -272,9 +269,7 @@ void CudaTop::open_screen()
                                  .open =
                                      [this](const std::string& id) {
                                          open_ = id;
-                                         open_images_.clear();
-                                         since_open_.clear();
-                                         open_seconds_ = 0;
+                                         since_opened_.restart();
                                          show({});
                                      },
                                  .signal = send_signal,
@@ -520,9 +515,9 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
     snapshot.detail_of = open_;
     for (const auto& [key, group] : groups)
         if (row_id(key) == open_) {
-            open_images_ = group.who.images;
+            since_opened_.follow(group.who.images);
             snapshot.detail = {whose(open_, group.who.images, snapshot, context)};
-            std::ranges::move(detail(key, group.who.images, interval, {since_open_.rows(), open_seconds_}, context),
+            std::ranges::move(detail(key, group.who.images, interval, since_opened_, context),
                               std::back_inserter(snapshot.detail));
         }
 }
@@ -568,12 +563,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
         seen_.insert(part.key.image);
     for (const driver_call& call : counted_.pending)
         seen_.insert(call.key.image);
-    if (!open_images_.empty()) {
-        open_seconds_ += seconds;
-        for (const CallDelta& delta : calls)
-            if (open_images_.contains(delta.key.image))
-                since_open_.add(delta);
-    }
+    since_opened_.add(counted_.calls, counted_.waits, seconds);
     meet_users();
     for (const CallDelta& delta : counted_.calls)
         gpus_->seen(delta.key);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <type_traits>
 
@@ -26,10 +27,10 @@ public:
         options_.nanoseconds = true; // what durations are counted in
         options_.json = false;
         now_.seconds = context.seconds;
-        now_.take(interval.calls, *this);
-        since_.seconds = since.seconds;
-        since_.take(since.calls, *this);
-        since_.title = fmt::format(", since it was opened {:.0f} s ago", since.seconds);
+        now_.take(interval.calls, interval.waits, *this);
+        since_.seconds = since.seconds();
+        since_.take(since.calls(), since.waits(), *this);
+        since_.title = fmt::format(", since it was opened {:.0f} s ago", since.seconds());
     }
 
     std::vector<DetailPart> parts()
@@ -51,12 +52,15 @@ private:
         double seconds = 0;
         std::string title{}; // behind those of its tables
         std::map<CallPart, std::vector<CallDelta>> calls{};
+        std::vector<Waiting::Part> waits{}; // that a report fell into
 
-        void take(std::span<const CallDelta> all, const Page& page)
+        void take(std::span<const CallDelta> all, std::span<const Waiting::Part> parts, const Page& page)
         {
             for (const CallDelta& delta : all)
                 if (page.is_of(delta.key))
                     calls[part_of(delta.key)].push_back(delta);
+            std::ranges::copy_if(parts, std::back_inserter(waits),
+                                 [&page](const Waiting::Part& part) { return page.is_of(part.key); });
         }
         std::span<const CallDelta> of(CallPart part) const
         {
@@ -167,9 +171,8 @@ void Page::waits(const Period& period)
     for (const CallPart part : {CallPart::wait, CallPart::poll})
         for (const CallDelta& delta : period.of(part))
             by_caller.add(delta);
-    for (const Waiting::Part& part : interval_.waits) // that go on
-        if (&period == &now_ && is_of(part.key))
-            by_caller.add(part);
+    for (const Waiting::Part& part : period.waits)
+        by_caller.add(part);
     output_.title("Waits, and who waits" + period.title);
     cudasync::print_groups(output_, by_caller, tool_context<cudasync::Context>(settings, period.seconds), 0,
                            frames<WaitKey, WaitGroup>());

@@ -5,6 +5,7 @@
 #include "calls/call_view.hpp"
 #include "calls/calls.hpp"
 #include "columns.hpp"
+#include "since_opened.hpp"
 
 #include <functional>
 #include <set>
@@ -23,12 +24,6 @@ struct Interval {
     const std::set<ImageId>& ended;
     KernelNames& names;
     std::function<std::vector<std::string>(const ImageId& image, int32_t stack, uint64_t caller)> frames;
-};
-
-// What the row's calls came to since it was opened.
-struct SinceOpened {
-    std::span<const CallDelta> calls;
-    double seconds = 0;
 };
 
 // Whose the row is: who started what, when, and what is wrong with it.

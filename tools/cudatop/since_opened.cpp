@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "since_opened.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <ranges>
+
+namespace gpusnoop::cudatop {
+
+void SinceOpened::restart()
+{
+    images_.clear();
+    calls_.clear();
+    waits_.clear();
+    seconds_ = 0;
+}
+
+void SinceOpened::add(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits, double seconds)
+{
+    if (images_.empty())
+        return;
+    seconds_ += seconds;
+    for (const CallDelta& delta : calls)
+        if (images_.contains(delta.key.image))
+            calls_.add(delta);
+    for (auto& [key, sum] : waits_)
+        sum.waiting = false; // unless it is told again
+    for (const Waiting::Part& part : waits) {
+        if (!images_.contains(part.key.image))
+            continue;
+        const auto [found, is_new] = waits_.try_emplace(part.key, part);
+        if (is_new)
+            continue;
+        Waiting::Part& sum = found->second;
+        sum.elapsed_ns = std::max(sum.elapsed_ns, part.elapsed_ns);
+        sum.new_ns += part.new_ns;
+        sum.waiting = part.waiting;
+        sum.ended |= part.ended;
+        sum.earlier |= part.earlier;
+    }
+}
+
+std::vector<Waiting::Part> SinceOpened::waits() const
+{
+    std::vector<Waiting::Part> all;
+    std::ranges::copy(std::views::values(waits_), std::back_inserter(all));
+    return all;
+}
+
+} // namespace gpusnoop::cudatop

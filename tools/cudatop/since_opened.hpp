@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a row has called, and has waited, since it was opened.
+#pragma once
+
+#include "calls/call_sums.hpp"
+#include "calls/waits.hpp"
+
+#include <set>
+#include <span>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+
+class SinceOpened {
+public:
+    // Another row was opened, or none; of whose processes is known with the next snapshot.
+    void restart();
+    void follow(const std::set<ImageId>& images) { images_ = images; }
+
+    // An interval.
+    void add(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits, double seconds);
+
+    std::span<const CallDelta> calls() const { return calls_.rows(); }
+    std::vector<Waiting::Part> waits() const; // those that a report fell into: their time, and whether they go on
+    double seconds() const { return seconds_; }
+
+private:
+    std::set<ImageId> images_;
+    CallSums calls_;
+    ByCallKey<Waiting::Part> waits_;
+    double seconds_ = 0;
+};
+
+} // namespace gpusnoop::cudatop
