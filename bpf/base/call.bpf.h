@@ -117,11 +117,9 @@ INLINE struct call_stats* new_row(struct task_struct* task, const struct call_ke
 }
 
 /* Which of the rows in front a key has or takes, + 1; 0 where another key has its place. Nobody else writes there
- * meanwhile: the program is not preempted, and each CPU has rows of its own. Verified once, and not in each program. */
-__attribute__((noinline)) u32 front_row_of(struct call_key* key)
+ * meanwhile: the program is not preempted, and each CPU has rows of its own. */
+INLINE u32 find_front_row(struct call_key* key)
 {
-    if (!key)
-        return 0;
     u32 at = bpf_get_smp_processor_id() << front_bits | front_place(key, call_key_bytes, front_bits);
     struct front_row* row = bpf_map_lookup_elem(&front, &at);
     if (!row)
@@ -142,6 +140,12 @@ __attribute__((noinline)) u32 front_row_of(struct call_key* key)
     barrier(); /* whoever reads it meanwhile sees the whole key, or none */
     words[0] = key_word(key, 0, call_key_bytes);
     return at + 1;
+}
+
+/* Verified once, and not in each program. */
+__attribute__((noinline)) u32 front_row_of(struct call_key* key)
+{
+    return key ? find_front_row(key) : 0;
 }
 
 INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
@@ -179,6 +183,16 @@ INLINE struct call_stats* count_call(struct task_struct* task, struct call* call
     return stats;
 }
 
+INLINE struct call_stats* count_in_front(struct call* call, u32 place, u64 times, u64 duration_ns)
+{
+    u32 at = place - 1;
+    struct front_row* row = bpf_map_lookup_elem(&front, &at);
+    if (!row)
+        return 0;
+    count(&row->stats, times, duration_ns);
+    return &row->stats;
+}
+
 /* The same of the calls that are made most often. Where there are rows in front, 0 also stands for a call that is to be
  * counted by count_argument(). */
 INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
@@ -188,12 +202,7 @@ INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns
     if (emit_events)
         return 0;
     call->key.flags = (call->key.flags & ~CALL_GENERATION) | generation;
-    u32 at = front_row_of(&call->key) - 1;
-    struct front_row* row = bpf_map_lookup_elem(&front, &at);
-    if (!row)
-        return 0;
-    count(&row->stats, times, duration_ns);
-    return &row->stats;
+    return count_in_front(call, front_row_of(&call->key), times, duration_ns);
 }
 
 /* For functions that count what has no row in front, and are verified once: their arguments may be keys of a map since
@@ -201,6 +210,19 @@ INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns
 INLINE struct call_stats* count_argument(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     return GUARDED && call ? count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns) : 0;
+}
+
+/* Both in one, for a function whose callers leave room for it on the stack. */
+INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
+{
+    if (!GUARDED || !call)
+        return 0;
+    struct call_stats* stats = 0;
+    if (!emit_events) {
+        call->key.flags = (call->key.flags & ~CALL_GENERATION) | generation;
+        stats = count_in_front(call, find_front_row(&call->key), times, duration_ns);
+    }
+    return stats ?: count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns);
 }
 
 /* A 64-bit division takes as long as the rest of this. */

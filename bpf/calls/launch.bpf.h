@@ -24,9 +24,10 @@ INLINE void add_launch_to(struct call_stats* stats, const struct call* launch)
     stats->shape = launch->shape;
 }
 
-__attribute__((noinline)) int record_launch_in_table(struct call* launch, u64 entry_ns, u64 duration_ns)
+/* Verified once, and not for each state in which a launch may come here. */
+__attribute__((noinline)) int record_guarded_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
 {
-    struct call_stats* stats = count_argument(launch, 1, entry_ns, duration_ns);
+    struct call_stats* stats = count_argument_often(launch, 1, entry_ns, duration_ns);
     if (stats)
         add_launch_to(stats, launch);
     return 0;
@@ -34,11 +35,13 @@ __attribute__((noinline)) int record_launch_in_table(struct call* launch, u64 en
 
 INLINE void record_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
 {
-    struct call_stats* stats = count_often(launch, 1, entry_ns, duration_ns);
+    if (GUARDED) {
+        record_guarded_launch(launch, entry_ns, duration_ns);
+        return;
+    }
+    struct call_stats* stats = count_call(bpf_get_current_task_btf(), launch, 1, entry_ns, duration_ns);
     if (stats)
         add_launch_to(stats, launch);
-    else
-        record_launch_in_table(launch, entry_ns, duration_ns);
 }
 
 INLINE u16 product_bucket(u64 x, u64 y, u64 z)
