@@ -119,6 +119,7 @@ private:
                         log(fmt::format("by {}", by));
                         by_ = by;
                     },
+                .within = {},
                 .open =
                     [this](const std::string& id) {
                         log(fmt::format("open {}", id));
