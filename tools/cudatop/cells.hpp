@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cells of a row are made of: its counts, and the figures and texts that are derived from them. What cannot be
+// known is an empty cell, or nullopt.
+#pragma once
+
+#include "columns.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace gpusnoop::cudatop {
+
+template<class Part, class Member>
+uint64_t of(const Part* part, Member Part::*member)
+{
+    return part ? part->*member : 0;
+}
+
+template<class Group, class Member>
+uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
+{
+    uint64_t all = 0;
+    for (const Group* group : groups)
+        all += group ? group->*member : 0;
+    return all;
+}
+
+template<class T>
+Cell optional(const std::optional<T>& value)
+{
+    return value ? Cell(*value) : Cell();
+}
+
+Cell text_if_any(std::string text);
+
+// Figures of the interval. What no program counts is not known.
+Cell count_if(bool known, uint64_t n);
+Cell rate_if(bool known, uint64_t n, const Context& c);
+Cell bytes_per_second(uint64_t n, const Context& c);
+Cell clock_cell(std::optional<double> seconds); // "0:42", "12:05", "3:00:00"
+
+uint64_t bytes(const Group& g, std::initializer_list<direction> directions);
+Cell small_share(const Group& g, const Context& c);
+uint64_t errors(const Group& g);
+
+// Of the time that the threads had which waited, as cudasync has it; the second of the same time as WAIT%.
+Cell share_of_time(const WaitGroup* group, const Context& c);
+Cell share_of_waits(const Group& g, const Context& c, std::optional<uint64_t> ns);
+std::optional<uint64_t> spinning_ns(const Group& g, const Context& c);
+std::optional<uint64_t> asleep_ns(const Group& g, const Context& c);
+
+// Kernels behind graphs; not known where none of the graphs is.
+std::optional<uint64_t> graph_kernels(const Group& g, const Context& c);
+Cell graph_kernels_per_second(const Group& g, const Context& c);
+
+// Rows are of these, and of which alone some figures are known.
+bool whole_processes(const Context& c);
+Cell traced_memory(const Group& g, const Context& c);        // the part that was seen to be allocated
+Cell memory(const Key& k, const Group& g, const Context& c); // with contexts and earlier allocations, if NVML has it
+Cell memory_source(const Key& k, const Group& g, const Context& c);
+// At a growth of more than a byte per second, which is none; of less than a year.
+std::optional<double> full_in_seconds(const Group& g, const Context& c);
+
+// Who it is.
+Cell user(const Group& g, const Context& c);
+Cell pod_or_command(const Group& g, const Context& c);
+
+// What is wrong with it: the worst of the verdicts.
+Cell trouble(const Key& k, const Group& g, const Context& c);
+Cell marked_trouble(const Key& k, const Group& g, const Context& c); // "!!HANG"
+Cell severity(const Key& k, const Group& g, const Context& c);
+Cell last_xid(const Group& g, const Context& c);
+Cell xids(const Group& g, const Context& c); // how many
+
+} // namespace gpusnoop::cudatop
