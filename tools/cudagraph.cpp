@@ -92,6 +92,8 @@ void CudaGraph::validate(RunPlan& plan)
 {
     validate_options(settings_, options_);
     plan.traced = options_.failed_only ? "graph calls that fail" : "graphs";
+    plan.one = settings_.storms ? "storm of captures or instantiations" : traced("graph call");
+    plan.lines |= settings_.storms.has_value();
     plan.needs_returns = true;
     plan.programs = {
         {"graph", counted(), life_calls, true},

@@ -76,6 +76,7 @@ void CudaLaunch::validate(RunPlan& plan)
     names_.emplace(settings_.names.cache_folder());
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     plan.traced = traced("kernel launches");
+    plan.one = traced("launch");
     plan.programs = programs();
 }
 

@@ -63,6 +63,7 @@ void CudaMemcpy::validate(RunPlan& plan)
 {
     validate_options(settings_, options_);
     plan.traced = traced("copies");
+    plan.one = traced("copy");
     if (settings_.latency)
         plan.traced += " (the latency of an asynchronous one is the time to submit it)";
     plan.programs = programs();

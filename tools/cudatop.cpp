@@ -149,6 +149,8 @@ void CudaTop::validate(RunPlan& plan)
     if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
+    plan.one =
+        settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);

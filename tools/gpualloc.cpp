@@ -81,6 +81,10 @@ void GpuAlloc::validate(RunPlan& plan)
     validate_options(settings_, options_);
     constexpr std::string_view no_state = "captured calls count as made, and devices are unknown";
     plan.traced = traced("allocations and frees");
+    plan.one = settings_.exited  ? "end of a process that allocated"
+               : settings_.leaks ? "unfreed allocation" + at_least(settings_.older_than_ns, "older")
+                                 : traced("allocation or free");
+    plan.lines |= settings_.exited;
     plan.needs_returns = true;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = {

@@ -142,8 +142,8 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         const auto counts = [this](const CudaFile* file) {
             return file->library == Library::driver || options_.count_runtime;
         };
-        if (!found.in_reach && std::ranges::any_of(found.files, counts))
-            users_.insert(pid);
+        if (!found.in_reach && std::ranges::any_of(found.files, counts) && users_.insert(pid).second)
+            verbose(fmt::format("process {} ({}) maps CUDA", pid, process_name(pid).value_or("ended")));
         if (options_.count_runtime && found.all && !found.in_reach)
             miss_runtime(pid, found.files);
         return {};

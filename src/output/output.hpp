@@ -66,6 +66,11 @@ public:
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns) = 0;
 
+    // All of a report has been written. nothing: asked for the sentence that stands there where it shows nothing. Data
+    // needs none.
+    using Sentence = std::function<std::string()>;
+    virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
+
     virtual void lost(std::span<const Loss> losses) = 0; // those with count 0 are left out
     virtual void end(uint64_t duration_ns) = 0;
 

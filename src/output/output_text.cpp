@@ -6,6 +6,7 @@
 #include "util/text.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace gpusnoop {
@@ -22,14 +23,15 @@ public:
     void lost(std::span<const Loss> losses) override { warn_of(losses); }
     void flush() override { buffer_.flush(); }
 
-    void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t) override
-    {
-        begin_block(wall_ns);
-        header(columns);
-    }
+    void begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t) override { table_ns_ = wall_ns; }
 
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
+        shown_ = true;
+        if (table_ns_) { // its first row
+            begin_block(*std::exchange(table_ns_, std::nullopt));
+            header(columns);
+        }
         line(columns, [&](size_t i, bool is_last) { return append_cell(columns[i], row.at(i), is_last); });
         for (const std::string& line : below.lines) {
             buffer_.text += "    ";
@@ -50,6 +52,7 @@ public:
     {
         if (histogram.total() == 0)
             return;
+        shown_ = true;
         begin_block(wall_ns);
         std::string& out = buffer_.text;
         if (!title.empty()) {
@@ -59,6 +62,16 @@ public:
         out += star_histogram(histogram, unit);
         append_format(out, "p50 = {}, p95 = {}, p99 = {} {}", histogram.percentile(0.50), histogram.percentile(0.95),
                       histogram.percentile(0.99), unit);
+        buffer_.line_ended();
+    }
+
+    void end_report(const Sentence& nothing, uint64_t wall_ns) override
+    {
+        table_ns_.reset();
+        if (std::exchange(shown_, false))
+            return;
+        begin_block(wall_ns);
+        append_printable(buffer_.text, nothing());
         buffer_.line_ended();
     }
 
@@ -118,13 +131,17 @@ private:
 
     OutputBuffer buffer_{gives_up_};
     CellText cells_;
-    uint64_t moment_ = UINT64_MAX; // the time that was last written above a block
+    uint64_t moment_ = UINT64_MAX;     // the time that was last written above a block
+    std::optional<uint64_t> table_ns_; // of one that has no row yet: without any it has no header, either
     bool timestamps_;
+    bool shown_ = false; // anything, since the last report
     bool has_output_ = false;
     bool has_event_header_ = false;
 };
 
 } // namespace
+
+void Output::end_report(const Sentence&, uint64_t) {}
 
 void Output::banner(std::string_view text)
 {

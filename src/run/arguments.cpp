@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 
 namespace gpusnoop {
-namespace {
 
-// In the largest unit that has a whole number of it: "10ms", "7d".
 std::string in_words(std::chrono::nanoseconds time)
 {
     for (size_t i = std::size(time_units); i-- > 0;)
@@ -16,8 +13,6 @@ std::string in_words(std::chrono::nanoseconds time)
             return fmt::format("{}{}", time / time_units[i].length, time_units[i].name);
     return "0";
 }
-
-} // namespace
 
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,
                                        std::chrono::nanoseconds least, std::chrono::nanoseconds most)

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
+#include <string>
 #include <string_view>
 
 namespace gpusnoop {
@@ -35,6 +36,9 @@ inline constexpr TimeUnit time_units[] = {
     {"s", std::chrono::seconds(1)},      {"m", std::chrono::minutes(1)},       {"h", std::chrono::hours(1)},
     {"d", std::chrono::hours(24)},
 };
+
+// In the largest unit that has a whole number of it: "10ms", "7d".
+std::string in_words(std::chrono::nanoseconds time);
 
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,
                                        std::chrono::nanoseconds least, std::chrono::nanoseconds most);

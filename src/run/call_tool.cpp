@@ -50,6 +50,11 @@ void CallTool::add_least(CommandLine& line, std::string_view what, uint64_t& lea
               });
 }
 
+std::string CallTool::at_least(uint64_t least_ns, std::string_view more)
+{
+    return least_ns ? fmt::format(" of {} or {}", in_words(std::chrono::nanoseconds(least_ns)), more) : std::string();
+}
+
 RunPlan CallTool::plan(const Options& options)
 {
     CallSettings& s = settings_;
@@ -65,8 +70,10 @@ RunPlan CallTool::plan(const Options& options)
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     s.take(options);
     options_ = options;
-    RunPlan plan{.traced = {}, .counts_runtime = s.runtime};
+    RunPlan plan{.traced = {}, .one = {}, .counts_runtime = s.runtime, .lines = s.events};
     validate(plan);
+    if (s.histogram())
+        plan.one += " for a histogram of " + s.measure;
     plan.durations = s.latency;
     plan.needs_returns |= follows_calls();
     needs_returns_ = plan.needs_returns;

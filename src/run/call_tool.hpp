@@ -51,9 +51,11 @@ protected:
                           const std::string& measures, bool by_stream = true);
     // -l MIN_US. what: "waits".
     static void add_least(CommandLine& line, std::string_view what, uint64_t& least_ns);
+    // " of 5ms or longer", for RunPlan::one; empty where there is no least.
+    static std::string at_least(uint64_t least_ns, std::string_view more = "longer");
     // Driver, runtime or both, as asked for.
     Layers counted() const;
-    // For the banner: "failed copies (driver and runtime)".
+    // For the banner: "failed copies (driver and runtime)". Also of one, "failed copy".
     std::string traced(std::string_view what) const;
     // Results or durations are shown of the calls that it counts.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }

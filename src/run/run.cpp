@@ -5,6 +5,7 @@
 #include "bpf/shared/attach.h"
 #include "output/output_buffer.hpp"
 #include "proc/process.hpp"
+#include "run/empty_report.hpp"
 #include "run/info.hpp"
 #include "run/preflight.hpp"
 #include "run/started_program.hpp"
@@ -111,9 +112,13 @@ bool Run::is_over() const
     if (options_.duration && started_ns_ &&
         clock_ns(CLOCK_MONOTONIC) - started_ns_ >= static_cast<uint64_t>(options_.duration->count()))
         return true;
-    if (scope_.cgroup())
-        return scope_.cgroup()->gone();
-    return !scope_.pidfds().empty() && std::ranges::all_of(scope_.pidfds(), [](const auto& target) {
+    return scope_.cgroup() ? scope_.cgroup()->gone() : targets_ended();
+}
+
+// All that were asked for one by one, if any were.
+bool Run::targets_ended() const
+{
+    return !scope_.pids().empty() && std::ranges::all_of(scope_.pidfds(), [](const auto& target) {
         pollfd ended{target.second.get(), POLLIN, 0};
         return ::poll(&ended, 1, 0) > 0;
     });
@@ -538,10 +543,31 @@ void Run::report()
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     tool_.read_rows();
     ring_->drain(); // who has come in between has rows already: who that is, is in the ring
-    tool_.report(*output_, clock_ns(CLOCK_REALTIME), now - interval_began_ns_);
+    const uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
+    tool_.report(*output_, wall_ns, now - interval_began_ns_);
+    if (!plan_.lines)
+        end_report(wall_ns, now - interval_began_ns_);
     output_->lost(losses_->since_last());
     interval_began_ns_ = now;
     reports_++;
+}
+
+void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
+{
+    output_->end_report(
+        [this, length_ns] {
+            EmptyReport report{.one = plan_.one, .length = std::chrono::nanoseconds(length_ns)};
+            if (const auto& cgroup = scope_.cgroup())
+                report.cgroup = cgroup->what();
+            if (attacher_) {
+                report.users = users().size();
+                report.some_unreadable = attacher_->unreadable() && !has_capability(CAP_SYS_PTRACE);
+            }
+            report.target_ended = targets_ended();
+            report.driver_missing = opened_.kernel_hooks && !opened_.kernel_hooks->waits_for().empty();
+            return sentence(report, options_);
+        },
+        wall_ns);
 }
 
 // Whoever sends a signal does not wait until all of a full buffer is printed.
@@ -560,6 +586,8 @@ void Run::finish()
     read_the_rest();
     if (!options_.count || reports_ < options_.count)
         report();
+    if (plan_.lines)
+        end_report(clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->flush();
     tool_.over();

@@ -59,9 +59,11 @@ private:
     void attach_waiting();
     void tick();
     void report();
+    void end_report(uint64_t wall_ns, uint64_t length_ns);
     void finish();
     void read_the_rest();
     bool is_over() const;
+    bool targets_ended() const;
     bool gives_up(std::chrono::nanoseconds stalled);
 
     Tool& tool_;

@@ -69,6 +69,7 @@ struct ToolSpec {
 // What a run does, once its options are known.
 struct RunPlan {
     std::string traced;              // what the banner names: "kernel launches"
+    std::string one;                 // of that: "launch", for "no launch in 5 s"
     std::vector<Program> programs{}; // none: nothing in user memory is probed
     bool durations = false;          // are shown; the probes' own share of them is measured and shown, too
     bool needs_returns = false;      // the results are worth nothing without return probes
@@ -77,6 +78,7 @@ struct RunPlan {
     std::optional<std::chrono::nanoseconds> usual_interval{};
     std::string nvml_library{}; // as in NvmlFigures
     bool screen = false;        // the terminal is the tool's own
+    bool lines = false;         // each is printed as it happens; that there was none is said of the whole run
 };
 
 // Variables of the BPF programs that a run sets while they are attached. Null where the object has none.

@@ -34,6 +34,37 @@ TEST_CASE("text table", "[output]")
     CHECK(text_of(use, true) == "10:00:00\n" + table + "\n10:00:01\n" + table);
 }
 
+TEST_CASE("a report without anything is a sentence", "[output]")
+{
+    Zone zone("UTC");
+    constexpr Column one[] = {{"N", "n", Unit::count, 3}};
+    int asked = 0;
+    const auto nothing = [&asked] {
+        asked++;
+        return std::string("no launch\x1b in 1 s");
+    };
+    auto use = [&](Output& output) {
+        for (uint64_t i = 0; i < 3; ++i) {
+            const uint64_t now = ten_o_clock + i * 1000000000;
+            output.begin_table(one, now, 1000000000);
+            if (i == 1)
+                output.row(one, {uint64_t{7}}, {});
+            output.end_report(nothing, now);
+        }
+        output.histogram("", "usecs", Histogram(), {}, ten_o_clock);
+        output.end_report(nothing, ten_o_clock + 3000000000);
+    };
+    CHECK(text_of(use) == "no launch\\x1B in 1 s\n\n  N\n  7\n\nno launch\\x1B in 1 s\n\nno launch\\x1B in 1 s\n");
+    CHECK(text_of(use, true).starts_with("10:00:00\nno launch\\x1B in 1 s\n\n10:00:01\n  N\n  7\n"));
+    asked = 0;
+    CHECK(json_of(use).size() == 2); // the row, and the histogram
+    CHECK(asked == 0);
+    CHECK(text_of([&](Output& output) {
+              output.event(one, {uint64_t{7}}, {});
+              output.end_report(nothing, ten_o_clock);
+          }) == "  N\n  7\n");
+}
+
 TEST_CASE("text events have one header", "[output]")
 {
     constexpr Column few[] = {{"PID", "pid", Unit::count, 7}, {"COMM", "comm", Unit::text, 5}, {"N", "n"}};

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/empty_report.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+using namespace std::chrono_literals;
+
+namespace {
+
+template<class Set>
+Options given(Set set)
+{
+    Options options;
+    set(options);
+    return options;
+}
+
+Options given_pids(std::vector<pid_t> pids)
+{
+    return given([&](Options& o) { o.pids = std::move(pids); });
+}
+
+} // namespace
+
+TEST_CASE("an empty report says how many could have filled it")
+{
+    const Options all;
+    CHECK(sentence({.one = "launch", .length = 5003ms, .users = 7}, all) ==
+          "no launch in 5 s; 7 processes map CUDA; -v lists them");
+    CHECK(sentence({.one = "launch", .length = 2549ms, .users = 1}, all) ==
+          "no launch in 2.5 s; 1 process maps CUDA; -v names it");
+    CHECK(sentence({.one = "failed copy", .length = 250ms, .users = 0}, all) ==
+          "no failed copy in 250 ms; no process maps CUDA");
+    CHECK(sentence({.one = "wait", .length = 89600ms, .users = 0, .some_unreadable = true}, all) ==
+          "no wait in 90 s; none of the processes that can be looked at maps CUDA");
+    CHECK(sentence({.one = "wait", .length = 1s, .users = 2}, given([](Options& o) { o.verbosity = 1; })) ==
+          "no wait in 1 s; 2 processes map CUDA");
+}
+
+TEST_CASE("an empty report names what was asked for")
+{
+    const auto launches = [](const Options& options, EmptyReport report) {
+        report.one = "launch";
+        report.length = 5s;
+        return sentence(report, options);
+    };
+    CHECK(launches(given_pids({1234}), {.users = 1}) == "no launch by process 1234 in 5 s");
+    CHECK(launches(given_pids({1234}), {.users = 0}) == "no launch by process 1234 in 5 s; it maps no CUDA driver");
+    CHECK(launches(given_pids({1234}), {.users = 0, .target_ended = true}) ==
+          "no launch by process 1234 in 5 s; it has ended");
+    CHECK(launches(given([](Options& o) { o.tid = 77; }), {.users = 0}) ==
+          "no launch by thread 77 in 5 s; its process maps no CUDA driver");
+    CHECK(launches(given_pids({1, 2, 3}), {.users = 2}) ==
+          "no launch by processes 1, 2 and 3 in 5 s; 2 of them map CUDA; -v lists them");
+    CHECK(launches(given_pids({1, 2}), {.users = 0}) ==
+          "no launch by processes 1 and 2 in 5 s; none of them maps CUDA");
+    CHECK(launches(given_pids({1, 2, 3, 4, 5}), {.users = 1}) ==
+          "no launch by 5 processes in 5 s; 1 of them maps CUDA; -v names it");
+    CHECK(launches(given([](Options& o) { o.program = {"true"}; }), {.users = 0}) ==
+          "no launch by the program that was started in 5 s; none of its processes maps CUDA");
+    CHECK(launches(given([](Options& o) { o.comm = "py"; }), {.users = 3}) ==
+          "no launch by a process or thread whose name contains 'py' in 5 s; 3 processes map CUDA; -v lists them");
+    CHECK(launches(given([](Options& o) { o.pids = {1}, o.comm = "py"; }), {.users = 1}) ==
+          "no launch by process 1, of a thread whose name contains 'py' in 5 s");
+    CHECK(launches(given([](Options& o) { o.cgroup = "x"; }), {.cgroup = "/sys/fs/cgroup/x", .users = 1}) ==
+          "no launch in cgroup /sys/fs/cgroup/x in 5 s; 1 of its processes maps CUDA; -v names it");
+}
+
+TEST_CASE("an empty report of the kernel's driver says where there is none")
+{
+    CHECK(sentence({.one = "driver call", .length = 1s}, Options()) == "no driver call in 1 s");
+    CHECK(sentence({.one = "driver call", .length = 1s, .driver_missing = true}, Options()) ==
+          "no driver call in 1 s; no GPU driver is loaded");
+}
