@@ -174,7 +174,7 @@ bool CudaGraph::learn(uint32_t type, const void* data, size_t size)
 void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
     execs_->refresh();
-    GraphGroups groups(settings_, processes(), *execs_);
+    GraphGroups groups(settings_, processes(), &*execs_);
     for (const CallDelta& delta : waiting_)
         groups.add(delta);
     waiting_.clear();

@@ -191,7 +191,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.per_size = true;
     data.measure_latency = followed;
     data.follow = followed;
-    data.follow_graphs = known_.graphs;
+    data.follow_graphs = data.count_graphs = known_.graphs;
     data.show_waiting = true;
     data.stacks_of_waits = true;
     data.waits_alone = false;

@@ -21,6 +21,26 @@ INLINE void add_launch(struct call_stats* stats, const struct call* call)
         add(&stats->graph.unknown, 1);
 }
 
+const volatile bool count_graphs = false; /* captures and instantiations, besides following them */
+
+/* Counts a call where its words were kept, which nobody needs any more: as a key it must lie in a map, not in the
+ * memory of a caller (before 6.2). */
+static __attribute__((noinline)) int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
+{
+    if (!ctx || !open)
+        return 0;
+    struct task_struct* task = bpf_get_current_task_btf();
+    const volatile struct probe_row* row = probe_row(number);
+    struct call* call = (struct call*)open->word;
+    __builtin_memset(call, 0, sizeof(*call));
+    call->key.image = image_of(task);
+    begin_key(ctx, task, row, number, &call->key);
+    call->key.kind = row->kind;
+    call->key.result = (s32)ctx->ax;
+    count_call(task, call, 1, 0, 0);
+    return 0;
+}
+
 /* What is kept in an open call, behind its row. */
 struct followed_graph {
     struct graph_words words;
@@ -56,11 +76,14 @@ INLINE int follow_return_body(struct pt_regs* ctx)
     struct image image = image_of(at.task);
     s32 result = ctx->ax;
     u64 now = bpf_ktime_get_ns();
+    u32 number = at.call->word[FOLLOWED_ROW];
     if (at.row->kind == KIND_CAPTURE_END)
         follow_capture_end(&image, &graph.words, result, now);
     else if (!result)
         follow_graph_call(&image, at.row, &graph.words, graph.exec, now, 0);
     graph_call_destroyed(&image, at.row->kind, &graph.words, graph.exec, !result);
+    if (count_graphs && (at.row->kind == KIND_CAPTURE_END || at.row->kind == KIND_GRAPH_INSTANTIATE) && wanted(at.task))
+        count_followed(ctx, at.call, number);
     return 0;
 }
 

@@ -45,6 +45,7 @@ call_key of_all(const call_key& key)
         all.driver = {0, key.driver.node, key.driver.outcome};
         break;
     case CallPart::graph:
+    case CallPart::graph_life:
         break;
     }
     return all;

@@ -63,6 +63,7 @@ void add_cpu(CallDelta& delta, const call_stats& stats)
             delta.memory.last_bytes = stats.memory.last_bytes;
         return;
     case CallPart::graph:
+    case CallPart::graph_life:
         return accumulate(delta.graph, stats.graph);
     case CallPart::launch:
         if (latest)
@@ -92,8 +93,10 @@ CallPart part_of(const call_key& key)
     case KIND_LAUNCH:
     case KIND_HOST_FUNC:
         return CallPart::launch;
-    default:
+    case KIND_GRAPH_LAUNCH:
         return CallPart::graph;
+    default:
+        return CallPart::graph_life;
     }
 }
 
@@ -131,6 +134,7 @@ void CallTable::add(const call_event& event)
         delta.memory.last_bytes = event.memory.bytes;
         return;
     case CallPart::graph:
+    case CallPart::graph_life:
         if (!event.key.result && !(event.key.flags & CALL_RECORDED))
             accumulate(delta.graph, {event.graph.kernels, 0, event.graph.unknown, 0});
         return;

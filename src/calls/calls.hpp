@@ -20,7 +20,8 @@ namespace gpusnoop {
 // What a call is counted for: which sums it has, and which tool shows it. A copy that waits is counted for both.
 enum class CallPart : uint8_t {
     launch,
-    graph, // cudalaunch counts the launch of a graph as one like others
+    graph,      // cudalaunch counts the launch of a graph as one like others
+    graph_life, // cudagraph tells of all other calls of graphs
     copy,
     wait,
     poll,

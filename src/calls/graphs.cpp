@@ -166,7 +166,7 @@ void GraphGroups::add(const CallDelta& delta)
         return; // of no graph that runs
     GraphGroup& group = group_of(key);
     if (settings_.exec)
-        group.exec = execs_.find(key.subject);
+        group.exec = execs_->find(key.subject);
     group.add(delta, settings_.time_instantiations);
 }
 

@@ -100,14 +100,15 @@ uint64_t node_count(const graph_nodes& nodes);
 
 class GraphGroups : public CallGroups<GraphSettings, GraphKey, GraphGroup> {
 public:
-    GraphGroups(const GraphSettings& settings, Processes& processes, const Execs& execs)
+    // execs: needed where they are told apart; must outlive the object then.
+    GraphGroups(const GraphSettings& settings, Processes& processes, const Execs* execs = nullptr)
         : CallGroups(settings, processes), execs_(execs)
     {}
 
     void add(const CallDelta& delta);
 
 private:
-    const Execs& execs_;
+    const Execs* execs_;
 };
 
 } // namespace gpusnoop

@@ -35,6 +35,8 @@ std::optional<Calls> kind_of(CallPart part)
     case CallPart::launch:
     case CallPart::graph:
         return Calls::launches;
+    case CallPart::graph_life:
+        return Calls::graphs;
     case CallPart::copy:
         return Calls::copies;
     case CallPart::wait:
@@ -101,6 +103,9 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
         if (key.kind == KIND_LAUNCH || key.kind == KIND_GRAPH_LAUNCH)
             (captured ? counts.captured : counts.launches) += delta.count;
         counts.launching[key.tid] += delta.total_ns;
+        break;
+    case CallPart::graph_life:
+        (key.kind == KIND_CAPTURE_END ? counts.captures : counts.instantiations) += delta.count;
         break;
     case CallPart::copy:
         if (captured)
@@ -212,7 +217,7 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
 {
     const Counts& last = history.counts.back();
     history.growing.add(last.grown_bytes > 0, last.frees || last.grown_bytes < 0, seconds);
-    history.capturing.add(last.captured, false, seconds);
+    history.capturing.add(last.captures || last.instantiations, false, seconds);
     double kept = 0;
     for (const Counts& counts : history.counts)
         kept += counts.seconds;
@@ -288,6 +293,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         signs.seconds += counts.seconds;
         signs.launches += counts.launches;
         signs.captured += counts.captured;
+        signs.captures += counts.captures;
+        signs.instantiations += counts.instantiations;
         signs.copies += counts.copies;
         signs.small_copies += counts.small_copies;
         signs.synchronous += counts.synchronous;

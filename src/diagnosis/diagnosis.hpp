@@ -93,6 +93,7 @@ private:
         std::array<uint64_t, static_cast<size_t>(Calls::count)> calls{};
         std::map<Error, uint64_t> errors;
         uint64_t launches = 0, captured = 0;
+        uint64_t captures = 0, instantiations = 0;
         uint64_t copies = 0, small_copies = 0, synchronous = 0;
         uint64_t polls = 0;
         uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;

@@ -4,6 +4,7 @@
 #include "driver/driver_names.hpp"
 #include "util/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
@@ -145,11 +146,18 @@ Found spins(const Signs& signs)
 
 Found captures(const Signs& signs)
 {
-    constexpr double long_enough = 1.8, often = 100;
-    if (signs.capturing_seconds < long_enough || per_second(signs.captured, signs) < often)
+    constexpr double long_enough = 1.8, often = 2;
+    const double captured = per_second(signs.captures, signs), instantiated = per_second(signs.instantiations, signs);
+    if (signs.capturing_seconds < long_enough || std::max(captured, instantiated) < often)
         return {};
+    const std::string does =
+        !signs.captures ? fmt::format("instantiates graphs {:.1f} times/s", instantiated)
+        : !signs.instantiations
+            ? fmt::format("captures graphs {:.1f} times/s", captured)
+            : fmt::format("captures graphs {:.1f} times/s, instantiates {:.1f}/s (re-capture storm)", captured,
+                          instantiated);
     return Finding{Severity::warning,
-                   fmt::format("captures graphs again and again: {:.0f} launches/s are recorded, {:.0f}/s are made",
+                   fmt::format("{}: {:.0f} launches/s are recorded, {:.0f}/s are made", does,
                                per_second(signs.captured, signs), per_second(signs.launches, signs))};
 }
 
@@ -175,6 +183,11 @@ Found shares(const Signs& signs)
 Found fails_to_launch(const Signs& signs)
 {
     return failing(signs, Calls::launches, "launches");
+}
+
+Found fails_to_make_graphs(const Signs& signs)
+{
+    return failing(signs, Calls::graphs, "captures and instantiations of graphs");
 }
 
 Found fails_to_copy(const Signs& signs)
@@ -209,6 +222,7 @@ constexpr Rule table[] = {
     {"driver", "a call into the driver goes on for 2 s (a warning) or 10 s", "nvioctl -p PID", driver_call},
     {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails_to_launch},
     {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails_to_wait},
+    {"graph", "captures or instantiations of graphs fail", "cudagraph -p PID -x", fails_to_make_graphs},
     {"copy", "copies fail; without --latency those alone that wait", "cudamemcpy -p PID -x", fails_to_copy},
     {"refused", "allocations fail for want of memory", "gpualloc -p PID -x", refused},
     {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails_in_memory},
@@ -221,7 +235,7 @@ constexpr Rule table[] = {
      "cudamemcpy -p PID -U", copies},
     {"polls", "5000 questions/s or more whether work is done (a warning where they cost half a CPU)",
      "cudasync -p PID -U", polls},
-    {"captures", "100 launches/s or more are recorded into graphs, for 2 s", "cudagraph -p PID --storms", captures},
+    {"captures", "2 graphs/s or more are captured or instantiated, for 2 s", "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",
      launches},
     {"spins", "a thread waits for 80% of its time, and the process uses 80% of a CPU", "cudasync -p PID -U", spins},

@@ -11,7 +11,7 @@
 namespace gpusnoop {
 
 // Kinds of calls that fail apart from each other.
-enum class Calls : uint8_t { launches, copies, waits, memory, driver, count };
+enum class Calls : uint8_t { launches, graphs, copies, waits, memory, driver, count };
 
 struct Failing {
     uint64_t calls = 0; // those that failed among them
@@ -47,7 +47,9 @@ struct Signs {
     uint64_t launches = 0;        // of kernels and of graphs; none of those that were captured
     double launching_percent = 0; // of the time of the thread that launches most; 0 where that is not measured
     uint64_t captured = 0;        // launches
-    double capturing_seconds = 0; // without a pause
+    uint64_t captures = 0;        // that became graphs
+    uint64_t instantiations = 0;
+    double capturing_seconds = 0; // or instantiating, without a pause
 
     uint64_t copies = 0;
     uint64_t small_copies = 0; // of known size

@@ -40,7 +40,12 @@ incidents = {
               r"asks \d+ times/s whether work is done"),
     "polls_at_times": ("sync 100 fn=cuStreamQuery result=600; sleep 100", None, None, None),
     "captures": ("capture begin; launch vecadd 50 stream=1; capture end; graph 1; sleep 50", "captures", {"warning"},
-                 r"captures graphs again and again: \d+ launches/s are recorded, \d+/s are made"),
+                 r"captures graphs \d+\.\d times/s, instantiates \d+\.\d/s \(re-capture storm\): \d+ launches/s are recorded, \d+/s are made"),
+    "instantiates": ("graph instantiate G X; graph launch X 1; graph execdestroy X; sleep 50", "captures", {"warning"},
+                     r"instantiates graphs \d+\.\d times/s: 0 launches/s are recorded, \d+/s are made"),
+    "captures_at_times": ("capture begin; launch vecadd 500 stream=1; capture end; graph 100; sleep 1000", None, None, None),
+    "instantiations_fail": ("graph instantiate G X result=2; graph launch Y 1; sleep 50", "graph", {"alarm"},
+                            r"(all )?\d+ (of \d+ )?captures and instantiations of graphs fail: CUDA_ERROR_OUT_OF_MEMORY"),
     "captured_once": ("capture begin; launch vecadd 5000 stream=1; capture end; forever; graph 1; sleep 10; end", None, None, None),
     "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},
               r"waits \d+% of the time, and spins meanwhile: \d+% of a CPU"),
@@ -57,7 +62,8 @@ def said(tool, pid):
 def incident(name):
     """One rule speaks, and no other; or none does."""
     script, rule, severities, words = incidents[name]
-    workload = Workload(f"forever; {script}; end")
+    before = "graph create G; graph add G kernel 4; graph instantiate G Y;" if "graph instantiate" in script else ""
+    workload = Workload(f"{before} forever; {script}; end")
     tool = Tool("-p", workload.pid, "-i", "1", "-d", "4.5")
     workload.go()
     tool.finish()

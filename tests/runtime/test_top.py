@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import copies
+import graphs
 import harness
 import leftovers
 import system
@@ -78,6 +79,34 @@ def at_the_driver():
     """Every function that copies, without a runtime."""
     functions = copies.callable_functions("driver")
     trace_top(copies.steps(functions), form="workload-driver")
+
+
+# On threads of their own, too; two captures end in vain, as does an instantiation.
+making = """
+threads 3; repeat 20; capture begin stream=own; launch scale 2 stream=own; capture end .G stream=own; graph instantiate .G .X
+graph instantiate .G .Y; graph launch .X 3 stream=own; graph execdestroy .X; graph execdestroy .Y; graph destroy .G; end; end
+capture begin stream=1; launch scale 3 stream=1; sync 1 fn=cuStreamSynchronize stream=1; capture end G stream=1
+capture begin stream=1; launch scale 3 stream=1; sync 1 fn=cuStreamSynchronize stream=1; capture end G stream=1
+graph create H; graph add H kernel 4; graph instantiate H X; graph instantiate H Z result=2; sleep 200; build reduce 3; graph 5
+"""
+
+
+@case(asan=True)
+def graphs_that_are_made():
+    """Captures and instantiations, at the driver alone; those that failed are errors, and no launches."""
+    workload = Workload(making, "workload-driver")
+    tool = Tool("-p", workload.pid, "-i", "0.1")
+    workload.go()
+    truth = workload.truth()
+    tool.finish()
+    tops.same_graphs_made(tool, workload)
+    same_sums(tool)
+    ended = [call for call in graphs.calls(workload) if call["kind"] in ("end", "instantiate")]
+    failed = sum(call["count"] for call in ended if call["result"])
+    check(failed == 3 and tops.graphs_made(tops.rows(tool))["instantiates"] > 120, f"the script fails {failed} times")
+    want = tops.expected(truth)
+    waits_failed = want.get((workload.pid, "errors"), 0)
+    equal(tops.found(tops.rows(tool)), want | {(workload.pid, "errors"): failed + waits_failed}, "everything else, and errors")
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs")})

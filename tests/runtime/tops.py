@@ -4,6 +4,7 @@ import functools
 from collections import Counter
 
 import copies
+import graphs
 import harness
 import memory
 import programs
@@ -22,10 +23,11 @@ modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
 
 launched = ("launches", "host_functions", "graph_launches")
 copied = ("copies", "small_copies", "copies_unsized", "h2d_bytes", "d2h_bytes", "d2d_bytes")
+made = ("captures", "failed_captures", "instantiates")
 # Not known from entry probes alone.
 followed = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "allocation_failures", "out_of_memory",
             "waits", "polls", "errors")
-never_cheap = followed + ("graph_kernels_per_second", "live_bytes", "live_is_lower_bound", "growth_bytes_per_second",
+never_cheap = followed + made + ("graph_kernels_per_second", "live_bytes", "live_is_lower_bound", "growth_bytes_per_second",
                           "allocs_and_frees_per_second", "blocked_percent", "blocked_ns", "spinning_percent",
                           "errors_per_second", "launch_p99_ns")
 costs = ("traced_processes", "probe_hits_per_second", "lost")
@@ -112,6 +114,22 @@ def same(tool, truth, by=("pid",), mode=()):
     equal(found(mine, by), expected(truth, by, mode), f"{tool}, by {', '.join(by)}")
 
 
+def graphs_made(some):
+    return {name: n for name in made if (n := sum(row.get(name, 0) for row in some))}
+
+
+def same_graphs_made(tool, workload):
+    """What was captured and instantiated, and what of that failed."""
+    want = Counter()
+    for call in graphs.calls(workload):
+        ok = not call["result"]
+        if call["kind"] == "end":
+            want["captures" if ok else "failed_captures"] += call["count"]
+        elif call["kind"] == "instantiate" and ok:
+            want["instantiates"] += call["count"]
+    equal(graphs_made([row for row in rows(tool) if row.get("pid") == workload.pid]), dict(want), f"{tool}: graphs made")
+
+
 def same_sums(tool):
     """The sum line of each interval is the sum of its rows, and says what the tool costs, and what it lost."""
     equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
@@ -125,6 +143,7 @@ def same_sums(tool):
     check(sums, f"{tool} prints sums")
     for time, row in sums.items():
         equal(found([row], ()), found(parts.get(time, []), ()), f"{tool}: the sum of {time}")
+        equal(graphs_made([row]), graphs_made(parts.get(time, [])), f"{tool}: graphs made in the sum of {time}")
         equal(row.get("live_bytes", 0), sum(r.get("live_bytes", 0) for r in parts.get(time, [])), "live_bytes of the sum")
         equal([key for key in costs if key not in row], [], f"{tool}: own cost in {row}")
     equal(row["lost"], sum(tool.lost.values()), "losses in the last sum")
@@ -158,4 +177,5 @@ def trace_top(script, *arguments, form="workload", **options):
     same_sums(tool)
     if "--cheap" not in arguments:
         same_live(tool, workload)
+        same_graphs_made(tool, workload)
     return tool, workload

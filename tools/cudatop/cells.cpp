@@ -131,7 +131,8 @@ uint64_t errors(const Group& g)
 {
     return of(g.launches, &LaunchGroup::errors) + sum<CopyGroup>(g.copies, &CopyGroup::errors) +
            of(g.waits, &WaitGroup::errors) - g.double_counted + of(g.polls, &WaitGroup::errors) +
-           of(g.memory, &AllocationGroup::failures) + of(g.driver, &DriverGroup::errors);
+           of(g.memory, &AllocationGroup::failures) + of(g.graphs, &GraphGroup::errors) +
+           of(g.driver, &DriverGroup::errors);
 }
 
 std::optional<uint64_t> graph_kernels(const Group& g, const Context& c)

@@ -19,11 +19,11 @@ Settings Groups::settings() const
 
 Groups::Groups(const View& view, bool results, KernelNames& names, Processes& processes)
     : view_(view), results_(results), processes_(processes), launch_settings_(settings<LaunchSettings>()),
-      copy_settings_(settings<CopySettings>()), wait_settings_(settings<WaitSettings>()),
-      memory_settings_(settings<AllocationSettings>()), driver_settings_(settings<DriverSettings>()),
-      launches_(launch_settings_, names, processes), copies_(copy_settings_, processes),
-      waits_(wait_settings_, processes), polls_(wait_settings_, processes), memory_(memory_settings_, processes),
-      driver_(driver_settings_, processes)
+      graph_settings_(settings<GraphSettings>()), copy_settings_(settings<CopySettings>()),
+      wait_settings_(settings<WaitSettings>()), memory_settings_(settings<AllocationSettings>()),
+      driver_settings_(settings<DriverSettings>()), launches_(launch_settings_, names, processes),
+      graphs_(graph_settings_, processes), copies_(copy_settings_, processes), waits_(wait_settings_, processes),
+      polls_(wait_settings_, processes), memory_(memory_settings_, processes), driver_(driver_settings_, processes)
 {
     launch_settings_.kernel = view.kernel;
     launch_settings_.failed_apart = true;
@@ -42,6 +42,9 @@ void Groups::add(const CallDelta& delta)
     case CallPart::launch:
     case CallPart::graph:
         launches_.add(delta);
+        break;
+    case CallPart::graph_life:
+        graphs_.add(delta);
         break;
     case CallPart::copy:
         copies_.add(delta);
@@ -122,6 +125,8 @@ std::map<Key, Group> Groups::joined() const
         whole.launches = &group;
         whole.kernel = view_.kernel ? &key : nullptr;
     }
+    for (const auto& [key, group] : graphs_.groups())
+        row(key, group.who).graphs = &group;
     for (const auto& [key, group] : copies_.groups())
         row(key, group.who).copies.at(key.direction) = &group;
     for (const auto& [key, group] : waits_.groups()) {

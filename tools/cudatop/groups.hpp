@@ -6,6 +6,7 @@
 #include "calls/allocations.hpp"
 #include "calls/copies.hpp"
 #include "calls/driver_calls.hpp"
+#include "calls/graphs.hpp"
 #include "calls/launch_groups.hpp"
 #include "calls/waits.hpp"
 
@@ -39,6 +40,7 @@ struct Group {
     std::set<Gpu> devices;             // that its calls were about, by CUDA's numbers, as far as that is known
     const LaunchKey* kernel = nullptr; // where kernels are told apart
     const LaunchGroup* launches = nullptr;
+    const GraphGroup* graphs = nullptr; // captured, instantiated
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;
     const WaitGroup* polls = nullptr;
@@ -77,11 +79,13 @@ private:
     bool results_;
     Processes& processes_;
     LaunchSettings launch_settings_;
+    GraphSettings graph_settings_;
     CopySettings copy_settings_;
     WaitSettings wait_settings_;
     AllocationSettings memory_settings_;
     DriverSettings driver_settings_;
     LaunchGroups launches_;
+    GraphGroups graphs_;
     CopyGroups copies_;
     WaitGroups waits_;
     WaitGroups polls_;

@@ -169,7 +169,7 @@ struct CudaGraph {
             execs.ended(record);
         }
         People processes;
-        GraphGroups groups(settings, processes, execs);
+        GraphGroups groups(settings, processes, &execs);
         for (const CallDelta& call : calls)
             if (settings.summary || call.key.kind != KIND_LAUNCH) // which nobody else looks at
                 groups.add(call);

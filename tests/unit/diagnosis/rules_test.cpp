@@ -69,6 +69,9 @@ const Case cases[] = {
      "1 of 3 launches fail: CUDA_ERROR_ILLEGAL_ADDRESS", [](Signs& s) { fail(s, Calls::launches, 0, 3); }},
     {"wait", [](Signs& s) { fail(s, Calls::waits, 12, 12); }, Severity::alarm,
      "all 12 waits fail: CUDA_ERROR_ILLEGAL_ADDRESS", [](Signs& s) { fail(s, Calls::waits, 0, 12); }},
+    {"graph", [](Signs& s) { fail(s, Calls::graphs, 1, 3); }, Severity::warning,
+     "1 of 3 captures and instantiations of graphs fail: CUDA_ERROR_ILLEGAL_ADDRESS",
+     [](Signs& s) { fail(s, Calls::graphs, 0, 3); }},
     {"copy", [](Signs& s) { fail(s, Calls::copies, 2, 4); }, Severity::alarm,
      "2 of 4 copies fail: CUDA_ERROR_ILLEGAL_ADDRESS", [](Signs& s) { fail(s, Calls::copies, 0, 4); }},
     {"refused",
@@ -121,10 +124,27 @@ const Case cases[] = {
     {"captures",
      [](Signs& s) {
          s.captured = 6000;
+         s.captures = s.instantiations = 50;
          s.capturing_seconds = 5;
      },
-     Severity::warning, "captures graphs again and again: 1200 launches/s are recorded, 1000/s are made",
+     Severity::warning,
+     "captures graphs 10.0 times/s, instantiates 10.0/s (re-capture storm): 1200 launches/s are recorded, 1000/s are "
+     "made",
      [](Signs& s) { s.capturing_seconds = 1; }},
+    {"captures",
+     [](Signs& s) {
+         s.captures = 10;
+         s.capturing_seconds = 5;
+     },
+     Severity::warning, "captures graphs 2.0 times/s: 0 launches/s are recorded, 1000/s are made",
+     [](Signs& s) { s.captures = 9; }},
+    {"captures",
+     [](Signs& s) {
+         s.instantiations = 10;
+         s.capturing_seconds = 5;
+     },
+     Severity::warning, "instantiates graphs 2.0 times/s: 0 launches/s are recorded, 1000/s are made",
+     [](Signs& s) { s.instantiations = 9; }},
     {"launches", [](Signs& s) { s.launching_percent = 93; }, Severity::warning,
      "is bound by launches: a thread spends 93% of its time in launch calls, 1000/s",
      [](Signs& s) { s.launching_percent = 59; }},
@@ -166,6 +186,7 @@ TEST_CASE("nothing is wrong with a process that launches and frees", "[rules]")
     signs.cpu_percent = 30;
     signs.grown_bytes = 1 << 30; // at once, and then no more
     signs.captured = 200;        // once, at the start
+    signs.captures = signs.instantiations = 20;
     signs.capturing_seconds = 1;
     CHECK(found(signs).empty());
 }

@@ -281,7 +281,7 @@ void check(const NamedTool& tool, const Mistake& mistake)
     const std::string said = refusal(tool, mistake.arguments);
     INFO(typed << ": " << said);
     CHECK(!said.empty());
-    CHECK(said.size() < 400);
+    CHECK(said.size() < 500);
     CHECK(said.find('\n') == std::string::npos);
     for (const char* word : mistake.words)
         CHECK(lower(said).find(lower(word)) != std::string::npos);
