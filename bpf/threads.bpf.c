@@ -42,6 +42,11 @@ int registers(struct bpf_iter__task* ctx)
         .r14 = regs->r14,
         .r15 = regs->r15,
     };
+    struct return_instance* replaced = task->utask ? task->utask->return_instances : 0;
+    for (int i = 0; i < REPLACED_RETURNS && replaced; i++) {
+        found.replaced[i] = (struct replaced_return){.slot = replaced->stack, .address = replaced->orig_ret_vaddr};
+        replaced = replaced->next;
+    }
     __builtin_memcpy(found.comm, task->comm, sizeof(found.comm));
     bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
     return 0;

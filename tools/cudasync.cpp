@@ -94,7 +94,7 @@ void CudaSync::load()
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
                      skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
     if (shows_waiting())
-        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_);
+        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
 }
 

@@ -2,6 +2,7 @@
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
 #include "calls/earlier_waits.hpp"
 #include "calls/held_table.hpp"
+#include "calls/wait_stacks.hpp"
 #include "cudatop/batch.hpp"
 #include "cudatop/columns.hpp"
 #include "cudatop/detail.hpp"
@@ -102,7 +103,8 @@ private:
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::set<ImageId> seen_;             // whose calls have counted, or go on
     std::optional<Waiting> waiting_;
-    std::optional<EarlierWaits> earlier_; // where waits are traced
+    std::optional<EarlierWaits> earlier_;   // where waits are traced
+    std::optional<WaitStacks> wait_stacks_; // the same
     Tier tier_ = Tier::session;
     Known known_;
     uint64_t swept_ns_ = clock_ns(CLOCK_MONOTONIC);
@@ -209,8 +211,10 @@ void CudaTop::load()
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
                      skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
-    if (known_.waits)
-        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_);
+    if (known_.waits) {
+        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
+        wait_stacks_.emplace(probes(), found_stacks());
+    }
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
@@ -373,7 +377,9 @@ void CudaTop::sweep_stacks()
     if (now - swept_ns_ < pause_ns)
         return;
     swept_ns_ = now;
-    std::set<uint32_t> held = waiting_->stacks(); // of those that hang, too
+    std::set<uint32_t> held;
+    for (const int32_t stack : since_opened_.stacks())
+        held.insert(static_cast<uint32_t>(stack & ~STACK_WITHOUT_FIRST));
     for (const auto& [row, amount] : holdings_.now())
         held.insert(static_cast<uint32_t>(row.stack & ~STACK_WITHOUT_FIRST));
     const int map = bpf_map__fd(skeleton_->maps.stacks);
@@ -561,6 +567,8 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
     if (earlier_)
         std::ranges::copy(earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()),
                           std::back_inserter(counted_.waits));
+    if (wait_stacks_)
+        wait_stacks_->add_to(counted_.waits);
     for (const Waiting::Part& part : counted_.waits)
         seen_.insert(part.key.image);
     for (const driver_call& call : counted_.pending)

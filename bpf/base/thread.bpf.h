@@ -53,6 +53,7 @@ struct thread_state {
     u32 device;              /* ordinal + 1; 0 unknown */
     u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
     u64 waits_at;            /* the stack pointer of the call that is shown there */
+    u64 waited_ns;           /* since the stack of a wait was taken last; 0: none was yet */
     struct image introduced; /* as what the thread has made itself known */
     struct cgroups introduced_in;
     u64 seen_by_second; /* hooks, see base/exchange.bpf.h */

@@ -11,7 +11,7 @@
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
 const volatile bool show_waiting = false;
-const volatile bool stacks_of_waits = false; /* of those that are waits, whatever per_stack says */
+const volatile bool stacks_of_waits = false; /* some, whatever per_stack says: see sample_stack() */
 const volatile bool waits_alone = true;      /* false: copies and frees are counted by programs of their own, too */
 
 /* When the last report was made. A call that began before has a part of its time there: the front end reads the whole
@@ -113,11 +113,29 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
     if (in_parts) {
         struct wait_call* spanning = &place->spanning[reported & 1];
         spanning->key = place->now.key;
+        spanning->key.stack = ended->kept->call.key.stack;
+        spanning->key.caller = ended->kept->call.key.caller;
         spanning->ended_ns = ended->entry_ns + ended->duration_ns;
         spanning->since_ns = ended->entry_ns;
     }
     place->now.since_ns = 0;
     return in_parts;
+}
+
+/* A stack costs more than all else that a wait does, so it is taken of a thread's first wait, and of one in every so
+ * much that it has waited: of each long one, and of many short ones as many as tell where the time goes. At its return,
+ * where it is known how long it was: what frame pointers lead to is the same as at entry, but begins with the caller.
+ */
+INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
+{
+    u64 waited = thread->waited_ns + ended->duration_ns;
+    bool due = !thread->waited_ns || waited >= STACK_EVERY_NS;
+    thread->waited_ns = due ? 1 : waited;
+    if (!due)
+        return;
+    struct call_key* key = &ended->kept->call.key;
+    key->caller = ctx->ip;
+    keep_stack(ctx, key);
 }
 
 INLINE u32 wait_of(const volatile struct probe_row* row)
@@ -135,8 +153,6 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     struct call_key* key = &kept.call.key;
     key->kind = KIND_WAIT;
     key->wait.wait = wait_of(row);
-    if (stacks_of_waits && !per_stack && key->wait.wait != WAIT_POLL)
-        read_stack(ctx, key);
     if (per_stream) {
         struct arguments arguments;
         begin_arguments(ctx, row, &arguments);
@@ -171,6 +187,8 @@ INLINE int wait_return_body(struct pt_regs* ctx)
     if (!thread)
         return 0;
     struct call_key* key = &ended.kept->call.key;
+    if (stacks_of_waits && !per_stack && key->wait.wait != WAIT_POLL)
+        sample_stack(ctx, thread, &ended);
     if (show_waiting && key->wait.wait != WAIT_POLL && end_waiting(thread, &ended))
         key->flags |= CALL_IN_PARTS;
     if (ended.duration_ns < least_ns)

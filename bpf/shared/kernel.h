@@ -117,6 +117,16 @@ struct pid {
     struct upid numbers[1];
 };
 
+struct return_instance {
+    unsigned long stack; /* where the return address was */
+    unsigned long orig_ret_vaddr;
+    struct return_instance* next;
+};
+
+struct uprobe_task {
+    struct return_instance* return_instances; /* the innermost first */
+};
+
 struct task_struct {
     struct mm_struct* mm;
     int pid;
@@ -128,6 +138,7 @@ struct task_struct {
     char comm[16];
     struct files_struct* files;
     struct css_set* cgroups;
+    struct uprobe_task* utask;
 };
 
 struct trace_entry {

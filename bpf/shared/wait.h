@@ -6,6 +6,7 @@
 
 #define WAITING_MAX 16384 /* threads that have waited, and live */
 #define LONG_WAIT_NS 1000000000ULL
+#define STACK_EVERY_NS 10000000ULL /* of a thread's waiting, where stacks are taken of some waits */
 
 /* A call that waits, or has waited. */
 struct wait_call {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 namespace gpusnoop {
 namespace {
@@ -18,23 +17,12 @@ constexpr unsigned seen_enough = 2;
 constexpr size_t processes_max = 1024; // looked at; each has a row whether it waits or not
 constexpr size_t threads_max = 1024;   // of one of them
 
-bool is_wait(const probe_row& row)
-{
-    if (row.asynchronous || row.wait == WAIT_POLL || row.wait == WAIT_VALUE)
-        return false;
-    return row.kind == KIND_WAIT || (row.kind == KIND_COPY && row.direction != DIRECTION_SET) ||
-           (row.kind == KIND_FREE && row.wait == WAIT_FREE);
-}
-
-InsideQuestion::Thread question_of(const thread_registers& r)
-{
-    return {r.thread, r.ip, r.sp, r.bp, r.bx, r.r12, r.r13, r.r14, r.r15};
-}
-
 } // namespace
 
-EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options)
-    : probes_(probes), options_(options), started_ns_(clock_ns(CLOCK_BOOTTIME)),
+EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
+                           FoundStacks& stacks)
+    : symbols_(symbols_of_waits(probes, driver, runtime)), probes_(probes), options_(options), stacks_(stacks),
+      started_ns_(clock_ns(CLOCK_BOOTTIME)),
       helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
                .take = [this](const Message& message) { return take(message); },
                .begun_anew =
@@ -43,12 +31,7 @@ EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runt
                            process.asked.clear();
                    },
                .consequence = "whether its threads waited before tracing began is not known"})
-{
-    for (const Probe& probe : probes) {
-        const bool counted = probe.library == Library::driver ? driver : runtime;
-        symbols_.push_back(counted && is_wait(probe.row) ? std::string_view(probe.symbol) : std::string_view());
-    }
-}
+{}
 
 bool EarlierWaits::is_asked_for(const thread_registers& thread) const
 {
@@ -164,7 +147,7 @@ bool EarlierWaits::take(const Message& message)
     return true;
 }
 
-std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, Processes& processes) const
+std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, Processes& processes)
 {
     std::vector<Waiting::Part> all;
     for (const auto& [pid, process] : processes_)
@@ -181,14 +164,15 @@ std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, 
             key.duration = BUCKET_NONE;
             key.function = static_cast<uint16_t>(thread.call.probe);
             key.tid = tid;
-            key.stack = -1;
-            key.caller = thread.call.caller;
+            key.stack = stacks_.number_of(thread.call.callers);
+            key.caller = thread.call.callers.empty() ? 0 : thread.call.callers.front();
             const uint64_t elapsed_ns = now_ns - std::min(now_ns, process.began_ns);
             all.push_back({.key = key,
                            .elapsed_ns = elapsed_ns,
                            .new_ns = std::min(elapsed_ns, static_cast<uint64_t>(seconds * 1e9)),
                            .waiting = true,
-                           .earlier = true});
+                           .earlier = true,
+                           .since_ns = process.began_ns});
         }
     return all;
 }

@@ -4,11 +4,11 @@
 // found by a helper (stacks/inside_search.hpp). A wait counts once it has been seen twice.
 #pragma once
 
+#include "calls/inside_waits.hpp"
 #include "calls/waits.hpp"
-#include "probes/probes.hpp"
 #include "proc/answerer.hpp"
 #include "proc/thread_registers.hpp"
-#include "stacks/inside_messages.hpp"
+#include "stacks/found_stacks.hpp"
 #include "util/options.hpp"
 #include "who/processes.hpp"
 
@@ -28,7 +28,7 @@ class EarlierWaits {
 public:
     // probes: as calls are numbered by; looked for are waits of these layers. Of the options, those that say which
     // threads are asked for.
-    EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options);
+    EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options, FoundStacks& stacks);
 
     // To be called once a second, and a few times within the first one: looks at processes of which it is known now
     // that they have a driver, and at what waits. waiting: its threads are those that have begun a wait since.
@@ -37,7 +37,7 @@ public:
                                                                 std::chrono::milliseconds(400)};
 
     // Those that go on, as parts of the interval that ends now.
-    std::vector<Waiting::Part> parts(uint64_t now_ns, double seconds, Processes& processes) const;
+    std::vector<Waiting::Part> parts(uint64_t now_ns, double seconds, Processes& processes);
 
     // The process has ended, or is another program.
     void left(pid_t pid) { processes_.erase(pid); }
@@ -69,9 +69,10 @@ private:
     void ask(pid_t pid, Process& process);
     bool take(const Message& message);
 
-    std::vector<std::string_view> symbols_; // by number less one; empty where it is none of the waits
+    std::vector<std::string_view> symbols_;
     std::span<const Probe> probes_;
     Options options_;
+    FoundStacks& stacks_;
     ThreadRegisters registers_;
     uint64_t started_ns_; // CLOCK_BOOTTIME
     std::map<pid_t, Process> processes_;

@@ -107,8 +107,12 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
     if (state == State::ended) // /proc may show a thread that ends as alive, when the report has been made
         until = std::max(from, std::min(until, now_ns_));
     if (until - call.since_ns >= least_ns)
-        parts.push_back(
-            {call.key, until - call.since_ns, until - from, state == State::waiting, state == State::ended});
+        parts.push_back({.key = call.key,
+                         .elapsed_ns = until - call.since_ns,
+                         .new_ns = until - from,
+                         .waiting = state == State::waiting,
+                         .ended = state == State::ended,
+                         .since_ns = call.since_ns});
 }
 
 // When a call ended that cannot return any more; nullopt where it still can.
@@ -203,17 +207,6 @@ std::map<pid_t, std::set<uint32_t>> Waiting::threads() const
             const uint32_t pid = last.image.pid, tid = last.tid;
             all[static_cast<pid_t>(pid)].insert(tid);
         }
-    return all;
-}
-
-std::set<uint32_t> Waiting::stacks() const
-{
-    std::set<uint32_t> all;
-    for (uint32_t place = 0; place < WAITING_MAX; place++)
-        if (table_[place].thread_start_ns && table_[place].now.since_ns)
-            all.insert(static_cast<uint32_t>(table_[place].now.key.stack & ~STACK_WITHOUT_FIRST));
-    for (const wait_call& call : ended_)
-        all.insert(static_cast<uint32_t>(call.key.stack & ~STACK_WITHOUT_FIRST));
     return all;
 }
 

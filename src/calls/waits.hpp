@@ -65,11 +65,12 @@ public:
 
     struct Part {
         call_key key;
-        uint64_t elapsed_ns;  // of the wait, up to the end of the interval
-        uint64_t new_ns;      // of it, in no interval before
-        bool waiting;         // it has not returned by then
-        bool ended = false;   // it never will: its thread has ended
-        bool earlier = false; // it began before tracing did: what has elapsed is what has been seen of it
+        uint64_t elapsed_ns;   // of the wait, up to the end of the interval
+        uint64_t new_ns;       // of it, in no interval before
+        bool waiting;          // it has not returned by then
+        bool ended = false;    // it never will: its thread has ended
+        bool earlier = false;  // it began before tracing did: what has elapsed is what has been seen of it
+        uint64_t since_ns = 0; // CLOCK_MONOTONIC
     };
     // Those of the interval that has ended. Waits shorter than least_ns are left out.
     std::vector<Part> drain(uint64_t least_ns);
@@ -82,9 +83,6 @@ public:
     // Places of threads that have ended are given back, once all of their calls are told. To be called once a second:
     // no end is known later than that.
     void forget_ended();
-
-    // Stacks of the calls that have not returned.
-    std::set<uint32_t> stacks() const;
 
     // That have waited since tracing began, by process.
     std::map<pid_t, std::set<uint32_t>> threads() const;

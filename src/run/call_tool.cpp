@@ -256,7 +256,11 @@ constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels o
 
 std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
-    // The caller, then what frame pointers lead to: the first entry is the probed function itself.
+    if (FoundStacks::is(stack)) {
+        const std::span<const uint64_t> found = found_stacks_.of(stack);
+        return stack_names_.frames(image, found);
+    }
+    // The caller, then what frame pointers lead to: the first entry is the probed function itself, or the caller again.
     std::vector<uint64_t> addresses;
     if (settings_.of_functions)
         addresses.push_back(caller);

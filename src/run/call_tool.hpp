@@ -11,6 +11,7 @@
 #include "maps/skeleton.hpp"
 #include "names/stack_names.hpp"
 #include "run/tool.hpp"
+#include "stacks/found_stacks.hpp"
 #include "who/processes.hpp"
 
 #include <bpf/libbpf.h>
@@ -85,6 +86,7 @@ protected:
     virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
 
     std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
+    FoundStacks& found_stacks() { return found_stacks_; }
     // Those that an event or a row is printed with: none where no stacks were asked for.
     std::vector<std::string> event_frames(const call_event& event);
     std::vector<std::string> row_frames(const CallKey& key, const WhoSeen& seen);
@@ -111,6 +113,7 @@ private:
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;
     StackNames stack_names_;
+    FoundStacks found_stacks_;
     int stacks_fd_ = -1;
     CallSums pending_;           // since the last report
     std::set<uint32_t> leaving_; // pids whose first thread has ended

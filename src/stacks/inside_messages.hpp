@@ -13,18 +13,28 @@ namespace gpusnoop {
 struct InsideQuestion {
     static constexpr size_t threads_max = 256;
 
+    struct Replaced { // a return address that is not on the stack while a return probe waits for it
+        uint64_t slot = 0, address = 0;
+        bool operator==(const Replaced&) const = default;
+    };
     struct Thread {
         uint32_t tid = 0;
         uint64_t ip = 0, sp = 0, bp = 0, bx = 0, r12 = 0, r13 = 0, r14 = 0, r15 = 0;
+        std::vector<Replaced> replaced{};
         bool operator==(const Thread&) const = default;
     };
     uint32_t pid = 0;
     std::vector<Thread> threads{};
 };
 
+void fields(auto& each, same_as_const<InsideQuestion::Replaced> auto& r)
+{
+    each(r.slot, r.address);
+}
+
 void fields(auto& each, same_as_const<InsideQuestion::Thread> auto& t)
 {
-    each(t.tid, t.ip, t.sp, t.bp, t.bx, t.r12, t.r13, t.r14, t.r15);
+    each(t.tid, t.ip, t.sp, t.bp, t.bx, t.r12, t.r13, t.r14, t.r15, t.replaced);
 }
 
 void fields(auto& each, same_as_const<InsideQuestion> auto& q)
@@ -34,9 +44,11 @@ void fields(auto& each, same_as_const<InsideQuestion> auto& q)
 
 // A call that has not returned.
 struct InsideCall {
-    uint32_t probe = 0;  // number of its row, as calls have it, from 1 on; 0: the thread is in none of these
-    uint64_t stack = 0;  // where its caller's stack ends: two calls at one place are in turn
-    uint64_t caller = 0; // return address
+    static constexpr size_t callers_max = 48; // a message has room for so many of each thread
+
+    uint32_t probe = 0; // number of its row, as calls have it, from 1 on; 0: the thread is in none of these
+    uint64_t stack = 0; // where its caller's stack ends: two calls at one place are in turn
+    std::vector<uint64_t> callers{}; // return addresses, the call's own first
     auto operator<=>(const InsideCall&) const = default;
 };
 
@@ -47,7 +59,7 @@ struct InsideAnswer {
 
 void fields(auto& each, same_as_const<InsideCall> auto& c)
 {
-    each(c.probe, c.stack, c.caller);
+    each(c.probe, c.stack, c.callers);
 }
 
 void fields(auto& each, same_as_const<InsideAnswer> auto& a)

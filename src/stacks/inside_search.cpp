@@ -92,15 +92,21 @@ void InsideSearch::add_entries(ProcessImage& image, const ProcessImage::Code& co
 InsideCall InsideSearch::call_in(std::span<const StackFrame> frames, const Entries& entries) const
 {
     InsideCall found;
+    size_t caller = frames.size();
     for (size_t i = 0; i + 1 < frames.size(); i++) {
         const StackFrame& frame = frames[i];
         if (!frame.code.module)
             continue;
         const auto start = frame.code.module->frames.function_start(frame.inside() - frame.code.bias);
         const auto entry = start ? entries.find(*start + frame.code.bias) : entries.end();
-        if (entry != entries.end())
-            found = {entry->second, frames[i + 1].stack, frames[i + 1].address};
+        if (entry == entries.end())
+            continue;
+        caller = i + 1;
+        found.probe = entry->second;
+        found.stack = frames[caller].stack;
     }
+    for (size_t i = caller; i < frames.size() && found.callers.size() < InsideCall::callers_max; i++)
+        found.callers.push_back(frames[i].address);
     return found;
 }
 
@@ -116,6 +122,8 @@ InsideAnswer InsideSearch::answer(const InsideQuestion& question)
         Entries entries;
         std::set<const Module*> looked_at;
         for (size_t i = 0; i < question.threads.size(); i++) {
+            for (const InsideQuestion::Replaced& replaced : question.threads[i].replaced)
+                image.put_word(replaced.slot, replaced.address);
             const std::vector<StackFrame> frames = unwind(image, registers_of(question.threads[i]));
             for (const StackFrame& frame : frames)
                 if (frame.code.module && looked_at.insert(frame.code.module.get()).second)

@@ -87,6 +87,8 @@ std::optional<uint64_t> ProcessImage::word(uint64_t address)
 {
     if (address % sizeof(uint64_t))
         return std::nullopt;
+    if (const auto put = put_.find(address); put != put_.end())
+        return put->second;
     const uint64_t start = address - address % page_size;
     if (pages_.size() >= pages_max)
         pages_.clear();

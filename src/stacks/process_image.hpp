@@ -58,6 +58,8 @@ public:
 
     // Of the memory as it is: a page is read once.
     std::optional<uint64_t> word(uint64_t address);
+    // What word() is to say is at this address.
+    void put_word(uint64_t address, uint64_t word) { put_.insert_or_assign(address, word); }
     bool read(uint64_t address, void* to, size_t size) const { return read_memory(pid_, address, to, size); }
 
     // Of code, by address.
@@ -73,6 +75,7 @@ private:
     Modules& modules_;
     std::vector<Mapping> mappings_;
     std::map<uint64_t, std::optional<Page>> pages_;
+    std::map<uint64_t, uint64_t> put_;
 };
 
 } // namespace gpusnoop

@@ -324,15 +324,12 @@ def stacks(tool):
     return sorted(int(entry["key"][0], 16) | int(entry["key"][1], 16) << 8 for entry in json.loads(dump.stdout))
 
 
-@case(long=True)
-def stack_of_one_that_hangs():
-    """It stays, when others are forgotten."""
-    workload = Workload("sync 1 block_us=60000000")
+@case
+def stacks_of_waits():
+    """Of a thread's first wait, and of one in 10 ms of waiting: where the time goes, and no more. All are counted."""
+    workload = Workload("sync 1; sync 20 block_us=12000 fn=cuStreamSynchronize; sync 500 fn=cuEventSynchronize; sleep 2000")
     tool = Tool("-p", workload.pid)
     workload.go()
-    before = wait_until(lambda: stacks(tool), "it waits, and its stack is known")
-    system.time.sleep(33 * harness.patience)
-    equal(stacks(tool), before, "stacks, half a minute later")
-    workload.process.kill()
-    workload.process.wait()
-    tool.finish()
+    wait_until(lambda: len(stacks(tool)) >= 2, "the stacks of the first wait, and of the long ones")
+    truth = workload.truth()
+    same(tool.finish(), truth)

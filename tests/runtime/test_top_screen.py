@@ -199,7 +199,7 @@ def numbers_order_and_views():
 
 @case
 def drill_down():
-    workload, do = living("launch vecadd 4001; launch reduce 13; copy 211 kind=2; sync 17; build scale 3; graph 19; alloc a 70000")
+    workload, do = living("launch vecadd 4001; launch reduce 13; copy 211 kind=2; sync 17 block_us=1000; build scale 3; graph 19; alloc a 70000")
     with Screen("-p", workload.pid) as screen:
         do()
         screen.next(f"{workload.pid} workload")
@@ -207,11 +207,12 @@ def drill_down():
         screen.wait_for(lambda text: re.search(r"^ +4001 +[\d.]+ .*vecadd", text, re.M), "launches of the kernel")
         page = screen.save("txt")  # all of it, which is longer than the screen
         for line in (r"^ +4001 +[\d.]+ .*vecadd", r"^ +13 +[\d.]+ .*reduce", r"^D2H +211 ",
-                     r"^ +19 ", r"^copy +211 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+",
+                     r"^ +19 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+", r"a stack is taken of one wait in 10 ms",
                      r"workload::\w+.*\(workload\)", r"^device +>=\S+ +>=2 ", r"65536 -> 131071 +: 1 "):
             check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
         waits = page[page.index("Waits, and who waits"):page.index("Durations of waits")]
-        equal(sum(map(int, re.findall(r"^context +(\d+) ", waits, re.M))), 17, "waits for the device")
+        for kind, count in ("context", 17), ("copy", 211):
+            equal(sum(map(int, re.findall(rf"^{kind} +(\d+) ", waits, re.M))), count, f"waits: {kind}")
         screen.keys("Escape")
         screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
         screen.quit()

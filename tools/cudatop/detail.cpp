@@ -174,8 +174,14 @@ void Page::waits(const Period& period)
     for (const Waiting::Part& part : period.waits)
         by_caller.add(part);
     output_.title("Waits, and who waits" + period.title);
+    const auto known = frames<WaitKey, WaitGroup>();
     cudasync::print_groups(output_, by_caller, tool_context<cudasync::Context>(settings, period.seconds), 0,
-                           frames<WaitKey, WaitGroup>());
+                           [&known](const WaitKey& key, const WaitGroup& group) {
+                               std::vector<std::string> of_key = known(key, group);
+                               if (of_key.empty() && key.wait != WAIT_POLL)
+                                   of_key.emplace_back("(a stack is taken of one wait in 10 ms of waiting)");
+                               return of_key;
+                           });
     if (&period != &now_)
         return;
     settings.view.stack = false;

@@ -47,4 +47,14 @@ std::vector<Waiting::Part> SinceOpened::waits() const
     return all;
 }
 
+std::set<int32_t> SinceOpened::stacks() const
+{
+    std::set<int32_t> all;
+    for (const CallDelta& delta : calls())
+        all.insert(delta.key.stack);
+    for (const auto& [key, sum] : waits_)
+        all.insert(key.stack);
+    return all;
+}
+
 } // namespace gpusnoop::cudatop

@@ -23,6 +23,7 @@ public:
     std::span<const CallDelta> calls() const { return calls_.rows(); }
     std::vector<Waiting::Part> waits() const; // those that a report fell into: their time, and whether they go on
     double seconds() const { return seconds_; }
+    std::set<int32_t> stacks() const; // of all of these, as calls have them
 
 private:
     std::set<ImageId> images_;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks that were found from outside, by numbers that none in the kernel side's table has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace gpusnoop {
+
+class FoundStacks {
+public:
+    static bool is(int32_t number) { return number >= first; }
+
+    // addresses: the innermost first. Negative: there are none, or too many stacks are known already.
+    int32_t number_of(const std::vector<uint64_t>& addresses);
+
+    std::span<const uint64_t> of(int32_t number) const;
+
+private:
+    static constexpr int32_t first = 1 << 30;
+    static constexpr size_t most = 4096;
+
+    std::map<std::vector<uint64_t>, int32_t> numbers_;
+    std::vector<std::span<const uint64_t>> stacks_; // by number; the addresses are those of numbers_, which stay
+};
+
+} // namespace gpusnoop
