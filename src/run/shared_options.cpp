@@ -6,6 +6,7 @@
 #include "util/error.hpp"
 #include "util/suggestion.hpp"
 #include "util/text.hpp"
+#include "who/cuda_hints.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 namespace gpusnoop {
 namespace {
 
+constexpr size_t comm_max = 15;       // of TASK_COMM_LEN, with its end
 constexpr uint32_t pid_max = 1 << 22; // PID_MAX_LIMIT of 64-bit kernels
 
 std::chrono::nanoseconds seconds(std::string_view what, std::string_view text)
@@ -37,6 +39,20 @@ void refuse_program(std::string_view text)
             fmt::format("an interval must be a time, not '{0}'; to start a program and trace it: -- {0}", text));
 }
 
+// -n is for those.
+void refuse_name(std::string_view text)
+{
+    constexpr std::string_view no_name = "0123456789+-. ";
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/@+";
+    if (text.empty() || no_name.find(text.front()) != no_name.npos)
+        return;
+    const std::string_view name = text.substr(0, comm_max);
+    const std::string users = cuda_processes_named(name);
+    throw UsageError(fmt::format("a process id (-p) must be a number, not '{}'; for a name there is -n: -n {}{}{}",
+                                 text, name.find_first_not_of(plain) == name.npos ? name : "NAME",
+                                 users.empty() ? "" : "; ", users));
+}
+
 } // namespace
 
 void add_shared_options(CommandLine& line, Options& o, std::span<const std::string_view> ways,
@@ -46,15 +62,16 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
         // CLI11's own splitting would pass over an empty entry.
         for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
             end = text.find(',', at);
-            o.pids.push_back(static_cast<pid_t>(number_argument<uint32_t>(
-                "a process id (-p)", std::string_view(text).substr(at, end - at), 1, pid_max)));
+            const std::string_view one = std::string_view(text).substr(at, end - at);
+            refuse_name(one);
+            o.pids.push_back(static_cast<pid_t>(number_argument<uint32_t>("a process id (-p)", one, 1, pid_max)));
         }
     });
     line.text("-t,--tid", "TID", "only this thread", [&o](const std::string& text) {
         o.tid = static_cast<pid_t>(number_argument<uint32_t>("a thread id (-t)", text, 1, pid_max));
     });
     line.text("-n,--name", "COMM", "only processes or threads whose name contains COMM", [&o](const std::string& text) {
-        if (text.empty() || text.size() > 15)
+        if (text.empty() || text.size() > comm_max)
             throw UsageError("a name (-n) must have 1 to 15 bytes: the kernel stores no more");
         o.comm = text;
     });

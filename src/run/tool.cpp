@@ -11,6 +11,7 @@
 #include "run/surroundings.hpp"
 #include "util/ending_signals.hpp"
 #include "util/error.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -75,7 +76,7 @@ int failed(std::string_view why, std::string_view hint = {})
 {
     warn(why);
     if (!hint.empty())
-        say(fmt::format("hint: {}\n", hint));
+        say(fmt::format("hint: {}\n", printable(hint))); // it may name containers
     return 1;
 }
 

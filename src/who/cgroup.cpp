@@ -5,6 +5,7 @@
 #include "util/options.hpp"
 #include "who/cgroup_path.hpp"
 #include "who/containers.hpp"
+#include "who/cuda_hints.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -141,6 +142,12 @@ void add_members(int cgroup, std::set<pid_t>& members)
             members.insert(pid);
 }
 
+std::string with_containers(std::string hint, const std::string& host_root)
+{
+    const std::string containers = containers_with_cuda(host_root);
+    return containers.empty() ? hint : hint + "; " + containers;
+}
+
 } // namespace
 
 std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, const std::string& host_root)
@@ -200,8 +207,9 @@ CgroupTarget::CgroupTarget(const std::string& what, const std::string& host_root
     if (find_path(mounts) || find_container(mounts, host_root))
         return;
     throw Error(fmt::format("there is no cgroup and no container '{}'", what),
-                fmt::format("give {}; cgroups are below {}{}", forms, mounts.front().path,
-                            mounts.size() > 1 ? " and " + mounts[1].path : ""));
+                with_containers(fmt::format("give {}; cgroups are below {}{}", forms, mounts.front().path,
+                                            mounts.size() > 1 ? " and " + mounts[1].path : ""),
+                                host_root));
 }
 
 bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
@@ -243,7 +251,7 @@ void CgroupTarget::find_pod(const std::vector<CgroupMount>& mounts, const std::s
     if (pod.uids.empty() && pod.container_ids.empty())
         throw Error(fmt::format("there is no pod '{}' in namespace '{}' on this host", name.substr(slash + 1),
                                 name.substr(0, slash)),
-                    "list the pods on this host: ls /var/log/containers, or crictl pods");
+                    with_containers("list the pods on this host: ls /var/log/containers, or crictl pods", host_root));
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
             continue;

@@ -252,6 +252,19 @@ def pods_that_cannot_be_found():
         said_why(tool.finish(1), 1, words)
 
 
+@case(alone=True)
+def what_to_ask_for_instead():
+    """Who gives a container that is none reads which ones use CUDA, as -c takes them."""
+    host, pod, container = HostRoot(), Name(), Name()
+    host.kubelet(pod).docker(container)
+    ask = lambda *more: traced(host, "-c", "nosuch", *more, json=False, banner=False, attaches=False).finish(1).error
+    none = ask()
+    check("; no container runs a process that maps CUDA\n" in none, f"none: {none}")
+    contained(kubepods(pod)), contained(f"docker/{container.id}"), contained(fresh())
+    said = ask()
+    check(said.endswith(f"; these run a process that maps CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"two: {said}")
+
+
 # --- containers ------------------------------------------------------------------------------------------------------
 
 @case(alone=True)

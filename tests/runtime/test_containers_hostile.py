@@ -85,3 +85,20 @@ def asking_for_a_pod_among_files_that_hurt():
     tool = traced(host, "-c", f"pod:{name.namespace}/{name.pod}", "--by", "container")
     count, = launches_of(inside)
     equal(totals(tool.stop().rows, "container"), {(name.container,): count}, "launches")
+
+
+@case(alone=True)
+def a_list_of_them():
+    """Of a container that is none, whose names the hint lists: as harmless text, and no more than eight."""
+    host, names = HostRoot(), [Name(container="c" + evil + str(number)) for number in range(10)]
+    for name in names:
+        host.docker(name)
+    contained(f"docker/{names[0].id}", "launch vecadd 1", form="workload-driver")
+    one = traced(host, "-c", "nosuch", json=False, banner=False, attaches=False).finish(1)
+    check(r"; these run a process that maps CUDA: c\x1B[2J\x1B]0;x\x07\x0D\xE2\x80\xAE0" in one.error, f"the list: {one.error}")
+    for name in names[1:]:
+        contained(f"docker/{name.id}", "launch vecadd 1", form="workload-driver")
+    all = traced(host, "-c", "pod:no/such", json=False, banner=False, attaches=False).finish(1)
+    check(all.error.endswith(" and 2 more\n") and all.error.count("c\\x1B") == 8, f"ten: {all.error}")
+    no_control_bytes(one)
+    no_control_bytes(all)

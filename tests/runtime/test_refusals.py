@@ -8,7 +8,8 @@ import sys
 import harness
 import system
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload
+from programs import Tool, Workload, end_at_last
+from test_hostile import no_control_bytes
 from truth import same_counts
 
 
@@ -46,6 +47,25 @@ def usage_error(name, arguments, *words):
 
 for name, row in usage.items():
     usage_error(name, *row)
+
+
+@case
+def a_name_for_a_pid():
+    """The sentence has the option for names, and the process that may be meant, if it uses CUDA."""
+    tag = f"q{os.getpid():x}"[:8]
+    workload = Workload(f"name {tag}-a; touch {{dir}}/named; wait {{dir}}/end").go()
+    wait_until((harness.here / "named").exists, "it has its name")
+    end_at_last(subprocess.Popen([shutil.copy("/bin/sleep", harness.here / f"{tag}-b"), "600"]))
+    said = refused_text(["-p", tag])
+    check(f"'{tag}'; for a name there is -n: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in said, said)
+    check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "what the shell would take apart")
+    check("-n " not in refused_text(["-p", "1x"]), "a number that is mistyped")
+
+
+def refused_text(arguments):
+    tool = Tool(*arguments, json=False, banner=False, attaches=False).finish(2)
+    no_control_bytes(tool)
+    return tool.error
 
 
 @case(asan=True)

@@ -21,12 +21,13 @@ struct Mistake {
 };
 
 const std::vector<Mistake> mistakes = {
-    {"cudalaunch", {"-p", "firefox"}, {"-p"}},
+    {"cudalaunch", {"-p", "firefox"}, {"-p", "-n firefox"}},
     {"cudalaunch", {"-p", "-5"}, {"-p"}},
     {"cudalaunch", {"-p", "0"}, {"-p"}},
     {"cudalaunch", {"-p", "99999999999"}, {"-p"}},
     {"cudalaunch", {"-p", "4194305"}, {"-p"}},
     {"cudalaunch", {"-p", "1x"}, {"-p"}},
+    {"cudalaunch", {"-p", "a name"}, {"-p", "-n NAME"}},
     {"cudalaunch", {"-p", "1,x"}, {"-p"}},
     {"cudalaunch", {"-p", "1,,2"}, {"-p"}},
     {"cudalaunch", {"-p", ""}, {"-p"}},
