@@ -190,6 +190,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.per_cgroup = false;
     data.per_kernel = true;
     data.per_shape = false;
+    data.tell_few_blocks = true;
     data.per_size = true;
     data.measure_latency = followed;
     data.follow = followed;

@@ -8,6 +8,7 @@
 
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
+const volatile bool tell_few_blocks = false; /* without shapes: whether a grid has fewer than FEW_BLOCKS */
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
 
@@ -77,6 +78,16 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
 
+/* Of what has been read anyway: not of a grid in memory. It is then 0, which no grid is, and so is one that lacks a
+ * dimension. */
+INLINE u16 few_or_many_blocks(const volatile struct probe_row* row, const struct call_words* words)
+{
+    u64 blocks = argument(row, words, ARG_GRID_X) * argument(row, words, ARG_GRID_Y) * argument(row, words, ARG_GRID_Z);
+    if (!blocks)
+        return BUCKET_NONE;
+    return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
+}
+
 /* Kernels under capture are counted where they go; those of a graph, where it is launched. By itself, so that the
  * verifier forgets what lay on its stack. */
 static __attribute__((noinline)) int follow_launch(u64 func, u64 stream, struct call* launch)
@@ -134,6 +145,8 @@ INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
         lose(LOSS_ARGUMENTS, 1);
     else if (need_block && launch->key.kind == KIND_LAUNCH)
         read_shape(row, &words, launch);
+    if (tell_few_blocks && launch->key.kind == KIND_LAUNCH)
+        launch->key.launch.blocks = opaque(few_or_many_blocks(row, &words));
 }
 
 INLINE u64 gap_since_last(struct task_struct* task, u64 now)

@@ -21,8 +21,10 @@
 #define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
 #define CALL_GENERATION 128 /* of a row in the table: which of two generations it belongs to (base/call.bpf.h) */
 
+#define FEW_BLOCKS 32 /* of a grid: no GPU is filled by fewer */
+
 struct launch_form {
-    __u16 blocks;  /* bucket of the number of blocks in the grid */
+    __u16 blocks;  /* bucket of the number of blocks in the grid; without shapes, that of 1 or of FEW_BLOCKS */
     __u16 threads; /* bucket of the number of threads in a block */
 };
 

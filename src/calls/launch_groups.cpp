@@ -16,6 +16,13 @@ std::string shown_kernel(const std::string& name, std::string_view how)
 
 } // namespace
 
+std::optional<bool> has_few_blocks(const call_key& key)
+{
+    if (key.kind != KIND_LAUNCH || key.launch.blocks == BUCKET_NONE)
+        return {};
+    return key.launch.blocks < histogram_bucket(FEW_BLOCKS);
+}
+
 void LaunchGroup::count(const CallDelta& delta)
 {
     const call_key& key = delta.key;
@@ -25,8 +32,13 @@ void LaunchGroup::count(const CallDelta& delta)
         graphs += delta.count;
     else if (key.kind == KIND_HOST_FUNC)
         host_functions += delta.count;
-    else
+    else {
         kernels += delta.count;
+        if (const auto few = has_few_blocks(key)) {
+            grids += delta.count;
+            small_grids += *few ? delta.count : 0;
+        }
+    }
 }
 
 void LaunchGroup::add(const CallDelta& delta, bool failed_apart)

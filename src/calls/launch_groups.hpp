@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,8 @@ struct LaunchKey : CallKey {
 struct LaunchGroup {
     WhoSeen who;
     uint64_t kernels = 0; // executed; captured ones are apart
+    uint64_t grids = 0;   // of these, with a known number of blocks
+    uint64_t small_grids = 0;
     uint64_t graphs = 0;
     uint64_t graph_kernels = 0;  // that those have started
     uint64_t graphs_unknown = 0; // launches of graphs whose kernels are not known
@@ -60,6 +63,9 @@ private:
 std::string launch_name(const LaunchKey& key);
 // The same with the kernel's name as a person reads it: "short", "base" or "full".
 std::string shown_name(const LaunchKey& key, std::string_view how);
+
+// Whether a launch is of fewer than FEW_BLOCKS; nullopt: not known.
+std::optional<bool> has_few_blocks(const call_key& key);
 
 class LaunchGroups : public CallGroups<LaunchSettings, LaunchKey, LaunchGroup> {
 public:

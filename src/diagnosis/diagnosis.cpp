@@ -3,6 +3,7 @@
 
 #include "bpf/shared/holding.h"
 #include "calls/call_results.hpp"
+#include "calls/launch_groups.hpp"
 #include "driver/driver_text.hpp"
 #include "proc/process.hpp"
 
@@ -102,6 +103,10 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     case CallPart::graph:
         if (key.kind == KIND_LAUNCH || key.kind == KIND_GRAPH_LAUNCH)
             (captured ? counts.captured : counts.launches) += delta.count;
+        if (const auto few = has_few_blocks(key); few && !captured) {
+            counts.grids += delta.count;
+            counts.small_grids += *few ? delta.count : 0;
+        }
         counts.launching[key.tid] += delta.total_ns;
         break;
     case CallPart::graph_life:
@@ -218,6 +223,8 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
     const Counts& last = history.counts.back();
     history.growing.add(last.grown_bytes > 0, last.frees || last.grown_bytes < 0, seconds);
     history.capturing.add(last.captures || last.instantiations, false, seconds);
+    const bool small = are_small(last.small_grids, last.grids, seconds);
+    history.small.add(small, last.grids && !small, seconds);
     double kept = 0;
     for (const Counts& counts : history.counts)
         kept += counts.seconds;
@@ -292,6 +299,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     for (const Counts& counts : history.counts) {
         signs.seconds += counts.seconds;
         signs.launches += counts.launches;
+        signs.grids += counts.grids;
+        signs.small_grids += counts.small_grids;
         signs.captured += counts.captured;
         signs.captures += counts.captures;
         signs.instantiations += counts.instantiations;
@@ -330,6 +339,7 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     signs.waiting_percent = percent(most_of(waiting), signs.seconds);
     signs.cpu_percent = percent(cpu_ns, cpu_seconds);
     signs.capturing_seconds = history.capturing.seconds;
+    signs.small_seconds = history.small.seconds;
     signs.growing_seconds = history.growing.seconds;
     if (history.wait) {
         const double elapsed = static_cast<double>(history.wait->elapsed_ns) / 1e9;

@@ -94,6 +94,7 @@ private:
         std::map<Error, uint64_t> errors;
         uint64_t launches = 0, captured = 0;
         uint64_t captures = 0, instantiations = 0;
+        uint64_t grids = 0, small_grids = 0;
         uint64_t copies = 0, small_copies = 0, synchronous = 0;
         uint64_t polls = 0;
         uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;
@@ -117,7 +118,7 @@ private:
         int64_t held_bytes = 0;    // as of the last interval
         std::optional<uint64_t> cpu_ns;
         ByThread thread_cpu_ns; // of those that waited in the last seconds, as of the last interval
-        Streak growing, capturing;
+        Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // Of the last interval.
         std::optional<Waiting::Part> wait;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnosis/rules.hpp"
 
+#include "bpf/shared/call.h"
 #include "driver/driver_names.hpp"
 #include "util/text.hpp"
 
@@ -171,6 +172,16 @@ Found launches(const Signs& signs)
                                signs.launching_percent, per_second(signs.launches, signs))};
 }
 
+Found few_blocks(const Signs& signs)
+{
+    constexpr double long_enough = 2.8;
+    if (signs.small_seconds < long_enough || !are_small(signs.small_grids, signs.grids, signs.seconds))
+        return {};
+    return Finding{Severity::note,
+                   fmt::format("{:.0f}% of {:.0f} launches/s are of fewer than {} blocks, too few to fill a GPU",
+                               percent(signs.small_grids, signs.grids), per_second(signs.grids, signs), FEW_BLOCKS)};
+}
+
 Found shares(const Signs& signs)
 {
     constexpr double most = 80;
@@ -238,12 +249,20 @@ constexpr Rule table[] = {
     {"captures", "2 graphs/s or more are captured or instantiated, for 2 s", "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",
      launches},
+    {"blocks", "100 launches/s or more, 90% of them of fewer than 32 blocks, for 3 s; where the grid is in registers",
+     "cudalaunch -p PID", few_blocks},
     {"spins", "a thread waits for 80% of its time, and the process uses 80% of a CPU", "cudasync -p PID -U", spins},
     {"shares", "another process on the same GPU makes 80% of the launches there; known by NVML or the device files",
      "cudatop --by device", shares},
 };
 
 } // namespace
+
+bool are_small(uint64_t small_grids, uint64_t grids, double seconds)
+{
+    constexpr double often = 100, most = 90;
+    return seconds > 0 && static_cast<double>(grids) / seconds >= often && percent(small_grids, grids) >= most;
+}
 
 std::span<const Rule> rules()
 {

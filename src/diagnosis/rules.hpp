@@ -39,6 +39,9 @@ struct Rule {
 
 std::span<const Rule> rules();
 
+// Of so many launches, most are too small for a GPU.
+bool are_small(uint64_t small_grids, uint64_t grids, double seconds);
+
 // How long counts are looked back at, at most (an interval may be longer).
 inline constexpr double window_seconds = 5;
 

@@ -45,6 +45,9 @@ struct Signs {
     const Failing& of(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
 
     uint64_t launches = 0;        // of kernels and of graphs; none of those that were captured
+    uint64_t grids = 0;           // of those of kernels, with a known number of blocks
+    uint64_t small_grids = 0;     // of fewer than FEW_BLOCKS
+    double small_seconds = 0;     // most of many were so, without a pause
     double launching_percent = 0; // of the time of the thread that launches most; 0 where that is not measured
     uint64_t captured = 0;        // launches
     uint64_t captures = 0;        // that became graphs

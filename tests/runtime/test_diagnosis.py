@@ -17,7 +17,7 @@ incidents = {
              r"has waited \d+(\.\d)? s for the device, launched nothing since"),
     "hung_in_a_copy": ("copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
                        r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since"),
-    "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 gap_us=2000; end",
+    "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 grid=64 gap_us=2000; end",
                          None, None, None),
     "waits_fail": ("sync 1 fn=cudaStreamSynchronize stream=1 result=700; sleep 50", "wait", {"alarm"},
                    r"all \d+ waits fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
@@ -36,7 +36,7 @@ incidents = {
     "large_copies": (copies.format(bytes=65536, fn="cuMemcpyHtoD_v2"), None, None, None),
     "small_copies_without_waiting": (copies.format(bytes=2048, fn="cuMemcpyHtoDAsync_v2"), "copies", {"note"},
                                      r"copies \d+ times/s, 100% of them smaller than 64K, 0% synchronous"),
-    "polls": ("sync 5000 fn=cuStreamQuery result=600; launch vecadd 1", "polls", {"note", "warning"},
+    "polls": ("sync 5000 fn=cuStreamQuery result=600; launch vecadd 1 grid=64", "polls", {"note", "warning"},
               r"asks \d+ times/s whether work is done"),
     "polls_at_times": ("sync 100 fn=cuStreamQuery result=600; sleep 100", None, None, None),
     "captures": ("capture begin; launch vecadd 50 stream=1; capture end; graph 1; sleep 50", "captures", {"warning"},
@@ -50,7 +50,12 @@ incidents = {
     "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},
               r"waits \d+% of the time, and spins meanwhile: \d+% of a CPU"),
     "sleeps_in_waits": ("sync 1 fn=cuCtxSynchronize block_us=500000; launch vecadd 1", None, None, None),
-    "launches": ("launch vecadd 100 grid=3 gap_us=1000; sync 1", None, None, None),
+    "launches": ("launch vecadd 100 grid=8,2,2 gap_us=1000; sync 1", None, None, None),
+    "small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 5 grid=32; sync 1", "blocks", {"note"},
+                       r"9[0-9]% of \d+ launches/s are of fewer than 32 blocks, too few to fill a GPU"),
+    "many_small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 15 grid=32; sync 1", None, None, None),
+    "few_small_launches": ("launch vecadd 10; sleep 200", None, None, None),
+    "small_launches_in_memory": ("launch vecadd 100 fn=cuLaunchKernelEx gap_us=1000", None, None, None),
 }
 
 
@@ -76,11 +81,11 @@ def incident(name):
     check({row["severity"] for row in found} <= severities, f"severity: {found}")
     for row in found:
         check(re.match(words, row["diagnosis"]), f"{row['diagnosis']} is not {words}")
-        check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph"), f"the command: {row}")
+        check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph", "cudalaunch"), f"the command: {row}")
         equal((row["comm"], row["pid"]), ("workload", workload.pid), "whose it is")
 
 
-@case(each={"launches": "launch saxpy 3 result=719; sleep 20", "launch_bound": "launch vecadd 1000 delay_us=200"}, alone=True)
+@case(each={"launches": "launch saxpy 3 grid=64 result=719; sleep 20", "launch_bound": "launch vecadd 1000 grid=64 delay_us=200"}, alone=True)
 def known_with_latency(script):
     """What launches return, and how long they take, is not known by their entry."""
     workload = Workload(f"forever; {script}; end")
@@ -99,7 +104,7 @@ def known_with_latency(script):
 def why():
     """Once, in words, with the place in the program; --why without trouble says so."""
     hung = Workload("name solver; launch vecadd 1; sync 1 fn=cudaDeviceSynchronize block_us=60000000")
-    well = Workload("forever; launch vecadd 10; sleep 20; end")
+    well = Workload("forever; launch vecadd 10 grid=64; sleep 20; end")
     tools = [Tool("-p", workload.pid, "--why", "-d", "8s", json=json) for workload in (hung, well) for json in (False, True)]
     hung.go(), well.go()
     for tool in tools:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cudatop counted against what was done: each call once, in every column that it is about."""
 import functools
+import math
 from collections import Counter
 
 import copies
@@ -21,7 +22,7 @@ Tool = functools.partial(programs.Tool, losses=True)
 
 modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
 
-launched = ("launches", "host_functions", "graph_launches")
+launched = ("launches", "grids", "small_grids", "host_functions", "graph_launches")
 copied = ("copies", "small_copies", "copies_unsized", "h2d_bytes", "d2h_bytes", "d2d_bytes")
 made = ("captures", "failed_captures", "instantiates")
 # Not known from entry probes alone.
@@ -33,6 +34,10 @@ never_cheap = followed + made + ("graph_kernels_per_second", "live_bytes", "live
 costs = ("traced_processes", "probe_hits_per_second", "lost")
 
 
+# Launches whose grid is read at all times.
+grid_is_read = ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchCooperativeKernelMultiDevice")
+
+
 def launches(call, latency):
     n = weight(call)
     if latency and call["result"]:
@@ -41,6 +46,8 @@ def launches(call, latency):
         return Counter(captured=n)
     if call["kind"] == "graph":
         return Counter(graph_launches=n, graph_kernels=n * call["kernels"])
+    if call["kind"] == "kernel" and call["function"].removesuffix("_ptsz") in grid_is_read:
+        return Counter(launches=n, grids=n, small_grids=n if math.prod(call["grid"]) < 32 else 0)
     return Counter({"launches" if call["kind"] == "kernel" else "host_functions": n})
 
 

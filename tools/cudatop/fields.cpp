@@ -170,6 +170,8 @@ const TopField fields[] = {
             rate_if(c.known.graphs, of(g.graphs, &GraphGroup::instantiates), c)),
      "instantiations of graphs", Usual::screen},
     COUNT("instantiates", count_if(c.known.graphs, of(g.graphs, &GraphGroup::instantiates))),
+    COUNT("grids", count_if(c.known.launches, of(g.launches, &LaunchGroup::grids))),
+    COUNT("small_grids", count_if(c.known.launches, of(g.launches, &LaunchGroup::small_grids))),
     COUNT("host_functions", count_if(c.known.launches, of(g.launches, &LaunchGroup::host_functions))),
     COUNT("captured", count_if(c.known.graphs, of(g.launches, &LaunchGroup::captured))),
     {COLUMN("p99(us)", "launch_p99_ns", ns_as_us, 9, g.launches ? duration_cell(*g.launches, 0.99) : Cell()),

@@ -148,6 +148,28 @@ const Case cases[] = {
     {"launches", [](Signs& s) { s.launching_percent = 93; }, Severity::warning,
      "is bound by launches: a thread spends 93% of its time in launch calls, 1000/s",
      [](Signs& s) { s.launching_percent = 59; }},
+    {"blocks",
+     [](Signs& s) {
+         s.grids = 5000;
+         s.small_grids = 4650;
+         s.small_seconds = 5;
+     },
+     Severity::note, "93% of 1000 launches/s are of fewer than 32 blocks, too few to fill a GPU",
+     [](Signs& s) { s.small_grids = 4490; }},
+    {"blocks",
+     [](Signs& s) {
+         s.grids = s.small_grids = 500;
+         s.small_seconds = 3;
+     },
+     Severity::note, "100% of 100 launches/s are of fewer than 32 blocks, too few to fill a GPU",
+     [](Signs& s) { s.grids = s.small_grids = 499; }},
+    {"blocks",
+     [](Signs& s) {
+         s.grids = s.small_grids = 5000;
+         s.small_seconds = 3;
+     },
+     Severity::note, "100% of 1000 launches/s are of fewer than 32 blocks, too few to fill a GPU",
+     [](Signs& s) { s.small_seconds = 2; }},
     {"spins",
      [](Signs& s) {
          s.waiting_percent = 97;
