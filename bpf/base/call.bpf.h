@@ -111,7 +111,7 @@ struct call_stats no_calls = {};
 
 INLINE struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
 {
-    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
+    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
     bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
     return bpf_map_lookup_elem(&calls, key);
 }
@@ -132,7 +132,7 @@ INLINE u32 find_front_row(struct call_key* key)
         return at + 1;
     if (row->key.image.pid)
         return 0;
-    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(bpf_get_current_task_btf()));
+    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(bpf_get_current_task_btf())));
     u64* words = (u64*)&row->key;
     for (u32 i = 1; i < KEY_WORDS; i++)
         if (i * 8 < call_key_bytes)

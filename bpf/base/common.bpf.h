@@ -22,6 +22,18 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
 extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
+extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
+
+/* The same task, of which the verifier is not to know whether its pointers are to be trusted: nobody here needs that,
+ * and it looks at all names of the kernel's types, four times for each of them (btf_nested_type_is_trusted()). That
+ * took 40 % of cudatop's start. */
+INLINE struct task_struct* untrusted(struct task_struct* task)
+{
+    if (bpf_ksym_exists(bpf_rdonly_cast))
+        return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+    return task;
+}
+
 /* A uprobe program may be preempted and run again on the same CPU by another task. From 6.13 on (a76ab5731e32) such a
  * program may have one stack per CPU instead of per task, and the second run then overwrites the first one's: kernels
  * with preemption have been seen to panic. Without preemption in the program there is no second run. */

@@ -78,7 +78,7 @@ INLINE bool wanted(struct task_struct* task)
     if (!wanted_process(task))
         return false;
     if (target_comm_mask[0])
-        return comm_matches(task) || comm_matches(task->group_leader);
+        return comm_matches(task) || comm_matches(untrusted(task)->group_leader);
     return true;
 }
 
@@ -89,12 +89,12 @@ __u64 traced_since = 0;
 INLINE bool seen_whole(struct task_struct* task)
 {
     u64 since = traced_since;
-    return since && task->group_leader->start_boottime > since;
+    return since && untrusted(task)->group_leader->start_boottime > since;
 }
 
 INLINE struct image image_of(struct task_struct* task)
 {
-    struct task_struct* leader = task->group_leader;
+    struct task_struct* leader = untrusted(task)->group_leader;
     /* The multiplier spreads exec counts, which are small, over the word. */
     return (struct image){.pid = task->tgid,
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};
@@ -102,7 +102,7 @@ INLINE struct image image_of(struct task_struct* task)
 
 INLINE u32 innermost_pid(struct task_struct* task)
 {
-    struct pid* pid = task->group_leader->thread_pid;
+    struct pid* pid = untrusted(task)->group_leader->thread_pid;
     u32 level = BPF_CORE_READ(pid, level);
     u32 number = 0;
     u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
@@ -122,9 +122,9 @@ INLINE int send_process(const struct placed_image* placed)
     record->type = RECORD_PROCESS;
     record->ns_pid = innermost_pid(task);
     record->image = placed->image;
-    record->start_ns = task->group_leader->start_boottime;
+    record->start_ns = untrusted(task)->group_leader->start_boottime;
     record->seen_ns = bpf_ktime_get_ns();
-    bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->group_leader->comm);
+    bpf_probe_read_kernel(record->comm, sizeof(record->comm), untrusted(task)->group_leader->comm);
     record->cgroups = placed->cgroups;
     read_cgroup_path(v2_node(task), &record->v2);
     read_cgroup_path(v1_node(task), &record->v1);

@@ -95,7 +95,7 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
         end_left_wait(ctx->sp, 0);
     struct image* before = &place->now.key.image;
     if (before->pid != key->image.pid || before->serial != key->image.serial)
-        introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(task));
+        introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
     thread->waits_at = ctx->sp;
     place->thread_start_ns = task->start_boottime;
     place->now.key = *key;

@@ -54,7 +54,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
         return space;
     struct address_space new = {.whole = first_call && seen_whole(task) &&
                                          bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
-    introduce(image, cgroups_of(task));                             /* so that the front end clears up behind it */
+    introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end clears up behind it */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)
