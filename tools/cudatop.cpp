@@ -7,6 +7,7 @@
 #include "cudatop/columns.hpp"
 #include "cudatop/detail.hpp"
 #include "cudatop/head.hpp"
+#include "cudatop/kept_preferences.hpp"
 #include "cudatop/live.hpp"
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
@@ -65,7 +66,7 @@ public:
     void load() override;
     void starting(std::string_view what) override;
     void begin(const Running& running) override;
-    void over() override { live_.reset(); }
+    void over() override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
@@ -129,6 +130,7 @@ private:
         Facts facts;
     } counted_;
     std::optional<Warnings> warnings_;
+    std::optional<KeptPreferences> kept_; // where there is a screen
     std::optional<Live> live_;
     std::string open_; // id of the row that is shown in full
     struct Within {    // rows are the processes of one row
@@ -142,12 +144,16 @@ private:
 
 void CudaTop::validate(RunPlan& plan)
 {
-    validate_options(settings_, options_);
     names_.emplace(settings_.names.cache_folder());
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     // A screen where there is a terminal to show it on, and nobody wants anything else.
     const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why;
     settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (settings_.screen && !settings_.no_config && !options_.info && !options_.clean) {
+        kept_.emplace();
+        settings_.preferences = kept_->preferences();
+    }
+    validate_options(settings_, options_);
     if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
@@ -262,7 +268,7 @@ void CudaTop::begin(const Running& running)
 
 void CudaTop::open_screen()
 {
-    live_.emplace(settings_, options_.interval.value_or(1s),
+    live_.emplace(settings_, options_,
                   Live::Requests{.by =
                                      [this](std::string_view by) {
                                          settings_.choose_rows(by);
@@ -283,6 +289,18 @@ void CudaTop::open_screen()
                                  .refresh = [this] { show({}); }});
     live_->starting("Looking at what this kernel can do ...");
     warnings_.emplace();
+    if (kept_ && !kept_->why_ignored().empty())
+        warn(kept_->why_ignored());
+}
+
+void CudaTop::over()
+{
+    if (!live_)
+        return;
+    const Preferences chosen = live_->chosen();
+    live_.reset();
+    if (kept_)
+        kept_->keep(chosen);
 }
 
 void CudaTop::show_within(const std::string& id)

@@ -2,6 +2,7 @@
 #include "names/scan_cache.hpp"
 
 #include "proc/process.hpp"
+#include "util/write_all.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -35,17 +36,6 @@ std::string file_name(std::string_view build_id, uint64_t file_size)
     const bool hex =
         std::ranges::all_of(build_id, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
     return hex && build_id.size() >= 16 ? fmt::format("{}-{}", build_id, file_size) : std::string();
-}
-
-bool write_all(int fd, std::string_view bytes)
-{
-    while (!bytes.empty()) {
-        const ssize_t done = write(fd, bytes.data(), bytes.size());
-        if (done <= 0)
-            return false;
-        bytes.remove_prefix(static_cast<size_t>(done));
-    }
-    return true;
 }
 
 using Directory = std::unique_ptr<DIR, DirCloser>;

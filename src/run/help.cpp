@@ -22,7 +22,7 @@ const OptionGroup groups[] = {
       "filter", "tree", "graphs",      "names",      "columns",      "extra-columns", "timestamp",   "json"}},
     {"When the run ends", {"duration", "interval"}},
     {"Rarely needed",
-     {"live-entries", "nvml", "no-cache", "verbose", "attach", "host-root", "ring-mb", "table-rows", "info", "clean",
+     {"live-entries", "nvml", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb", "table-rows", "info", "clean",
       "help", "version"}},
 };
 

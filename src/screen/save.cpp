@@ -7,11 +7,11 @@
 #include "screen/page.hpp"
 #include "util/error.hpp"
 #include "util/fd.hpp"
+#include "util/write_all.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <unistd.h>
 
 namespace gpusnoop {
 
@@ -36,16 +36,6 @@ Size size_for_all(const ScreenState& state, const Snapshot& snapshot)
         size.lines = 3 * header + static_cast<int>(list_lines(state, snapshot).size());
     }
     return {std::min(size.columns, most_columns), std::min(size.lines, most_lines)};
-}
-
-void write_all(int fd, std::string_view text)
-{
-    while (!text.empty()) {
-        const ssize_t written = ::write(fd, text.data(), text.size());
-        if (written < 0 && errno != EINTR)
-            throw Error("the file cannot be written: " + errno_text(errno));
-        text.remove_prefix(static_cast<size_t>(std::max<ssize_t>(written, 0)));
-    }
 }
 
 } // namespace
@@ -91,7 +81,8 @@ void save_screen(const std::string& name, const ScreenState& state, const Snapsh
     const Fd file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file)
         throw Error("'" + name + "' cannot be created: " + errno_text(errno));
-    write_all(file.get(), text);
+    if (!write_all(file.get(), text))
+        throw Error("the file cannot be written: " + errno_text(errno));
 }
 
 } // namespace gpusnoop

@@ -29,9 +29,13 @@ void call(const std::function<void(Arguments...)>& request, const std::type_iden
 } // namespace
 
 Screen::Screen(const Options& options, Requests requests)
-    : requests_(std::move(requests)), state_(options), canvas_(terminal_.size().columns, terminal_.size().lines)
+    : at_first_(options), requests_(std::move(requests)), state_(options),
+      coloured_at_first_(terminal_.coloured() && options.colours.value_or(true)),
+      canvas_(terminal_.size().columns, terminal_.size().lines)
 {
     state_.glyphs = glyphs_of_locale();
+    if (terminal_.coloured() != coloured_at_first_)
+        terminal_.next_theme();
     take_warnings();
     if (state_.starting.empty())
         terminal_.take_mouse(state_.mouse);
@@ -106,6 +110,14 @@ void Screen::message(std::string text)
     state_.now = now();
     state_.messages.add(std::move(text), state_.now);
     draw();
+}
+
+Preferences Screen::chosen() const
+{
+    Preferences chosen = gpusnoop::chosen(state_, at_first_);
+    if (terminal_.coloured() != coloured_at_first_)
+        chosen.colours = terminal_.coloured();
+    return chosen;
 }
 
 void Screen::act(const Action& action)

@@ -47,16 +47,20 @@ public:
     void show(Snapshot snapshot);         // a new interval
     void message(std::string text);       // what would have gone to stderr; warn() comes here by itself
 
+    Preferences chosen() const; // by keys, since the beginning
+
 private:
     void act(const Action& action);
     void save(const std::string& name);
     void draw();
     void take_warnings();
 
+    Options at_first_;
     Requests requests_;
     ScreenState state_;
     Snapshot snapshot_; // that is shown; stands still during a pause
     Terminal terminal_;
+    bool coloured_at_first_;
     Canvas canvas_;
     std::optional<TypedAhead> typed_ahead_;
     std::optional<WarningsTo> warnings_;

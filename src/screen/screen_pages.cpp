@@ -45,10 +45,14 @@ bool scroll_page(ScreenState& state, Key key, int page)
 void toggle(ScreenState& state, const std::string& key)
 {
     auto found = std::ranges::find(state.shown, key);
-    if (found == state.shown.end())
+    if (found == state.shown.end()) {
         state.shown.push_back(key);
-    else if (state.shown.size() > 1)
+        state.hidden.erase(key);
+    } else if (state.shown.size() > 1) {
         state.shown.erase(found);
+        state.hidden.insert(key);
+    }
+    state.columns_chosen = true;
 }
 
 void shift(ScreenState& state, const std::string& key, int direction)
@@ -59,6 +63,7 @@ void shift(ScreenState& state, const std::string& key, int direction)
         return;
     std::iter_swap(found, found + direction);
     state.choice += direction;
+    state.columns_chosen = true;
 }
 
 void follow_choice(ScreenState& state, const Snapshot& snapshot, const std::string& key)
@@ -158,6 +163,7 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by)
 {
     const bool was_within = !std::exchange(state.within, {}).id.empty();
+    state.by_chosen = by;
     if (by == snapshot.by && !was_within)
         return {};
     state.selected.clear();

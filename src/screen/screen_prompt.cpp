@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <csignal>
 #include <ctime>
 #include <fmt/chrono.h>
@@ -29,11 +28,12 @@ std::vector<Action> take_interval(ScreenState& state)
     double seconds = 0;
     const char* end = state.input.data() + state.input.size();
     const auto [rest, error] = std::from_chars(state.input.data(), end, seconds);
-    if (error != std::errc() || rest != end || !(seconds >= 0.1 && seconds <= 60)) {
+    const auto interval = interval_of(seconds);
+    if (error != std::errc() || rest != end || !interval) {
         state.messages.add("an interval must be 0.1 to 60 seconds, not '" + state.input + "'", state.now);
         return {};
     }
-    state.interval = std::chrono::milliseconds(std::lround(seconds * 1000));
+    state.interval = *interval;
     return {{Action::interval, {}}};
 }
 

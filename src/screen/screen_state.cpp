@@ -19,19 +19,23 @@ ScreenState::ScreenState(const ScreenOptions& options)
     arrangement.then = options.then;
     arrangement.filter = options.filter;
     arrangement.tree = options.tree;
-    shown = options.columns;
+    if (options.columns) {
+        shown = options.columns->shown;
+        hidden = {options.columns->hidden.begin(), options.columns->hidden.end()};
+        known = hidden;
+        known.insert(shown.begin(), shown.end());
+    }
 }
 
 namespace {
 
-// Columns that are new are shown if they want to be, unless somebody has said which are to be.
+// Columns that are new are shown if they want to be.
 void meet_columns(ScreenState& state, const Snapshot& snapshot)
 {
-    const bool told = state.known.empty() && !state.shown.empty();
     auto place = state.shown.begin(); // behind the one that is before it in the snapshot
     for (const TopColumn& column : snapshot.columns) {
         const std::string key(column.column.key);
-        if (state.known.insert(key).second && column.shown && !told)
+        if (state.known.insert(key).second && column.shown)
             place = state.shown.insert(place, key);
         if (auto at = std::ranges::find(state.shown, key); at != state.shown.end())
             place = at + 1;
@@ -79,6 +83,25 @@ void clamp(ScreenState& state, const Snapshot& snapshot)
     clamp_list(state, snapshot);
     if (state.view != View::list)
         clamp_page(state, snapshot);
+}
+
+Preferences chosen(const ScreenState& state, const ScreenOptions& at_first)
+{
+    Preferences chosen;
+    if (!state.by_chosen.empty())
+        chosen.by = state.by_chosen;
+    const Arrangement& now = state.arrangement;
+    if (now.sort != at_first.sort || now.ascending != at_first.ascending)
+        chosen.order = {now.sort, now.ascending};
+    if (state.columns_chosen)
+        chosen.columns = {state.shown, {state.hidden.begin(), state.hidden.end()}};
+    if (state.interval != at_first.interval)
+        chosen.interval = state.interval;
+    if (now.tree != at_first.tree)
+        chosen.tree = now.tree;
+    if (state.mouse != at_first.mouse)
+        chosen.mouse = state.mouse;
+    return chosen;
 }
 
 std::string interval_text(std::chrono::nanoseconds interval)

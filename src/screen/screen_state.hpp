@@ -7,11 +7,13 @@
 #include "screen/layout.hpp"
 #include "screen/messages.hpp"
 #include "screen/plot.hpp"
+#include "screen/preferences.hpp"
 #include "screen/top_rows.hpp"
 
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,16 +21,17 @@
 namespace gpusnoop {
 
 struct ScreenOptions {
-    std::string tool = "cudatop";       // in the title and in the names of saved files
-    std::string sort{};                 // key of a column
-    bool ascending = false;             // smallest first
-    std::string then{};                 // as in Arrangement
-    std::vector<std::string> columns{}; // keys; empty: those that are shown at first
+    std::string tool = "cudatop"; // in the title and in the names of saved files
+    std::string sort{};           // key of a column
+    bool ascending = false;       // smallest first
+    std::string then{};           // as in Arrangement
+    std::optional<Preferences::Columns> columns{};
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
     bool mouse = true;
-    std::string starting{}; // as in ScreenState
+    std::optional<bool> colours{}; // false: none, whatever the terminal has
+    std::string starting{};        // as in ScreenState
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 
@@ -45,7 +48,10 @@ struct ScreenState {
     double now = 0; // seconds of a clock that never goes back
 
     Arrangement arrangement;
-    std::vector<std::string> shown; // keys of columns, in their order
+    std::vector<std::string> shown;            // keys of columns, in their order
+    std::set<std::string, std::less<>> hidden; // by keys that were pressed
+    bool columns_chosen = false;               // by such keys, too
+    std::string by_chosen;                     // empty: none
     std::chrono::nanoseconds interval;
     bool paused = false; // the snapshot stands still
     size_t behind = 0;   // intervals since then
@@ -106,6 +112,9 @@ std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)
 // Makes the state agree with a snapshot or a size that are new: rows that have ended, columns that have come, pages
 // that have become shorter.
 void clamp(ScreenState& state, const Snapshot& snapshot);
+
+// What keys have made of it that was not so at first, but for colours.
+Preferences chosen(const ScreenState& state, const ScreenOptions& at_first);
 
 std::string interval_text(std::chrono::nanoseconds interval); // "0.5s"
 

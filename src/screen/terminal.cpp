@@ -248,6 +248,11 @@ void Terminal::next_theme()
     repaint();
 }
 
+bool Terminal::coloured() const
+{
+    return curses_->coloured;
+}
+
 void Terminal::take_mouse(bool take)
 {
     ::mouseinterval(0); // or a press would wait for what may become of it

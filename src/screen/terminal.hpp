@@ -29,7 +29,8 @@ public:
     void show(const Canvas& canvas); // writes what is not there yet; nothing where all of it is
     void repaint();                  // trusts nothing that is there
     void next_theme();               // colours or none
-    void take_mouse(bool take);      // whose clicks are keys then; the terminal selects no text with it
+    bool coloured() const;
+    void take_mouse(bool take); // whose clicks are keys then; the terminal selects no text with it
 
     int input() const;   // readable: keys() has some, or gone()
     int signals() const; // readable: take_signals() has something to do

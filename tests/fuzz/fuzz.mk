@@ -8,7 +8,8 @@ FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
 FUZZ_ROOMS   := util maps proc elf instructions output probes who attach names stacks nvml driver
-FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) $(patsubst %,src/run/%.cpp,arguments command_line help shared_options)
+FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) $(patsubst %,src/run/%.cpp,arguments command_line help shared_options) \
+                src/screen/preferences.cpp
 comma        := ,
 FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed frames)
 

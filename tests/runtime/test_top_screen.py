@@ -28,7 +28,7 @@ terminal.patience *= harness.patience
 class Screen(terminal.Terminal):
     """The case's tool on a screen of its own. Its intervals are so long that figures stand still until next()."""
 
-    def __init__(self, *arguments, interval=60, columns=200, lines=50, nvml="off", **environment):
+    def __init__(self, *arguments, interval=60, by="pid", columns=230, lines=50, nvml="off", **environment):
         if not terminal.available:
             raise Skip("there is no tmux")
         if not {"-p", "-c"} & set(arguments):
@@ -36,7 +36,7 @@ class Screen(terminal.Terminal):
         words = " ".join(map(str, (harness.binary, interval, "--nvml", nvml, *arguments)))
         super().__init__(words, columns, lines, ASAN_OPTIONS="exitcode=99", **environment)
         harness.at_end.append(self.stop)
-        self.wait_for("by pid")
+        self.wait_for(f"by {by}")
         self.tool = self.pid()
         (harness.here / f"tool.{self.tool}").touch()  # for leftovers
 

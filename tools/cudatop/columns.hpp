@@ -8,12 +8,14 @@
 #include "groups.hpp"
 #include "names/name_options.hpp"
 #include "nvml/nvml_figures.hpp"
+#include "screen/preferences.hpp"
 #include "screen/snapshot.hpp"
 #include "screen/top_rows.hpp"
 #include "who/users.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +27,14 @@ inline constexpr auto usual_order = "launches_per_second";
 struct Settings : CallSettings {
     View rows; // what they stand for
     bool batch = false;
-    bool why = false;       // what is wrong, in words, instead of a table
-    bool screen = false;    // there is one, with more room than a table
-    bool cheap = false;     // no return probes: no waits, no memory, no results
-    bool ascending = false; // sorted from the smallest on
+    bool why = false;                   // what is wrong, in words, instead of a table
+    bool screen = false;                // there is one, with more room than a table
+    bool cheap = false;                 // no return probes: no waits, no memory, no results
+    std::optional<std::string> sort_by; // as it was asked for
+    bool ascending = false;             // sorted from the smallest on
     std::string filter;
+    bool no_config = false;  // what keys chose in earlier runs is not asked for, nor kept
+    Preferences preferences; // what they chose, for the screen
     NameOptions names;
     bool tree = false;
     uint32_t live_entries = 1'000'000;

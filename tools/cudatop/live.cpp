@@ -23,28 +23,33 @@ std::vector<std::string> Warnings::take()
     return std::exchange(held_, {});
 }
 
-Screen::Options Live::options(const Settings& settings, std::chrono::nanoseconds interval)
+Screen::Options Live::options(const Settings& settings, const Options& given)
 {
+    const Preferences& preferences = settings.preferences;
     Screen::Options options;
     options.sort = settings.sort;
     options.ascending = settings.ascending;
     options.then = usual_order;
     options.filter = settings.filter;
     options.tree = settings.tree;
-    options.interval = interval;
+    options.interval = given.interval.value_or(preferences.interval.value_or(std::chrono::seconds(1)));
+    if (given.columns.empty())
+        options.columns = preferences.columns;
+    options.mouse = preferences.mouse.value_or(true);
+    options.colours = preferences.colours;
     options.starting = "Starting ...";
     return options;
 }
 
-Live::Live(const Settings& settings, std::chrono::nanoseconds interval, Requests requests)
-    : interval_(interval), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      screen_(options(settings, interval), {.quit = [this] { running_->loop.stop(); },
-                                            .interval = [this](auto chosen) { set_interval(chosen); },
-                                            .by = std::move(requests.by),
-                                            .within = std::move(requests.within),
-                                            .open = std::move(requests.open),
-                                            .signal = std::move(requests.signal),
-                                            .refresh = std::move(requests.refresh)})
+Live::Live(const Screen::Options& options, Requests requests)
+    : interval_(options.interval), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      screen_(options, {.quit = [this] { running_->loop.stop(); },
+                        .interval = [this](auto chosen) { set_interval(chosen); },
+                        .by = std::move(requests.by),
+                        .within = std::move(requests.within),
+                        .open = std::move(requests.open),
+                        .signal = std::move(requests.signal),
+                        .refresh = std::move(requests.refresh)})
 {
     if (!timer_)
         throw Error("a timer cannot be created: " + errno_text(errno));

@@ -42,14 +42,18 @@ public:
         std::function<std::string(const RowProcess&, const std::string&, int)> signal; // as in Screen::Requests
         std::function<void()> refresh;                                                 // show the last interval again
     };
-    Live(const Settings& settings, std::chrono::nanoseconds interval, Requests requests);
+    Live(const Settings& settings, const Options& given, Requests requests)
+        : Live(options(settings, given), std::move(requests))
+    {}
 
     void starting(std::string_view what) { screen_.starting(std::string(what)); } // until begin()
     void begin(const Running& running);                                           // the first snapshot is shown
     void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
+    Preferences chosen() const { return screen_.chosen(); } // by keys
 
 private:
-    static Screen::Options options(const Settings& settings, std::chrono::nanoseconds interval);
+    Live(const Screen::Options& options, Requests requests);
+    static Screen::Options options(const Settings& settings, const Options& given);
     void set_interval(std::chrono::nanoseconds interval);
 
     std::optional<Running> running_; // from begin() on

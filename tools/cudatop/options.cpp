@@ -13,7 +13,6 @@ namespace gpusnoop::cudatop {
 void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
-    s.sort = "TROUBLE";
     const std::pair<const char*, const char*> refused[] = {
         {"--failed", "-x belongs to the other tools: cudatop shows errors as a column (ERR/s)"},
         {"--user-stacks", "-U belongs to the other tools: cudatop shows the stacks of a row that is opened (Enter)"},
@@ -26,7 +25,7 @@ void add_own_options(CommandLine& line, Settings& settings)
         line.refuse(option, why);
     line.flag("-b,--batch", "tables one below the other, for a log or a pipe; no screen", s.batch);
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by kernel, device, {}, or several (pid)", WhoView::names), s.by);
-    line.text("-s,--sort", "COLUMN", "column to sort by (TROUBLE, then LAUNCH/s)", s.sort);
+    line.text("-s,--sort", "COLUMN", "column to sort by (TROUBLE, then LAUNCH/s)", s.sort_by);
     line.text("--filter", "TEXT", "only rows that contain this text", s.filter);
     line.flag("--why", "after 5 s, say what is wrong with which process, and what to type next", s.why);
     line.flag("--tree", "rows below their pods", s.tree);
@@ -35,6 +34,7 @@ void add_own_options(CommandLine& line, Settings& settings)
     add_name_options(line, s.names);
     line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
                 {1024, 100'000'000});
+    line.flag("--no-config", "neither use nor keep what keys choose on the screen", s.no_config);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
 
@@ -47,10 +47,17 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
     check_name_options(s.names);
-    s.sort = column_key(s.sort);
-    s.ascending = is_ascending(s.sort);
+    const Preferences& preferences = s.preferences;
+    if (!s.sort_by && preferences.order) {
+        s.sort = preferences.order->column;
+        s.ascending = preferences.order->ascending;
+    } else {
+        s.sort = column_key(s.sort_by.value_or("TROUBLE"));
+        s.ascending = is_ascending(s.sort);
+    }
+    s.tree |= preferences.tree.value_or(false);
     check_columns(options.columns, columns_on_offer(), {});
-    s.choose_rows(s.by.value_or("pid"));
+    s.choose_rows(s.by.value_or(preferences.by.value_or("pid")));
 }
 
 } // namespace gpusnoop::cudatop

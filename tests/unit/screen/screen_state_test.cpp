@@ -336,13 +336,6 @@ TEST_CASE("choosing columns and their order", "[screen]")
     CHECK(stage.state.view == View::list);
 }
 
-TEST_CASE("columns that are asked for are those that are shown", "[screen]")
-{
-    Stage stage({}, {.columns = {"comm", "sm_percent", "nothing"}});
-    CHECK(stage.lines()[4] == "COMM                  SM%*");
-    stage.next();
-    CHECK(stage.state.shown.size() == 3);
-}
 
 TEST_CASE("where rows are sorted by a text, an opened one has the history of what they are sorted by then", "[screen]")
 {

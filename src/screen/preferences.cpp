@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/preferences.hpp"
+
+#include "util/error.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace gpusnoop {
+
+namespace {
+
+using Written = nlohmann::ordered_json;
+using Read = nlohmann::json;
+
+template<class T>
+void take(const Read& from, const char* key, std::optional<T>& to)
+{
+    if (!from.contains(key))
+        return;
+    try {
+        to = from.at(key).get<T>();
+    } catch (const nlohmann::json::exception&) {
+        throw Error(fmt::format("its \"{}\" is of another kind than that should be", key));
+    }
+}
+
+template<class T>
+void put(Written& to, const char* key, const std::optional<T>& value)
+{
+    if (value)
+        to[key] = *value;
+}
+
+template<class T>
+void take_newer(std::optional<T>& older, const std::optional<T>& newer)
+{
+    if (newer)
+        older = newer;
+}
+
+} // namespace
+
+std::optional<std::chrono::nanoseconds> interval_of(double seconds)
+{
+    if (!(seconds >= 0.1 && seconds <= 60))
+        return std::nullopt;
+    return std::chrono::milliseconds(std::lround(seconds * 1000));
+}
+
+std::string preferences_text(const Preferences& preferences)
+{
+    Written json = Written::object();
+    put(json, "by", preferences.by);
+    if (preferences.order) {
+        json["sort"] = preferences.order->column;
+        json["ascending"] = preferences.order->ascending;
+    }
+    if (preferences.columns) {
+        json["columns"] = preferences.columns->shown;
+        json["hidden_columns"] = preferences.columns->hidden;
+    }
+    if (preferences.interval)
+        json["interval_seconds"] = std::chrono::duration<double>(*preferences.interval).count();
+    put(json, "tree", preferences.tree);
+    put(json, "mouse", preferences.mouse);
+    put(json, "colours", preferences.colours);
+    return json.dump(4, ' ', false, Written::error_handler_t::replace) + '\n';
+}
+
+Preferences preferences_in(std::string_view text)
+{
+    const Read json = Read::parse(text.begin(), text.end(), nullptr, false);
+    if (!json.is_object())
+        throw Error("it is not a JSON object");
+    Preferences found;
+    take(json, "by", found.by);
+    std::optional<std::string> sort;
+    std::optional<bool> ascending;
+    take(json, "sort", sort);
+    take(json, "ascending", ascending);
+    if (sort)
+        found.order = {*sort, ascending.value_or(false)};
+    std::optional<std::vector<std::string>> shown, hidden;
+    take(json, "columns", shown);
+    take(json, "hidden_columns", hidden);
+    if (shown && std::set(shown->begin(), shown->end()).size() != shown->size())
+        throw Error("its \"columns\" has one of them twice");
+    if (shown && shown->empty())
+        throw Error("its \"columns\" has none");
+    if (shown)
+        found.columns = {std::move(*shown), std::move(hidden).value_or(std::vector<std::string>())};
+    std::optional<double> seconds;
+    take(json, "interval_seconds", seconds);
+    if (seconds)
+        found.interval = interval_of(*seconds);
+    if (seconds && !found.interval)
+        throw Error(fmt::format("its \"interval_seconds\" must be 0.1 to 60, not {}", *seconds));
+    take(json, "tree", found.tree);
+    take(json, "mouse", found.mouse);
+    take(json, "colours", found.colours);
+    return found;
+}
+
+Preferences joined(const Preferences& older, const Preferences& newer)
+{
+    Preferences all = older;
+    take_newer(all.by, newer.by);
+    take_newer(all.order, newer.order);
+    take_newer(all.columns, newer.columns);
+    take_newer(all.interval, newer.interval);
+    take_newer(all.tree, newer.tree);
+    take_newer(all.mouse, newer.mouse);
+    take_newer(all.colours, newer.colours);
+    return all;
+}
+
+} // namespace gpusnoop
