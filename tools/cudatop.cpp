@@ -397,7 +397,9 @@ void CudaTop::sweep_stacks()
         return;
     swept_ns_ = now;
     std::set<uint32_t> held;
-    for (const int32_t stack : since_opened_.stacks())
+    std::set<int32_t> wanted = since_opened_.stacks();
+    wanted.merge(diagnosis_->stacks());
+    for (const int32_t stack : wanted)
         held.insert(static_cast<uint32_t>(stack & ~STACK_WITHOUT_FIRST));
     for (const auto& [row, amount] : holdings_.now())
         held.insert(static_cast<uint32_t>(row.stack & ~STACK_WITHOUT_FIRST));
@@ -606,7 +608,10 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      .nvml = *figures_,
                      .gpus = *gpus_,
                      .now_ns = clock_ns(CLOCK_MONOTONIC),
-                     .seconds = seconds});
+                     .seconds = seconds,
+                     .function_of = [this](const ImageId& image, int32_t stack, uint64_t caller) {
+                         return calling_function(frames(image, stack, caller));
+                     }});
     if (live_)
         show(gone());
     else

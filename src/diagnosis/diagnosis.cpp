@@ -121,6 +121,8 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
             counts.synchronous += delta.count;
         break;
     case CallPart::wait:
+        if (key.wait.wait == WAIT_COPY && key.stack >= 0)
+            counts.copied_from[{key.stack, key.caller}] += delta.count;
         if (!(key.flags & CALL_IN_PARTS))
             counts.waiting[key.tid] += delta.total_ns;
         break;
@@ -353,8 +355,33 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
                              command_text(history.pending->key)};
     if (const auto found = interval.xids.find(image.pid); found != interval.xids.end())
         signs.xid = found->second.last;
+    if (const auto place = most_copied_from(history); place && interval.function_of && copies_are_small(signs))
+        signs.copied_from = interval.function_of(image, place->first, place->second);
     add_gpus(image, signs, interval.nvml, interval.gpus);
     return signs;
+}
+
+std::optional<Diagnosis::Place> Diagnosis::most_copied_from(const History& history)
+{
+    std::map<Place, uint64_t> sums;
+    uint64_t all = 0;
+    for (const Counts& counts : history.counts)
+        for (const auto& [place, n] : counts.copied_from) {
+            sums[place] += n;
+            all += n;
+        }
+    const auto most = std::ranges::max_element(sums, {}, [](const auto& sum) { return sum.second; });
+    return most != sums.end() && most->second * 2 > all ? std::optional(most->first) : std::nullopt;
+}
+
+std::set<int32_t> Diagnosis::stacks() const
+{
+    std::set<int32_t> all;
+    for (const auto& [image, history] : known_)
+        for (const Counts& counts : history.counts)
+            for (const auto& [place, n] : counts.copied_from)
+                all.insert(place.first);
+    return all;
 }
 
 // Of the machine's numbers: CUDA's are each process's own.
@@ -417,6 +444,8 @@ void Diagnosis::judge(const ImageId& image, History& history, const Interval& in
             verdict.tid = history.wait->key.tid;
             verdict.stack = history.wait->key.stack;
             verdict.caller = history.wait->key.caller;
+        } else if (!now.copied_from.empty() && rule.name == "copies") {
+            std::tie(verdict.stack, verdict.caller) = most_copied_from(history).value_or(Place{-1, 0});
         }
         verdicts_.push_back(std::move(verdict));
     }

@@ -60,6 +60,8 @@ public:
         const ProcessGpus& gpus;
         uint64_t now_ns = 0; // its end, CLOCK_MONOTONIC
         double seconds = 0;
+        // The function of the program that such a stack is in; empty: not known.
+        std::function<std::string(const ImageId& image, int32_t stack, uint64_t caller)> function_of{};
     };
     void add(const Interval& interval);
 
@@ -81,9 +83,13 @@ public:
     // Until the GPU of one of them is full at that rate; nullopt: it does not grow, or NVML does not tell.
     std::optional<double> full_in_seconds(const std::set<ImageId>& images) const;
 
+    // Those of the kernel side that may be asked for.
+    std::set<int32_t> stacks() const;
+
     void forget(const std::set<ImageId>& images);
 
 private:
+    using Place = std::pair<int32_t, uint64_t>; // stack and caller
     using Error = std::pair<Calls, std::string>;
     using ByThread = std::map<uint32_t, uint64_t>; // ns
 
@@ -100,6 +106,7 @@ private:
         uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;
         int64_t grown_bytes = 0;
         std::optional<uint64_t> cpu_ns;
+        std::map<Place, uint64_t> copied_from; // synchronously; of those that had a stack
         ByThread launching, polling, waiting;
         ByThread spinning; // of waiting; of those threads of which it is known
     };
@@ -129,6 +136,7 @@ private:
     void count(Counts& counts, const CallDelta& delta) const;
     void count_held(const Holdings& holdings);
     void end_interval(const ImageId& image, History& history, double seconds);
+    static std::optional<Place> most_copied_from(const History& history);
     static void look_at_threads(const ImageId& image, History& history);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;

@@ -115,14 +115,14 @@ Found grows(const Signs& signs)
 
 Found copies(const Signs& signs)
 {
-    constexpr double often = 500, most = 90;
-    if (signs.seconds < settled_seconds || per_second(signs.copies, signs) < often ||
-        percent(signs.small_copies, signs.copies) < most)
+    constexpr double most = 90;
+    if (!copies_are_small(signs))
         return {};
     const double waiting = percent(signs.synchronous, signs.copies);
     return Finding{waiting >= most ? Severity::warning : Severity::note,
-                   fmt::format("copies {:.0f} times/s, {:.0f}% of them smaller than 64K, {:.0f}% synchronous",
-                               per_second(signs.copies, signs), percent(signs.small_copies, signs.copies), waiting)};
+                   fmt::format("copies {:.0f} times/s, {:.0f}% of them smaller than 64K, {:.0f}% synchronous{}",
+                               per_second(signs.copies, signs), percent(signs.small_copies, signs.copies), waiting,
+                               signs.copied_from.empty() ? "" : ", from " + signs.copied_from)};
 }
 
 Found polls(const Signs& signs)
@@ -257,6 +257,13 @@ constexpr Rule table[] = {
 };
 
 } // namespace
+
+bool copies_are_small(const Signs& signs)
+{
+    constexpr double often = 500, most = 90;
+    return signs.seconds >= settled_seconds && per_second(signs.copies, signs) >= often &&
+           percent(signs.small_copies, signs.copies) >= most;
+}
 
 bool are_small(uint64_t small_grids, uint64_t grids, double seconds)
 {

@@ -42,6 +42,9 @@ std::span<const Rule> rules();
 // Of so many launches, most are too small for a GPU.
 bool are_small(uint64_t small_grids, uint64_t grids, double seconds);
 
+// Copies are many and small: where they come from is asked for only then.
+bool copies_are_small(const Signs& signs);
+
 // How long counts are looked back at, at most (an interval may be longer).
 inline constexpr double window_seconds = 5;
 

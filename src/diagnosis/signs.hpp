@@ -57,6 +57,7 @@ struct Signs {
     uint64_t copies = 0;
     uint64_t small_copies = 0; // of known size
     uint64_t synchronous = 0;
+    std::string copied_from; // the function that most of those came from which had a stack; empty: not known
 
     uint64_t polls = 0;
     double polling_percent = 0; // of the time of the thread that polls most

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/stack_names.hpp"
 
+#include "names/kernel_text.hpp"
 #include "names/stack_messages.hpp"
 #include "names/user_symbols.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,6 +17,15 @@ constexpr size_t names_max = 100'000; // kept, of all images
 constexpr size_t name_max = 1024;     // bytes, kept: longer ones are asked for again after a second
 constexpr size_t passing_max = 4096;  // of one image
 constexpr std::chrono::seconds passing_time(1);
+
+bool is_of_cuda(std::string_view function, std::string_view file)
+{
+    constexpr auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    for (const std::string_view prefix : {"cuda", "cu"}) // of a runtime that the program was linked with
+        if (function.size() > prefix.size() && function.starts_with(prefix) && is_upper(function[prefix.size()]))
+            return true;
+    return file.starts_with("(libcuda");
+}
 
 } // namespace
 
@@ -120,6 +131,20 @@ void StackNames::forget(const ImageId& image)
 {
     if (images_.erase(image))
         helper_.post(static_cast<pid_t>(image.pid), message_of(StackQuestion{.image = image}));
+}
+
+std::string calling_function(std::span<const std::string> frames)
+{
+    constexpr size_t width = 48;
+    for (const std::string& frame : frames) {
+        const size_t plus = frame.rfind("+0x"), file = frame.rfind(" (");
+        if (plus == std::string::npos || file == std::string::npos || file < plus)
+            return {};
+        const std::string_view name(frame.data(), plus), in(frame.data() + file + 1);
+        if (!is_of_cuda(name, in))
+            return printable(fmt::format("{} {}", shorten_kernel(name, width), in));
+    }
+    return {};
 }
 
 } // namespace gpusnoop

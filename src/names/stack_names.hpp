@@ -19,6 +19,10 @@ namespace gpusnoop {
 
 struct StackQuestion;
 
+// Of the frames of a stack, the function that has called into CUDA, short and with its file: "train::step (train)".
+// Empty where it has no name.
+std::string calling_function(std::span<const std::string> frames);
+
 class StackNames {
 public:
     StackNames();

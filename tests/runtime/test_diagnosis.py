@@ -100,6 +100,19 @@ def known_with_latency(script):
     check(all(re.match(words, row["diagnosis"]) for row in found), f"{words}: {found}")
 
 
+@case(alone=True)
+def copies_from():
+    """Where in the program most small copies come from, by the stacks of some of them: in the words, and below --why."""
+    workload = Workload("forever; copy 500 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end")
+    tool, why = Tool("-p", workload.pid, "-i", "1", "-d", "4.5"), Tool("-p", workload.pid, "--why", "-d", "4.5s", json=False)
+    workload.go()
+    tool.finish(), why.finish()
+    found = said(tool, workload.pid)
+    check(found and all(re.search(r"100% synchronous, from workload::\S.* \(workload\)$", row["diagnosis"]) for row in found),
+          f"the function: {found}")
+    check(re.search(r"^ +cudaMemcpy\+0x\w+ \(libcudart", why.text, re.M), f"the stack: {why.text}")
+
+
 @case(alone=True, asan=True)
 def why():
     """Once, in words, with the place in the program; --why without trouble says so."""

@@ -112,6 +112,14 @@ const Case cases[] = {
      "copies 4600 times/s, 100% of them smaller than 64K, 100% synchronous", [](Signs& s) { s.small_copies = 20000; }},
     {"copies", [](Signs& s) { s.copies = s.small_copies = 23000; }, Severity::note,
      "copies 4600 times/s, 100% of them smaller than 64K, 0% synchronous", [](Signs& s) { s.copies = 2400; }},
+    {"copies",
+     [](Signs& s) {
+         s.copies = s.small_copies = s.synchronous = 23000;
+         s.copied_from = "train::step (train)";
+     },
+     Severity::warning,
+     "copies 4600 times/s, 100% of them smaller than 64K, 100% synchronous, from train::step (train)",
+     [](Signs& s) { s.seconds = 0.5; }},
     {"polls",
      [](Signs& s) {
          s.polls = 280000;

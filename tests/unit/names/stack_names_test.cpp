@@ -481,3 +481,15 @@ TEST_CASE("files that are not what they should be")
         }
     }
 }
+
+TEST_CASE("the function that calls into CUDA is the first that is not CUDA's own", "[stack_names]")
+{
+    using gpusnoop::calling_function;
+    CHECK(calling_function(Strings{"cuMemcpyHtoD_v2+0x20 (libcuda.so.1)", "cudaMemcpy+0xba (libcudart.so.12)",
+                                   "train::step(float*)+0x45 (train)", "main+0x10 (train)"}) == "train::step (train)");
+    CHECK(calling_function(Strings{"cudaMemcpy+0xba (train)", "custom(int)+0x45 (train)"}) == "custom (train)");
+    CHECK(calling_function(Strings{"cudaMemcpy+0xba (libcudart.so.12)", "0x7f0000001000", "main+0x1 (train)"}).empty());
+    CHECK(calling_function(Strings{"cudaMemcpy+0xba (libcudart.so.12)"}).empty());
+    CHECK(calling_function(Strings{}).empty());
+    CHECK(calling_function(Strings{"a\x1b[2J+0x1 (b)"}).find('\x1b') == std::string::npos);
+}
