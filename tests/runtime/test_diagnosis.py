@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop says what is wrong: with processes in trouble, with those that nearly are, and where it is looked for."""
+import os
 import re
 import time
 
 import harness
 import tops
-from harness import check, equal
+from harness import check, equal, wait_until
 from programs import Workload
+from test_alloc_nvml import Nvml, library
 from test_top_screen import Screen
 from tops import Tool, case
 
@@ -160,6 +162,48 @@ def first_screen(size):
         screen.wait_for("LAUNCH/s")
         screen.quit()
     print(f"took {took:.1f} s")
+
+
+# Six nights on call: what one program among many does, and what is said of it. `hung` began before anybody looked.
+nights = {
+    "copies": ("forever; copy 100 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end", r"copies \d+ times/s, \d+% of them smaller"),
+    "leak": ("forever; alloc result 8388608; launch vecadd 1; sleep 100; end", r"grows by [\d.]+M/s of device memory, and"),
+    "hung": ("launch vecadd 5; touch {dir}/hangs; sync 1 fn=cudaDeviceSynchronize block_us=600000000",
+             r"waits for the device since before tracing began"),
+    "polls": ("forever; sync 5000 fn=cuEventQuery result=600 delay_us=3; launch scale 1; end", r"asks \d+ times/s whether work is done"),
+    "captures": ("forever; capture begin; launch vecadd 30 stream=1; capture end; graph 1; sleep 100; end",
+                 r"captures graphs [\d.]+ times/s, instantiates"),
+    "neighbour": ("forever; launch vecadd 20 grid=64; sleep 10; end", r"shares GPU 0 with neighbour \({pid}\b"),
+}
+
+
+@case(each={f"{night}_{size[0]}x{size[1]}": (night, size) for night in nights for size in ((80, 24), (120, 40))}, alone=True)
+def night_on_call(what):
+    """Of 68 processes, the one in trouble, and what that is: on the first screen, without a key, 3 s after the command."""
+    night, (columns, lines) = what
+    script, words = nights[night]
+    culprit = Workload(f"name {night}; {script}")
+    well = [Workload("wait {go}; forever; launch vecadd 1; sleep 500; end", "workload-driver", start=False) for _ in range(67)]
+    for workload in [*[one.ready() for one in well], culprit]:
+        workload.go()
+    # Whoever is slowed down is told of, and names the culprit.
+    told, wanted = (well[0], words.format(pid=culprit.pid)) if night == "neighbour" else (culprit, words)
+    seen = re.compile(rf"^(!!|!|\.) +\S+ {told.pid} +{wanted}", re.M)
+    more = {}
+    if night == "neighbour":
+        more["nvml"] = harness.standin / library
+        more["STANDIN_NVML"] = str(Nvml("device 0", *(f"process {one.pid} 1048576" for one in (culprit, told))).path)
+    if night == "hung":
+        wait_until((harness.here / "hangs").exists, "it hangs")
+    calm = os.getloadavg()[0] < os.cpu_count()
+    began = time.monotonic()
+    with Screen(interval=1, columns=columns, lines=lines, **more) as screen:
+        screen.wait_for(seen.search, f"{night}: {seen.pattern}")
+        took = time.monotonic() - began
+        screen.quit()
+    print(f"{night} {columns}x{lines}: {took:.1f} s after the command, load {os.getloadavg()[0]:.1f}")
+    limit = 3.3 if calm else 12 * harness.patience  # a terminal is looked at now and then
+    check(took < limit, f"seen after {took:.1f} s, not within {limit} s")
 
 
 @case(alone=True)
