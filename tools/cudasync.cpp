@@ -91,8 +91,9 @@ void CudaSync::configure(std::span<const Probe> probes, const Filters& filters)
 void CudaSync::load()
 {
     CallToolOn::load();
-    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
-                     skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
+    waiting_.emplace(
+        bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
+        Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
     if (shows_waiting())
         earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});

@@ -216,8 +216,9 @@ void CudaTop::load()
     CallToolOn::load();
     layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
-    waiting_.emplace(bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
-                     skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on);
+    waiting_.emplace(
+        bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
+        Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
     if (known_.waits) {
         earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
         wait_stacks_.emplace(probes(), found_stacks());

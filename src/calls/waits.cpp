@@ -95,7 +95,7 @@ uint64_t Waiting::end_interval(uint64_t now_ns, uint64_t first)
 {
     before_ns_ = now_ns_;
     now_ns_ = (now_ns & ~uint64_t{1}) | ((now_ns_ & 1) ^ 1);
-    std::atomic_ref(reported_ns_).store(now_ns_);
+    std::atomic_ref(shared_.reported_ns).store(now_ns_);
     return before_ns_ ? now_ns_ - before_ns_ : first;
 }
 
@@ -142,12 +142,18 @@ bool Waiting::take_ended(volatile waiting& place, const wait_call& call)
     return true;
 }
 
+uint32_t Waiting::places() const
+{
+    return std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), WAITING_MAX);
+}
+
 std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 {
     // Programs that began before reported_ns was set end first: their calls are in the table alone, or here alone.
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
     std::vector<Part> parts;
-    for (uint32_t place = 0; place < WAITING_MAX; place++) {
+    const uint32_t taken = places();
+    for (uint32_t place = 0; place < taken; place++) {
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
@@ -176,7 +182,8 @@ void Waiting::forget_ended()
 {
     const uint64_t long_since_ns = clock_ns(CLOCK_MONOTONIC) - LONG_WAIT_NS;
     bool go_on = false;
-    for (uint32_t place = 0; place < WAITING_MAX; place++) {
+    const uint32_t taken = places();
+    for (uint32_t place = 0; place < taken; place++) {
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
@@ -193,7 +200,7 @@ void Waiting::forget_ended()
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
     }
-    go_on_ = go_on;
+    shared_.waits_go_on = go_on;
     exits_.clear();
     execs_.clear();
 }
@@ -201,7 +208,8 @@ void Waiting::forget_ended()
 std::map<pid_t, std::set<uint32_t>> Waiting::threads() const
 {
     std::map<pid_t, std::set<uint32_t>> all;
-    for (uint32_t place = 0; place < WAITING_MAX; place++)
+    const uint32_t taken = places();
+    for (uint32_t place = 0; place < taken; place++)
         if (table_[place].thread_start_ns) {
             const volatile call_key& last = table_[place].now.key;
             const uint32_t pid = last.image.pid, tid = last.tid;

@@ -54,9 +54,14 @@ std::string_view wait_name(uint8_t wait);
 // The time of calls that have not returned when an interval ends: a part in each of their intervals, the last one too.
 class Waiting {
 public:
-    // The kernel side's table of threads, its queue of free places in it, its reported_ns and waits_go_on.
-    Waiting(int table_fd, int free_fd, __u64& reported_ns, bool& go_on)
-        : free_fd_(free_fd), table_(table_fd, WAITING_MAX), reported_ns_(reported_ns), go_on_(go_on)
+    struct Shared { // with the kernel side: its variables of these names
+        __u64& reported_ns;
+        bool& waits_go_on;
+        __u32& places_taken;
+    };
+    // The kernel side's table of threads, and its queue of free places in it.
+    Waiting(int table_fd, int free_fd, Shared shared)
+        : free_fd_(free_fd), table_(table_fd, WAITING_MAX), shared_(shared)
     {}
 
     // An interval ends now, and what the table has is to be taken next. Returns how long it was; `first`, if it is the
@@ -93,11 +98,11 @@ private:
     void add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, State state) const;
     std::optional<uint64_t> end_of(const wait_call& call, uint64_t thread_start_ns) const;
     bool take_ended(volatile waiting& place, const wait_call& call);
+    uint32_t places() const; // that have been taken: those behind them are not touched, and need no memory
 
     int free_fd_;
     SharedArray<waiting> table_;
-    __u64& reported_ns_;
-    bool& go_on_;
+    Shared shared_;
     uint64_t before_ns_ = 0; // when the interval began, and ended
     uint64_t now_ns_ = 0;
     std::map<uint32_t, uint64_t> exits_; // by pid, since forget_ended()

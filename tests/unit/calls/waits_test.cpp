@@ -78,7 +78,8 @@ struct Waits {
     Table table;
     __u64 reported_ns = 0;
     bool go_on = false;
-    Waiting waiting{table.fd(), -1, reported_ns, go_on};
+    __u32 places_taken = 10;
+    Waiting waiting{table.fd(), -1, {reported_ns, go_on, places_taken}};
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
     std::vector<Waiting::Part> report(uint64_t ns)
