@@ -63,11 +63,12 @@ const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& gr
 std::string_view column_of(const Rule& rule)
 {
     static constexpr std::pair<std::string_view, std::string_view> columns[] = {
-        {"hangs", "blocked_percent"},        {"driver", "ioctl_percent"},         {"launch", "errors_per_second"},
-        {"wait", "errors_per_second"},       {"copy", "errors_per_second"},       {"refused", "errors_per_second"},
-        {"memory", "errors_per_second"},     {"ioctl", "errors_per_second"},      {"grows", "memory_bytes"},
-        {"copies", "copies_per_second"},     {"polls", "spinning_percent"},       {"spins", "cpu_percent"},
-        {"captures", "launches_per_second"}, {"launches", "launches_per_second"}, {"shares", "launches_per_second"},
+        {"hangs", "blocked_percent"},        {"driver", "ioctl_percent"},       {"launch", "errors_per_second"},
+        {"wait", "errors_per_second"},       {"copy", "errors_per_second"},     {"refused", "errors_per_second"},
+        {"memory", "errors_per_second"},     {"ioctl", "errors_per_second"},    {"grows", "memory_bytes"},
+        {"copies", "copies_per_second"},     {"polls", "spinning_percent"},     {"spins", "cpu_percent"},
+        {"captures", "captures_per_second"}, {"graph", "errors_per_second"},    {"blocks", "launches_per_second"},
+        {"launches", "launches_per_second"}, {"shares", "launches_per_second"},
     };
     const auto* found = std::ranges::find(columns, rule.name, &std::pair<std::string_view, std::string_view>::first);
     return found == std::end(columns) ? std::string_view() : found->second;
