@@ -5,6 +5,7 @@
 #include "calls/wait_stacks.hpp"
 #include "cudatop/batch.hpp"
 #include "cudatop/columns.hpp"
+#include "cudatop/counted.hpp"
 #include "cudatop/detail.hpp"
 #include "cudatop/head.hpp"
 #include "cudatop/kept_preferences.hpp"
@@ -12,7 +13,9 @@
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
 #include "cudatop/send_signal.hpp"
+#include "cudatop/stack_table.hpp"
 #include "cudatop/verdicts.hpp"
+#include "cudatop/within.hpp"
 #include "driver/driver_hooks.hpp"
 #include "driver/driver_layouts.hpp"
 #include "driver/xids.hpp"
@@ -83,11 +86,11 @@ private:
     void forget(const std::set<ImageId>& images) override;
     void learn_xids();
     void sweep_stacks();
+    void add_to(Groups& groups, const View& view, const std::set<ImageId>& ended);
     Snapshot snapshot(const std::set<ImageId>& ended);
     void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
                   Snapshot& snapshot);
     void show_within(const std::string& id);
-    bool is_within(const Group& group);
     void open_screen();
     bool asked_for(const ImageId& image);
     size_t traced_processes();
@@ -108,7 +111,7 @@ private:
     std::optional<WaitStacks> wait_stacks_; // the same
     Tier tier_ = Tier::session;
     Known known_;
-    uint64_t swept_ns_ = clock_ns(CLOCK_MONOTONIC);
+    std::optional<StackTable> stacks_;
     Holdings holdings_;
     std::optional<HeldTable> held_;
     std::optional<KernelNames> names_;
@@ -121,23 +124,11 @@ private:
     uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
     std::optional<Head> head_;
-    struct Counted { // in the last interval
-        std::vector<CallDelta> calls;
-        std::vector<Waiting::Part> waits;
-        std::vector<driver_call> pending;
-        uint64_t wall_ns = 0;
-        double seconds = 0;
-        Facts facts;
-    } counted_;
+    Counted counted_; // in the last interval
     std::optional<Warnings> warnings_;
     std::optional<KeptPreferences> kept_; // where there is a screen
     std::optional<Live> live_;
     std::string open_; // id of the row that is shown in full
-    struct Within {    // rows are the processes of one row
-        std::string id;
-        View rows; // of which it is one
-        std::optional<std::string> by;
-    };
     std::optional<Within> within_;
     SinceOpened since_opened_;
 };
@@ -223,6 +214,7 @@ void CudaTop::load()
         earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
         wait_stacks_.emplace(probes(), found_stacks());
     }
+    stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
@@ -307,23 +299,12 @@ void CudaTop::over()
 void CudaTop::show_within(const std::string& id)
 {
     if (!id.empty()) {
-        within_ = {id, settings_.rows, settings_.by};
+        within_.emplace(id, settings_);
         settings_.choose_rows("pid");
     } else if (within_) {
-        settings_.rows = within_->rows;
-        settings_.by = within_->by;
+        within_->leave(settings_);
         within_.reset();
     }
-}
-
-bool CudaTop::is_within(const Group& group)
-{
-    call_key key{};
-    key.image = *group.who.images.rbegin();
-    key.device = DEVICE_UNKNOWN;
-    Key outer;
-    static_cast<CallKey&>(outer) = call_group(within_->rows, processes(), key);
-    return row_id(outer) == within_->id;
 }
 
 bool CudaTop::learn(uint32_t type, const void* data, size_t size)
@@ -389,29 +370,15 @@ void CudaTop::on_exit(pid_t pid)
     CallToolOn::on_exit(pid);
 }
 
-// The table of stacks has room for so many, and forgets none by itself. One that comes again gets its place back.
 void CudaTop::sweep_stacks()
 {
-    constexpr uint64_t pause_ns = 30'000'000'000;
-    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-    if (now - swept_ns_ < pause_ns)
+    if (!stacks_->due())
         return;
-    swept_ns_ = now;
-    std::set<uint32_t> held;
-    std::set<int32_t> wanted = since_opened_.stacks();
-    wanted.merge(diagnosis_->stacks());
-    for (const int32_t stack : wanted)
-        held.insert(static_cast<uint32_t>(stack & ~STACK_WITHOUT_FIRST));
+    std::set<int32_t> held = since_opened_.stacks();
+    held.merge(diagnosis_->stacks());
     for (const auto& [row, amount] : holdings_.now())
-        held.insert(static_cast<uint32_t>(row.stack & ~STACK_WITHOUT_FIRST));
-    const int map = bpf_map__fd(skeleton_->maps.stacks);
-    std::vector<uint32_t> idle;
-    uint32_t id = 0;
-    for (const uint32_t* before = nullptr; bpf_map_get_next_key(map, before, &id) == 0; before = &id)
-        if (!held.contains(id))
-            idle.push_back(id);
-    for (const uint32_t stack : idle)
-        bpf_map_delete_elem(map, &stack);
+        held.insert(row.stack);
+    stacks_->keep(held);
 }
 
 void CudaTop::learn_xids()
@@ -486,17 +453,10 @@ void CudaTop::look_at_earlier()
         earlier_->look(running_->users(), *waiting_);
 }
 
-Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
+// The last interval, by row.
+void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& ended)
 {
-    View view = settings_.rows;
-    view.gpus = &*gpus_;
-    Groups groups(view, settings_.latency, *names_, processes());
-    for (const CallDelta& delta : counted_.calls)
-        groups.add(delta);
-    for (const Waiting::Part& part : counted_.waits)
-        groups.add(part);
-    for (const driver_call& call : counted_.pending)
-        groups.add(call, clock_ns(CLOCK_MONOTONIC));
+    counted_.add_to(groups);
     groups.add_held(holdings_, ended);
     if (view.of_processes())
         for (const ImageId& image : processes().images())
@@ -505,6 +465,14 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     if (view.of_gpus())
         for (const NvmlDeviceState& state : figures_->states())
             groups.add_gpu({Gpu::By::index, static_cast<uint16_t>(state.index)});
+}
+
+Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
+{
+    View view = settings_.rows;
+    view.gpus = &*gpus_;
+    Groups groups(view, settings_.latency, *names_, processes());
+    add_to(groups, view, ended);
     const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
                           *users_,
                           *figures_,
@@ -515,7 +483,14 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           driver_->waits_for().empty(),
                           xids_.has_value()};
     std::map<Key, Group> joined = groups.joined();
-    std::erase_if(joined, [this](const auto& item) { return within_ && !is_within(item.second); });
+    if (within_) {
+        view = within_->rows();
+        view.gpus = &*gpus_;
+        Groups around(view, settings_.latency, *names_, processes());
+        add_to(around, view, ended);
+        within_->look(around.joined());
+        std::erase_if(joined, [this](const auto& item) { return !within_->has(item.second); });
+    }
     Snapshot snapshot;
     snapshot.wall_ns = counted_.wall_ns;
     snapshot.seconds = counted_.seconds;
@@ -618,10 +593,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
     else
         print_tables(output, snapshot(gone()));
     // What is shown again does not bring back those that are forgotten now.
-    auto forgotten = [this](const auto& call) { return gone().contains(call.key.image); };
-    std::erase_if(counted_.calls, forgotten);
-    std::erase_if(counted_.waits, forgotten);
-    std::erase_if(counted_.pending, forgotten);
+    counted_.forget(gone());
 }
 
 } // namespace

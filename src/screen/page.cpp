@@ -18,7 +18,7 @@ constexpr KeyHelp key_help[] = {
     {"PgUp PgDn", "a page up or down"},
     {"Home End", "whichever row is first, or last"},
     {"Left Right", "scroll the columns"},
-    {"Enter", "open the row: who, history, kernels, copies, waits; a pod: its processes"},
+    {"Enter", "open the row: who, history, kernels, copies, waits; a pod, a device: its processes"},
     {"Esc", "back; in the list: clear the filter, then select the first row"},
     {"< > , .", "sort by the column to the left or to the right"},
     {"s F6", "choose the column to sort by"},

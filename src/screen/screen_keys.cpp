@@ -225,9 +225,10 @@ std::vector<Action> ListKeys::open()
     if (view_.selected < 0 || !view_.lines[static_cast<size_t>(view_.selected)].row)
         return {};
     const TopRow& row = *view_.lines[static_cast<size_t>(view_.selected)].row;
-    static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup"};
+    static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup", "device"};
     if (std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
-        state_.within = {row.id, row.branch.empty() ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
+        const bool by_name = row.branch.empty() || snapshot_.by == "device"; // one owner's processes may be on it
+        state_.within = {row.id, by_name ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();
         state_.first_row = 0;
         state_.arrangement.frozen.clear();

@@ -34,6 +34,8 @@ void meet_columns(ScreenState& state, const Snapshot& snapshot)
 {
     auto place = state.shown.begin(); // behind the one that is before it in the snapshot
     for (const TopColumn& column : snapshot.columns) {
+        if (!column.column.in_text) // in other rows it may be
+            continue;
         const std::string key(column.column.key);
         if (state.known.insert(key).second && column.shown)
             place = state.shown.insert(place, key);

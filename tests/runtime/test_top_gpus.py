@@ -8,6 +8,7 @@ from harness import check, equal
 from programs import Workload
 from test_alloc_nvml import Nvml, mib
 from test_helpers import file_system, stop_at_last
+from test_top_screen import Screen
 from tops import Tool, case, rows
 
 
@@ -85,3 +86,20 @@ def a_file_that_does_not_answer():
     run([tool], workload)
     check(len(rows(tool, "pid")) > 4, f"reports: {rows(tool, 'pid')}")
     equal(seen(tool, ("gpu", "gpu_possible"), "pid"), {(None, None)}, "its GPU")
+
+
+@case
+def processes_of_one():
+    """Enter on a GPU's row lists who is on it; Esc leads back."""
+    here, there = on_gpu(200, script="launch vecadd 1; sleep 20"), on_gpu(201, script="launch vecadd 1; sleep 20")
+    with Screen("-p", f"{here.pid},{there.pid}", "--by", "device", "-s", "DEVICE", interval=0.2, by="device") as screen:
+        here.go(), there.go()
+        screen.wait_for(lambda text: "nvidia200" in text and "nvidia201" in text, "both GPUs")
+        screen.keys("Home", "Enter")
+        screen.wait_for("by pid in device nvidia200")
+        screen.wait_for(lambda _: screen.column("PID") == [str(here.pid)], "who is on it")
+        screen.keys("Escape")
+        screen.wait_for("by device")
+        screen.wait_for("nvidia201")
+        screen.quit()
+    here.stop(), there.stop()

@@ -3,6 +3,7 @@
 #include "tests/unit/screen/screen_fixture.hpp"
 
 #include <algorithm>
+#include <catch2/generators/catch_generators.hpp>
 #include <csignal>
 #include <random>
 
@@ -336,6 +337,16 @@ TEST_CASE("choosing columns and their order", "[screen]")
     CHECK(stage.state.view == View::list);
 }
 
+TEST_CASE("a column that was not for people in some rows is shown in others", "[screen]")
+{
+    Stage stage;
+    stage.state = ScreenState({.sort = "launches_per_second"});
+    stage.snapshot.columns[0].column.in_text = false;
+    clamp(stage.state, stage.snapshot);
+    CHECK(stage.state.shown.front() == "user");
+    stage.next();
+    CHECK(stage.state.shown.front() == "pid");
+}
 
 TEST_CASE("where rows are sorted by a text, an opened one has the history of what they are sorted by then", "[screen]")
 {
@@ -446,10 +457,11 @@ TEST_CASE("a branch of the tree has the sums of its rows, and is folded", "[scre
     CHECK(stage.state.interval == std::chrono::seconds(1));
 }
 
-TEST_CASE("Enter on a pod lists its processes, Esc leads back to it", "[screen]")
+TEST_CASE("Enter on a pod or a device lists its processes, Esc leads back to it", "[screen]")
 {
     Stage stage;
-    stage.snapshot.by = "pod";
+    const std::string by = GENERATE("pod", "device");
+    stage.snapshot.by = by;
     stage.press(key::down);
     const std::string pod = stage.state.selected;
     auto actions = stage.press(key::enter);
@@ -458,12 +470,12 @@ TEST_CASE("Enter on a pod lists its processes, Esc leads back to it", "[screen]"
     CHECK(actions[0].text == pod);
     CHECK(stage.state.view == View::list);
     stage.snapshot.by = "pid";
-    CHECK(stage.shows("by pid in pod "));
+    CHECK(stage.shows("by pid in " + by + " "));
     actions = stage.press(key::escape);
     CHECK(actions.front().kind == Action::within);
     CHECK(actions.front().text.empty());
     CHECK(stage.state.selected == pod);
-    CHECK_FALSE(stage.shows(" in pod "));
+    CHECK_FALSE(stage.shows(" in " + by));
 }
 
 TEST_CASE("an opened row shows the history of what is wrong with it", "[screen]")
