@@ -206,6 +206,7 @@ def drill_down():
         screen.keys("Enter")
         screen.wait_for(lambda text: re.search(r"^ +4001 +[\d.]+ .*vecadd", text, re.M), "launches of the kernel")
         page = screen.save("txt")  # all of it, which is longer than the screen
+        check(f", child of {os.getpid()} python" in page, f"its parent is not seen on: {page}")
         for line in (r"^ +4001 +[\d.]+ .*vecadd", r"^ +13 +[\d.]+ .*reduce", r"^D2H +211 ",
                      r"^ +19 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+", r"a stack is taken of one wait in 10 ms",
                      r"workload::\w+.*\(workload\)", r"^device +>=\S+ +>=2 ", r"65536 -> 131071 +: 1 "):

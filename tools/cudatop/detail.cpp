@@ -7,6 +7,7 @@
 #include "columns/gpualloc_columns.hpp"
 #include "columns/nvioctl_columns.hpp"
 #include "parts.hpp"
+#include "proc/process.hpp"
 #include "util/clock.hpp"
 
 #include <algorithm>
@@ -275,6 +276,8 @@ DetailPart whose(const std::string& id, const std::set<ImageId>& images, const S
         const uint64_t now = clock_ns(CLOCK_BOOTTIME);
         if (info.start_ns && info.start_ns <= now)
             line += ", started " + age_text(static_cast<double>(now - info.start_ns) / 1e9) + " ago";
+        if (const auto parent = parent_of(static_cast<pid_t>(pid)); parent.value_or(0) > 0)
+            line += fmt::format(", child of {} {}", *parent, process_name(*parent).value_or("?"));
         part.lines.push_back(std::move(line));
     }
     for (const Trouble& trouble : snapshot.troubles.value_or(std::vector<Trouble>()))
