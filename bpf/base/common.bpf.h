@@ -51,6 +51,22 @@ INLINE void guard_end(void)
         bpf_preempt_enable();
 }
 
+/* Into such a stack the kernel reads user memory 60 ns slower than into the task's, whose bounds it knows at once. A
+ * program with a tail call gets none (check_max_stack_depth(), 6.13): this one is never made, and gone once the program
+ * is loaded. For entry programs of objects that read memory at each call: they fit the 512 bytes that all functions
+ * then have together, as on older kernels. */
+#ifdef READS_MEMORY_OFTEN
+const volatile bool never = false;
+
+INLINE void use_stack_of_task(struct pt_regs* ctx)
+{
+    if (never)
+        bpf_tail_call(ctx, (void*)0, 0);
+}
+#else
+INLINE void use_stack_of_task(struct pt_regs* ctx) {}
+#endif
+
 /* How often a probe was hit: what tracing costs the traced ones. */
 const volatile bool count_hits = false;
 
@@ -85,6 +101,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
     {                                                                                                                  \
+        use_stack_of_task(ctx);                                                                                        \
         guard_begin();                                                                                                 \
         hit(HIT_ENTRY);                                                                                                \
         BODY(ctx);                                                                                                     \

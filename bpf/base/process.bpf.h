@@ -94,7 +94,7 @@ INLINE bool seen_whole(struct task_struct* task)
 
 INLINE struct image image_of(struct task_struct* task)
 {
-    struct task_struct* leader = untrusted(task)->group_leader;
+    struct task_struct* leader = task->group_leader; /* untrusted, it costs more to verify on 6.1 than it saves later */
     /* The multiplier spreads exec counts, which are small, over the word. */
     return (struct image){.pid = task->tgid,
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};

@@ -79,9 +79,12 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
 }
 
 /* Of what has been read anyway: not of a grid in memory. It is then 0, which no grid is, and so is one that lacks a
- * dimension. */
-INLINE u16 few_or_many_blocks(const volatile struct probe_row* row, const struct call_words* words)
+ * dimension. Verified once. */
+__attribute__((noinline)) u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
+    if (!words)
+        return BUCKET_NONE;
+    const volatile struct probe_row* row = probe_row(number);
     u64 blocks = argument(row, words, ARG_GRID_X) * argument(row, words, ARG_GRID_Y) * argument(row, words, ARG_GRID_Z);
     if (!blocks)
         return BUCKET_NONE;
@@ -115,8 +118,9 @@ static __attribute__((noinline)) int follow_launch(u64 func, u64 stream, struct 
     return 0;
 }
 
-INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call* launch)
+INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
 {
+    const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
     /* Without shapes and streams, all that counts is in registers, but for the functions of a list. */
     bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind == KIND_LAUNCH_LIST;
@@ -146,7 +150,7 @@ INLINE void read_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
     else if (need_block && launch->key.kind == KIND_LAUNCH)
         read_shape(row, &words, launch);
     if (tell_few_blocks && launch->key.kind == KIND_LAUNCH)
-        launch->key.launch.blocks = opaque(few_or_many_blocks(row, &words));
+        launch->key.launch.blocks = few_or_many_blocks(number, &words);
 }
 
 INLINE u64 gap_since_last(struct task_struct* task, u64 now)
@@ -191,7 +195,7 @@ INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
 static __attribute__((noinline)) int read_one(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
 {
     if (ctx && launch)
-        read_launch(ctx, probe_row(number), block, launch);
+        read_launch(ctx, number, block, launch);
     return 0;
 }
 
