@@ -119,7 +119,7 @@ void Attacher::attach_everywhere()
         if (!left.in_reach)
             look_at(left.pid);
 
-    if (scope_.cgroup() && attachments_.empty()) {
+    if (scope_.is_open() && scope_.pids().empty() && attachments_.empty()) {
         const auto uses_cuda = [](const Targets::Found& found) {
             return found.ended && found.all && !found.files.empty();
         };
@@ -155,7 +155,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
             looked.user = pid;
     }
     in_use_ |= looked.user.has_value();
-    if (looked.added && !everybody_ && (scope_.cgroup() || scope_.grows())) {
+    if (looked.added && !everybody_ && scope_.is_open()) {
         std::set<pid_t> members;
         for (const auto& [key, attachment] : attachments_)
             members.insert(key.second);

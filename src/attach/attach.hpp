@@ -29,7 +29,7 @@ public:
         bool filter_at_attach = true;       // false where the kernel's own pid filter is not to be trusted
         std::function<void()> step = [] {}; // between what takes long: may throw what ends all of it
         std::function<void(size_t functions, const std::string& path)> attaching{}; // before each file
-        size_t members_max = 16;                    // of a cgroup, or a started program, attached to one by one
+        size_t members_max = 16;                    // of those that may become more, attached to one by one
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
     };
 

@@ -159,8 +159,15 @@ void MappingWatch::hand_over(std::span<const uint8_t> record, const Handlers& to
     case PERF_RECORD_COMM: {
         CommRecord named{};
         uint64_t time_ns = 0;
-        if (!(header.misc & PERF_RECORD_MISC_COMM_EXEC) || !read_as(record, named) ||
-            record.size() < sizeof(named) + sizeof(time_ns))
+        if (!read_as(record, named) || record.size() < sizeof(named) + sizeof(time_ns))
+            return;
+        const bool is_exec = header.misc & PERF_RECORD_MISC_COMM_EXEC;
+        if (to.named) {
+            const char* name = reinterpret_cast<const char*>(record.data()) + sizeof(named);
+            to.named(static_cast<pid_t>(named.pid),
+                     {name, strnlen(name, record.size() - sizeof(named) - sizeof(time_ns))}, is_exec);
+        }
+        if (!is_exec)
             return;
         memcpy(&time_ns, record.last(sizeof(time_ns)).data(), sizeof(time_ns));
         to.on_exec(static_cast<pid_t>(named.pid), time_ns);

@@ -24,6 +24,8 @@ public:
         std::function<void(pid_t)> on_exit;                  // the first thread of a process has: mostly all of it
         // A process is another program from this moment on, CLOCK_MONOTONIC.
         std::function<void(pid_t, uint64_t time_ns)> on_exec;
+        // A thread of the process is called that now, because it is another program or has asked for it.
+        std::function<void(pid_t, std::string_view name, bool is_exec)> named = {};
         std::function<void()> lost; // records were dropped: look again at everything
     };
 

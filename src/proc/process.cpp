@@ -255,11 +255,14 @@ uint64_t mount_namespace(pid_t pid)
     return stat(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), &st) == 0 ? st.st_ino : 0;
 }
 
-std::vector<pid_t> all_processes()
+namespace {
+
+// What is called by a number in a folder of /proc.
+std::vector<pid_t> numbers_in(const std::string& folder)
 {
     std::vector<pid_t> all;
     std::error_code error;
-    for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string name = entry->path().filename();
         const char* const name_end = name.data() + name.size();
@@ -269,6 +272,13 @@ std::vector<pid_t> all_processes()
             all.push_back(pid);
     }
     return all;
+}
+
+} // namespace
+
+std::vector<pid_t> all_processes()
+{
+    return numbers_in("/proc");
 }
 
 bool is_alive(pid_t pid)
@@ -282,6 +292,15 @@ std::optional<std::string> process_name(pid_t pid)
     if (name && name->ends_with('\n'))
         name->pop_back();
     return name;
+}
+
+std::vector<std::string> thread_names(pid_t pid)
+{
+    std::vector<std::string> names;
+    for (const pid_t tid : numbers_in(fmt::format("/proc/{}/task", pid)))
+        if (auto name = process_name(tid)) // a thread's, too
+            names.push_back(std::move(*name));
+    return names;
 }
 
 uint64_t start_time_ns(pid_t pid)

@@ -73,6 +73,9 @@ bool is_alive(pid_t pid);
 // Group leader's name without the newline; nullopt where the process is gone.
 std::optional<std::string> process_name(pid_t pid);
 
+// Those of all of its threads.
+std::vector<std::string> thread_names(pid_t pid);
+
 // A time as /proc/PID/stat has it: USER_HZ is 100 on every architecture with CUDA.
 constexpr uint64_t to_clock_tick(uint64_t ns)
 {

@@ -60,7 +60,7 @@ std::string reason(const EmptyReport& report, const Options& options)
                                    : fmt::format("; {} maps no CUDA driver", it);
     }
     const std::string_view of = !options.program.empty() || !report.cgroup.empty() ? " of its processes"
-                                : options.pids.size() > 1                          ? " of them"
+                                : options.pids.size() > 1 || report.named_alone    ? " of them"
                                                                                    : "";
     if (users == 0 && report.some_unreadable)
         return "; none of the processes that can be looked at maps CUDA";

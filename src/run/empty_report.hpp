@@ -17,6 +17,7 @@ struct EmptyReport {
     std::chrono::nanoseconds length{};
     std::string cgroup{};          // by its name; empty: all of them
     std::optional<size_t> users{}; // processes asked for that map a driver; nullopt: that does not matter
+    bool named_alone = false;      // those are processes whose name contains what was asked for
     bool some_unreadable = false;  // processes, so that there may be more of them
     bool target_ended = false;     // the one process that was asked for
     bool driver_missing = false;   // of the kernel

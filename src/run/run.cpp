@@ -175,6 +175,7 @@ void Run::attach()
                     ring_->drain(); // a program that called and was replaced at once is to be known by then
                 tool_.on_exec(pid, time_ns);
             },
+        .named = [this](pid_t pid, std::string_view name, bool is_exec) { named(pid, name, is_exec); },
         .lost =
             [this] {
                 std::set<pid_t> ended = tool_.exits_missed();
@@ -183,17 +184,25 @@ void Run::attach()
                 std::ranges::for_each(ended, [this](pid_t pid) { on_exit(pid); });
                 if (family_)
                     family_->look_again();
+                if (scope_.named())
+                    scope_.named()->look_again();
                 if (attacher_)
                     attacher_->look_everywhere();
             },
     });
+    if (scope_.named()) {
+        scope_.named()->look_again(); // loading has taken a while
+        verbose("only processes with a thread of that name get probes (-n)");
+    }
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
     tool_.starting("Looking for CUDA libraries ...");
     if (attacher_)
         attacher_->attach_everywhere();
     if (opened_.kernel_hooks)
         opened_.kernel_hooks->hook_new_drivers();
-    if (opened_.switches.traced_since)
+    // What is given the name later may have called before, though it is young.
+    const bool all_seen = !attacher_ || !scope_.named();
+    if (opened_.switches.traced_since && all_seen)
         *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // it has not begun
     tick();                                                                       // what is running already is unnamed
 }
@@ -270,6 +279,8 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
 {
     const Tier tier = plan.tier();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    if (!filter_at_attach)
+        scope_.named().reset(); // everybody has the probes anyway: nothing is to be missed
     attacher_.emplace(
         object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
         Attacher::Options{.tier = tier,
@@ -304,8 +315,21 @@ void Run::forked(pid_t pid, pid_t parent)
 {
     if (family_)
         return family_->forked(pid, parent);
+    if (attacher_ && scope_.named() && scope_.named()->forked(pid))
+        attacher_->look_at(pid);
     if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
         scope_.includes(pid))
+        attacher_->look_at(pid);
+}
+
+// It has what it had mapped before, and was not looked at.
+void Run::named(pid_t pid, std::string_view name, bool is_exec)
+{
+    if (!attacher_ || !scope_.named())
+        return;
+    if (is_exec && scope_.named()->replaced(pid, name))
+        attacher_->forget(pid);
+    else if (scope_.named()->named(pid, name))
         attacher_->look_at(pid);
 }
 
@@ -318,7 +342,8 @@ void Run::on_exit(pid_t pid)
         tool_.on_exit(pid);
     if (family_)
         family_->exited(pid);
-    if (attacher_ && scope_.pids().empty() && attacher_->attached_to(pid))
+    if (attacher_ && scope_.pids().empty() &&
+        (attacher_->attached_to(pid) || (scope_.named() && scope_.named()->contains(pid))))
         leaving_.insert(pid);
 }
 
@@ -362,7 +387,8 @@ void Run::look_for_trouble()
                             joined(complaints, "; ")),
                 "the library is damaged or stripped, or this kernel does not support this way of attaching (--attach)");
         waiting_ = !program_; // which has not begun
-        const std::string who = scope_.cgroup()         ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
+        const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
+                                : scope_.named() ? "no process whose name contains '" + options_.comm + "' maps a"
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
         if (waiting_)
@@ -476,6 +502,15 @@ void Run::watch_targets()
 // Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
 void Run::attach_members()
 {
+    if (attacher_)
+        std::erase_if(leaving_, [this](pid_t pid) {
+            if (has_memory(pid))
+                return false; // other threads go on
+            attacher_->forget(pid);
+            if (scope_.named())
+                scope_.named()->left(pid);
+            return true;
+        });
     if (!scope_.cgroup())
         return;
     if (scope_.cgroup()->gone()) {
@@ -484,12 +519,6 @@ void Run::attach_members()
     }
     if (!attacher_)
         return;
-    std::erase_if(leaving_, [this](pid_t pid) {
-        if (has_memory(pid))
-            return false; // other threads go on
-        attacher_->forget(pid);
-        return true;
-    });
     std::set<pid_t> members;
     for (pid_t pid : scope_.processes()) {
         members.insert(pid);
@@ -561,6 +590,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
                 report.cgroup = cgroup->what();
             if (attacher_) {
                 report.users = users().size();
+                report.named_alone = scope_.named().has_value();
                 report.some_unreadable = attacher_->unreadable() && !has_capability(CAP_SYS_PTRACE);
             }
             report.target_ended = targets_ended();

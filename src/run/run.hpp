@@ -44,6 +44,7 @@ private:
     Filters choose_probes(bpf_object* object, const LoadPlan& plan);
     void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
     void forked(pid_t pid, pid_t parent);
+    void named(pid_t pid, std::string_view name, bool is_exec);
     void on_exit(pid_t pid);
     void announce();
     void look_for_trouble();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/scope.hpp"
 
+#include "proc/cuda_users.hpp"
 #include "proc/process.hpp"
 #include "util/error.hpp"
 
@@ -37,12 +38,24 @@ Scope::Scope(const Options& options) : pids_(options.pids), grows_(!options.prog
     }
     if (!options.cgroup.empty())
         cgroup_.emplace(options.cgroup, options.host_root);
+    else if (!options.comm.empty() && pids_.empty())
+        look_for_named(options.comm);
+}
+
+// Without any, the first one is waited for: that nothing of it is missed, everybody is asked for.
+void Scope::look_for_named(const std::string& part)
+{
+    named_.emplace(part).look_again();
+    if (cuda_users(processes()).pids.empty())
+        named_.reset();
 }
 
 bool Scope::includes(pid_t pid) const
 {
     if (!pids_.empty())
         return std::ranges::binary_search(pids_, pid);
+    if (named_)
+        return named_->contains(pid);
     return !cgroup_ || std::ranges::binary_search(cgroup_->members(), pid);
 }
 
@@ -69,6 +82,8 @@ bool Scope::ended(pid_t pid)
 
 std::vector<pid_t> Scope::processes() const
 {
+    if (named_)
+        return {named_->pids().begin(), named_->pids().end()};
     return !pids_.empty() ? pids_ : cgroup_ ? cgroup_->members() : all_processes();
 }
 

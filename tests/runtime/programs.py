@@ -28,15 +28,17 @@ def end_at_last(process):
 class Workload:
     """A program of the stand-in with a script. By default it launches once, so that its libraries are mapped, and then
     waits for go(). In the script {dir} is the case's folder, {go} the file that go() makes, {up} the one that says that
-    the script has come this far. `wrap` makes the command that starts it of its own command; `keep`: descriptors for it."""
+    the script has come this far. `name`: its own from the start. `wrap` makes the command that starts it of its own command; `keep`: descriptors for it."""
 
-    def __init__(self, script, form="workload", *, warm=True, folder=None, env=None, preexec=None, start=True, keep=(),
+    def __init__(self, script, form="workload", *, warm=True, name=None, folder=None, env=None, preexec=None, start=True, keep=(),
                  wrap=lambda command: command):
         number = next(numbers)
         self.go_file, self.up_file, self.truth_file, error = (
             harness.here / f"workload{number}.{kind}" for kind in ("go", "up", "truth", "err"))
         if warm:
             script = f"launch scale 1 grid={warm_grid[0]}; touch {{up}}; wait {{go}}\n" + script
+        if name:
+            script = f"name {name}; {script}"
         for name, value in (("go", self.go_file), ("up", self.up_file), ("dir", harness.here)):
             script = script.replace(f"{{{name}}}", str(value))
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})

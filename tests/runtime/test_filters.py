@@ -4,7 +4,9 @@ import os
 
 import bystanders
 import harness
-from harness import case, equal
+import leftovers
+import system
+from harness import case, equal, wait_until
 from programs import Tool, Workload
 from truth import same_counts
 
@@ -87,3 +89,33 @@ def names():
 def others_are_not_trapped(tier):
     """A process outside -p, and its child, hit no breakpoint and run no BPF program."""
     bystanders.not_trapped(tier, lambda target: ("-p", target), Tool.finish)
+
+
+@case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
+def those_of_other_names_are_not_trapped(tier):
+    """The same of -n, where a process of that name is there."""
+    bystanders.not_trapped(tier, lambda target: ("-n", "eedl"), Tool.stop, name="needle")
+
+
+@case(alone=True)
+def who_gets_the_name_later():
+    """By a thread, from the one who forks it, by exec: its calls count from when it has its probes."""
+    first = Workload("launch vecadd 11", name="needle")
+    thread = Workload("threads 2; name b-needle; wait {dir}/traced; launch saxpy 7; end; launch vecadd 1000")
+    forks = Workload("fork; wait {dir}/traced; launch vecadd 3; end; wait {dir}/traced; launch vecadd 5", name="a-needle")
+    hay = Workload("launch vecadd 500; wait {dir}/traced", name="hay")
+    tool = Tool("-n", "needle", "--by", "thread,kernel")
+    for workload in thread, hay:
+        leftovers.check_no_breakpoints(workload.pid, "libcuda.so")
+    for workload in thread, forks, hay:
+        workload.go()
+    child, = wait_until(lambda: system.descendants(forks.pid), "the child")
+    (harness.here / "needle").symlink_to(harness.standin / "workload-driver")
+    late = Workload("touch {up}; wait {go}; launch scale 2", "needle", folder=harness.here, warm=False).ready()
+    for pid in thread.pid, child, late.pid:
+        wait_until(lambda: leftovers.breakpoints(pid, "libcuda.so"), "its probes")
+    leftovers.check_no_breakpoints(hay.pid, "libcuda.so")
+    (harness.here / "traced").touch()
+    truth = [call for calls in truth_of([first, late, thread, forks]) for call in calls]
+    hay.wait()
+    same_counts(tool.stop(), [call for call in truth if "needle" in call["comm"]], by=("tid", "kernel"))

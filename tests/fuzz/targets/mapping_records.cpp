@@ -22,6 +22,12 @@ void fuzz(std::string_view input)
         .forked = [&](pid_t pid, pid_t parent) { told++, expect(pid != parent, "a thread is no process"); },
         .on_exit = [&](pid_t) { told++; },
         .on_exec = [&](pid_t, uint64_t) { told++; },
+        .named =
+            [&](pid_t, std::string_view name, bool) {
+                expect(name.find('\0') == std::string_view::npos, "a name has an end");
+                expect(name.empty() || (name.data() >= input.data() && name.size() < input.size()),
+                       "a name is within its record");
+            },
         .lost = [&] { told++; }};
     const std::string exact(input);
     input = exact;

@@ -61,6 +61,8 @@ TEST_CASE("an empty report names what was asked for")
           "no launch by the program that was started in 5 s; none of its processes maps CUDA");
     CHECK(launches(given([](Options& o) { o.comm = "py"; }), {.users = 3}) ==
           "no launch by a process or thread whose name contains 'py' in 5 s; 3 processes map CUDA; -v lists them");
+    CHECK(launches(given([](Options& o) { o.comm = "py"; }), {.users = 3, .named_alone = true}) ==
+          "no launch by a process or thread whose name contains 'py' in 5 s; 3 of them map CUDA; -v lists them");
     CHECK(launches(given([](Options& o) { o.pids = {1}, o.comm = "py"; }), {.users = 1}) ==
           "no launch by process 1, of a thread whose name contains 'py' in 5 s");
     CHECK(launches(given([](Options& o) { o.cgroup = "x"; }), {.cgroup = "/sys/fs/cgroup/x", .users = 1}) ==

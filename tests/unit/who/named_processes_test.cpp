@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/named_processes.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <sys/prctl.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+TEST_CASE("a process is called as any of its threads")
+{
+    NamedProcesses needles("needl");
+    CHECK_FALSE(needles.named(10, "hay"));
+    CHECK(needles.named(10, "a-needle"));
+    CHECK_FALSE(needles.named(10, "needle")); // is one already
+    CHECK_FALSE(needles.named(10, "hay"));
+    CHECK(needles.contains(10)); // what it has allocated, it still frees
+    CHECK_FALSE(needles.replaced(10, "needle-2"));
+    CHECK(needles.replaced(10, "hay"));
+    CHECK_FALSE(needles.replaced(10, "hay"));
+    CHECK(needles.pids().empty());
+}
+
+TEST_CASE("processes are found by the names of their threads")
+{
+    NamedProcesses mine("q\x01zq thread"), others("q\x01zq nobody");
+    char before[16];
+    ::prctl(PR_GET_NAME, before);
+    std::thread([&] {
+        ::prctl(PR_SET_NAME, "q\x01zq thread");
+        mine.look_again();
+        others.look_again();
+    }).join();
+    CHECK(mine.pids() == std::set<pid_t>{::getpid()});
+    CHECK(others.pids().empty());
+    CHECK_FALSE(others.forked(::getpid()));
+    CHECK(NamedProcesses(before).forked(::getpid()));
+}
