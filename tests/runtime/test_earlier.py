@@ -191,7 +191,7 @@ def words():
 def verdicts():
     """cudatop says it, in words and at once."""
     workload = hung("launch vecadd 5; " + step("cudaDeviceSynchronize", asleep), "workload")
-    busy = Workload("forever; launch vecadd 1 gap_us=2000; end").go()
+    busy = Workload("forever; launch vecadd 1 grid=64 gap_us=2000; end").go()
     began = time.monotonic()
     tool = tops.Tool("-j", "1", "4").finish()
     told = [row for row in tool.rows if row["by"] == "diagnosis" and row["pid"] in (workload.pid, busy.pid)]
