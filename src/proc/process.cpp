@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <sstream>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
