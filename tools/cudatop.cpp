@@ -520,7 +520,7 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
     snapshot.detail_of = open_;
     for (const auto& [key, group] : groups)
         if (row_id(key) == open_) {
-            since_opened_.follow(group.who.images);
+            since_opened_.follow(group.who.images, holdings_);
             snapshot.detail = {whose(open_, group.who.images, snapshot, context)};
             std::ranges::move(detail(key, group.who.images, interval, since_opened_, context),
                               std::back_inserter(snapshot.detail));

@@ -220,6 +220,20 @@ def drill_down():
     workload.stop()
 
 
+@case
+def memory_since_it_was_opened():
+    workload = Workload("alloc a 70000; sleep 2000; forever; alloc b 1048576; sleep 200; end")
+    with Screen("-p", workload.pid, interval=0.5) as screen:
+        screen.resize(160, 100)
+        workload.go()
+        screen.next(f"{workload.pid} workload")
+        screen.keys("Enter")
+        screen.wait_for(lambda text: re.search(r"Memory held, by call stack: \d+\.\dM more, since it was opened \d+ s ago", text),
+                        "what it holds more")
+        screen.quit()
+    workload.stop()
+
+
 @case(asan=True)
 def sizes():
     """Down to one character and back, while figures come and go."""

@@ -9,8 +9,10 @@
 #include "parts.hpp"
 #include "proc/process.hpp"
 #include "util/clock.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <iterator>
 #include <map>
@@ -32,6 +34,9 @@ public:
         since_.seconds = since.seconds();
         since_.take(since.calls(), since.waits(), *this);
         since_.title = fmt::format(", since it was opened {:.0f} s ago", since.seconds());
+        if (const int64_t grown = since.grown_bytes(interval.holdings))
+            grown_ = fmt::format(": {} {}{}", human_bytes(static_cast<uint64_t>(std::abs(grown))),
+                                 grown > 0 ? "more" : "less", since_.title);
     }
 
     std::vector<DetailPart> parts()
@@ -107,6 +112,7 @@ private:
     const Context& context_;
     Options options_;
     Period now_, since_;
+    std::string grown_; // memory, where it has
     PartsOutput output_;
 };
 
@@ -209,7 +215,7 @@ void Page::memory()
     std::erase_if(groups.groups(), [this](const auto& item) {
         return !images_.contains(*item.second.who.images.begin()) || item.second.idle();
     });
-    output_.title("Memory held, by call stack");
+    output_.title("Memory held, by call stack" + grown_);
     gpualloc::print_groups(output_, groups, tool_context<gpualloc::Context>(settings, now_.seconds), 0,
                            frames<AllocationKey, AllocationGroup>());
     settings.view.stack = false;

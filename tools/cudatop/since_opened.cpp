@@ -6,6 +6,18 @@
 #include <ranges>
 
 namespace gpusnoop::cudatop {
+namespace {
+
+int64_t held_by(const std::set<ImageId>& images, const Holdings& holdings)
+{
+    int64_t bytes = 0;
+    for (const auto& [row, amount] : holdings.now())
+        if (images.contains(row.image) && is_memory(row.memory.holding))
+            bytes += amount.bytes;
+    return bytes;
+}
+
+} // namespace
 
 void SinceOpened::restart()
 {
@@ -13,6 +25,18 @@ void SinceOpened::restart()
     calls_.clear();
     waits_.clear();
     seconds_ = 0;
+}
+
+void SinceOpened::follow(const std::set<ImageId>& images, const Holdings& holdings)
+{
+    if (images_.empty())
+        held_bytes_ = held_by(images, holdings);
+    images_ = images;
+}
+
+int64_t SinceOpened::grown_bytes(const Holdings& holdings) const
+{
+    return held_by(images_, holdings) - held_bytes_;
 }
 
 void SinceOpened::add(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits, double seconds)
