@@ -247,7 +247,7 @@ def sizes():
         screen.wait_for(lambda text: "workload" in text and "LAUNCH/s" in text, "the screen again")
         screen.keys("Enter")
         screen.wait_for("Kernels")
-        for columns, lines in sizes + [(200, 50)]:
+        for columns, lines in sizes + [(230, 50)]:
             screen.resize(columns, lines)
         screen.wait_for(lambda text: "Help" in "".join(text.split("\n")[lines - 1:lines]), "the last size")  # tmux takes its time
         screen.wait_for("vecadd")
