@@ -223,13 +223,14 @@ def drill_down():
 @case
 def memory_since_it_was_opened():
     workload = Workload("alloc a 70000; sleep 2000; forever; alloc b 1048576; sleep 200; end")
-    with Screen("-p", workload.pid, interval=0.5) as screen:
-        screen.resize(160, 100)
+    with Screen("-p", workload.pid, interval=0.5, lines=100) as screen:
         workload.go()
-        screen.next(f"{workload.pid} workload")
+        screen.wait_for(f"{workload.pid} workload")
         screen.keys("Enter")
         screen.wait_for(lambda text: re.search(r"Memory held, by call stack: \d+\.\dM more, since it was opened \d+ s ago", text),
                         "what it holds more")
+        screen.keys("Escape")
+        screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
         screen.quit()
     workload.stop()
 
