@@ -35,8 +35,11 @@ EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runt
 
 bool EarlierWaits::is_asked_for(const thread_registers& thread) const
 {
-    const std::string_view comm(thread.comm, strnlen(thread.comm, sizeof(thread.comm)));
-    return (!options_.tid || thread.thread == static_cast<uint32_t>(options_.tid)) && comm.starts_with(options_.comm);
+    if (options_.tid && thread.thread != static_cast<uint32_t>(options_.tid))
+        return false;
+    const auto fits = [this](std::string_view name) { return name.find(options_.comm) != std::string_view::npos; };
+    return fits({thread.comm, strnlen(thread.comm, sizeof(thread.comm))}) ||
+           fits(process_name(static_cast<pid_t>(thread.process)).value_or(""));
 }
 
 std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)

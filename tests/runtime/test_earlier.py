@@ -187,6 +187,15 @@ def words():
     check("EARLIER" not in tool.text, f"a column of zeros: {tool.text}")
 
 
+@case(alone=True)
+def by_a_part_of_the_name():
+    """Of the thread, or of its process, as -n goes."""
+    workload = hung("name solver; " + step("cuCtxSynchronize", asleep))
+    tools = {part: Tool("-n", part, "-i", "0.4", "-d", "1.5", "--by", "pid") for part in ("olve", "solver", "solvers")}
+    told = {part: {row["pid"] for row in tool.finish().rows if row["waiting_earlier"]} for part, tool in tools.items()}
+    equal(told, {"olve": {workload.pid}, "solver": {workload.pid}, "solvers": set()}, "who waits, by the part of its name")
+
+
 @tops.case(alone=True)
 def verdicts():
     """cudatop says it, in words and at once."""
