@@ -58,7 +58,8 @@ private:
 
     std::optional<Running> running_;
     std::optional<Waiting> waiting_;
-    std::optional<EarlierWaits> earlier_; // where they are shown
+    std::optional<ThreadRegisters> registers_; // where earlier_ is
+    std::optional<EarlierWaits> earlier_;      // where they are shown
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
@@ -95,7 +96,7 @@ void CudaSync::load()
         bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
         Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
     if (shows_waiting())
-        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
+        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
 }
 

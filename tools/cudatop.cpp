@@ -107,8 +107,9 @@ private:
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::set<ImageId> seen_;             // whose calls have counted, or go on
     std::optional<Waiting> waiting_;
-    std::optional<EarlierWaits> earlier_;   // where waits are traced
-    std::optional<WaitStacks> wait_stacks_; // the same
+    std::optional<ThreadRegisters> registers_; // where earlier_ is
+    std::optional<EarlierWaits> earlier_;      // where waits are traced
+    std::optional<WaitStacks> wait_stacks_;    // the same
     Tier tier_ = Tier::session;
     Known known_;
     std::optional<StackTable> stacks_;
@@ -211,8 +212,8 @@ void CudaTop::load()
         bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
         Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
     if (known_.waits) {
-        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, found_stacks());
-        wait_stacks_.emplace(probes(), found_stacks());
+        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
+        wait_stacks_.emplace(probes(), *registers_, found_stacks());
     }
     stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);

@@ -20,9 +20,9 @@ constexpr size_t threads_max = 1024;   // of one of them
 } // namespace
 
 EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
-                           FoundStacks& stacks)
+                           ThreadRegisters& registers, FoundStacks& stacks)
     : symbols_(symbols_of_waits(probes, driver, runtime)), probes_(probes), options_(options), stacks_(stacks),
-      started_ns_(clock_ns(CLOCK_BOOTTIME)),
+      registers_(registers), started_ns_(clock_ns(CLOCK_BOOTTIME)),
       helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
                .take = [this](const Message& message) { return take(message); },
                .begun_anew =

@@ -28,7 +28,8 @@ class EarlierWaits {
 public:
     // probes: as calls are numbered by; looked for are waits of these layers. Of the options, those that say which
     // threads are asked for.
-    EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options, FoundStacks& stacks);
+    EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
+                 ThreadRegisters& registers, FoundStacks& stacks);
 
     // To be called once a second, and a few times within the first one: looks at processes of which it is known now
     // that they have a driver, and at what waits. waiting: its threads are those that have begun a wait since.
@@ -73,7 +74,7 @@ private:
     std::span<const Probe> probes_;
     Options options_;
     FoundStacks& stacks_;
-    ThreadRegisters registers_;
+    ThreadRegisters& registers_;
     uint64_t started_ns_; // CLOCK_BOOTTIME
     std::map<pid_t, Process> processes_;
     Answerer helper_;

@@ -18,8 +18,8 @@ bool is_wanted(const Waiting::Part& part)
 
 } // namespace
 
-WaitStacks::WaitStacks(std::span<const Probe> probes, FoundStacks& stacks)
-    : symbols_(symbols_of_waits(probes, true, true)), stacks_(stacks),
+WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks)
+    : symbols_(symbols_of_waits(probes, true, true)), stacks_(stacks), registers_(registers),
       helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
                .take = [this](const Message& message) { return take(message); },
                .begun_anew =

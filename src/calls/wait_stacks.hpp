@@ -22,7 +22,7 @@ namespace gpusnoop {
 class WaitStacks {
 public:
     // probes: as calls are numbered by.
-    WaitStacks(std::span<const Probe> probes, FoundStacks& stacks);
+    WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks);
 
     // All waits of an interval, at its end. Those that have gone on for long get their stack as far as it is known by
     // now; the others are asked for.
@@ -43,7 +43,7 @@ private:
 
     std::vector<std::string_view> symbols_;
     FoundStacks& stacks_;
-    ThreadRegisters registers_;
+    ThreadRegisters& registers_;
     std::map<Thread, Wait> waits_;
     std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the question that has no answer yet
     Answerer helper_;
