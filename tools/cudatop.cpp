@@ -195,6 +195,8 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.follow_graphs = data.count_graphs = known_.graphs;
     data.show_waiting = true;
     data.stacks_of_waits = true;
+    data.stacks_of_calls = followed;
+    data.second = jiffies_in(1'000'000'000);
     data.waits_alone = false;
     data.stacks_of_allocations = true;
     data.count_hits = true;

@@ -6,7 +6,12 @@
 #include "base/call.bpf.h"
 #include "base/wanted.bpf.h"
 
-const volatile bool count_runtime = false; /* --api runtime, both */
+const volatile bool count_runtime = false;   /* --api runtime, both */
+const volatile bool stacks_of_calls = false; /* of some, see take_sample() */
+const volatile __u64 second = 1;             /* in jiffies */
+
+#define SAMPLES_WANTED 100 /* a second */
+#define SAMPLE_PAUSE 4     /* seconds */
 
 /* What the return probe needs of the entry. */
 struct kept_call {
@@ -26,9 +31,55 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
     keep_stack(ctx, key);
 }
 
+/* A stack costs more than all else that a call does, so one is taken of each so many calls of a kind that a thread
+ * makes: of as many as the last second says will make SAMPLES_WANTED in the next, so of all where there are fewer.
+ * Within it they are as many all the time, or what comes after a pause would be taken more often than the rest; but for
+ * a thread that has become so much faster that it would pay for it. Never of each n-th exactly, which might be the same
+ * call of a loop each time. */
+static __attribute__((noinline)) int take_sample(struct pt_regs* ctx, struct call_key* key, u32 of)
+{
+    struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
+    if (!thread)
+        return 0;
+    struct sampling* sampling = &thread->sampling[of & (SAMPLED - 1)];
+    u64 now = bpf_jiffies64(), elapsed = now - sampling->since;
+    u64 stride = sampling->stride, taken = ++sampling->taken;
+    if (elapsed >= second * SAMPLE_PAUSE)
+        stride = 0;
+    else if (elapsed >= second)
+        stride = (stride + 1) * taken / SAMPLES_WANTED;
+    else if (taken >= SAMPLES_WANTED * 4)
+        stride = stride * 8 + 7;
+    if (elapsed >= second || taken >= SAMPLES_WANTED * 4) {
+        sampling->since = now;
+        sampling->taken = 0;
+        sampling->stride = stride & 0xffffff;
+    }
+    sampling->left = (u64)bpf_get_prandom_u32() * (sampling->stride * 2 + 1) >> 32;
+    read_stack(ctx, key);
+    key->caller = opaque(key->caller);
+    key->stack = opaque(key->stack);
+    return 0;
+}
+
+/* However many calls were to be left out, a pause ends that. */
+INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row, u32 of,
+                        struct call_key* key)
+{
+    key->caller = opaque(key->caller);
+    key->stack = opaque(key->stack);
+    if (of == SAMPLED_POLLS && row->wait != WAIT_POLL)
+        return;
+    struct sampling* sampling = thread ? &thread->sampling[of] : 0;
+    if (sampling && sampling->left && bpf_jiffies64() - sampling->since < second * SAMPLE_PAUSE)
+        sampling->left--;
+    else
+        take_sample(ctx, key, of);
+}
+
 /* What is read of every call alike; the image is there already. */
 INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u32 number,
-                      struct call_key* key)
+                      u32 sampled, struct call_key* key)
 {
     key->layer = row->layer;
     key->duration = BUCKET_NONE;
@@ -45,6 +96,8 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     if (per_device) {
         struct thread_state* thread = thread_state(task);
         key->device = thread ? (u8)(thread->device - 1) : DEVICE_UNKNOWN;
+        if (sampled && stacks_of_calls && !per_stack)
+            sample_call(ctx, thread, row, sampled, key);
     }
 }
 
@@ -68,7 +121,7 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
 /* A call begins: its row, and of its key what all calls have. 0 where it is not to be counted: it has no row, or is the
  * inner half of a call that is counted at the runtime. */
 INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,
-                                                          struct kept_call* kept)
+                                                          u32 sampled, struct kept_call* kept)
 {
     if (!number)
         return 0;
@@ -80,7 +133,7 @@ INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, s
         mark_runtime(ctx, task, 0, DRIVER_CALLS_ANY);
     else if (count_runtime && runtime_call_around(ctx, task))
         return 0;
-    begin_key(ctx, task, row, number, key);
+    begin_key(ctx, task, row, number, sampled, key);
     key->flags = opaque(row->asynchronous ? CALL_ASYNCHRONOUS : 0);
     return row;
 }
@@ -88,14 +141,20 @@ INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, s
 INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
                                                    struct kept_call* kept)
 {
-    return begin_call_of_row(ctx, task, wanted_row(ctx, task), kept);
+    return begin_call_of_row(ctx, task, wanted_row(ctx, task), SAMPLED_NONE, kept);
+}
+
+INLINE const volatile struct probe_row* begin_sampled_call(struct pt_regs* ctx, struct task_struct* task, u32 sampled,
+                                                           struct kept_call* kept)
+{
+    return begin_call_of_row(ctx, task, wanted_row(ctx, task), sampled, kept);
 }
 
 /* Of any thread of a process that somebody asked for. */
 INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
                                                               struct kept_call* kept)
 {
-    return begin_call_of_row(ctx, task, wanted_row_of_process(ctx, task), kept);
+    return begin_call_of_row(ctx, task, wanted_row_of_process(ctx, task), SAMPLED_NONE, kept);
 }
 
 /* Keeps a call in its thread's state until it returns; 0 where there is no room for it, which is counted. */

@@ -120,6 +120,8 @@ INLINE struct call_stats* new_row(struct task_struct* task, const struct call_ke
  * meanwhile: the program is not preempted, and each CPU has rows of its own. */
 INLINE u32 find_front_row(struct call_key* key)
 {
+    if (!per_stack && key->stack >= 0)
+        return 0; /* a sample: it does not come often */
     u32 at = bpf_get_smp_processor_id() << front_bits | front_place(key, call_key_bytes, front_bits);
     struct front_row* row = bpf_map_lookup_elem(&front, &at);
     if (!row)

@@ -44,6 +44,22 @@ struct open_call {
 
 #define CONTEXTS_BELOW 8 /* a power of two; what lies deeper is not known again */
 
+/* Calls of which only some have their stack taken, see sample_call(). */
+enum sampled {
+    SAMPLED_NONE,
+    SAMPLED_LAUNCHES,
+    SAMPLED_COPIES,
+    SAMPLED_POLLS,
+    SAMPLED, /* a power of two */
+};
+
+struct sampling {
+    u64 since;  /* jiffies */
+    u32 taken;  /* since then */
+    u32 left;   /* calls that have none, before the next one */
+    u32 stride; /* how many these are on average */
+};
+
 struct thread_state {
     struct runtime_call runtime;
     u64 last_launch_ns;
@@ -56,6 +72,7 @@ struct thread_state {
     u64 waited_ns;           /* since the stack of a wait was taken last; 0: none was yet */
     struct image introduced; /* as what the thread has made itself known */
     struct cgroups introduced_in;
+    struct sampling sampling[SAMPLED];
     u64 seen_by_second; /* hooks, see base/exchange.bpf.h */
     struct open_call open[OPEN_CALLS];
 };

@@ -258,7 +258,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
         mark_launch(ctx, row, task);
     else if (counted_at_runtime(ctx, row, task, &key->image))
         return 1;
-    begin_key(ctx, task, row, number, key);
+    begin_key(ctx, task, row, number, SAMPLED_LAUNCHES, key);
     key->launch.blocks = key->launch.threads = BUCKET_NONE;
 
     u64 now = times_entries() || measure_gap ? bpf_ktime_get_ns() : 0;

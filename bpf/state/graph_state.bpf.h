@@ -34,7 +34,7 @@ static __attribute__((noinline)) int count_followed(struct pt_regs* ctx, struct 
     struct call* call = (struct call*)open->word;
     __builtin_memset(call, 0, sizeof(*call));
     call->key.image = image_of(task);
-    begin_key(ctx, task, row, number, &call->key);
+    begin_key(ctx, task, row, number, SAMPLED_NONE, &call->key);
     call->key.kind = row->kind;
     call->key.result = (s32)ctx->ax;
     count_call(task, call, 1, 0, 0);

@@ -211,9 +211,37 @@ def drill_down():
                      r"^ +19 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+", r"a stack is taken of one wait in 10 ms",
                      r"workload::\w+.*\(workload\)", r"^device +>=\S+ +>=2 ", r"65536 -> 131071 +: 1 "):
             check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
+        for calls in "launches", "copies":
+            check(re.search(rf"^Where {calls} come from.*\n *SAMPLES SHARE%\n *\d+ .*\n(?: .*\n)*? .*\(workload\)",
+                            page, re.M), f"where {calls} come from is not seen on: {page}")
         waits = page[page.index("Waits, and who waits"):page.index("Durations of waits")]
         for kind, count in ("context", 17), ("copy", 211):
             equal(sum(map(int, re.findall(rf"^{kind} +(\d+) ", waits, re.M))), count, f"waits: {kind}")
+        screen.keys("Escape")
+        screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
+        screen.quit()
+    workload.stop()
+
+
+@case
+def stacks_of_some_calls():
+    """As many as say where calls come from, in proportion, and so few that they cost nothing. The row of a process that
+    has not called yet is opened, and stays."""
+    workload = Workload("forever; launch vecadd 3000; launch reduce 1000 fn=cuLaunchKernelEx; sleep 10; end")
+    with Screen("-p", workload.pid, interval=0.5, lines=100) as screen:
+        screen.wait_for(f"{workload.pid} workload")
+        screen.keys("Enter")
+        workload.go()
+        screen.wait_for(lambda text: 'since it was opened 10 s ago' in text, "ten seconds")
+        page = screen.text()
+        found = re.search(r"^Where launches come from, since.*\n *SAMPLES SHARE%\n((?: .*\n)+)", page, re.M)
+        rows = re.findall(r"^ +(\d+) +[\d.]+ *\n +(\S+)", found[1] if found else "", re.M)
+        check(len(rows) == 2 and rows[0][1].startswith("cudaLaunchKernel+") and rows[1][1].startswith("workload::"),
+              f"both callers are not seen on: {page}")
+        samples = [int(count) for count, _ in rows]
+        launches = int(re.search(r"^Kernels, since.*\n.*\n +(\d+) +[\d.]+ +vecadd", page, re.M)[1])
+        check(300 < sum(samples) < launches / 20, f"{samples} of {launches} launches were looked at")
+        check(0.15 < samples[1] / sum(samples) < 0.35, f"{samples}: a quarter comes from the second place")
         screen.keys("Escape")
         screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
         screen.quit()

@@ -2,6 +2,7 @@
 #include "columns.hpp"
 
 #include "fields.hpp"
+#include "proc/process.hpp"
 #include "util/suggestion.hpp"
 #include "verdicts.hpp"
 
@@ -186,8 +187,10 @@ std::vector<TopColumn> columns(const Context& context)
 std::string row_id(const Key& key)
 {
     const WhoKey& who = key.who;
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, who.start_ns, who.tid, who.comm,
-                       who.container_id, who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);
+    // A process that has made no call yet is known from /proc, whose start times are no finer: it stays the same row.
+    const uint64_t start_ns = to_clock_tick(who.start_ns);
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, start_ns, who.tid, who.comm, who.container_id,
+                       who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);
 }
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)

@@ -8,6 +8,7 @@
 #include "columns/nvioctl_columns.hpp"
 #include "parts.hpp"
 #include "proc/process.hpp"
+#include "stack_samples.hpp"
 #include "util/clock.hpp"
 #include "util/text.hpp"
 
@@ -44,10 +45,13 @@ public:
         const Period* const periods[] = {&now_, &since_};
         for (const Period* period : periods)
             launches(*period);
+        samples("launches", {CallPart::launch, CallPart::graph});
         for (const Period* period : periods)
             copies(*period);
+        samples("copies", {CallPart::copy});
         for (const Period* period : periods)
             waits(*period);
+        samples("polls", {CallPart::poll});
         memory();
         driver();
         return output_.take();
@@ -103,6 +107,7 @@ private:
     void launches(const Period& period);
     void copies(const Period& period);
     void waits(const Period& period);
+    void samples(std::string_view calls, std::initializer_list<CallPart> parts);
     void memory();
     void driver();
 
@@ -198,6 +203,20 @@ void Page::waits(const Period& period)
         by_kind.add(delta);
     output_.title("Durations of waits");
     cudasync::print_histograms(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
+}
+
+// Of all that were taken since the row was opened: the more there are, the more they say.
+void Page::samples(std::string_view calls, std::initializer_list<CallPart> parts)
+{
+    for (const Period* period : {&since_, &now_}) {
+        StackSamples samples;
+        for (const CallPart part : parts)
+            samples.add(period->of(part));
+        if (samples.empty())
+            continue;
+        output_.add(samples.part(calls, period->title, interval_.frames));
+        return;
+    }
 }
 
 void Page::memory()

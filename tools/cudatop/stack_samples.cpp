@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stack_samples.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <ranges>
+#include <utility>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+constexpr size_t named_max = 200; // stacks that are put into words: the commonest
+constexpr size_t shown_max = 10;
+
+} // namespace
+
+void StackSamples::add(std::span<const CallDelta> calls)
+{
+    for (const CallDelta& call : calls)
+        if (call.key.stack >= 0)
+            counts_[{call.key.image, call.key.stack, call.key.caller}] += call.count;
+}
+
+DetailPart StackSamples::part(std::string_view calls, std::string_view title, const Frames& frames) const
+{
+    std::vector<std::pair<uint64_t, Stack>> stacks;
+    uint64_t samples = 0;
+    for (const auto& [stack, count] : counts_) {
+        stacks.emplace_back(count, stack);
+        samples += count;
+    }
+    std::ranges::sort(stacks, std::greater());
+    std::map<std::vector<std::string>, uint64_t> by_frames;
+    for (const auto& [count, stack] : stacks | std::views::take(named_max))
+        by_frames[frames(stack.image, stack.stack, stack.caller)] += count;
+    std::vector<std::pair<uint64_t, std::vector<std::string>>> rows;
+    for (auto& [lines, count] : by_frames)
+        rows.emplace_back(count, lines);
+    std::ranges::stable_sort(rows, std::greater(), &std::pair<uint64_t, std::vector<std::string>>::first);
+
+    DetailPart part;
+    part.title = fmt::format("Where {} come from{}", calls, title);
+    part.columns = {{"SAMPLES", "samples"}, {"SHARE%", "share_percent", Unit::percent, 6}};
+    for (auto& [count, lines] : rows | std::views::take(shown_max)) {
+        part.rows.push_back({Cell(count), Cell(100.0 * static_cast<double>(count) / static_cast<double>(samples))});
+        part.below.push_back(std::move(lines));
+    }
+    part.lines.push_back(fmt::format(
+        "{} stacks were taken: of each thread about 100 a second, of all {} where they are fewer", samples, calls));
+    return part;
+}
+
+} // namespace gpusnoop::cudatop
