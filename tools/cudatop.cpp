@@ -96,6 +96,8 @@ private:
     size_t traced_processes();
     std::vector<const Verdict*> wanted_verdicts();
     void meet_users();
+    void show_users();
+    bool measured() const { return counted_.seconds > 0; } // not when tracing begins
     void look_at_earlier();
     void show(const std::set<ImageId>& ended);
     void print_tables(Output& output, const Snapshot& snapshot);
@@ -258,7 +260,11 @@ void CudaTop::begin(const Running& running)
         running.loop.after(later, [this] { look_at_earlier(); });
     if (!live_)
         return;
-    show({});
+    show_users();
+    running.loop.after(150ms, [this] { // by then those that call have said who they are
+        if (!measured())
+            show_users();
+    });
     live_->begin(running);
 }
 
@@ -450,6 +456,14 @@ void CudaTop::meet_users()
         processes().meet(static_cast<uint32_t>(pid));
 }
 
+// Each has its row at once, and figures with the first report.
+void CudaTop::show_users()
+{
+    meet_users();
+    counted_.facts = head_->facts(0, traced_processes());
+    show({});
+}
+
 void CudaTop::look_at_earlier()
 {
     if (earlier_ && running_)
@@ -501,7 +515,8 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     snapshot.columns = columns(context);
     snapshot.rows = rows(joined, context);
     snapshot.totals = {total(snapshot.rows, snapshot.columns)};
-    add_verdicts(snapshot, wanted_verdicts(), joined);
+    if (measured())
+        add_verdicts(snapshot, wanted_verdicts(), joined);
     if (!open_.empty())
         open_row(joined, context, ended, snapshot);
     add_facts(snapshot, counted_.facts);

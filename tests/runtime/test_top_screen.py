@@ -55,7 +55,8 @@ class Screen(terminal.Terminal):
     def next(self, seen):
         """One interval with all that was done since the last one, which then stands still."""
         self.interval(4)
-        self.wait_for(seen, "an interval")
+        self.wait_for(lambda text: re.search(r"^cudatop \d", text) and (seen in text if isinstance(seen, str) else seen(text)),
+                      "an interval")
         self.keys("Space")
         self.wait_for("PAUSED")
         self.interval(60)
@@ -221,6 +222,20 @@ def drill_down():
         screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")
         screen.quit()
     workload.stop()
+
+
+@case(asan=True)
+def rows_before_the_first_figures():
+    """Who maps a driver is there as soon as tracing begins: also one that calls all the time, and one that is silent."""
+    busy = Workload("forever; launch vecadd 1; sleep 1; end").go()
+    silent = Workload("sleep 20000")
+    with Screen("-p", f"{busy.pid},{silent.pid}", interval=60) as screen:
+        screen.wait_for(lambda _: sorted(screen.column("PID")) == sorted(map(str, (busy.pid, silent.pid))), "both")
+        equal(screen.column("LAUNCH/s"), ["-", "-"], "figures that nobody knows yet")
+        check("looks wrong" not in screen.text(), f"a verdict on nothing: {screen.text()}")
+        screen.quit()
+    busy.stop()
+    silent.stop()
 
 
 @case

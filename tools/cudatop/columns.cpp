@@ -196,6 +196,7 @@ std::string row_id(const Key& key)
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)
 {
     const std::vector<Chosen> chosen = fields(context);
+    const bool measured = context.seconds > 0;
     std::vector<TopRow> all;
     for (const auto& [key, group] : groups) {
         const Verdict* verdict = worst(context.diagnosis, key, group);
@@ -204,7 +205,8 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
             row.process = {key.who.pid, key.who.start_ns};
         row.none = name_of_none(key, context.settings.rows);
         for (const auto& [field, own] : chosen)
-            row.cells.push_back(field->value(key, group, context));
+            row.cells.push_back(measured || !own || field->column.unit == Unit::text ? field->value(key, group, context)
+                                                                                     : Cell());
         all.push_back(std::move(row));
     }
     return all;
