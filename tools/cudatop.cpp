@@ -158,6 +158,7 @@ void CudaTop::validate(RunPlan& plan)
     plan.programs = programs(settings_.cheap, settings_.latency);
     if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end
         plan.usual_interval = 1s;
+    plan.lines |= settings_.why;
 }
 
 Opened CudaTop::open()

@@ -78,7 +78,7 @@ struct RunPlan {
     std::optional<std::chrono::nanoseconds> usual_interval{};
     std::string nvml_library{}; // as in NvmlFigures
     bool screen = false;        // the terminal is the tool's own
-    bool lines = false;         // each is printed as it happens; that there was none is said of the whole run
+    bool lines = false;         // not a table per report; that there was nothing is said of the whole run
 };
 
 // Variables of the BPF programs that a run sets while they are attached. Null where the object has none.

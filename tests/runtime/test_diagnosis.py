@@ -133,6 +133,8 @@ def why():
     equal((row["rule"], row["tid"], row["severity"]), ("hangs", hung.pid, "warning"), "in JSON")
     check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"details: {row}")
     check("nothing looks wrong from the host's side in" in of_well.text, f"nothing: {of_well.text}")
+    for tool in of_hung, of_well:
+        check("no use of a GPU" not in tool.text, f"there was some: {tool.text}")
     row, = of_well_json.rows
     equal((row["severity"], row.get("rule"), row.get("pid")), ("none", None, None), "nothing, in JSON")
 
