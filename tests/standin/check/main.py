@@ -17,5 +17,6 @@ import forwarding  # noqa: E402,F401
 import graphs  # noqa: E402,F401
 import probes  # noqa: E402,F401
 import ioctls  # noqa: E402,F401
+import device  # noqa: E402,F401
 
 sys.exit(harness.run_all())

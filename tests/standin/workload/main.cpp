@@ -2,6 +2,8 @@
 // A CUDA program that does what a script says and writes down what it did.
 //
 //     workload [--truth FILE] [--banner] (SCRIPT | -f FILE)
+//     workload --ptx KERNEL
+#include "ptx.hpp"
 #include "session.hpp"
 #include "steps.hpp"
 #include "truth.hpp"
@@ -15,7 +17,7 @@ namespace {
 
 [[noreturn]] void usage()
 {
-    fprintf(stderr, "usage: workload [--truth FILE] [--banner] (SCRIPT | -f FILE)\n");
+    fprintf(stderr, "usage: workload [--truth FILE] [--banner] (SCRIPT | -f FILE)\n       workload --ptx KERNEL\n");
     exit(2);
 }
 
@@ -32,6 +34,8 @@ std::string read_file(const char* path)
 
 int main(int argc, char** argv)
 {
+    if (argc == 3 && !strcmp(argv[1], "--ptx"))
+        return fputs(workload::ptx_of(argv[2]).c_str(), stdout) < 0;
     std::string script, truth;
     bool append = false, banner = false, any = false;
     for (int i = 1; i < argc; i++) {

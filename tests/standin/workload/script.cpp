@@ -178,4 +178,10 @@ void fail(const std::string& message)
     _exit(1);
 }
 
+void skip(const std::string& message)
+{
+    fprintf(stderr, "workload: skipped: %s\n", message.c_str());
+    _exit(77);
+}
+
 } // namespace workload

@@ -48,8 +48,10 @@ std::string render(const Steps&); // the script again
 // \xHH, \n, \t, \s (space) and \\ in a word, so that a script can carry any name.
 std::string unescaped(const std::string&);
 
-// The script is wrong: says where and exits with 2. Something is missing at run time: says what and exits with 1.
+// The script is wrong: says where and exits with 2. Something is missing at run time: says what and exits with 1,
+// or with 77 where that is a device, or the stand-in on a machine with one.
 [[noreturn]] void wrong(const Step&, const std::string& message);
 [[noreturn]] void fail(const std::string& message);
+[[noreturn]] void skip(const std::string& message);
 
 } // namespace workload

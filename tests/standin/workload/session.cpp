@@ -2,6 +2,7 @@
 #include "session.hpp"
 
 #include "kernels.hpp"
+#include "ptx.hpp"
 #include "symbols.hpp"
 
 #include <csignal>
@@ -25,7 +26,8 @@ std::mutex lock; // over all of the following
 bool initialized;
 std::map<std::pair<Place, uint64_t>, void*> streams;
 std::map<std::tuple<Place, std::string, HandleKind>, void*> handles;
-std::map<Place, void*> modules, libraries, events;
+std::map<std::pair<Place, std::string>, void*> modules, libraries; // and what is in them
+std::map<Place, void*> events;
 std::map<std::pair<Place, std::string>, void*> named_events;
 void* graph; // executable, made last
 
@@ -33,20 +35,34 @@ volatile sig_atomic_t stop_signal;
 
 constexpr uint64_t own_stream = 1ull << 32; // and the thread's id: its number among the created ones
 
-constexpr char image[] = "stand-in image";
-
-void* module()
+// The stand-in finds any kernel in any image, so one is enough for all; a real driver gets one for each kernel.
+struct Image {
+    std::string kernels, text = "stand-in image";
+};
+Image image_of(const std::string& kernel)
 {
-    void*& m = modules[place()];
-    if (!m && setup("cuModuleLoadData", &m, image))
+    if (!on_device())
+        return {};
+    auto text = ptx_of(kernel);
+    if (text.empty())
+        skip("PTX cannot name a kernel " + kernel);
+    return {kernel, text};
+}
+
+void* module(const std::string& kernel)
+{
+    auto image = image_of(kernel);
+    void*& m = modules[{place(), image.kernels}];
+    if (!m && setup("cuModuleLoadData", &m, image.text.c_str()))
         fail("cuModuleLoadData failed");
     return m;
 }
 
-void* library()
+void* library(const std::string& kernel)
 {
-    void*& l = libraries[place()];
-    if (!l && setup("cuLibraryLoadData", &l, image, nullptr, nullptr, 0u, nullptr, nullptr, 0u))
+    auto image = image_of(kernel);
+    void*& l = libraries[{place(), image.kernels}];
+    if (!l && setup("cuLibraryLoadData", &l, image.text.c_str(), nullptr, nullptr, 0u, nullptr, nullptr, 0u))
         fail("cuLibraryLoadData failed");
     return l;
 }
@@ -54,7 +70,7 @@ void* library()
 void* get_function(const std::string& name)
 {
     void* function = nullptr;
-    if (setup("cuModuleGetFunction", &function, module(), name.c_str()))
+    if (setup("cuModuleGetFunction", &function, module(name), name.c_str()))
         fail("cuModuleGetFunction failed for " + name);
     return function;
 }
@@ -62,7 +78,7 @@ void* get_function(const std::string& name)
 void* get_kernel(const std::string& name)
 {
     void* kernel = nullptr;
-    if (setup("cuLibraryGetKernel", &kernel, library(), name.c_str()))
+    if (setup("cuLibraryGetKernel", &kernel, library(name), name.c_str()))
         fail("cuLibraryGetKernel failed for " + name);
     return kernel;
 }
@@ -75,6 +91,14 @@ void* create_event()
     return e;
 }
 
+std::string error_name(int error)
+{
+    const char* name = nullptr;
+    void* ask = driver_symbol("cuGetErrorName");
+    bool known = ask && !call_symbol(ask, error, &name) && name;
+    return std::to_string(error) + (known ? std::string(" (") + name + ")" : "");
+}
+
 void make_current()
 {
     void* context = nullptr;
@@ -82,8 +106,8 @@ void make_current()
         if (setup("cudaSetDevice", thread.device))
             fail("cudaSetDevice failed");
     } else {
-        if (!initialized && setup("cuInit", 0u))
-            fail("cuInit failed");
+        if (int error = initialized ? 0 : setup("cuInit", 0u))
+            skip("no device: cuInit failed with " + error_name(error));
         initialized = true;
         if (setup("cuDevicePrimaryCtxRetain", &context, thread.device) || setup("cuCtxSetCurrent", context))
             fail("no context for device " + std::to_string(thread.device));
@@ -131,8 +155,8 @@ void leave_context()
 void forget(const Place& dead)
 {
     std::lock_guard hold(lock);
-    modules.erase(dead);
-    libraries.erase(dead);
+    std::erase_if(modules, [&](auto& entry) { return entry.first.first == dead; });
+    std::erase_if(libraries, [&](auto& entry) { return entry.first.first == dead; });
     events.erase(dead);
     std::erase_if(named_events, [&](auto& entry) { return entry.first.first == dead; });
     std::erase_if(streams, [&](auto& entry) { return entry.first.first == dead; });
@@ -204,10 +228,14 @@ void reload()
 {
     ready_driver();
     std::lock_guard hold(lock);
-    if (auto m = modules.extract(place()); m && m.mapped())
-        setup("cuModuleUnload", m.mapped());
-    if (auto l = libraries.extract(place()); l && l.mapped())
-        setup("cuLibraryUnload", l.mapped());
+    auto unload = [](auto& loaded, const char* function) {
+        for (auto& [key, object] : loaded)
+            if (object && key.first == place())
+                setup(function, object);
+        std::erase_if(loaded, [](auto& entry) { return entry.first.first == place(); });
+    };
+    unload(modules, "cuModuleUnload");
+    unload(libraries, "cuLibraryUnload");
     std::erase_if(handles, [](auto& entry) { return std::get<0>(entry.first) == place(); });
 }
 

@@ -15,6 +15,9 @@ namespace workload {
 // Opens the driver library, once; later calls do nothing. Null symbols mean that the library has no such function.
 void open_driver(const std::string& path = "libcuda.so.1");
 void* driver_symbol(const std::string& name);
+
+// The driver has nothing of the stand-in's own: it is NVIDIA's, or the stand-in poses as that (WORKLOAD_DEVICE is set).
+bool on_device();
 void* runtime_symbol(const std::string& name);
 void* symbol(const std::string& name); // by prefix: cu... or cuda...; must exist
 
