@@ -7,6 +7,8 @@
 #include "proc/process.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <tuple>
 
 namespace gpusnoop {
@@ -132,6 +134,7 @@ void Diagnosis::add(const Interval& interval)
     for (const CallDelta& delta : interval.calls)
         if (History* history = of(delta.key.image)) {
             count(history->counts.back(), delta);
+            history->counts.back().callers.insert(delta.key.tid);
             history->called_ns = now_ns_;
         }
     for (const Waiting::Part& part : interval.waits) {
@@ -213,27 +216,34 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
         history.failing_seconds.at(i) = fails.at(i) ? history.failing_seconds.at(i) + seconds : 0;
 }
 
-// How much of their waits they have spun: of those that have waited in the last seconds, so that the next interval has
-// something to compare with.
+// What they had of the CPUs, and so how much of their waits they have spun: of those that have called in the last
+// seconds, so that the next interval has something to compare with.
 void Diagnosis::look_at_threads(const ImageId& image, History& history)
 {
     constexpr size_t threads_max = 64;
     Counts& last = history.counts.back();
-    ByThread now;
-    for (const Counts& counts : history.counts)
-        for (const auto& [tid, ns] : counts.waiting) {
-            if (now.size() >= threads_max || now.contains(tid))
-                continue;
-            const auto cpu_ns = thread_cpu_time_ns(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
-            if (!cpu_ns)
-                continue;
-            now[tid] = *cpu_ns;
-            if (const auto before = history.thread_cpu_ns.find(tid); before != history.thread_cpu_ns.end())
-                last.spinning[tid] =
-                    spun_ns(last.waiting.contains(tid) ? last.waiting.at(tid) : 0,
-                            *cpu_ns - std::min(*cpu_ns, before->second), static_cast<uint64_t>(last.seconds * 1e9));
-        }
-    history.thread_cpu_ns = std::move(now);
+    const auto interval_ns = static_cast<uint64_t>(last.seconds * 1e9);
+    std::set<uint32_t> threads;
+    for (const Counts& counts : history.counts) {
+        std::ranges::copy(counts.waiting | std::views::keys, std::inserter(threads, threads.end()));
+        threads.insert(counts.callers.begin(), counts.callers.end());
+    }
+    std::map<uint32_t, CpuShare> now;
+    for (const uint32_t tid : threads | std::views::take(threads_max)) {
+        const auto share = cpu_share(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
+        if (!share)
+            continue;
+        now[tid] = *share;
+        const auto before = history.threads.find(tid);
+        if (before == history.threads.end() || before->second.turns > share->turns) // another thread with its number
+            continue;
+        last.starving[tid] =
+            std::min(share->waited_ns - std::min(share->waited_ns, before->second.waited_ns), interval_ns);
+        last.turns += share->turns - before->second.turns;
+        last.spinning[tid] = spun_ns(last.waiting.contains(tid) ? last.waiting.at(tid) : 0,
+                                     share->used_ns - std::min(share->used_ns, before->second.used_ns), interval_ns);
+    }
+    history.threads = std::move(now);
 }
 
 uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)

@@ -10,6 +10,7 @@
 #include "diagnosis/rules.hpp"
 #include "driver/xids.hpp"
 #include "nvml/nvml_figures.hpp"
+#include "proc/process.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -73,6 +74,13 @@ public:
     // Of one CPU, in the last interval; nullopt in the first.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
 
+    // Of their threads that have called in the last seconds, as sums of the last interval; nullopt: not known of any.
+    struct Scheduling {
+        double waited_percent = 0; // of one CPU's time: ready to run, but without one
+        double turns_per_second = 0;
+    };
+    std::optional<Scheduling> scheduling(const std::set<ImageId>& images) const;
+
     // Time of the last interval that threads (pid, tid) were in waits and used a CPU; nullopt: not known of all of
     // them, as in the first interval that one of them waits in.
     std::optional<uint64_t> spinning_ns(const std::set<std::pair<uint32_t, uint32_t>>& threads) const;
@@ -108,7 +116,10 @@ private:
         std::optional<uint64_t> cpu_ns;
         std::map<Place, uint64_t> copied_from; // synchronously; of those that had a stack
         ByThread launching, polling, waiting;
-        ByThread spinning; // of waiting; of those threads of which it is known
+        ByThread spinning;            // of waiting; of those threads of which it is known
+        ByThread starving;            // ready to run, but without a CPU; of those threads that have called
+        uint64_t turns = 0;           // that these had
+        std::set<uint32_t> callers{}; // threads
     };
 
     // How long something has gone on, whose pauses are short.
@@ -124,7 +135,7 @@ private:
         uint64_t launched_ns = 0;  // when the last interval with a launch began
         int64_t held_bytes = 0;    // as of the last interval
         std::optional<uint64_t> cpu_ns;
-        ByThread thread_cpu_ns; // of those that waited in the last seconds, as of the last interval
+        std::map<uint32_t, CpuShare> threads; // that called in the last seconds, as of the last interval
         Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // Of the last interval.

@@ -45,10 +45,10 @@ void add_to(std::map<uint32_t, uint64_t>& sums, const std::map<uint32_t, uint64_
 Signs Diagnosis::signs(const ImageId& image, const History& history, const Interval& interval) const
 {
     Signs signs;
-    ByThread launching, polling, waiting;
+    ByThread launching, polling, waiting, starving;
     std::map<Error, uint64_t> errors;
     uint64_t cpu_ns = 0;
-    double cpu_seconds = 0;
+    double cpu_seconds = 0, starving_seconds = 0;
     for (const Counts& counts : history.counts) {
         signs.seconds += counts.seconds;
         signs.launches += counts.launches;
@@ -72,6 +72,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         add_to(launching, counts.launching);
         add_to(polling, counts.polling);
         add_to(waiting, counts.waiting);
+        add_to(starving, counts.starving);
+        starving_seconds += counts.starving.empty() ? 0 : counts.seconds;
         for (size_t i = 0; i < counts.calls.size(); i++)
             signs.failing.at(i).calls += counts.calls.at(i);
         for (const auto& [error, n] : counts.errors)
@@ -91,6 +93,9 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     signs.polling_percent = percent(most_of(polling), signs.seconds);
     signs.waiting_percent = percent(most_of(waiting), signs.seconds);
     signs.cpu_percent = percent(cpu_ns, cpu_seconds);
+    signs.starving_percent = percent(most_of(starving), starving_seconds);
+    if (signs.starving_percent > 1)
+        signs.cpus = allowed_cpus(static_cast<pid_t>(image.pid));
     signs.capturing_seconds = history.capturing.seconds;
     signs.small_seconds = history.small.seconds;
     signs.growing_seconds = history.growing.seconds;
@@ -210,6 +215,23 @@ std::optional<double> Diagnosis::cpu_percent(const std::set<ImageId>& images) co
             const Counts& last = found->second.counts.back();
             if (last.cpu_ns)
                 sum = sum.value_or(0) + percent(*last.cpu_ns, last.seconds);
+        }
+    return sum;
+}
+
+std::optional<Diagnosis::Scheduling> Diagnosis::scheduling(const std::set<ImageId>& images) const
+{
+    std::optional<Scheduling> sum;
+    for (const ImageId& image : images)
+        if (const auto found = known_.find(image); found != known_.end() && !found->second.counts.empty()) {
+            const Counts& last = found->second.counts.back();
+            if (last.starving.empty() || last.seconds <= 0)
+                continue;
+            if (!sum)
+                sum.emplace();
+            for (const uint64_t ns : last.starving | std::views::values)
+                sum->waited_percent += percent(ns, last.seconds);
+            sum->turns_per_second += static_cast<double>(last.turns) / last.seconds;
         }
     return sum;
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -145,6 +146,18 @@ Found spins(const Signs& signs)
                                                signs.waiting_percent, signs.cpu_percent)};
 }
 
+Found starves(const Signs& signs)
+{
+    constexpr double much = 30, most = 60;
+    if (signs.seconds < settled_seconds || signs.starving_percent < much)
+        return {};
+    std::string words =
+        fmt::format("a thread that calls CUDA waits {:.0f}% of its time for a CPU", signs.starving_percent);
+    if (signs.cpus)
+        words += fmt::format("; the process may use {} of them", signs.cpus);
+    return Finding{signs.starving_percent >= most ? Severity::warning : Severity::note, std::move(words)};
+}
+
 Found captures(const Signs& signs)
 {
     constexpr double long_enough = 1.8, often = 2;
@@ -246,6 +259,10 @@ constexpr Rule table[] = {
      "cudamemcpy -p PID -U", copies},
     {"polls", "5000 questions/s or more whether work is done (a warning where they cost half a CPU)",
      "cudasync -p PID -U", polls},
+    {"starves",
+     "a thread that calls CUDA is ready to run for 30% of its time (a warning: 60%) and has no CPU: others have them, "
+     "or its cgroup's quota is used up",
+     "top -H", starves},
     {"captures", "2 graphs/s or more are captured or instantiated, for 2 s", "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",
      launches},

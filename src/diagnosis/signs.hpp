@@ -40,6 +40,8 @@ struct Signs {
     std::optional<GoingOn> wait; // the longest
     bool idle_since = false;     // nothing was launched while it went on, by any thread
     double cpu_percent = 0;      // of one CPU, of the whole process
+    double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
+    unsigned cpus = 0;           // that the process may run on; 0: not looked at, or not known
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& of(Calls calls) const { return failing[static_cast<size_t>(calls)]; }

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sstream>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -314,14 +315,27 @@ uint64_t cpu_time_ns(pid_t pid)
     return read_stat(pid, "stat").cpu_ns;
 }
 
-std::optional<uint64_t> thread_cpu_time_ns(pid_t pid, pid_t tid)
+std::optional<CpuShare> cpu_share(pid_t pid, pid_t tid)
 {
     const auto text = read_proc(pid, ("task/" + std::to_string(tid) + "/schedstat").c_str());
     if (!text)
         return std::nullopt;
     std::string_view rest(*text);
-    uint64_t ns = 0;
-    return take(rest, ns, 10, ' ') ? std::optional(ns) : std::nullopt;
+    CpuShare share;
+    // A kernel that does not account for it says three times 0 (sched_info_on()).
+    if (!take(rest, share.used_ns, 10, ' ') || !take(rest, share.waited_ns, 10, ' ') ||
+        !take(rest, share.turns, 10, '\n') || !share.turns)
+        return std::nullopt;
+    return share;
+}
+
+unsigned allowed_cpus(pid_t pid)
+{
+    constexpr size_t cpus_max = 8192; // of Linux (NR_CPUS)
+    std::array<cpu_set_t, cpus_max / CPU_SETSIZE> set{};
+    return sched_getaffinity(pid, sizeof(set), set.data()) == 0
+               ? static_cast<unsigned>(CPU_COUNT_S(sizeof(set), set.data()))
+               : 0;
 }
 
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid)

@@ -88,9 +88,18 @@ uint64_t start_time_ns(pid_t pid);
 // CPU time of all of its threads so far, of those that have ended, too, in steps of 10 ms; 0 where the process is gone.
 uint64_t cpu_time_ns(pid_t pid);
 
-// The same of one thread, to the nanosecond; nullopt where it has ended, or the kernel does not tell
-// (CONFIG_SCHED_INFO).
-std::optional<uint64_t> thread_cpu_time_ns(pid_t pid, pid_t tid);
+// What a thread has had of the CPUs so far.
+struct CpuShare {
+    uint64_t used_ns = 0;
+    uint64_t waited_ns = 0; // ready to run, but without one: others had them, or its cgroup's quota was used up
+    uint64_t turns = 0;     // times that it was given one
+};
+
+// nullopt where it has ended, or the kernel does not tell (CONFIG_SCHED_INFO).
+std::optional<CpuShare> cpu_share(pid_t pid, pid_t tid);
+
+// CPUs that a process may run on; 0 where it is gone.
+unsigned allowed_cpus(pid_t pid);
 
 // The start of a thread; 0 where it has ended, or its process has, even if nobody has waited for it yet.
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop says what is wrong: with processes in trouble, with those that nearly are, and where it is looked for."""
 import os
+import pathlib
 import re
+import subprocess
 import time
 
 import harness
@@ -113,6 +115,45 @@ def copies_from():
     check(found and all(re.search(r"100% synchronous, from workload::\S.* \(workload\)$", row["diagnosis"]) for row in found),
           f"the function: {found}")
     check(re.search(r"^ +cudaMemcpy\+0x\w+ \(libcudart", why.text, re.M), f"the stack: {why.text}")
+
+
+def waited_for_a_cpu(pid):
+    """Seconds, and how often it was given one, by the kernel's account of its first thread."""
+    _, waited, turns = map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split())
+    return waited / 1e9, turns
+
+
+@case(each={"alone": 0, "beside_two": 2, "beside_four": 4}, alone=True)
+def starves(others):
+    """One CPU, and those that burn it beside the one that launches: what it waits for, and what is said of it."""
+    one = lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for _ in range(others):
+        harness.at_end.append(subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=one).kill)
+    workload = Workload("forever; launch vecadd 10 grid=64 delay_us=500; sleep 2; end", preexec=one)
+    tool = Tool("-p", workload.pid, "-i", "1", "-d", "6.5")
+    workload.go()
+    time.sleep(1)
+    waited, turns = waited_for_a_cpu(workload.pid)
+    began = time.monotonic()
+    tool.finish()
+    seconds = time.monotonic() - began
+    waited, turns = (after - before for after, before in zip(waited_for_a_cpu(workload.pid), (waited, turns)))
+    share = 100 * waited / seconds
+    told = [row for row in tops.rows(tool, "pid") if "runqueue_percent" in row]
+    check(len(told) >= 4, f"known from the second report on: {told}")
+    mean = lambda key: sum(row[key] for row in told) / len(told)
+    check(abs(mean("runqueue_percent") - share) < 8, f"{told}: {share:.1f}% by the kernel")
+    check(0.7 * turns / seconds - 5 < mean("switches_per_second") < 1.4 * turns / seconds + 5,
+          f"{told}: {turns / seconds:.1f}/s by the kernel")
+    found = [row for row in said(tool, workload.pid) if row["rule"] == "starves"]
+    if not others:
+        return equal(found, [], f"nobody is beside it: {told}")
+    check(found, f"{others} beside it: {told}")
+    for row in found:
+        check(re.fullmatch(r"a thread that calls CUDA waits \d+% of its time for a CPU; the process may use 1 of them",
+                           row["diagnosis"]), f"words: {row}")
+    severity = "warning" if share > 65 else "note" if share < 55 else found[-1]["severity"]
+    equal(found[-1]["severity"], severity, f"of {share:.0f}%")
 
 
 @case(alone=True, asan=True)

@@ -88,6 +88,18 @@ Cell share_of_time(const WaitGroup* group, const Context& c)
     return share(group->total_ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
 }
 
+Cell runqueue_percent(const Group& g, const Context& c)
+{
+    const auto scheduling = c.diagnosis.scheduling(g.who.images);
+    return scheduling ? Cell(scheduling->waited_percent) : Cell();
+}
+
+Cell switches_per_second(const Group& g, const Context& c)
+{
+    const auto scheduling = c.diagnosis.scheduling(g.who.images);
+    return scheduling ? Cell(scheduling->turns_per_second) : Cell();
+}
+
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c)
 {
     return g.waits ? c.diagnosis.spinning_ns(g.waits->threads) : std::optional<uint64_t>(0);

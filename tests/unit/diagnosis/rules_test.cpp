@@ -184,6 +184,13 @@ const Case cases[] = {
          s.cpu_percent = 99;
      },
      Severity::note, "waits 97% of the time, and spins meanwhile: 99% of a CPU", [](Signs& s) { s.cpu_percent = 4; }},
+    {"starves",
+     [](Signs& s) {
+         s.starving_percent = 71;
+         s.cpus = 4;
+     },
+     Severity::warning, "a thread that calls CUDA waits 71% of its time for a CPU; the process may use 4 of them",
+     [](Signs& s) { s.starving_percent = 29; }},
     {"shares",
      [](Signs& s) {
          s.neighbour = {"0", "hog (1234, train/hog-0)", 96};
