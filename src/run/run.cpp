@@ -2,14 +2,11 @@
 #include "run/run.hpp"
 
 #include "attach/calibrate.hpp"
-#include "bpf/shared/attach.h"
 #include "output/output_buffer.hpp"
-#include "proc/process.hpp"
 #include "run/empty_report.hpp"
 #include "run/info.hpp"
 #include "run/preflight.hpp"
 #include "run/started_program.hpp"
-#include "run/surroundings.hpp"
 #include "util/capabilities.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
@@ -18,8 +15,8 @@
 #include <algorithm>
 #include <bpf/bpf.h>
 #include <fmt/format.h>
-#include <iterator>
 #include <poll.h>
+#include <set>
 
 namespace gpusnoop {
 namespace {
@@ -37,15 +34,6 @@ void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std
             throw Error(fmt::format("too many {1}: {0}", keys.size(), what),
                         "leave the option out to trace all of them");
     }
-}
-
-size_t programs_to_load(bpf_object* object)
-{
-    size_t count = 0;
-    bpf_program* program = nullptr;
-    bpf_object__for_each_program (program, object)
-        count += bpf_program__autoload(program);
-    return count;
 }
 
 } // namespace
@@ -92,7 +80,7 @@ void Run::trace()
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
                  .lost = [this] { return losses_->sum(); },
-                 .users = [this] { return users(); }});
+                 .users = [this] { return members_->users(); }});
     if (program_)
         program_->release(plan_.screen);
     try {
@@ -138,21 +126,12 @@ bool Run::gives_up(std::chrono::nanoseconds stalled)
     return std::min(stalled, now - *over_since_) > 2s;
 }
 
-// Return probes can be used without killing a target.
-bool Run::returns_are_safe() const
-{
-    if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
-        return true;
-    return !return_probes_break_seccomp();
-}
-
 void Run::attach()
 {
     leave_out_harmful_returns();
     bpf_object* object = load();
     fill(object, "target_pids", scope_.pids(), "processes (-p)");
-    if (program_)
-        family_.emplace(scope_, object, attacher_ ? &*attacher_ : nullptr);
+    members_.emplace(scope_, object, attacher_ ? &*attacher_ : nullptr, program_ != nullptr);
     if (scope_.cgroup())
         fill(object, "target_cgroups", scope_.cgroup()->ids(), "cgroups (-c)");
     losses_.emplace(object);
@@ -165,7 +144,7 @@ void Run::attach()
     mapping_watch_.emplace(MappingWatch::Handlers{
         .mapped = [this](pid_t pid, std::string_view path, uint64_t device,
                          uint64_t inode) { library_mapped(pid, path, device, inode); },
-        .forked = [this](pid_t pid, pid_t parent) { forked(pid, parent); },
+        .forked = [this](pid_t pid, pid_t parent) { members_->forked(pid, parent); },
         .on_exit = [this](pid_t pid) { on_exit(pid); },
         .on_exec =
             [this](pid_t pid, uint64_t time_ns) {
@@ -175,19 +154,13 @@ void Run::attach()
                     ring_->drain(); // a program that called and was replaced at once is to be known by then
                 tool_.on_exec(pid, time_ns);
             },
-        .named = [this](pid_t pid, std::string_view name, bool is_exec) { named(pid, name, is_exec); },
+        .named = [this](pid_t pid, std::string_view name, bool is_exec) { members_->named(pid, name, is_exec); },
         .lost =
             [this] {
                 std::set<pid_t> ended = tool_.exits_missed();
-                std::ranges::copy_if(members_, std::inserter(ended, ended.end()),
-                                     [](pid_t pid) { return !thread_start_time_ns(pid, pid); });
+                ended.merge(members_->exits_missed());
                 std::ranges::for_each(ended, [this](pid_t pid) { on_exit(pid); });
-                if (family_)
-                    family_->look_again();
-                if (scope_.named())
-                    scope_.named()->look_again();
-                if (attacher_)
-                    attacher_->look_everywhere();
+                members_->look_again();
             },
     });
     if (scope_.named()) {
@@ -207,130 +180,10 @@ void Run::attach()
     tick();                                                                       // what is running already is unnamed
 }
 
-// Where a return probe would kill a target, there is none.
-void Run::leave_out_harmful_returns()
-{
-    returns_ = probe_plan_.probes.empty() || returns_are_safe();
-    if (returns_)
-        return;
-    const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
-                      "which lacks commit cf6cb56ef244";
-    if (plan_.needs_returns)
-        throw Error(fmt::format("this needs return probes, and {}", why),
-                    "update the kernel, do without latencies and results, or trace only processes without a seccomp "
-                    "filter (-p)");
-    warn(fmt::format("{}: {}", why, tool_.spec().without_returns));
-    std::erase_if(probe_plan_.hooks, [](const Hook& hook) { return hook.returns; });
-}
-
-// What the kernel takes of the tool. A refusal is the end only where nothing else is left to try.
-bpf_object* Run::load()
-{
-    const bool forced = !options_.attach.empty() && !probe_plan_.probes.empty();
-    LoadPlan plan(forced                       ? tier_from_name(options_.attach)
-                  : probe_plan_.probes.empty() ? Tier::perf
-                                               : best_tier(),
-                  forced);
-    for (;;) {
-        signals_.check();
-        try {
-            bpf_object* object = load_as(plan);
-            remarks_ = plan.remarks(probe_plan_.hooks);
-            std::ranges::for_each(remarks_, warn);
-            return object;
-        } catch (const LoadError& error) {
-            verbose(error.what());
-            attacher_.reset();
-            if (!plan.step(error.refusal(), probe_plan_.hooks))
-                throw plan.failure();
-        }
-    }
-}
-
-bpf_object* Run::load_as(const LoadPlan& plan)
-{
-    opened_ = tool_.open();
-    bpf_object* object = opened_.object;
-    Filters filters =
-        probe_plan_.probes.empty() ? Filters{.pids = !scope_.pids().empty()} : choose_probes(object, plan);
-    for (const std::string& program : plan.programs_left_out())
-        bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
-    filters.left_out = plan.hooks_left_out(probe_plan_.hooks);
-    if (const auto& cgroup = scope_.cgroup()) {
-        filters.cgroups = true;
-        filters.cgroups_v1 = !cgroup->v2();
-        filters.v1 = cgroup->controller();
-    }
-    if (filters.v1 == CONTROLLER_NONE)
-        filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
-    tool_.configure(probe_plan_.probes, filters);
-    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
-    if (scope_.grows())
-        Family::make_room(object);
-    check_descriptors(object, scope_.pidfds().size());
-    tool_.starting(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
-    const EndAtOnce for_the_verifier_takes_its_time;
-    tool_.load();
-    return object;
-}
-
-// Between open and load.
-Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
-{
-    const Tier tier = plan.tier();
-    const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
-    if (!filter_at_attach)
-        scope_.named().reset(); // everybody has the probes anyway: nothing is to be missed
-    attacher_.emplace(
-        object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
-        Attacher::Options{.tier = tier,
-                          .count_runtime = plan_.counts_runtime,
-                          .filter_at_attach = filter_at_attach,
-                          .step = [this] { signals_.check(); },
-                          .attaching =
-                              [this](size_t functions, const std::string& path) {
-                                  if (!loop_)
-                                      tool_.starting(
-                                          fmt::format("Attaching to {} functions of {} ...", functions, path));
-                              },
-                          .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
-    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
-    return {.tier = tier,
-            .returns = returns_,
-            .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach || scope_.grows())};
-}
-
 void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)
 {
-    if (!attacher_ || !attacher_->targets().interesting(path, device, inode))
-        return;
-    if (scope_.includes(pid))
-        attacher_->look_at(pid);
-    else if (family_)
-        family_->stranger_mapped(pid);
-}
-
-// The child of a member is one, with all that is mapped already.
-void Run::forked(pid_t pid, pid_t parent)
-{
-    if (family_)
-        return family_->forked(pid, parent);
-    if (attacher_ && scope_.named() && scope_.named()->forked(pid))
-        attacher_->look_at(pid);
-    if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
-        scope_.includes(pid))
-        attacher_->look_at(pid);
-}
-
-// It has what it had mapped before, and was not looked at.
-void Run::named(pid_t pid, std::string_view name, bool is_exec)
-{
-    if (!attacher_ || !scope_.named())
-        return;
-    if (is_exec && scope_.named()->replaced(pid, name))
-        attacher_->forget(pid);
-    else if (scope_.named()->named(pid, name))
-        attacher_->look_at(pid);
+    if (attacher_ && attacher_->targets().interesting(path, device, inode))
+        members_->mapped(pid);
 }
 
 void Run::on_exit(pid_t pid)
@@ -340,19 +193,7 @@ void Run::on_exit(pid_t pid)
     // The end of the last one asked for ends the run: what it held is shown as it was.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
         tool_.on_exit(pid);
-    if (family_)
-        family_->exited(pid);
-    if (attacher_ && scope_.pids().empty() &&
-        (attacher_->attached_to(pid) || (scope_.named() && scope_.named()->contains(pid))))
-        leaving_.insert(pid);
-}
-
-std::vector<pid_t> Run::users() const
-{
-    std::vector<pid_t> all;
-    std::ranges::copy_if(attacher_->users(), std::back_inserter(all),
-                         [this](pid_t pid) { return scope_.includes(pid); });
-    return all;
+    members_->exited(pid);
 }
 
 void Run::announce()
@@ -470,9 +311,13 @@ void Run::watch_processes()
         attach_waiting(); // those that have had to wait
     });
     loop_->every(1s, [this] {
-        attach_members();
-        if (family_)
-            family_->tick();
+        if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->gone()) {
+            warn(fmt::format("cgroup {} is gone", cgroup->what()));
+            loop_->stop();
+        } else {
+            members_->tick();
+            attach_waiting();
+        }
         if (attacher_)
             attacher_->let_go();
         tick();
@@ -497,36 +342,6 @@ void Run::watch_targets()
                 attacher_->forget(pid);
         });
     }
-}
-
-// Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
-void Run::attach_members()
-{
-    if (attacher_)
-        std::erase_if(leaving_, [this](pid_t pid) {
-            if (has_memory(pid))
-                return false; // other threads go on
-            attacher_->forget(pid);
-            if (scope_.named())
-                scope_.named()->left(pid);
-            return true;
-        });
-    if (!scope_.cgroup())
-        return;
-    if (scope_.cgroup()->gone()) {
-        warn(fmt::format("cgroup {} is gone", scope_.cgroup()->what()));
-        return loop_->stop();
-    }
-    if (!attacher_)
-        return;
-    std::set<pid_t> members;
-    for (pid_t pid : scope_.processes()) {
-        members.insert(pid);
-        if (!members_.contains(pid))
-            attacher_->look_at(pid);
-    }
-    members_ = std::move(members);
-    attach_waiting();
 }
 
 void Run::set_timers()
@@ -589,7 +404,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
             if (const auto& cgroup = scope_.cgroup())
                 report.cgroup = cgroup->what();
             if (attacher_) {
-                report.users = users().size();
+                report.users = members_->users().size();
                 report.named_alone = scope_.named().has_value();
                 report.some_unreadable = attacher_->unreadable() && !has_capability(CAP_SYS_PTRACE);
             }

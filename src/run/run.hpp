@@ -5,9 +5,9 @@
 #include "attach/attach.hpp"
 #include "attach/load_plan.hpp"
 #include "proc/mapping_watch.hpp"
-#include "run/family.hpp"
 #include "run/loop.hpp"
 #include "run/losses.hpp"
+#include "run/members.hpp"
 #include "run/ring.hpp"
 #include "run/tool.hpp"
 #include "who/scope.hpp"
@@ -15,7 +15,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,19 +42,15 @@ private:
     void leave_out_harmful_returns();
     Filters choose_probes(bpf_object* object, const LoadPlan& plan);
     void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
-    void forked(pid_t pid, pid_t parent);
-    void named(pid_t pid, std::string_view name, bool is_exec);
     void on_exit(pid_t pid);
     void announce();
     void look_for_trouble();
     void say_summary();
     void print_attached();
     std::string attached() const;
-    std::vector<pid_t> users() const;
     void complain();
     void watch_processes();
     void watch_targets();
-    void attach_members();
     void set_timers();
     void attach_waiting();
     void tick();
@@ -80,13 +75,11 @@ private:
     std::vector<std::string> remarks_; // what the kernel refused
     std::optional<Attacher> attacher_;
     std::optional<uint64_t> duration_floor_ns_; // of what is measured, the probes' own share
-    std::optional<Family> family_;              // of program_
+    std::optional<Members> members_;            // who comes and goes
     std::optional<Losses> losses_;
     std::optional<Ring> ring_;
     std::optional<MappingWatch> mapping_watch_;
     std::optional<Loop> loop_;
-    std::set<pid_t> members_; // as of the last look
-    std::set<pid_t> leaving_; // members whose first thread has ended
     size_t complaints_shown_ = 0;
     bool waiting_ = false;
     bool more_records_ = false;                          // than there was time for

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/members.hpp"
+
+#include "attach/attach.hpp"
+#include "proc/process.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace gpusnoop {
+
+Members::Members(Scope& scope, const bpf_object* object, Attacher* attacher, bool started)
+    : scope_(scope), attacher_(attacher)
+{
+    if (started)
+        family_.emplace(scope, object, attacher);
+}
+
+void Members::mapped(pid_t pid)
+{
+    if (scope_.includes(pid))
+        attacher_->look_at(pid);
+    else if (family_)
+        family_->stranger_mapped(pid);
+}
+
+// The child of a member is one, with all that is mapped already.
+void Members::forked(pid_t pid, pid_t parent)
+{
+    if (family_)
+        return family_->forked(pid, parent);
+    if (attacher_ && scope_.named() && scope_.named()->forked(pid))
+        attacher_->look_at(pid);
+    if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
+        scope_.includes(pid))
+        attacher_->look_at(pid);
+}
+
+// It has what it had mapped before, and was not looked at.
+void Members::named(pid_t pid, std::string_view name, bool is_exec)
+{
+    if (!attacher_ || !scope_.named())
+        return;
+    if (is_exec && scope_.named()->replaced(pid, name))
+        attacher_->forget(pid);
+    else if (scope_.named()->named(pid, name))
+        attacher_->look_at(pid);
+}
+
+void Members::exited(pid_t pid)
+{
+    if (family_)
+        family_->exited(pid);
+    if (attacher_ && scope_.pids().empty() &&
+        (attacher_->attached_to(pid) || (scope_.named() && scope_.named()->contains(pid))))
+        leaving_.insert(pid);
+}
+
+void Members::tick()
+{
+    if (attacher_) {
+        forget_leaving();
+        look_for_new();
+    }
+    if (family_)
+        family_->tick();
+}
+
+void Members::forget_leaving()
+{
+    std::erase_if(leaving_, [this](pid_t pid) {
+        if (has_memory(pid))
+            return false; // other threads go on
+        attacher_->forget(pid);
+        if (scope_.named())
+            scope_.named()->left(pid);
+        return true;
+    });
+}
+
+// Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
+void Members::look_for_new()
+{
+    if (!scope_.cgroup())
+        return;
+    std::set<pid_t> members;
+    for (pid_t pid : scope_.processes()) {
+        members.insert(pid);
+        if (!members_.contains(pid))
+            attacher_->look_at(pid);
+    }
+    members_ = std::move(members);
+}
+
+std::set<pid_t> Members::exits_missed() const
+{
+    std::set<pid_t> ended;
+    std::ranges::copy_if(members_, std::inserter(ended, ended.end()),
+                         [](pid_t pid) { return !thread_start_time_ns(pid, pid); });
+    return ended;
+}
+
+void Members::look_again()
+{
+    if (family_)
+        family_->look_again();
+    if (scope_.named())
+        scope_.named()->look_again();
+    if (attacher_)
+        attacher_->look_everywhere();
+}
+
+std::vector<pid_t> Members::users() const
+{
+    std::vector<pid_t> all;
+    std::ranges::copy_if(attacher_->users(), std::back_inserter(all),
+                         [this](pid_t pid) { return scope_.includes(pid); });
+    return all;
+}
+
+} // namespace gpusnoop

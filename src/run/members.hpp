@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes come under what was asked for, and leave it, while a run goes on: by a name (-n), by a cgroup (-c), or as
+// children of a program that the tool has started. Who comes is looked at for CUDA libraries; who leaves is forgotten.
+#pragma once
+
+#include "run/family.hpp"
+#include "who/scope.hpp"
+
+#include <optional>
+#include <set>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+struct bpf_object;
+
+namespace gpusnoop {
+
+class Attacher;
+
+class Members {
+public:
+    // object: loaded. attacher: null where nothing in user memory is probed. started: the tool has begun the program.
+    Members(Scope& scope, const bpf_object* object, Attacher* attacher, bool started);
+
+    void mapped(pid_t pid); // a CUDA library
+    void forked(pid_t pid, pid_t parent);
+    void named(pid_t pid, std::string_view name, bool is_exec);
+    void exited(pid_t pid); // or its first thread has
+    void tick();            // once a second
+
+    std::set<pid_t> exits_missed() const; // as far as can be told
+    void look_again();                    // what the watch tells of may have been missed
+
+    std::vector<pid_t> users() const; // those asked for that have mapped what counts
+
+private:
+    void forget_leaving();
+    void look_for_new();
+
+    Scope& scope_;
+    Attacher* attacher_;
+    std::optional<Family> family_;
+    std::set<pid_t> members_; // of the cgroup, as of the last look
+    std::set<pid_t> leaving_; // whose first thread has ended
+};
+
+} // namespace gpusnoop

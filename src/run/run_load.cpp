@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel takes of a tool, and the tool's programs loaded into it.
+#include "bpf/shared/attach.h"
+#include "proc/process.hpp"
+#include "run/run.hpp"
+#include "run/surroundings.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+size_t programs_to_load(bpf_object* object)
+{
+    size_t count = 0;
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program (program, object)
+        count += bpf_program__autoload(program);
+    return count;
+}
+
+} // namespace
+
+// Return probes can be used without killing a target.
+bool Run::returns_are_safe() const
+{
+    if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
+        return true;
+    return !return_probes_break_seccomp();
+}
+
+// Where a return probe would kill a target, there is none.
+void Run::leave_out_harmful_returns()
+{
+    returns_ = probe_plan_.probes.empty() || returns_are_safe();
+    if (returns_)
+        return;
+    const char* why = "return probes kill processes under seccomp (most containers) on this kernel, "
+                      "which lacks commit cf6cb56ef244";
+    if (plan_.needs_returns)
+        throw Error(fmt::format("this needs return probes, and {}", why),
+                    "update the kernel, do without latencies and results, or trace only processes without a seccomp "
+                    "filter (-p)");
+    warn(fmt::format("{}: {}", why, tool_.spec().without_returns));
+    std::erase_if(probe_plan_.hooks, [](const Hook& hook) { return hook.returns; });
+}
+
+// What the kernel takes of the tool. A refusal is the end only where nothing else is left to try.
+bpf_object* Run::load()
+{
+    const bool forced = !options_.attach.empty() && !probe_plan_.probes.empty();
+    LoadPlan plan(forced                       ? tier_from_name(options_.attach)
+                  : probe_plan_.probes.empty() ? Tier::perf
+                                               : best_tier(),
+                  forced);
+    for (;;) {
+        signals_.check();
+        try {
+            bpf_object* object = load_as(plan);
+            remarks_ = plan.remarks(probe_plan_.hooks);
+            std::ranges::for_each(remarks_, warn);
+            return object;
+        } catch (const LoadError& error) {
+            verbose(error.what());
+            attacher_.reset();
+            if (!plan.step(error.refusal(), probe_plan_.hooks))
+                throw plan.failure();
+        }
+    }
+}
+
+bpf_object* Run::load_as(const LoadPlan& plan)
+{
+    opened_ = tool_.open();
+    bpf_object* object = opened_.object;
+    Filters filters =
+        probe_plan_.probes.empty() ? Filters{.pids = !scope_.pids().empty()} : choose_probes(object, plan);
+    for (const std::string& program : plan.programs_left_out())
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
+    filters.left_out = plan.hooks_left_out(probe_plan_.hooks);
+    if (const auto& cgroup = scope_.cgroup()) {
+        filters.cgroups = true;
+        filters.cgroups_v1 = !cgroup->v2();
+        filters.v1 = cgroup->controller();
+    }
+    if (filters.v1 == CONTROLLER_NONE)
+        filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
+    tool_.configure(probe_plan_.probes, filters);
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
+    if (scope_.grows())
+        Family::make_room(object);
+    check_descriptors(object, scope_.pidfds().size());
+    tool_.starting(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
+    const EndAtOnce for_the_verifier_takes_its_time;
+    tool_.load();
+    return object;
+}
+
+// Between open and load.
+Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
+{
+    const Tier tier = plan.tier();
+    const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    if (!filter_at_attach)
+        scope_.named().reset(); // everybody has the probes anyway: nothing is to be missed
+    attacher_.emplace(
+        object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
+        Attacher::Options{.tier = tier,
+                          .count_runtime = plan_.counts_runtime,
+                          .filter_at_attach = filter_at_attach,
+                          .step = [this] { signals_.check(); },
+                          .attaching =
+                              [this](size_t functions, const std::string& path) {
+                                  if (!loop_)
+                                      tool_.starting(
+                                          fmt::format("Attaching to {} functions of {} ...", functions, path));
+                              },
+                          .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
+    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
+    return {.tier = tier,
+            .returns = returns_,
+            .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach || scope_.grows())};
+}
+
+} // namespace gpusnoop
