@@ -220,6 +220,7 @@ include tests/kernels/kernels.mk
 include tests/screen/screen.mk
 include tests/vendor/vendor.mk
 include tests/fuzz/fuzz.mk
+include tests/gpu/gpu.mk
 
 UNIT_SRC := $(wildcard tests/unit/*/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
@@ -245,7 +246,7 @@ install: all
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -d $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
-	install -m 644 docs/* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
+	install -m 644 docs/*.* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
 	for t in $(TOOLS); do \
 	    install -m 644 scripts/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; \
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done

@@ -15,6 +15,9 @@ ended of all; what takes long is named while it runs, and the time of each file'
 
 `make test` leaves out what is `long`: the sanitizers' builds, and what differs from another case in a way to attach or an
 option only. `make test-all` runs that as well.
+
+`gpu` marks what means the same on a real device, whose driver gives no result to order and takes its own time: those
+cases tests/gpu/run takes there, with GPUSNOOP_DEVICE set. Every program of theirs is then the one that opens a driver.
 """
 import collections
 import fnmatch
@@ -46,8 +49,9 @@ here = None                         # folder of the running case
 binary = build / "cudalaunch"       # what Tool starts: the tool of the case
 at_end = []                         # called when the case ends, however it does
 others_run = False                  # other cases, at the same time
+on_device = "GPUSNOOP_DEVICE" in os.environ
 
-Case = collections.namedtuple("Case", "name function arguments timeout binary alone long")
+Case = collections.namedtuple("Case", "name function arguments timeout binary alone long gpu")
 cases = []
 
 
@@ -68,23 +72,23 @@ def must_be_alone():
         raise NotAlone
 
 
-def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), tool="cudalaunch"):
+def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), tool="cudalaunch"):
     """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
     argument. `asan`: once more with the sanitizers' build of the tool. `alone`: while no other case runs. `long`: not in
-    make test. Both may be some of `each`."""
+    make test. `gpu`: on a device, too. These may be some of `each`."""
     if function is None:
-        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, tool=tool)
+        return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, tool=tool)
     module = function.__module__.removeprefix("test_")
     variants = {f"[{name}]": (value,) for name, value in each.items()} if each else {"": ()}
-    for some in filter(lambda some: some is not True, (alone, long)):
+    for some in filter(lambda some: some is not True, (alone, long, gpu)):
         missing = {f"[{name}]" for name in some} - set(variants)
         assert not missing, f"{module}.{function.__name__} has no {missing}"
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        by_itself, is_long = (some is True or suffix[1:-1] in some for some in (alone, long))
-        cases.append(Case(name, function, arguments, timeout, build / tool, by_itself, is_long))
+        by_itself, is_long, on_gpu = (some is True or suffix[1:-1] in some for some in (alone, long, gpu))
+        cases.append(Case(name, function, arguments, timeout, build / tool, by_itself, is_long, on_gpu))
         if asan and (build / "asan" / tool).exists():
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, by_itself, True))
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, by_itself, True, False))
     return function
 
 
@@ -203,9 +207,9 @@ def obstacle():
         return "this kernel has no BTF"
     if os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
         return "needs the host's pid namespace"
-    if not all(c.binary.exists() for c in cases) or not (standin / "workload").exists():
+    if not all(c.binary.exists() for c in cases) or not (standin / "workload-dlopen").exists():
         return f"not everything is built in {build}: make tools standin"
-    if not leftovers.bpftool():
+    if not on_device and not leftovers.bpftool():
         return "no bpftool"
     return None
 
@@ -265,7 +269,7 @@ def results(wanted, at_once):
     if blocked:
         yield from ((chosen, {"result": "skip", "reason": blocked}) for chosen in wanted)
         return
-    together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone]
+    together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone and not on_device]
     alone = {chosen.name for chosen in wanted} - {chosen.name for chosen in together}
     twice = []
     with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
@@ -286,7 +290,9 @@ def results(wanted, at_once):
 
 def choose(patterns, which, alone):
     """The cases whose name contains one of the patterns, or all; of those without patterns, "short", "long" or None, and
-    those that are marked alone, those that are not, or (None) both."""
+    those that are marked alone, those that are not, or (None) both. On a device, of all these those marked gpu."""
+    if on_device:
+        return [c for c in cases if c.gpu and (not patterns or any(fnmatch.fnmatch(c.name, f"*{p}*") for p in patterns))]
     if patterns:
         return [c for c in cases if any(p in c.name or fnmatch.fnmatch(c.name, p) for p in patterns)]
     return [c for c in cases if which in (None, "long" if c.long else "short") and alone in (None, c.alone)]
@@ -324,7 +330,7 @@ def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
         print(f"run twice, for they failed at first: {', '.join(chosen.name for chosen in unsteady)}")
     if len(groups) > 1:
         print("seconds, several at once: " + ", ".join(f"{name} {s:.0f}" for name, s in groups.most_common()))
-    if not (build / "asan").exists() and not patterns and which != "short":
+    if not (build / "asan").exists() and not patterns and which != "short" and not on_device:
         counts["skip"] += 1
         print(f"skip asan: there is no {build / 'asan'}")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 import harness
-from harness import Failure, check, equal, wait_until
+from harness import Failure, Skip, check, equal, wait_until
 
 numbers = itertools.count(1)  # of workloads and tools, for their files in the case's folder
 
@@ -42,6 +42,9 @@ class Workload:
         for name, value in (("go", self.go_file), ("up", self.up_file), ("dir", harness.here)):
             script = script.replace(f"{{{name}}}", str(value))
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})
+        if harness.on_device:  # the form that opens whatever driver there is
+            form = "workload-dlopen"
+            environment["WORKLOAD_DEVICE"] = "1"
         program = (folder or harness.standin) / form
         with open(error, "w") as stderr:
             self.process = subprocess.Popen(wrap([program, "--truth", self.truth_file, script]), env=environment,
@@ -55,6 +58,7 @@ class Workload:
     def ready(self):
         wait_until(lambda: self.up_file.exists() or self.process.poll() is not None, "the workload is up")
         if self.process.poll() is not None and not self.up_file.exists():
+            self.skip_if_it_did()
             raise Failure(f"the workload ended with {self.process.returncode}: {self.error_file.read_text()}")
         return self
 
@@ -71,8 +75,13 @@ class Workload:
 
     def wait(self, seconds=60):
         code = self.process.wait(seconds * harness.patience)
+        self.skip_if_it_did()
         equal(code, 0, f"exit status of the workload ({self.error_file.read_text()})")
         return self
+
+    def skip_if_it_did(self):
+        if self.process.returncode == 77:
+            raise Skip(self.error_file.read_text().removeprefix("workload: skipped: ").strip())
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -37,7 +37,7 @@ def by_every_function():
         same_counts(tool, truth, by=("kernel", "stream"), api=api)
 
 
-@case
+@case(gpu=True)
 def threads_record_together():
     """What any thread launches on the captured stream is recorded; what it launches elsewhere is not."""
     tool, truth = trace("capture begin stream=1; threads 4; repeat 10; launch vecadd 5 stream=1; launch saxpy 7 stream=2\n"
@@ -55,7 +55,7 @@ def an_ended_capture_is_over():
     equal(Rows(truth).count(tool.rows, ()), {("captured",): 60, ("launches",): 40, ("graph_launches",): 20}, "sums")
 
 
-@case
+@case(gpu=True)
 def only_its_thread_ends_a_capture():
     """Where another tries, it goes on."""
     tool, truth = trace("capture begin; launch vecadd 3 stream=1; threads 1; capture end G; end; launch vecadd 5 stream=1\n"
@@ -87,7 +87,7 @@ def kernels_behind_graphs(mode):
     equal("graph_kernels" in counted.rows[0], False, "nobody looked")
 
 
-@case
+@case(gpu=True)
 def graphs_from_before():
     """Of a graph that was made before tracing began, the kernels are not known, and that is said."""
     workload = Workload("capture begin stream=1; launch vecadd 5 stream=1; capture end G stream=1; graph instantiate G X\n"

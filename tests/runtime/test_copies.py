@@ -83,7 +83,7 @@ def both_layers_alone(mode):
     same(tool, truth, ("layer", "function", "kind"), "both")
 
 
-@case(asan=True)
+@case(asan=True, gpu=True)
 def by_default():
     """A row for each process and direction; -l splits them by form."""
     functions = callable_functions("driver")
@@ -98,7 +98,7 @@ def by_default():
 
 
 @case(each={"what": ("kind", "memory", "form"), "calls": ("api", "stream", "device"), "who": ("pid", "thread", "comm"),
-            "whose": ("container", "pod", "cgroup", "kind,memory,form,api,stream,thread")})
+            "whose": ("container", "pod", "cgroup", "kind,memory,form,api,stream,thread")}, gpu=True)
 def sums_do_not_depend_on_rows(ways):
     workload = Workload(steps(callable_functions("driver")) + "\nthreads 3\ncopy 101 bytes=70001; end")
     tools = [(words, Tool("-p", workload.pid, "--by", words, "-r", 0, *more)) for words in ways for more in ([], ["-l"])]
@@ -110,7 +110,7 @@ def sums_do_not_depend_on_rows(ways):
         same(tool.finish(), truth, tuple(key for word in words.split(",") for key in keys.get(word, ())))
 
 
-@case
+@case(gpu=True)
 def streams_of_both_kinds():
     """Calls without a stream use the default stream; per-thread variants that of the thread."""
     functions = callable_functions("driver")
@@ -118,7 +118,7 @@ def streams_of_both_kinds():
     same(tool, truth, ("function", "stream"))
 
 
-@case
+@case(gpu=True)
 def a_million_and_three():
     tool, truth = trace("copy 1_000_003 bytes=1013")
     same(tool, truth, ("kind",))

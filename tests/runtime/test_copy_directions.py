@@ -224,7 +224,7 @@ def freed_by_another_thread():
     same(tool, truth, ("kind", "source", "destination"))
 
 
-@case(each={"entry": [], "latency": ["-l"]}, asan=True, timeout=150)
+@case(each={"entry": [], "latency": ["-l"]}, asan=True, timeout=150, gpu=True)
 def eight_threads_that_allocate(mode):
     """Names are common to all threads, so that one may copy what another has made; what is freed in between, at
     addresses that go back and forth between the threads, is nobody else's."""

@@ -27,7 +27,7 @@ def check_mode(tool, truth, mode, **how):
         same_counts(tool, truth, errors="-l" in mode, **how)
 
 
-@case(asan=True)
+@case(asan=True, gpu=True)
 def one_thread():
     tool, truth = trace("launch vecadd 1009 grid=10,2,1 block=128; launch saxpy 503 grid=3 block=8,4,2 smem=512\n"
                         "launch reduce 251 grid=70000,3,2 block=1024; launch apply 2; launch scale 1 grid=2 block=7")
@@ -36,7 +36,7 @@ def one_thread():
     same_shapes(tool, truth)
 
 
-@case
+@case(gpu=True)
 def eight_threads():
     tool, truth = trace("threads 8; repeat 3; launch vecadd 1000; end; end; launch vecadd 17; threads 3; name other\n"
                         "launch saxpy 100 stream=1; end", "--by", "thread,kernel")
@@ -44,7 +44,7 @@ def eight_threads():
     equal(len({row["tid"] for row in tool.rows}), 12, "threads")
 
 
-@case
+@case(gpu=True)
 def a_million_and_three():
     tool, truth = trace("launch vecadd 1_000_003")
     same_counts(tool, truth)

@@ -81,7 +81,7 @@ def with_results_and_durations():
     equal(events_in(failed.finish(), "result"), events_of(truth, "driver", "result"), f"{failed}")
 
 
-@case
+@case(gpu=True)
 def a_line_of_text_each():
     tool, truth = trace("launch vecadd 1009 grid=3; threads 2; launch saxpy 100; end; hostfunc 3", "-e", json=False)
     head, *lines = tool.text.splitlines()
@@ -90,7 +90,7 @@ def a_line_of_text_each():
     equal(sum("vecadd" in line and " 3,1,1 " in line for line in lines), 1009, "lines of vecadd")
 
 
-@case
+@case(gpu=True)
 def two_hundred_thousand():
     """From four threads at full speed, in a buffer that holds them all: none is lost, whoever gets the processor."""
     tool, truth = trace("threads 4; launch vecadd 50000; end", "-e", "--ring-mb", 32)

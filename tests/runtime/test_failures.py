@@ -63,7 +63,7 @@ def errors_beside_successes():
               row["latency_max_ns"] * row["launches"] >= row["latency_total_ns"] >= row["launches"], f"durations: {row}")
 
 
-@case
+@case(gpu=True)
 def nothing_fails():
     tool, _ = trace("launch vecadd 1009; build vecadd 2; graph 5; hostfunc 5", "-x")
     equal(tool.rows, [], "rows of a program without failures")

@@ -65,7 +65,7 @@ def every_runtime_function(form):
     attached(above, "runtime", called)
 
 
-@case
+@case(gpu=True)
 def nothing_that_does_not_wait():
     tool, truth = trace(waits.no_waits)
     equal(tool.rows, [], f"rows of {tool}")

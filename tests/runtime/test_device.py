@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device answers by itself: kernels that take their time, that cannot start, and that break their context. What
+comes back is in the truth, whatever it is; where nothing is done, all of them succeed."""
+from harness import case, equal
+from programs import trace
+from truth import same_counts
+
+
+@case(gpu=True)
+def results_are_the_drivers():
+    tool, truth = trace("launch vecadd 5; launch too_many_threads 3 block=64; launch out_of_bounds 1; sync 1\n"
+                        "launch saxpy 2", "-l", form="workload-driver")
+    same_counts(tool, [call for call in truth if call["kind"] == "kernel"], errors=True)
+
+
+@case(gpu=True)
+def kernels_take_time():
+    tool, truth = trace("launch spin_us_2000 50; sync 1; launch vecadd 7", form="workload-driver")
+    same_counts(tool, [call for call in truth if call["kind"] == "kernel"])
+    equal(sum(call["count"] for call in truth if call["kind"] == "sync"), 1, "waits")
