@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
-#include "calls/earlier_waits.hpp"
 #include "calls/held_table.hpp"
-#include "calls/wait_stacks.hpp"
+#include "cudatop/all_waits.hpp"
+#include "cudatop/asked_for.hpp"
 #include "cudatop/batch.hpp"
 #include "cudatop/columns.hpp"
 #include "cudatop/counted.hpp"
@@ -92,9 +92,6 @@ private:
                   Snapshot& snapshot);
     void show_within(const std::string& id);
     void open_screen();
-    bool asked_for(const ImageId& image);
-    size_t traced_processes();
-    std::vector<const Verdict*> wanted_verdicts();
     void meet_users();
     void show_users();
     bool measured() const { return counted_.seconds > 0; } // not when tracing begins
@@ -107,11 +104,8 @@ private:
     std::optional<PendingCalls> pending_calls_;
     std::optional<Xids> xids_;
     std::map<uint32_t, XidsOf> xids_of_; // by pid
-    std::set<ImageId> seen_;             // whose calls have counted, or go on
-    std::optional<Waiting> waiting_;
-    std::optional<ThreadRegisters> registers_; // where earlier_ is
-    std::optional<EarlierWaits> earlier_;      // where waits are traced
-    std::optional<WaitStacks> wait_stacks_;    // the same
+    std::optional<AskedFor> asked_for_;
+    std::optional<AllWaits> waits_;
     Tier tier_ = Tier::session;
     Known known_;
     std::optional<StackTable> stacks_;
@@ -213,13 +207,12 @@ void CudaTop::load()
     CallToolOn::load();
     layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
-    waiting_.emplace(
+    asked_for_.emplace(options_.comm, processes());
+    waits_.emplace(
         bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
         Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
-    if (known_.waits) {
-        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
-        wait_stacks_.emplace(probes(), *registers_, found_stacks());
-    }
+    if (known_.waits)
+        waits_->look_into_threads(probes(), settings_, options_, found_stacks());
     stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
     held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
     users_.emplace(options_.host_root);
@@ -345,7 +338,7 @@ std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
 void CudaTop::on_delta(const CallDelta& delta)
 {
     const CallPart part = part_of(delta.key);
-    seen_.insert(delta.key.image);
+    asked_for_->saw(delta.key.image);
     if (part == CallPart::memory)
         holdings_.add(delta);
     else if (part == CallPart::launch)
@@ -357,7 +350,7 @@ bool CudaTop::tick(Output& output)
     layouts_->refresh();
     sweep_stacks();
     held_->make_room(holdings_);
-    waiting_->forget_ended();
+    waits_->forget_ended();
     look_at_earlier();
     CallToolOn::tick(output);
     names_->tick();
@@ -366,17 +359,13 @@ bool CudaTop::tick(Output& output)
 
 void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
 {
-    waiting_->executed(static_cast<uint32_t>(pid), time_ns);
-    if (earlier_)
-        earlier_->left(pid);
+    waits_->executed(pid, time_ns);
     CallToolOn::on_exec(pid, time_ns);
 }
 
 void CudaTop::on_exit(pid_t pid)
 {
-    waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
-    if (earlier_)
-        earlier_->left(pid);
+    waits_->exited(pid);
     CallToolOn::on_exit(pid);
 }
 
@@ -409,7 +398,7 @@ void CudaTop::forget(const std::set<ImageId>& images)
         names_->forget(image);
         xids_of_.erase(image.pid);
         unnamed_.forget(image);
-        seen_.erase(image);
+        asked_for_->forget(image);
     }
     holdings_.forget(images);
     diagnosis_->forget(images);
@@ -418,36 +407,9 @@ void CudaTop::forget(const std::set<ImageId>& images)
 
 void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
+    interval_ns = waits_->end_interval(interval_ns);
     learn_xids();
     CallToolOn::report(output, wall_ns, interval_ns);
-}
-
-// With -n all processes are known, for what one allocates or creates may be for a thread with the name.
-bool CudaTop::asked_for(const ImageId& image)
-{
-    return options_.comm.empty() || seen_.contains(image) ||
-           processes().info(image).comm.find(options_.comm) != std::string::npos;
-}
-
-size_t CudaTop::traced_processes()
-{
-    if (options_.comm.empty())
-        return processes().pids().size();
-    std::set<uint32_t> pids;
-    for (const ImageId& image : processes().images())
-        if (asked_for(image))
-            pids.insert(image.pid);
-    return pids.size();
-}
-
-std::vector<const Verdict*> CudaTop::wanted_verdicts()
-{
-    std::vector<const Verdict*> wanted;
-    for (const Verdict& verdict : diagnosis_->verdicts())
-        if (asked_for(verdict.process))
-            wanted.push_back(&verdict);
-    return wanted;
 }
 
 // Who maps a driver has a row before it calls: it may have been waiting since before tracing began.
@@ -461,14 +423,14 @@ void CudaTop::meet_users()
 void CudaTop::show_users()
 {
     meet_users();
-    counted_.facts = head_->facts(0, traced_processes());
+    counted_.facts = head_->facts(0, asked_for_->processes());
     show({});
 }
 
 void CudaTop::look_at_earlier()
 {
-    if (earlier_ && running_)
-        earlier_->look(running_->users(), *waiting_);
+    if (running_)
+        waits_->look(running_->users());
 }
 
 // The last interval, by row.
@@ -478,7 +440,7 @@ void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& 
     groups.add_held(holdings_, ended);
     if (view.of_processes())
         for (const ImageId& image : processes().images())
-            if (asked_for(image))
+            if (asked_for_->has(image))
                 groups.add_idle(image);
     if (view.of_gpus())
         for (const NvmlDeviceState& state : figures_->states())
@@ -517,7 +479,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     snapshot.rows = rows(joined, context);
     snapshot.totals = {total(snapshot.rows, snapshot.columns)};
     if (measured())
-        add_verdicts(snapshot, wanted_verdicts(), joined);
+        add_verdicts(snapshot, asked_for_->of(diagnosis_->verdicts()), joined);
     if (!open_.empty())
         open_row(joined, context, ended, snapshot);
     add_facts(snapshot, counted_.facts);
@@ -555,12 +517,12 @@ void CudaTop::show(const std::set<ImageId>& ended)
 
 void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
 {
-    const std::vector<const Verdict*> verdicts = wanted_verdicts();
+    const std::vector<const Verdict*> verdicts = asked_for_->of(diagnosis_->verdicts());
     if (settings_.why) {
         if (running_->loop.stopped())
             print_why(output, verdicts, snapshot,
                       {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller); },
-                       .processes = traced_processes(),
+                       .processes = asked_for_->processes(),
                        .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
         return;
     }
@@ -575,26 +537,21 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
 {
     figures_->refresh();
     counted_ = {.calls = {calls.begin(), calls.end()},
-                .waits = waiting_->drain(0),
+                .waits = waits_->of_interval(seconds, processes()),
                 .pending = pending_calls_->read(),
                 .wall_ns = wall_ns,
                 .seconds = seconds,
                 .facts = {}};
-    if (earlier_)
-        std::ranges::copy(earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()),
-                          std::back_inserter(counted_.waits));
-    if (wait_stacks_)
-        wait_stacks_->add_to(counted_.waits);
     for (const Waiting::Part& part : counted_.waits)
-        seen_.insert(part.key.image);
+        asked_for_->saw(part.key.image);
     for (const driver_call& call : counted_.pending)
-        seen_.insert(call.key.image);
+        asked_for_->saw(call.key.image);
     since_opened_.add(counted_.calls, counted_.waits, seconds);
     meet_users();
     for (const CallDelta& delta : counted_.calls)
         gpus_->seen(delta.key);
     gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
-    counted_.facts = head_->facts(seconds, traced_processes());
+    counted_.facts = head_->facts(seconds, asked_for_->processes());
     diagnosis_->add({.calls = counted_.calls,
                      .waits = counted_.waits,
                      .driver_calls = counted_.pending,
