@@ -37,7 +37,7 @@ def by_every_function():
         same_counts(tool, truth, by=("kernel", "stream"), api=api)
 
 
-@case(gpu=True)
+@case
 def threads_record_together():
     """What any thread launches on the captured stream is recorded; what it launches elsewhere is not."""
     tool, truth = trace("capture begin stream=1; threads 4; repeat 10; launch vecadd 5 stream=1; launch saxpy 7 stream=2\n"
@@ -46,7 +46,7 @@ def threads_record_together():
     same_counts(tool, truth, by=("tid", "stream", "kernel"))
 
 
-@case
+@case(gpu=True)
 def an_ended_capture_is_over():
     """Whoever captures twice on one stream, and launches between, has both apart."""
     tool, truth = trace("repeat 20; capture begin; launch vecadd 3 stream=1; capture end; launch vecadd 2 stream=1\n"

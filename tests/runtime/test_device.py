@@ -8,8 +8,9 @@ from truth import same_counts
 
 @case(gpu=True)
 def results_are_the_drivers():
+    """Its context is dead then: what is launched at the end must have been loaded before."""
     tool, truth = trace("launch vecadd 5; launch too_many_threads 3 block=64; launch out_of_bounds 1; sync 1\n"
-                        "launch saxpy 2", "-l", form="workload-driver")
+                        "launch vecadd 2", "-l", form="workload-driver")
     same_counts(tool, [call for call in truth if call["kind"] == "kernel"], errors=True)
 
 

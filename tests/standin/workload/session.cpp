@@ -49,8 +49,25 @@ Image image_of(const std::string& kernel)
     return {kernel, text};
 }
 
+// A real driver loads nothing in a thread that may disturb a capture; ours never does.
+class MayLoad {
+public:
+    MayLoad() { exchange(); }
+    ~MayLoad() { exchange(); }
+    MayLoad(const MayLoad&) = delete;
+
+private:
+    void exchange()
+    {
+        if (on_device())
+            setup("cuThreadExchangeStreamCaptureMode", &mode_);
+    }
+    int mode_ = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
+};
+
 void* module(const std::string& kernel)
 {
+    MayLoad may_load;
     auto image = image_of(kernel);
     void*& m = modules[{place(), image.kernels}];
     if (!m && setup("cuModuleLoadData", &m, image.text.c_str()))
@@ -60,6 +77,7 @@ void* module(const std::string& kernel)
 
 void* library(const std::string& kernel)
 {
+    MayLoad may_load;
     auto image = image_of(kernel);
     void*& l = libraries[{place(), image.kernels}];
     if (!l && setup("cuLibraryLoadData", &l, image.text.c_str(), nullptr, nullptr, 0u, nullptr, nullptr, 0u))
