@@ -102,7 +102,7 @@ BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -Ibpf -Wall -Wextr
 # The BPF target knows no architecture folder; linux/types.h wants asm/types.h from there.
 BPF_INCLUDES := -idirafter /usr/include/$(shell $(CLANG) -print-multiarch 2>/dev/null || gcc -print-multiarch) -idirafter /usr/include
 
-vpath %.bpf.c bpf tests/unit/attach
+vpath %.bpf.c bpf tests/unit/attach tests/bench
 $(GEN)/%.bpf.o: %.bpf.c
 	$(say) BPF $<
 	$(Q)mkdir -p $(@D)

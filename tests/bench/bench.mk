@@ -4,14 +4,14 @@
 BENCH := $(BUILD)/bench
 
 .PHONY: bench-bins
-bench-bins: $(BENCH)/target $(BENCH)/floor $(BENCH)/syscalls
+bench-bins: $(BENCH)/target $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/blocks $(GEN)/blocks.bpf.o
 
 $(BENCH)/target $(BENCH)/syscalls: $(BENCH)/%: tests/bench/%.cpp
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $< -o $@ -ldl
 
-$(BENCH)/floor: tests/bench/floor.cpp $(OBJ)/libgpusnoop.a
+$(BENCH)/floor $(BENCH)/blocks: $(BENCH)/%: tests/bench/%.cpp $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)

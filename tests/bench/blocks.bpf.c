@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What handlers are made of: a program for each, which does that alone. */
+#include "base/common.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct key {
+    u64 word[3]; /* as that of a count by process is long */
+};
+
+struct record {
+    u64 word[16];
+};
+
+struct window {
+    u8 bytes[2048];
+};
+
+#define MAP(NAME, TYPE, ENTRIES, KEY, VALUE)                                                                           \
+    struct {                                                                                                           \
+        __uint(type, TYPE);                                                                                            \
+        __uint(max_entries, ENTRIES);                                                                                  \
+        __type(key, KEY);                                                                                              \
+        __type(value, VALUE);                                                                                          \
+    } NAME SEC(".maps");
+
+MAP(an_array, BPF_MAP_TYPE_ARRAY, 16, u32, u64)
+MAP(a_hash, BPF_MAP_TYPE_HASH, 1024, u64, u64)
+MAP(rows, BPF_MAP_TYPE_PERCPU_HASH, 1024, struct key, struct record)
+MAP(windows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct window)
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct record);
+} storage SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, 1024);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, 127 * sizeof(u64));
+} traces SEC(".maps");
+
+u64 sink = 0; /* or nothing would be done */
+u64 dropped = 0;
+
+#define BLOCK(NAME, ...)                                                                                               \
+    SEC("uprobe.multi")                                                                                                \
+    int NAME(struct pt_regs* ctx)                                                                                      \
+    {                                                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        return 0;                                                                                                      \
+    }
+
+BLOCK(nothing)
+BLOCK(guard, guard_begin(); guard_end())
+BLOCK(task, sink = bpf_get_current_task_btf()->tgid)
+BLOCK(cookie, sink = bpf_get_attach_cookie(ctx))
+BLOCK(clock, sink = bpf_ktime_get_ns())
+BLOCK(jiffies, sink = bpf_jiffies64())
+BLOCK(comm, char name[16]; bpf_get_current_comm(name, sizeof(name)); sink = name[0])
+
+BLOCK(array_lookup, u32 key = 3; u64* value = bpf_map_lookup_elem(&an_array, &key); if (value) * value += 1)
+
+BLOCK(hash_lookup, u64 key = 3; u64* value = bpf_map_lookup_elem(&a_hash, &key);
+      if (value) * value += 1; else bpf_map_update_elem(&a_hash, &key, &sink, BPF_ANY))
+
+static const struct record no_record = {};
+
+BLOCK(row, struct key key = {{1, 2, 3}}; struct record* value = bpf_map_lookup_elem(&rows, &key);
+      if (value) value->word[0] += 1; else bpf_map_update_elem(&rows, &key, &no_record, BPF_ANY))
+
+BLOCK(task_storage, struct record* value = bpf_task_storage_get(&storage, bpf_get_current_task_btf(), 0,
+                                                                BPF_LOCAL_STORAGE_GET_F_CREATE);
+      if (value) value->word[0] += 1)
+
+BLOCK(read_8, u64 value = 0; bpf_probe_read_user(&value, sizeof(value), (void*)ctx->sp); sink = value)
+BLOCK(read_24, u64 value[3] = {}; bpf_probe_read_user(value, sizeof(value), (void*)ctx->sp); sink = value[2])
+
+BLOCK(read_2048, u32 key = 0; struct window* window = bpf_map_lookup_elem(&windows, &key);
+      if (window) bpf_probe_read_user(window, sizeof(*window), (void*)ctx->sp))
+
+BLOCK(stack_id, sink = bpf_get_stackid(ctx, &traces, BPF_F_USER_STACK))
+
+BLOCK(ring_128, struct record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0); if (record) {
+    record->word[0] = 1;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+} else dropped++)
