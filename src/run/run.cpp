@@ -305,8 +305,9 @@ void Run::watch_processes()
         loop_->watch(attacher_->descriptor(), [this] { attach_waiting(); });
     auto drain = [this] { more_records_ = ring_->drain(); };
     loop_->watch(ring_->descriptor(), drain);
-    // Records come without a wake-up (bpf/base/common.bpf.h).
-    loop_->every(100ms, [this, drain] {
+    // Records come without a wake-up (bpf/base/common.bpf.h). Only a line is waited for; the rest is for the next
+    // report, which fetches it itself.
+    loop_->every(plan_.lines ? 100ms : 150ms, [this, drain] {
         drain();
         attach_waiting(); // those that have had to wait
     });
