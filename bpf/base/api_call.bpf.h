@@ -5,6 +5,7 @@
 
 #include "base/call.bpf.h"
 #include "base/wanted.bpf.h"
+#include "base/window.bpf.h"
 
 const volatile bool count_runtime = false;   /* --api runtime, both */
 const volatile bool stacks_of_calls = false; /* of some, see take_sample() */
@@ -26,6 +27,13 @@ _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept 
 INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
 {
     /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
+    if (per_stack && GUARDED) {
+        key->stack = window_stack(ctx->sp, ctx->bp);
+        key->caller = caller_in_window();
+        if (key->stack < 0)
+            keep_stack(ctx, key);
+        return;
+    }
     if (bpf_probe_read_user(&key->caller, sizeof(key->caller), (void*)ctx->sp))
         key->caller = 0;
     keep_stack(ctx, key);

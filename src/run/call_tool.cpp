@@ -3,6 +3,7 @@
 
 #include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
+#include "bpf/shared/window.h"
 #include "run/arguments.hpp"
 #include "run/command_line.hpp"
 
@@ -114,6 +115,8 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "front"), static_cast<uint32_t>(cpus << front_bits));
     if (!stacks)
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
+    if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
+        bpf_map__set_max_entries(windows, WINDOW_STACKS);
     return {static_cast<uint32_t>(key_bytes), front_bits};
 }
 
@@ -126,6 +129,7 @@ void CallTool::load()
     table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()));
     processes_.emplace(fd("processes"), options_.host_root);
     stacks_fd_ = fd("stacks");
+    window_stacks_fd_ = fd("window_stacks");
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
 }
@@ -252,6 +256,16 @@ namespace {
 
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
 
+// In code without frame pointers, what follows an address that is none is no part of its stack.
+void append_code(std::vector<uint64_t>& addresses, std::span<const __u64> walked)
+{
+    for (const __u64 address : walked) {
+        if (!address || address >= user_addresses_end)
+            return;
+        addresses.push_back(address);
+    }
+}
+
 } // namespace
 
 std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
@@ -264,15 +278,18 @@ std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, u
     std::vector<uint64_t> addresses;
     if (settings_.of_functions)
         addresses.push_back(caller);
-    uint64_t walked[127]{};
+    if (stack >= 0 && stack & STACK_OF_WINDOW) {
+        window_stack found{};
+        const int32_t place = stack & ~STACK_OF_WINDOW;
+        if (bpf_map_lookup_elem(window_stacks_fd_, &place, &found) == 0)
+            append_code(addresses, std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
+        return stack_names_.frames(image, addresses);
+    }
+    __u64 walked[127]{};
     const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
     const int32_t id = stack & ~STACK_WITHOUT_FIRST;
     if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
-        for (size_t i = without_first ? 0 : 1; i < std::size(walked) && walked[i]; i++) {
-            if (walked[i] >= user_addresses_end) // code without frame pointers: what follows is none of its stack
-                break;
-            addresses.push_back(walked[i]);
-        }
+        append_code(addresses, std::span(walked).subspan(without_first ? 0 : 1));
     return stack_names_.frames(image, addresses);
 }
 

@@ -3,6 +3,7 @@
 // calls are, and what is shown of them, is the tool's.
 #pragma once
 
+#include "bpf/shared/window.h"
 #include "calls/call_events.hpp"
 #include "calls/call_sums.hpp"
 #include "calls/call_view.hpp"
@@ -115,6 +116,7 @@ private:
     StackNames stack_names_;
     FoundStacks found_stacks_;
     int stacks_fd_ = -1;
+    int window_stacks_fd_ = -1;  // where calls of functions are traced
     CallSums pending_;           // since the last report
     std::set<uint32_t> leaving_; // pids whose first thread has ended
     std::set<ImageId> gone_;
@@ -131,6 +133,8 @@ void configure_calls(Rodata& data, const CallSettings& settings, const Options& 
     data.per_device = view.device;
     data.per_function = view.function || settings.events;
     data.per_stack = options.user_stacks;
+    if constexpr (requires { data.window_stacks_mask; })
+        data.window_stacks_mask = options.user_stacks ? WINDOW_STACKS - 1 : 0;
     data.emit_events = settings.events;
     data.need_return = settings.latency || options.failed_only;
     data.only_failed = options.failed_only;

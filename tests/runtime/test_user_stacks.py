@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""-U: every frame from the call to main, however deep the stack is and however far apart its frames lie."""
+import pathlib
+import subprocess
+
+import harness
+from harness import case, equal, wait_until
+from programs import Tool, end_at_last
+
+program = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
+__attribute__((noinline)) int leaf(void)
+{
+    return launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) + 1;
+}
+__attribute__((noinline)) int down(int frames, int bytes)
+{
+    volatile char room[bytes];
+    room[0] = 1;
+    return (frames > 1 ? down(frames - 1, bytes) : leaf()) + room[0];
+}
+int main(int argc, char** argv)
+{
+    int sum = 0;
+    launch = (void*)dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
+    while (access(argv[2], F_OK))
+        usleep(1000);
+    for (int i = 0; i < 100; i++)
+        sum += down(atoi(argv[3]), atoi(argv[4]));
+    puts("done");
+    fflush(stdout);
+    pause(); /* its addresses have names as long as it lives */
+    return sum;
+}
+"""
+
+stacks = {"near": (5, 16), "up_to_the_windows_end": (30, 16), "beyond_the_window": (4, 4096), "one_far_frame": (1, 65536),
+          "deep": (62, 16), "deeper_than_the_window": (64, 16), "deepest": (110, 16)}
+
+
+@case(each=stacks)
+def every_frame(stack):
+    frames, room = stack
+    source, binary, go = (harness.here / file for file in ("deep.c", "deep", "go"))
+    source.write_text(program)
+    # The kernel follows frame pointers, which this program therefore has.
+    if subprocess.run(["cc", "-O1", "-g0", "-fno-omit-frame-pointer", "-o", binary, source, "-ldl"], capture_output=True).returncode:
+        raise harness.Skip("no C compiler")
+    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go, str(frames), str(room)], stdout=subprocess.PIPE)
+    end_at_last(process)
+    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    process.kill()
+    row, = tool.rows
+    equal(row["launches"], 100, "launches")
+    functions = [frame.split("+")[0] for frame in row["frames"]]
+    equal(functions[:frames + 2], ["leaf"] + ["down"] * frames + ["main"], "frames")
