@@ -44,47 +44,134 @@ struct {
 } traces SEC(".maps");
 
 u64 sink = 0; /* or nothing would be done */
-u64 dropped = 0;
-
-#define BLOCK(NAME, ...)                                                                                               \
-    SEC("uprobe.multi")                                                                                                \
-    int NAME(struct pt_regs* ctx)                                                                                      \
-    {                                                                                                                  \
-        __VA_ARGS__;                                                                                                   \
-        return 0;                                                                                                      \
-    }
-
-BLOCK(nothing)
-BLOCK(guard, guard_begin(); guard_end())
-BLOCK(task, sink = bpf_get_current_task_btf()->tgid)
-BLOCK(cookie, sink = bpf_get_attach_cookie(ctx))
-BLOCK(clock, sink = bpf_ktime_get_ns())
-BLOCK(jiffies, sink = bpf_jiffies64())
-BLOCK(comm, char name[16]; bpf_get_current_comm(name, sizeof(name)); sink = name[0])
-
-BLOCK(array_lookup, u32 key = 3; u64* value = bpf_map_lookup_elem(&an_array, &key); if (value) * value += 1)
-
-BLOCK(hash_lookup, u64 key = 3; u64* value = bpf_map_lookup_elem(&a_hash, &key);
-      if (value) * value += 1; else bpf_map_update_elem(&a_hash, &key, &sink, BPF_ANY))
 
 static const struct record no_record = {};
 
-BLOCK(row, struct key key = {{1, 2, 3}}; struct record* value = bpf_map_lookup_elem(&rows, &key);
-      if (value) value->word[0] += 1; else bpf_map_update_elem(&rows, &key, &no_record, BPF_ANY))
+#define BLOCK(NAME)                                                                                                    \
+    SEC("uprobe.multi")                                                                                                \
+    int NAME(struct pt_regs* ctx)
 
-BLOCK(task_storage, struct record* value = bpf_task_storage_get(&storage, bpf_get_current_task_btf(), 0,
-                                                                BPF_LOCAL_STORAGE_GET_F_CREATE);
-      if (value) value->word[0] += 1)
+BLOCK(nothing)
+{
+    return 0;
+}
 
-BLOCK(read_8, u64 value = 0; bpf_probe_read_user(&value, sizeof(value), (void*)ctx->sp); sink = value)
-BLOCK(read_24, u64 value[3] = {}; bpf_probe_read_user(value, sizeof(value), (void*)ctx->sp); sink = value[2])
+BLOCK(guard)
+{
+    guard_begin();
+    guard_end();
+    return 0;
+}
 
-BLOCK(read_2048, u32 key = 0; struct window* window = bpf_map_lookup_elem(&windows, &key);
-      if (window) bpf_probe_read_user(window, sizeof(*window), (void*)ctx->sp))
+BLOCK(task)
+{
+    sink = bpf_get_current_task_btf()->tgid;
+    return 0;
+}
 
-BLOCK(stack_id, sink = bpf_get_stackid(ctx, &traces, BPF_F_USER_STACK))
+BLOCK(cookie)
+{
+    sink = bpf_get_attach_cookie(ctx);
+    return 0;
+}
 
-BLOCK(ring_128, struct record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0); if (record) {
+BLOCK(clock)
+{
+    sink = bpf_ktime_get_ns();
+    return 0;
+}
+
+BLOCK(jiffies)
+{
+    sink = bpf_jiffies64();
+    return 0;
+}
+
+BLOCK(comm)
+{
+    char name[16];
+    bpf_get_current_comm(name, sizeof(name));
+    sink = name[0];
+    return 0;
+}
+
+BLOCK(array_lookup)
+{
+    u32 key = 3;
+    u64* value = bpf_map_lookup_elem(&an_array, &key);
+    if (value)
+        *value += 1;
+    return 0;
+}
+
+BLOCK(hash_lookup)
+{
+    u64 key = 3;
+    u64* value = bpf_map_lookup_elem(&a_hash, &key);
+    if (value)
+        *value += 1;
+    else
+        bpf_map_update_elem(&a_hash, &key, &sink, BPF_ANY);
+    return 0;
+}
+
+BLOCK(row)
+{
+    struct key key = {{1, 2, 3}};
+    struct record* value = bpf_map_lookup_elem(&rows, &key);
+    if (value)
+        value->word[0] += 1;
+    else
+        bpf_map_update_elem(&rows, &key, &no_record, BPF_ANY);
+    return 0;
+}
+
+BLOCK(task_storage)
+{
+    struct record* value =
+        bpf_task_storage_get(&storage, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (value)
+        value->word[0] += 1;
+    return 0;
+}
+
+BLOCK(read_8)
+{
+    u64 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void*)ctx->sp);
+    sink = value;
+    return 0;
+}
+
+BLOCK(read_24)
+{
+    u64 value[3] = {};
+    bpf_probe_read_user(value, sizeof(value), (void*)ctx->sp);
+    sink = value[2];
+    return 0;
+}
+
+BLOCK(read_2048)
+{
+    u32 key = 0;
+    struct window* window = bpf_map_lookup_elem(&windows, &key);
+    if (window)
+        bpf_probe_read_user(window, sizeof(*window), (void*)ctx->sp);
+    return 0;
+}
+
+BLOCK(stack_id)
+{
+    sink = bpf_get_stackid(ctx, &traces, BPF_F_USER_STACK);
+    return 0;
+}
+
+BLOCK(ring_128)
+{
+    struct record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record)
+        return 0;
     record->word[0] = 1;
     bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-} else dropped++)
+    return 0;
+}
