@@ -193,7 +193,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.show_waiting = true;
     data.stacks_of_waits = true;
     data.stacks_of_calls = followed;
-    data.second = jiffies_in(1'000'000'000);
+    data.second = jiffies_per_second();
     data.waits_alone = false;
     data.stacks_of_allocations = true;
     data.count_hits = true;

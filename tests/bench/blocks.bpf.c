@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* What handlers are made of: a program for each, which does that alone. */
-#include "base/common.bpf.h"
+#include "base/window.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -10,10 +10,6 @@ struct key {
 
 struct record {
     u64 word[16];
-};
-
-struct window {
-    u8 bytes[2048];
 };
 
 #define MAP(NAME, TYPE, ENTRIES, KEY, VALUE)                                                                           \
@@ -27,7 +23,6 @@ struct window {
 MAP(an_array, BPF_MAP_TYPE_ARRAY, 16, u32, u64)
 MAP(a_hash, BPF_MAP_TYPE_HASH, 1024, u64, u64)
 MAP(rows, BPF_MAP_TYPE_PERCPU_HASH, 1024, struct key, struct record)
-MAP(windows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct window)
 
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -153,10 +148,9 @@ BLOCK(read_24)
 
 BLOCK(read_2048)
 {
-    u32 key = 0;
-    struct window* window = bpf_map_lookup_elem(&windows, &key);
+    struct window* window = window_of_cpu();
     if (window)
-        bpf_probe_read_user(window, sizeof(*window), (void*)ctx->sp);
+        bpf_probe_read_user(window->word, sizeof(window->word), (void*)ctx->sp);
     return 0;
 }
 

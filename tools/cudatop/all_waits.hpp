@@ -13,15 +13,13 @@
 #include <iterator>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace gpusnoop::cudatop {
 
 class AllWaits {
 public:
-    template<class... Arguments>
-    explicit AllWaits(Arguments&&... of_waiting) : waiting_(std::forward<Arguments>(of_waiting)...)
+    AllWaits(int waiting_fd, int free_places_fd, Waiting::Shared shared) : waiting_(waiting_fd, free_places_fd, shared)
     {}
 
     // Only what is seen from its entry on is known without it.
