@@ -94,7 +94,7 @@ INLINE bool seen_whole(struct task_struct* task)
 
 INLINE struct image image_of(struct task_struct* task)
 {
-    struct task_struct* leader = task->group_leader; /* untrusted, it costs more to verify on 6.1 than it saves later */
+    struct task_struct* leader = untrusted(task)->group_leader;
     /* The multiplier spreads exec counts, which are small, over the word. */
     return (struct image){.pid = task->tgid,
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};
@@ -118,13 +118,13 @@ INLINE int send_process(const struct placed_image* placed)
         lose(LOSS_PROCESS, 1);
         return 0;
     }
-    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_struct* task = untrusted(bpf_get_current_task_btf());
     record->type = RECORD_PROCESS;
     record->ns_pid = innermost_pid(task);
     record->image = placed->image;
-    record->start_ns = untrusted(task)->group_leader->start_boottime;
+    record->start_ns = task->group_leader->start_boottime;
     record->seen_ns = bpf_ktime_get_ns();
-    bpf_probe_read_kernel(record->comm, sizeof(record->comm), untrusted(task)->group_leader->comm);
+    bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->group_leader->comm);
     record->cgroups = placed->cgroups;
     read_cgroup_path(v2_node(task), &record->v2);
     read_cgroup_path(v1_node(task), &record->v1);
