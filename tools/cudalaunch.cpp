@@ -68,6 +68,7 @@ void CudaLaunch::add_options(CommandLine& line)
     settings_.sort = "launches";
     add_call_options(line, "kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     add_own_options(line, settings_);
+    add_ceiling(line);
 }
 
 void CudaLaunch::validate(RunPlan& plan)
@@ -86,7 +87,7 @@ std::vector<Program> CudaLaunch::programs() const
     // Captures and graphs are the driver's, whatever layer is counted.
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
-        {"launch", counted(), launch_calls, follows_calls()},
+        {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},
         {"state", Layers::both, lookup_calls, true, unnamed},
         {"note", Layers::both, note_calls, false,
          "names learned from registrations, and blocks of legacy launches, are unknown"},

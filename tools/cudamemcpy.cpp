@@ -57,6 +57,7 @@ void CudaMemcpy::add_options(CommandLine& line)
     settings_.sort = "bytes";
     add_call_options(line, "kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
     add_own_options(line, settings_);
+    add_ceiling(line);
 }
 
 void CudaMemcpy::validate(RunPlan& plan)
@@ -75,8 +76,8 @@ std::vector<Program> CudaMemcpy::programs() const
     std::vector<Program> all{
         {"memory", Layers::driver, memory_calls, true,
          "directions known only from addresses, and pinned memory, are unknown"},
-        {"copy", counted(), copy_calls, follows_calls()},
-        {"batch", counted(), batch_calls, follows_calls(), "copies in batches are not counted"},
+        {"copy", counted(), copy_calls, follows_calls(), "", true, !follows_calls()},
+        {"batch", counted(), batch_calls, follows_calls(), "copies in batches are not counted", true, !follows_calls()},
         {"state", Layers::driver, capture_calls, true, no_state},
     };
     if (settings_.view.device)

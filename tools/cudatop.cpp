@@ -62,7 +62,11 @@ class CudaTop : public CallToolOn<cudatop_bpf, Settings> {
 public:
     CudaTop() : CallToolOn(about, {.thread = true, .stack = true}) {}
 
-    void add_options(CommandLine& line) override { add_own_options(line, settings_); }
+    void add_options(CommandLine& line) override
+    {
+        add_own_options(line, settings_);
+        add_ceiling(line);
+    }
     std::unique_ptr<Output> make_output(const Options& options) override;
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;

@@ -25,7 +25,8 @@ constexpr std::chrono::milliseconds time_for_all = 1s;
 Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
                    Options options)
     : hooks_(std::move(hooks)), scope_(scope), options_(std::move(options)), targets_(probes, options_.count_runtime),
-      linker_(object, options_.tier, hooks_, options_.step), everybody_(scope.everybody() || !options_.filter_at_attach)
+      linker_(object, options_.tier, hooks_, options_.step),
+      everybody_((scope.everybody() && !options_.by_process) || !options_.filter_at_attach)
 {}
 
 Attacher::~Attacher()
@@ -48,7 +49,7 @@ Links Attacher::take_links()
 
 void Attacher::take_links(Attachment& from, Links& to)
 {
-    for (auto* list : {&from.always, &from.of_names})
+    for (auto* list : {&from.always, &from.sampled, &from.of_names})
         std::ranges::move(*list, std::back_inserter(to));
 }
 
@@ -119,7 +120,7 @@ void Attacher::attach_everywhere()
         if (!left.in_reach)
             look_at(left.pid);
 
-    if (scope_.is_open() && scope_.pids().empty() && attachments_.empty()) {
+    if (is_open() && scope_.pids().empty() && attachments_.empty()) {
         const auto uses_cuda = [](const Targets::Found& found) {
             return found.ended && found.all && !found.files.empty();
         };
@@ -155,7 +156,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
             looked.user = pid;
     }
     in_use_ |= looked.user.has_value();
-    if (looked.added && !everybody_ && scope_.is_open()) {
+    if (looked.added && !everybody_ && is_open()) {
         std::set<pid_t> members;
         for (const auto& [key, attachment] : attachments_)
             members.insert(key.second);
@@ -198,6 +199,7 @@ void Attacher::attach_to_everybody()
             files.insert(attachment.file);
     Links first = take_links();
     everybody_ = true;
+    paused_.clear();
     linker_.begin_again();
     options_.exchange(ATTACH_COMING);
     for (CudaFile* file : files)
@@ -223,12 +225,43 @@ void Attacher::forget(pid_t pid)
         return;
     Links links;
     take_links_if([pid](const CudaFile*, pid_t of) { return of == pid; }, links);
+    paused_.erase(pid);
     detach(std::move(links));
+}
+
+void Attacher::pause(pid_t group)
+{
+    Links links;
+    for (auto& [key, attachment] : attachments_)
+        if (key.second == group) {
+            std::ranges::move(attachment.sampled, std::back_inserter(links));
+            attachment.sampled.clear();
+        }
+    paused_.insert(group);
+    detach(std::move(links));
+}
+
+void Attacher::resume(pid_t group)
+{
+    if (!paused_.erase(group))
+        return;
+    for (auto& [key, attachment] : attachments_) {
+        if (key.second != group || attachment.refused)
+            continue;
+        try {
+            for (const Hook& hook : hooks_)
+                if (hook.sampled)
+                    link(hook, attachment);
+        } catch (const Error& error) {
+            if (group == 0 || process_name(group))
+                targets_.complain(error.what());
+        }
+    }
 }
 
 bool Attacher::attach(CudaFile* file, pid_t pid)
 {
-    auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}, false});
+    auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}, {}, false});
     if (!added)
         return false;
     try {
@@ -236,12 +269,12 @@ bool Attacher::attach(CudaFile* file, pid_t pid)
         if (options_.attaching)
             options_.attaching(file->places.size(), file->path);
         for (const Hook& hook : hooks_)
-            if (hook.always || name_probes_attached_)
+            if ((hook.always || name_probes_attached_) && !(hook.sampled && paused_.contains(pid)))
                 link(hook, where->second);
         return true;
     } catch (const Error& error) {
-        where->second.always.clear();
-        where->second.of_names.clear();
+        Links made;
+        take_links(where->second, made);
         where->second.refused = true;
         // A process that ends while it is being attached to is nobody's fault.
         if (pid == 0 || process_name(pid))
@@ -265,9 +298,14 @@ void Attacher::check_descriptors(const CudaFile& file) const
                         file.path, tier_name(options_.tier), needed, open, limit));
 }
 
+Links& Attacher::links_of(const Hook& hook, Attachment& attachment)
+{
+    return hook.sampled ? attachment.sampled : hook.always ? attachment.always : attachment.of_names;
+}
+
 void Attacher::link(const Hook& hook, Attachment& attachment)
 {
-    linker_.attach(hook, {*attachment.file, attachment.pid}, hook.always ? attachment.always : attachment.of_names);
+    linker_.attach(hook, {*attachment.file, attachment.pid}, links_of(hook, attachment));
 }
 
 void Attacher::attach_name_probes(bool on)

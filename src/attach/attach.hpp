@@ -29,7 +29,8 @@ public:
         bool filter_at_attach = true;       // false where the kernel's own pid filter is not to be trusted
         std::function<void()> step = [] {}; // between what takes long: may throw what ends all of it
         std::function<void(size_t functions, const std::string& path)> attaching{}; // before each file
-        size_t members_max = 16;                    // of those that may become more, attached to one by one
+        bool by_process = false; // also where everybody is asked for: pause() is for one of them then
+        size_t members_max = 16; // of those that may become more, attached to one by one
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
     };
 
@@ -74,6 +75,12 @@ public:
     void attach_name_probes(bool on);
     bool name_probes_attached() const { return name_probes_attached_; }
 
+    // Of one process, or of all where everybody has them (pid: group_of()): takes the probes away whose calls are
+    // sampled (Hook::sampled), or brings them back. The first waits for a grace period of the kernel.
+    void pause(pid_t group);
+    void resume(pid_t group);
+    pid_t group_of(pid_t pid) const { return process_filter(pid); }
+
     const Targets& targets() const { return targets_; }
     // Files that could not be probed, and why: one that a process made up must not end the run.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
@@ -89,6 +96,7 @@ private:
         CudaFile* file;
         pid_t pid; // 0: every process
         Links always;
+        Links sampled;
         Links of_names;
         bool refused = false;
     };
@@ -100,6 +108,8 @@ private:
     bool attach(CudaFile* file, pid_t pid);
     pid_t process_filter(pid_t pid) const;
     void link(const Hook& hook, Attachment& attachment);
+    static Links& links_of(const Hook& hook, Attachment& attachment);
+    bool is_open() const { return scope_.is_open() || options_.by_process; } // who counts is not known yet
     void check_descriptors(const CudaFile& file) const;
     std::set<const CudaFile*> attached_files() const;
     Links take_links();
@@ -115,6 +125,7 @@ private:
     bool everybody_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> users_;
+    std::set<pid_t> paused_;      // groups
     std::set<pid_t> runtimeless_; // that were complained of
     bool name_probes_attached_ = false;
     bool in_use_ = false;

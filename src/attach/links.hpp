@@ -30,6 +30,7 @@ struct Hook {
     std::vector<unsigned> probes; // indices into the tool's probes
     bool always = true;           // false: attached only on Attacher::attach_name_probes()
     std::string_view without{};   // what is not known without it, in a sentence; empty: the tool is nothing without it
+    bool sampled = false;         // may be away for a while (Attacher::pause()): its calls are scaled
 };
 
 // Probes that are there for as long as it is.

@@ -42,8 +42,9 @@ ProbePlan plan_probes(std::span<const Program> programs)
     for (const Program& program : programs) {
         auto hook = std::ranges::find(plan.hooks, program.name, &Hook::program);
         if (hook == plan.hooks.end())
-            hook = plan.hooks.insert(hook,
-                                     {std::string(program.name), program.returns, {}, program.always, program.without});
+            hook = plan.hooks.insert(
+                hook,
+                {std::string(program.name), program.returns, {}, program.always, program.without, program.sampled});
         for (unsigned i = 0; i < plan.probes.size(); i++)
             if (serves(program, plan.probes[i]) && std::ranges::find(hook->probes, i) == hook->probes.end())
                 hook->probes.push_back(i);

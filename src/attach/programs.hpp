@@ -22,6 +22,7 @@ struct Program {
     bool returns = false;       // with a return probe
     std::string_view without{}; // as in Hook
     bool always = true;         // as in Hook
+    bool sampled = false;       // as in Hook; only where a call is all done at its entry
 };
 
 // The functions to probe, each once, and the programs that are attached to them, in the order of the table.

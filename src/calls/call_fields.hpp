@@ -11,6 +11,13 @@
 
 namespace gpusnoop {
 
+// A column that adds up calls: where those are sampled, it is an estimate.
+constexpr Column of_calls(Column column)
+{
+    column.of_calls = true;
+    return column;
+}
+
 inline Cell if_any(uint64_t n)
 {
     return n ? Cell(n) : Cell();
@@ -64,6 +71,24 @@ template<class K, class G, class C>
 inline constexpr Field<C, K, G> device_field = {
     {"DEVICE", "device", Unit::count, 6}, where_viewed<C, &CallView::device>, [](const K& k, const G&, const C&) {
         return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device});
+    }};
+
+template<class Context>
+Shown where_sampled(const Context& c)
+{
+    return c.settings.max_overhead ? Shown::json : Shown::no;
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> sampled_field = {
+    {"", "sampled_percent", Unit::percent}, where_sampled<C>, [](const K&, const G& g, const C& c) {
+        return sampled_cell(g.who, c.processes);
+    }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> sampled_error_field = {
+    {"", "sampled_error_percent", Unit::percent}, where_sampled<C>, [](const K&, const G& g, const C& c) {
+        return sampled_error_cell(g.who, c.processes);
     }};
 
 template<class K, class G, class C>

@@ -52,7 +52,8 @@ struct CallSettings {
     std::string measure; // of the histogram, by name; empty: none
     bool events = false;
     bool latency = false;
-    std::string sort; // JSON key or header of a column
+    std::optional<double> max_overhead; // percent of what a process uses, that its probes may take
+    std::string sort;                   // JSON key or header of a column
 
     bool histogram() const { return !measure.empty(); }
 

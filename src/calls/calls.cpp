@@ -5,6 +5,7 @@
 #include "bpf/shared/probe.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpusnoop {
 
@@ -113,6 +114,19 @@ void add(CallDelta& to, const CallDelta& delta)
     to.last = delta.last;
     to.shape = delta.shape;
     to.memory.last_bytes = delta.memory.last_bytes;
+}
+
+void scale(CallDelta& delta, double factor)
+{
+    const auto times = [factor](auto& sum) {
+        sum = static_cast<uint64_t>(std::llround(static_cast<double>(static_cast<int64_t>(sum)) * factor));
+    };
+    for (uint64_t* sum : {&delta.count, &delta.total_ns})
+        times(*sum);
+    for (__u64* sum :
+         {&delta.copy.bytes, &delta.copy.small, &delta.copy.unsized, &delta.copy.continued, &delta.memory.bytes,
+          &delta.memory.unsized, &delta.graph.kernels, &delta.graph.setup_ns, &delta.graph.unknown})
+        times(*sum);
 }
 
 void CallTable::add(const call_event& event)

@@ -45,6 +45,8 @@ struct CallDelta {
 
 // Adds what happened to the same row later.
 void add(CallDelta& to, const CallDelta& delta);
+// So many times as much of all that adds up, rounded.
+void scale(CallDelta& delta, double factor);
 
 struct CallKeyHash {
     size_t operator()(const call_key& key) const

@@ -187,8 +187,11 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
     std::vector<Line> lines;
     for (const auto& [key, group] : groups) {
         Line line{weight(group), {}, &key, &group};
+        const bool sampled = context.processes.sampled(group.who.images).has_value();
         for (size_t i = 0; i < shown.size(); i++) {
             line.row.push_back(i < measured ? shown[i]->value(key, group, context) : Cell());
+            if (sampled && shown[i]->column.of_calls)
+                line.row.back() = estimate_of(line.row.back());
             if (i < measured && shown[i]->is_called(sort))
                 line.order = sort_value(line.row.back());
         }

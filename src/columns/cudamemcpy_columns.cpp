@@ -34,6 +34,8 @@ using G = CopyGroup;
 using C = Context;
 
 const Field<C, K, G> fields[] = {
+    sampled_field<K, G, C>,
+    sampled_error_field<K, G, C>,
     stream_field<K, G, C>,
     device_field<K, G, C>,
     layer_field<K, G, C>,
@@ -53,35 +55,34 @@ const Field<C, K, G> fields[] = {
     {{"TO", "destination", Unit::text, 8},
      [](const C& c) { return c.settings.memory ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.destination))); }},
-    {{"COPIES", "copies", Unit::count, 9}, made, [](const K&, const G& g, const C&) { return Cell(g.copies); }},
-    {{"COPY/s", "copies_per_second", Unit::rate, 9},
-     made,
+    {of_calls({"COPIES", "copies", Unit::count, 9}), made,
+     [](const K&, const G& g, const C&) { return Cell(g.copies); }},
+    {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), made,
      [](const K&, const G& g, const C& c) { return per_second(g.copies, c); }},
-    {{"", "calls", Unit::count}, made_in_json, [](const K&, const G& g, const C&) { return Cell(g.calls); }},
-    {{"CAPTURED", "captured", Unit::count, 8},
+    {of_calls({"", "calls", Unit::count}), made_in_json, [](const K&, const G& g, const C&) { return Cell(g.calls); }},
+    {of_calls({"CAPTURED", "captured", Unit::count, 8}),
      [](const C& c) { return c.options.failed_only ? Shown::no
                              : c.captured          ? Shown::both
                                                    : Shown::json; },
      [](const K&, const G& g, const C&) { return Cell(g.captured); }},
     errors_field<K, G, C>,
-    {{"BYTES", "bytes", Unit::bytes, 7}, made, [](const K&, const G& g, const C&) { return Cell(g.bytes); }},
+    {of_calls({"BYTES", "bytes", Unit::bytes, 7}), made, [](const K&, const G& g, const C&) { return Cell(g.bytes); }},
     {{"ASKED", "failed_bytes", Unit::bytes, 7},
      [](const C& c) { return c.options.failed_only ? Shown::both
                              : c.results()         ? Shown::json
                                                    : Shown::no; },
      [](const K&, const G& g, const C&) { return Cell(g.failed_bytes); }},
-    {{"BYTES/s", "", Unit::bytes, 8},
+    {of_calls({"BYTES/s", "", Unit::bytes, 8}),
      [](const C& c) { return c.options.failed_only ? Shown::no : Shown::text; },
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.bytes) / c.seconds));
      }},
-    {{"", "bytes_per_second", Unit::rate},
-     made_in_json,
+    {of_calls({"", "bytes_per_second", Unit::rate}), made_in_json,
      [](const K&, const G& g, const C& c) { return per_second(g.bytes, c); }},
     {{"AVERAGE", "average_bytes", Unit::bytes, 7},
      made,
      [](const K&, const G& g, const C&) { return g.sized() ? Cell(g.bytes / g.sized()) : Cell(); }},
-    {{"UNSIZED", "unsized", Unit::count, 7},
+    {of_calls({"UNSIZED", "unsized", Unit::count, 7}),
      [](const C& c) { return c.options.failed_only ? Shown::no
                              : c.unsized           ? Shown::both
                                                    : Shown::json; },
@@ -89,13 +90,12 @@ const Field<C, K, G> fields[] = {
     {{"SYNC%", "", Unit::percent, 6},
      [](const C& c) { return c.options.failed_only || c.settings.form ? Shown::no : Shown::text; },
      [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); }},
-    {{"", "synchronous", Unit::count},
-     made_in_json,
+    {of_calls({"", "synchronous", Unit::count}), made_in_json,
      [](const K&, const G& g, const C&) { return Cell(g.synchronous); }},
     {{"<64K%", "", Unit::percent, 6},
      [](const C& c) { return c.options.failed_only ? Shown::no : Shown::text; },
      [](const K&, const G& g, const C&) { return share(g.small, g.sized()); }},
-    {{"", "small", Unit::count}, made_in_json, [](const K&, const G& g, const C&) { return Cell(g.small); }},
+    {of_calls({"", "small", Unit::count}), made_in_json, [](const K&, const G& g, const C&) { return Cell(g.small); }},
     {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
      with_latency<C>,
      [](const K&, const G& g, const C&) { return duration_cell(g, 0.50); }},

@@ -90,6 +90,12 @@ void append_value(std::string& to, LocalTime& time, Unit unit, double value)
     append_format(to, "{:.1f}", value);
 }
 
+void append_value(std::string& to, LocalTime& time, Unit unit, const Estimate& value)
+{
+    to += '~';
+    std::visit([&](auto figure) { append_value(to, time, unit, figure); }, value.value);
+}
+
 } // namespace
 
 bool is_left_aligned(Unit unit)

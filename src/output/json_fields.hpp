@@ -39,6 +39,10 @@ private:
     void append(std::string_view name, Unit, const Dim3& value);
     void append(std::string_view name, Unit, double value);
     void append(std::string_view name, Unit unit, AtLeast value) { append(name, unit, value.count); }
+    void append(std::string_view name, Unit unit, const Estimate& value)
+    {
+        std::visit([&](auto figure) { append(name, unit, figure); }, value.value);
+    }
     template<typename Integer>
     void append(std::string_view name, Unit unit, Integer value);
 

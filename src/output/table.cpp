@@ -32,12 +32,23 @@ double sort_value(const Cell& cell)
                 return static_cast<double>(value[0]) * value[1] * value[2];
             else if constexpr (std::is_same_v<Value, AtLeast>)
                 return static_cast<double>(value.count);
+            else if constexpr (std::is_same_v<Value, Estimate>)
+                return std::visit([](auto n) { return static_cast<double>(n); }, value.value);
             else if constexpr (std::is_same_v<Value, double>) // NaN would break the order that std::sort relies on
                 return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
             else
                 return static_cast<double>(value);
         },
         cell);
+}
+
+Cell estimate_of(const Cell& cell)
+{
+    if (const auto* count = std::get_if<uint64_t>(&cell))
+        return Estimate{*count};
+    if (const auto* number = std::get_if<double>(&cell))
+        return Estimate{*number};
+    return cell;
 }
 
 } // namespace gpusnoop

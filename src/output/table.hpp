@@ -29,9 +29,10 @@ struct Column {
     std::string_view header; // as in "LAUNCHES"; unit in the name where there is one
     std::string_view key;    // JSON key, a whole word with its unit ("latency_p99_ns")
     Unit unit = Unit::count;
-    int16_t width = 8;   // least width in text; the last column of a row is never padded
-    bool in_text = true; // false: JSON only
-    bool in_json = true; // false: text only
+    int16_t width = 8;     // least width in text; the last column of a row is never padded
+    bool in_text = true;   // false: JSON only
+    bool in_json = true;   // false: text only
+    bool of_calls = false; // adds up calls: an estimate where those are sampled
 
     bool is_called(std::string_view name) const { return !name.empty() && (key == name || header == name); }
 };
@@ -45,9 +46,15 @@ struct AtLeast {
     bool operator==(const AtLeast&) const = default;
 };
 
+// A figure told from a part of what it is about. "~1.5M" in text, the number in JSON, where keys of their own say so.
+struct Estimate {
+    std::variant<uint64_t, double> value;
+    bool operator==(const Estimate&) const = default;
+};
+
 // An empty cell is "cannot be known": "-" in text, no key at all in JSON. It is not 0.
 // Copied, moved and destroyed in one place: each of the hundreds of functions that make one would have that in it.
-class Cell : public std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3, AtLeast> {
+class Cell : public std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3, AtLeast, Estimate> {
 public:
     using variant::variant;
     Cell() noexcept = default;
@@ -63,5 +70,8 @@ const Cell& cell_at(const Row& row, size_t column); // an empty one where the ro
 
 // Value of a cell as a number for sorting; -inf where it is empty, 0 for text.
 double sort_value(const Cell& cell);
+
+// The same figure as an estimate; what is none stays as it is.
+Cell estimate_of(const Cell& cell);
 
 } // namespace gpusnoop

@@ -51,6 +51,15 @@ void CallTool::add_least(CommandLine& line, std::string_view what, uint64_t& lea
               });
 }
 
+void CallTool::add_ceiling(CommandLine& line)
+{
+    line.text("--max-overhead", "PERCENT",
+              "let the probes take at most this much of what a process uses: beyond it, calls are sampled",
+              [&percent = settings_.max_overhead](const std::string& text) {
+                  percent = number_argument<double>("a maximum overhead (--max-overhead)", text, 1, 100);
+              });
+}
+
 std::string CallTool::at_least(uint64_t least_ns, std::string_view more)
 {
     return least_ns ? fmt::format(" of {} or {}", in_words(std::chrono::nanoseconds(least_ns)), more) : std::string();
@@ -78,7 +87,25 @@ RunPlan CallTool::plan(const Options& options)
     plan.durations = s.latency;
     plan.needs_returns |= follows_calls();
     needs_returns_ = plan.needs_returns;
+    plan.by_process = s.max_overhead.has_value();
+    if (plan.by_process)
+        check_ceiling(plan);
+    for (Program& program : plan.programs)
+        if (program.sampled &= plan.by_process; program.sampled)
+            sampled_hooks_.emplace_back(program.name);
     return plan;
+}
+
+// What cannot be told from a part of the calls.
+void CallTool::check_ceiling(const RunPlan& plan) const
+{
+    if (settings_.events)
+        throw UsageError("--max-overhead samples calls, and lines (-e) are of every call: leave out one of them");
+    if (plan.needs_returns)
+        throw UsageError("--max-overhead samples calls at their entry, and durations and results need their return: "
+                         "leave it out, or what asks for those (-l, -x, -H)");
+    if (settings_.runtime)
+        throw UsageError("--max-overhead samples calls of the driver: leave out --api");
 }
 
 Layers CallTool::counted() const
@@ -132,6 +159,14 @@ void CallTool::load()
     window_stacks_fd_ = fd("window_stacks");
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
+}
+
+void CallTool::begin(const Running& running)
+{
+    processes_->tracing_began(running.since_ns);
+    if (settings_.max_overhead && running.attacher)
+        sampling_.emplace(running, object(),
+                          Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { collect(); }});
 }
 
 void CallTool::record(Output& output, const void* data, size_t size)
@@ -194,7 +229,7 @@ void CallTool::collect()
         if (settings_.view.stack)
             frames(delta.key.image, delta.key.stack, delta.key.caller);
         on_delta(delta);
-        if (shows_rows())
+        if (shows_rows() && !(sampling_ && sampling_->takes(delta)))
             pending_.add(delta);
     }
     collected();
@@ -242,6 +277,11 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (!shows_rows())
         return;
     processes_->refresh();
+    if (sampling_) {
+        for (const CallDelta& delta : sampling_->take())
+            pending_.add(delta);
+        processes_->are_sampled(sampling_->sampled());
+    }
     print(output, pending_.rows(), wall_ns, static_cast<double>(interval_ns) / 1e9);
     const Loss merged{
         "calls_merged",

@@ -11,6 +11,7 @@
 #include "calls/ended_epochs.hpp"
 #include "maps/skeleton.hpp"
 #include "names/stack_names.hpp"
+#include "run/sampling.hpp"
 #include "run/tool.hpp"
 #include "stacks/found_stacks.hpp"
 #include "who/processes.hpp"
@@ -28,7 +29,7 @@ class CallTool : public Tool {
 public:
     RunPlan plan(const Options& options) override;
     void load() override;
-    void begin(const Running& running) override { processes_->tracing_began(running.since_ns); }
+    void begin(const Running& running) override;
     void record(Output& output, const void* data, size_t size) override;
     void read_rows() override { collect(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
@@ -53,6 +54,8 @@ protected:
                           const std::string& measures, bool by_stream = true);
     // -l MIN_US. what: "waits".
     static void add_least(CommandLine& line, std::string_view what, uint64_t& least_ns);
+    // --max-overhead, of a tool whose plan has programs that can be sampled.
+    void add_ceiling(CommandLine& line);
     // " of 5ms or longer", for RunPlan::one; empty where there is no least.
     static std::string at_least(uint64_t least_ns, std::string_view more = "longer");
     // Driver, runtime or both, as asked for.
@@ -102,6 +105,7 @@ protected:
     std::span<const Probe> probes_;
 
 private:
+    void check_ceiling(const RunPlan& plan) const;
     void spill(const call_event& event);
     void retire_processes();
     void erase_state(std::span<const ImageId> gone);
@@ -109,6 +113,7 @@ private:
 
     CallSettings& settings_;
     KeyParts key_parts_;
+    std::vector<std::string> sampled_hooks_;
     bool needs_returns_ = false;
     std::optional<CallTable> table_;
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
@@ -116,8 +121,9 @@ private:
     StackNames stack_names_;
     FoundStacks found_stacks_;
     int stacks_fd_ = -1;
-    int window_stacks_fd_ = -1;  // where calls of functions are traced
-    CallSums pending_;           // since the last report
+    int window_stacks_fd_ = -1; // where calls of functions are traced
+    CallSums pending_;          // since the last report
+    std::optional<Sampling> sampling_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
     std::set<ImageId> gone_;
 };

@@ -15,15 +15,16 @@ struct OptionGroup {
 
 const OptionGroup groups[] = {
     {"What is traced",
-     {"pid", "tid", "cgroup", "name", "failed", "latency", "least", "cheap", "api", "no-monitor", "xid"}},
+     {"pid", "tid", "cgroup", "name", "failed", "latency", "least", "cheap", "max-overhead", "api", "no-monitor",
+      "xid"}},
     {"How it is shown",
      {"batch",  "why",  "by",          "summary",    "storms",       "warm-up",       "events",      "leaks", "older",
       "exited", "hist", "per-process", "per-thread", "milliseconds", "nanoseconds",   "user-stacks", "sort",  "rows",
       "filter", "tree", "graphs",      "names",      "columns",      "extra-columns", "timestamp",   "json"}},
     {"When the run ends", {"duration", "interval"}},
     {"Rarely needed",
-     {"live-entries", "nvml", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb", "table-rows", "info", "clean",
-      "help", "version"}},
+     {"live-entries", "nvml", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb", "table-rows",
+      "info", "clean", "help", "version"}},
 };
 
 constexpr size_t width = 100;

@@ -32,8 +32,8 @@ void Members::forked(pid_t pid, pid_t parent)
         return family_->forked(pid, parent);
     if (attacher_ && scope_.named() && scope_.named()->forked(pid))
         attacher_->look_at(pid);
-    if (attacher_ && scope_.cgroup() && !attacher_->for_everybody() && attacher_->attached_to(parent) &&
-        scope_.includes(pid))
+    if (attacher_ && scope_.pids().empty() && !scope_.named() && !attacher_->for_everybody() &&
+        attacher_->attached_to(parent) && scope_.includes(pid))
         attacher_->look_at(pid);
 }
 

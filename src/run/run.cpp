@@ -80,7 +80,8 @@ void Run::trace()
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
                  .lost = [this] { return losses_->sum(); },
-                 .users = [this] { return members_->users(); }});
+                 .users = [this] { return members_->users(); },
+                 .attacher = attacher_ ? &*attacher_ : nullptr});
     if (program_)
         program_->release(plan_.screen);
     try {
@@ -173,8 +174,8 @@ void Run::attach()
         attacher_->attach_everywhere();
     if (opened_.kernel_hooks)
         opened_.kernel_hooks->hook_new_drivers();
-    // What is given the name later may have called before, though it is young.
-    const bool all_seen = !attacher_ || !scope_.named();
+    // What is given the name later, or its probes once it is there, may have called before, though it is young.
+    const bool all_seen = !attacher_ || (!scope_.named() && (!plan_.by_process || program_));
     if (opened_.switches.traced_since && all_seen)
         *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // it has not begun
     tick();                                                                       // what is running already is unnamed

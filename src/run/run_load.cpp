@@ -117,6 +117,7 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                                       tool_.starting(
                                           fmt::format("Attaching to {} functions of {} ...", functions, path));
                               },
+                          .by_process = plan_.by_process,
                           .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
     return {.tier = tier,

@@ -53,6 +53,7 @@ struct Running {
     std::function<std::string()> attached;     // "589 functions in 2 files, session"
     std::function<uint64_t()> lost;            // of everything, since the start
     std::function<std::vector<pid_t>()> users; // those asked for that have mapped what counts
+    Attacher* attacher = nullptr;              // null where nothing in user memory is probed
 };
 
 // What is known of a tool before it is asked for anything.
@@ -73,6 +74,7 @@ struct RunPlan {
     std::vector<Program> programs{}; // none: nothing in user memory is probed
     bool durations = false;          // are shown; the probes' own share of them is measured and shown, too
     bool needs_returns = false;      // the results are worth nothing without return probes
+    bool by_process = false;         // probes may come and go one process at a time (Attacher::pause())
     bool counts_runtime = false;     // its calls are counted, not only marked to learn names
     // How often it reports where nobody has said; nullopt: once, at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};

@@ -73,8 +73,30 @@ uint64_t count_of(const Cell& cell)
     return std::holds_alternative<uint64_t>(cell) ? std::get<uint64_t>(cell) : 0;
 }
 
+// Of which one at least is an estimate.
+Cell estimated_sum(const Cell& a, const Cell& b)
+{
+    const auto whole = [](const Cell& cell) {
+        const auto* estimate = std::get_if<Estimate>(&cell);
+        return std::holds_alternative<uint64_t>(cell) || (estimate && estimate->value.index() == 0);
+    };
+    const auto figure = [](const Cell& cell) {
+        return std::holds_alternative<std::monostate>(cell) ? 0.0 : sort_value(cell);
+    };
+    const double sum = figure(a) + figure(b);
+    if (whole(a) || whole(b))
+        return Estimate{static_cast<uint64_t>(sum)};
+    return Estimate{sum};
+}
+
 void add_to(Cell& sum, const Cell& cell)
 {
+    if (std::holds_alternative<std::monostate>(cell))
+        return;
+    if (std::holds_alternative<Estimate>(cell) || std::holds_alternative<Estimate>(sum)) {
+        sum = estimated_sum(sum, cell);
+        return;
+    }
     if (std::holds_alternative<AtLeast>(cell) ||
         (std::holds_alternative<AtLeast>(sum) && std::holds_alternative<uint64_t>(cell)))
         sum = AtLeast{count_of(sum) + count_of(cell)};

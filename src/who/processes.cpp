@@ -121,6 +121,16 @@ bool Processes::from_before(const ProcessInfo& info) const
     return info.start_ns && to_clock_tick(info.start_ns) < to_clock_tick(began_ns_);
 }
 
+std::optional<Sampled> Processes::sampled(const std::set<ImageId>& images) const
+{
+    std::optional<Sampled> worst;
+    for (const ImageId& image : images)
+        if (const auto found = sampled_.find(image.pid); found != sampled_.end())
+            if (!worst || found->second.percent < worst->percent)
+                worst = found->second;
+    return worst;
+}
+
 bool Processes::any_from_before(const std::set<ImageId>& images) const
 {
     return std::ranges::any_of(images, [this](const ImageId& image) {

@@ -6,11 +6,14 @@
 #include "proc/image.hpp"
 #include "who/attribution.hpp"
 #include "who/command_lines.hpp"
+#include "who/sampled.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -43,6 +46,11 @@ public:
     // One of them may have called before that: what it did then is not known.
     bool any_from_before(const std::set<ImageId>& images) const;
 
+    // Figures of these, by pid, are estimates.
+    void are_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
+    // The worst of them; nullopt: of none.
+    std::optional<Sampled> sampled(const std::set<ImageId>& images) const;
+
     // The process has called exec: those of its images that were seen before are gone. False where there are none.
     bool executed(uint32_t pid, uint64_t time_ns);
 
@@ -67,6 +75,7 @@ private:
     int map_fd_;
     Attribution attribution_;
     CommandLines command_lines_;
+    std::map<uint32_t, Sampled> sampled_;
     uint64_t began_ns_ = 0;
     std::set<uint32_t> executed_; // from before, and another program since
     std::map<ImageId, ProcessInfo> known_;

@@ -108,6 +108,18 @@ Cell command_line_cell(const WhoSeen& seen, Processes& processes)
     return process ? known(processes.command_line(*process)) : Cell();
 }
 
+Cell sampled_cell(const WhoSeen& seen, const Processes& processes)
+{
+    const std::optional<Sampled> sampled = processes.sampled(seen.images);
+    return sampled ? Cell(sampled->percent) : Cell();
+}
+
+Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes)
+{
+    const std::optional<Sampled> sampled = processes.sampled(seen.images);
+    return sampled && sampled->error ? Cell(*sampled->error) : Cell();
+}
+
 Cell start_cell(const WhoSeen& seen, Processes& processes)
 {
     const auto process = only_process(seen);

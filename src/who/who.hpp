@@ -65,6 +65,9 @@ struct WhoSeen {
 // What there is one answer to for the whole row; an empty cell otherwise.
 Cell pid_cell(const WhoSeen& seen);
 Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
+// Of the time that calls were counted in, and the error of what is told from it. Empty: all were.
+Cell sampled_cell(const WhoSeen& seen, const Processes& processes);
+Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
 Cell command_line_cell(const WhoSeen& seen, Processes& processes);
 Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);

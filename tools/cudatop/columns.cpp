@@ -204,9 +204,13 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
         if (key.who.pid && key.who.start_ns)
             row.process = {key.who.pid, key.who.start_ns};
         row.none = name_of_none(key, context.settings.rows);
-        for (const auto& [field, own] : chosen)
+        const bool sampled = context.processes.sampled(group.who.images).has_value();
+        for (const auto& [field, own] : chosen) {
             row.cells.push_back(measured || !own || field->column.unit == Unit::text ? field->value(key, group, context)
                                                                                      : Cell());
+            if (sampled && field->column.of_calls)
+                row.cells.back() = estimate_of(row.cells.back());
+        }
         all.push_back(std::move(row));
     }
     return all;

@@ -94,10 +94,21 @@ Shown where_not_named(const C& c)
 
 #define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE) FIELD(HEADER, KEY, UNIT, WIDTH, always, VALUE)
 
+// Of calls that may be sampled.
+Field<C, K, G> of_calls(Field<C, K, G> field)
+{
+    field.column = gpusnoop::of_calls(field.column);
+    return field;
+}
+
 // For scripts: a count of the interval, of which people read the rate; and what has another form for them.
 #define COUNT(KEY, VALUE)                                                                                              \
     {                                                                                                                  \
         FIELD("", KEY, count, 0, in_json, VALUE), "", Usual::no                                                        \
+    }
+#define COUNT_OF_CALLS(KEY, VALUE)                                                                                     \
+    {                                                                                                                  \
+        of_calls(FIELD("", KEY, count, 0, in_json, VALUE)), "", Usual::no                                              \
     }
 #define FOR_SCRIPTS(KEY, UNIT, SHOWN, VALUE)                                                                           \
     {                                                                                                                  \
@@ -115,12 +126,14 @@ const TopField fields[] = {
     {FIELD("TROUBLE", "", text, 9, in_text, marked_trouble(k, g, c)),
      "the worst of what is wrong with it: !! it does not work, ! it loses time or memory, . worth knowing",
      Usual::batch, false, "", false, true},
+    {sampled_field<K, G, C>, "", Usual::no, false},
+    {sampled_error_field<K, G, C>, "", Usual::no, false},
     FOR_SCRIPTS("trouble", text, in_json, trouble(k, g, c)),
     FOR_SCRIPTS("severity", text, in_json, severity(k, g, c)),
-    {COLUMN("LAUNCH/s", "launches_per_second", rate, 8,
-            rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c)),
+    {of_calls(COLUMN("LAUNCH/s", "launches_per_second", rate, 8,
+                     rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c))),
      "kernels launched directly, not by a graph"},
-    COUNT("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
+    COUNT_OF_CALLS("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
     {COLUMN("MEM", "memory_bytes", bytes, 8, memory(k, g, c)),
      "device memory held: as the driver reports it, with NVML; else as far as it was seen to be allocated"},
     FOR_SCRIPTS("memory_source", text, in_json, memory_source(k, g, c)),
@@ -158,14 +171,14 @@ const TopField fields[] = {
     {FIELD("TREND", "", text, 8, on_screen, Cell()),
      "the last intervals of the column that rows are sorted by; of LAUNCH/s where that has no figures", Usual::screen,
      false},
-    {COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7,
-            rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c)),
+    {of_calls(COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7,
+                     rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c))),
      "graphs launched", Usual::screen},
-    COUNT("graph_launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::graphs))),
-    {COLUMN("GKERN/s", "graph_kernels_per_second", rate, 8, graph_kernels_per_second(g, c)),
+    COUNT_OF_CALLS("graph_launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::graphs))),
+    {of_calls(COLUMN("GKERN/s", "graph_kernels_per_second", rate, 8, graph_kernels_per_second(g, c))),
      "kernels started by graph launches, for graphs made since tracing began"},
-    COUNT("graph_kernels", optional(graph_kernels(g, c))),
-    COUNT("graphs_unknown", count_if(c.known.graphs, of(g.launches, &LaunchGroup::graphs_unknown))),
+    COUNT_OF_CALLS("graph_kernels", optional(graph_kernels(g, c))),
+    COUNT_OF_CALLS("graphs_unknown", count_if(c.known.graphs, of(g.launches, &LaunchGroup::graphs_unknown))),
     {COLUMN("CAPT/s", "captures_per_second", rate, 6, rate_if(c.known.graphs, of(g.graphs, &GraphGroup::captures), c)),
      "captures that became graphs", Usual::screen},
     COUNT("captures", count_if(c.known.graphs, of(g.graphs, &GraphGroup::captures))),
@@ -174,27 +187,28 @@ const TopField fields[] = {
             rate_if(c.known.graphs, of(g.graphs, &GraphGroup::instantiates), c)),
      "instantiations of graphs", Usual::screen},
     COUNT("instantiates", count_if(c.known.graphs, of(g.graphs, &GraphGroup::instantiates))),
-    COUNT("grids", count_if(c.known.launches, of(g.launches, &LaunchGroup::grids))),
-    COUNT("small_grids", count_if(c.known.launches, of(g.launches, &LaunchGroup::small_grids))),
-    COUNT("host_functions", count_if(c.known.launches, of(g.launches, &LaunchGroup::host_functions))),
-    COUNT("captured", count_if(c.known.graphs, of(g.launches, &LaunchGroup::captured))),
+    COUNT_OF_CALLS("grids", count_if(c.known.launches, of(g.launches, &LaunchGroup::grids))),
+    COUNT_OF_CALLS("small_grids", count_if(c.known.launches, of(g.launches, &LaunchGroup::small_grids))),
+    COUNT_OF_CALLS("host_functions", count_if(c.known.launches, of(g.launches, &LaunchGroup::host_functions))),
+    COUNT_OF_CALLS("captured", count_if(c.known.graphs, of(g.launches, &LaunchGroup::captured))),
     {COLUMN("p99(us)", "launch_p99_ns", ns_as_us, 9, g.launches ? duration_cell(*g.launches, 0.99) : Cell()),
      "time that a launch call takes on the host: 99 of 100 take less", Usual::no, false, "--latency"},
-    {COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c)),
+    {of_calls(COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c))),
      "bytes copied to the device"},
-    {COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c)),
+    {of_calls(COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c))),
      "bytes copied from the device", Usual::screen},
-    {COLUMN("D2D/s", "d2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2D, DIRECTION_P2P}), c)),
+    {of_calls(COLUMN("D2D/s", "d2d_bytes_per_second", bytes, 7,
+                     bytes_per_second(bytes(g, {DIRECTION_D2D, DIRECTION_P2P}), c))),
      "bytes copied within devices or between them", Usual::no},
-    COUNT("h2d_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_H2D}))),
-    COUNT("d2h_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_D2H}))),
-    COUNT("d2d_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_D2D, DIRECTION_P2P}))),
-    {COLUMN("COPY/s", "copies_per_second", rate, 8,
-            rate_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::copies), c)),
+    COUNT_OF_CALLS("h2d_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_H2D}))),
+    COUNT_OF_CALLS("d2h_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_D2H}))),
+    COUNT_OF_CALLS("d2d_bytes", count_if(c.known.copies, bytes(g, {DIRECTION_D2D, DIRECTION_P2P}))),
+    {of_calls(COLUMN("COPY/s", "copies_per_second", rate, 8,
+                     rate_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::copies), c))),
      "copies, sets and prefetches", Usual::no},
-    COUNT("copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::copies))),
-    COUNT("small_copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::small))),
-    COUNT("copies_unsized", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::unsized))),
+    COUNT_OF_CALLS("copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::copies))),
+    COUNT_OF_CALLS("small_copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::small))),
+    COUNT_OF_CALLS("copies_unsized", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::unsized))),
     {COLUMN("SMALL%", "small_percent", percent, 6, small_share(g, c)),
      "share of copies smaller than 64K, among those of known size", Usual::screen, false},
     {COLUMN("ALLOC/s", "allocs_and_frees_per_second", rate, 8,

@@ -8,11 +8,11 @@ std::vector<Program> programs(bool cheap, bool latency)
 {
     using enum Layers;
     std::vector<Program> all{
-        {"launch", driver, launch_calls, latency, "launches are unknown"},
+        {"launch", driver, launch_calls, latency, "launches are unknown", true, !latency},
         {"mark", runtime, launch_calls, false, "no kernel names are learned from launches", false},
         {"note", both, note_calls, false, "names learned from registrations are unknown"},
-        {"copy", driver, copy_calls, latency, "copies are unknown"},
-        {"batch", driver, batch_calls, latency, "copies in batches are not counted"},
+        {"copy", driver, copy_calls, latency, "copies are unknown", true, !latency},
+        {"batch", driver, batch_calls, latency, "copies in batches are not counted", true, !latency},
     };
     if (cheap)
         return all;

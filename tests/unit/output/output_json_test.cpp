@@ -89,6 +89,8 @@ TEST_CASE("JSON numbers", "[output]")
     CHECK(cell(Unit::rate, 1.0005001) == "1.001");
     CHECK(cell(Unit::rate, 1e300) == "1e+300");
     CHECK(cell(Unit::bytes, AtLeast{1536}) == "1536");
+    CHECK(cell(Unit::bytes, estimate_of(uint64_t{1536})) == "1536");
+    CHECK(cell(Unit::rate, estimate_of(1.5)) == "1.5");
     CHECK(json::parse(cell(Unit::rate, std::numeric_limits<double>::max())) == std::numeric_limits<double>::max());
     CHECK(json::parse(cell(Unit::rate, -123456789012345.678)) == -123456789012345.672);
 }

@@ -126,6 +126,10 @@ TEST_CASE("text numbers", "[output]")
     CHECK(cell(Unit::count, "text") == "text");
     CHECK(cell(Unit::bytes, AtLeast{1536}) == ">=1.5K");
     CHECK(cell(Unit::count, AtLeast{0}) == ">=0");
+    CHECK(cell(Unit::count, estimate_of(uint64_t{7})) == "~7");
+    CHECK(cell(Unit::rate, estimate_of(1.25)) == "~1.2");
+    CHECK(cell(Unit::bytes, estimate_of(uint64_t{1536})) == "~1.5K");
+    CHECK(cell(Unit::count, estimate_of(Cell())) == "-");
 }
 
 TEST_CASE("text histograms", "[output]")
@@ -365,6 +369,7 @@ TEST_CASE("cells sort by number", "[output]")
     CHECK(sort_value(int64_t{-7}) == -7);
     CHECK(sort_value(0.5) == 0.5);
     CHECK(sort_value(AtLeast{7}) == 7);
+    CHECK(sort_value(estimate_of(7.5)) == 7.5);
     CHECK(sort_value("zzz") == 0);
     CHECK(sort_value(Dim3{2, 3, 4}) == 24);
 }

@@ -71,4 +71,6 @@ TEST_CASE("a sum of parts of which one is a lower bound is one", "[top_rows]")
     CHECK(sum({&exact, &least, &exact}) == Cell(AtLeast{13}));
     CHECK(sum({&least, &unknown}) == Cell(AtLeast{3}));
     CHECK(sum({&unknown}) == Cell());
+    const TopRow estimated{"4", "", {estimate_of(uint64_t{7})}};
+    CHECK(sum({&exact, &estimated, &unknown}) == Cell(Estimate{uint64_t{12}}));
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/sampling.hpp"
+
+#include "attach/attach.hpp"
+#include "proc/process.hpp"
+#include "run/loop.hpp"
+#include "util/clock.hpp"
+#include "util/error.hpp"
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <fmt/format.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t ms = 1'000'000;
+constexpr uint64_t usual_period_ns = 250 * ms;
+constexpr uint64_t longest_period_ns = 500 * ms; // reports of a second have a window each
+constexpr uint64_t least_window_ns = 3 * ms;     // to come and to go takes a millisecond each
+constexpr uint64_t timer_ns = 1 * ms;            // what is due by then is done at once
+
+// Of all its threads, to the nanosecond; 0 where it has ended.
+uint64_t cpu_time_of(uint32_t pid)
+{
+    clockid_t clock{};
+    return clock_getcpuclockid(static_cast<pid_t>(pid), &clock) == 0 ? clock_ns(clock) : 0;
+}
+
+void append(std::vector<CallDelta>& to, std::vector<CallDelta> what)
+{
+    to.insert(to.end(), what.begin(), what.end());
+}
+
+uint64_t now()
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+} // namespace
+
+Sampling::Sampling(const Running& running, const bpf_object* object, Asked asked)
+    : running_(running), attacher_(*running.attacher), asked_(std::move(asked)), probe_(attacher_.tier()),
+      programs_(object, asked_.hooks), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))
+{
+    if (!timer_)
+        throw Error("a timer cannot be set: " + errno_text(errno));
+    running_.loop.watch(timer_.get(), [this] {
+        uint64_t expirations = 0;
+        if (read(timer_.get(), &expirations, sizeof(expirations)) == sizeof(expirations))
+            turn();
+    });
+    set_timer();
+}
+
+Sampling::~Sampling() = default;
+
+bool Sampling::is_sampled(CallPart part)
+{
+    return part == CallPart::launch || part == CallPart::graph || part == CallPart::copy;
+}
+
+bool Sampling::takes(const CallDelta& delta)
+{
+    const auto found = processes_.find(attacher_.group_of(static_cast<pid_t>(delta.key.image.pid)));
+    if (found == processes_.end())
+        return false;
+    Process& process = found->second;
+    if (!is_sampled(part_of(delta.key))) {
+        process.other_hits += delta.count;
+        return false;
+    }
+    process.hits += delta.count;
+    if (!process.sample)
+        return false;
+    if (process.sample->is_open())
+        process.sample->add(delta);
+    return true;
+}
+
+std::vector<CallDelta> Sampling::take()
+{
+    std::vector<CallDelta> all = std::exchange(left_, {});
+    for (auto& [group, process] : processes_) {
+        if (!process.sample)
+            continue;
+        const bool is_open = process.sample->is_open();
+        if (is_open)
+            end_window(process);
+        append(all, process.sample->take(work_ns(moment_of(process))));
+        if (is_open)
+            begin_window(process);
+    }
+    return all;
+}
+
+std::map<uint32_t, Sampled> Sampling::sampled() const
+{
+    std::map<uint32_t, Sampled> all;
+    for (const auto& [group, process] : processes_)
+        if (process.sample)
+            for (const auto& [pid, cpu_ns] : process.pids)
+                all[pid] = process.sample->how_well();
+    return all;
+}
+
+std::optional<double> Sampling::hit_ns()
+{
+    const std::optional<ProbeCost>& probe = probe_.cost();
+    const std::optional<double>& program = programs_.mean_ns();
+    if (!probe || !program)
+        return std::nullopt;
+    return probe->entry_ns + *program;
+}
+
+void Sampling::turn()
+{
+    meet_users();
+    for (auto& [group, process] : processes_)
+        if (process.due_ns <= now() + timer_ns)
+            due(group, process);
+    set_timer();
+}
+
+// Those that come have all their probes at first.
+void Sampling::meet_users()
+{
+    std::map<pid_t, std::set<uint32_t>> users;
+    for (const pid_t pid : running_.users())
+        users[attacher_.group_of(pid)].insert(static_cast<uint32_t>(pid));
+    for (auto& [group, process] : processes_)
+        if (!users.contains(group) && process.sample)
+            append(left_, process.sample->take(work_ns(moment_of(process))));
+    std::erase_if(processes_, [&](const auto& item) { return !users.contains(item.first); });
+    for (const auto& [group, pids] : users) {
+        const auto [place, is_new] = processes_.try_emplace(group, asked_.percent / 100);
+        Process& process = place->second;
+        std::erase_if(process.pids, [&](const auto& item) { return !pids.contains(item.first); });
+        for (const uint32_t pid : pids)
+            process.pids.try_emplace(pid, cpu_time_of(pid));
+        if (is_new) {
+            process.window = process.period = moment_of(process);
+            process.due_ns = now() + usual_period_ns;
+        }
+    }
+}
+
+void Sampling::due(pid_t group, Process& process)
+{
+    if (process.sample && !process.sample->is_open())
+        open(group, process);
+    else
+        close(group, process);
+}
+
+Sampling::Process::Moment Sampling::moment_of(Process& process)
+{
+    for (auto& [pid, seen_ns] : process.pids)
+        if (const uint64_t cpu_ns = cpu_time_of(pid); cpu_ns > seen_ns) {
+            process.cpu_ns += cpu_ns - seen_ns;
+            seen_ns = cpu_ns;
+        }
+    return {now(), process.cpu_ns, process.hits, process.other_hits};
+}
+
+uint64_t Sampling::work_ns(const Process::Moment& at)
+{
+    const auto probes_ns = static_cast<uint64_t>(static_cast<double>(at.hits) * hit_ns().value_or(0));
+    return at.cpu_ns - std::min(probes_ns, at.cpu_ns);
+}
+
+void Sampling::begin_window(Process& process)
+{
+    process.window = moment_of(process);
+    process.sample->open(work_ns(process.window));
+}
+
+void Sampling::end_window(Process& process)
+{
+    const Process::Moment end = moment_of(process);
+    const uint64_t hits = end.hits - process.window.hits;
+    process.sample->close(work_ns(end), static_cast<uint64_t>(static_cast<double>(hits) * hit_ns().value_or(0)));
+    process.traced_ns += end.wall_ns - process.window.wall_ns;
+}
+
+void Sampling::open(pid_t group, Process& process)
+{
+    attacher_.resume(group);
+    asked_.collect(); // what came while some of the probes were there stands for no time
+    begin_window(process);
+    const auto window_ns = static_cast<uint64_t>(process.cycle.share() * static_cast<double>(usual_period_ns));
+    process.due_ns = now() + std::max(window_ns, least_window_ns);
+}
+
+// Also of one that has had its probes all the time: what they cost decides how it goes on.
+void Sampling::close(pid_t group, Process& process)
+{
+    asked_.collect();
+    const bool whole = !process.sample;
+    if (whole)
+        process.traced_ns = now() - process.period.wall_ns;
+    else
+        end_window(process);
+    const uint64_t window_ns = whole ? 0 : now() - process.window.wall_ns;
+    measure(group, process);
+    if (process.cycle.is_whole()) {
+        if (process.sample)
+            append(left_, process.sample->take(work_ns(moment_of(process))));
+        process.sample.reset();
+        process.due_ns = now() + usual_period_ns;
+        return;
+    }
+    if (whole)
+        process.sample.emplace(work_ns(moment_of(process)));
+    const uint64_t ended_ns = now();
+    attacher_.pause(group);
+    const auto period_ns = static_cast<uint64_t>(static_cast<double>(window_ns) / process.cycle.share());
+    process.due_ns = ended_ns + std::clamp(period_ns, usual_period_ns / 2, longest_period_ns) -
+                     std::min(window_ns, usual_period_ns / 2);
+}
+
+void Sampling::measure(pid_t group, Process& process)
+{
+    const Process::Moment end = moment_of(process);
+    const Process::Moment begin = std::exchange(process.period, end);
+    const uint64_t traced_ns = std::exchange(process.traced_ns, 0);
+    const std::optional<double> one_ns = hit_ns();
+    if (!one_ns || end.cpu_ns == begin.cpu_ns || end.wall_ns == begin.wall_ns)
+        return;
+    const auto used = static_cast<double>(end.cpu_ns - begin.cpu_ns);
+    const double cost = static_cast<double>(end.hits - begin.hits) * *one_ns / used;
+    const double others =
+        static_cast<double>(end.other_hits - begin.other_hits) * (*one_ns + probe_.cost()->return_ns) / used;
+    process.cycle.add(cost, others, static_cast<double>(traced_ns) / static_cast<double>(end.wall_ns - begin.wall_ns));
+    if (!process.cycle.is_whole() && !process.sample)
+        tell(group, process, 100 * (cost + others));
+}
+
+void Sampling::tell(pid_t group, Process& process, double percent)
+{
+    if (std::exchange(process.told, true))
+        return;
+    const std::string whose = group == 0
+                                  ? fmt::format("{} processes", process.pids.size())
+                                  : fmt::format("process {} ({})", group, printable(process_name(group).value_or("?")));
+    warn(fmt::format(
+        "the probes take {:.0f}% of the CPU time of {}, more than the {:g}% of --max-overhead: its launches "
+        "and copies are counted for a part of the time now, and their figures are estimates (~)",
+        percent, whose, asked_.percent));
+}
+
+void Sampling::set_timer()
+{
+    uint64_t next_ns = now() + usual_period_ns;
+    for (const auto& [group, process] : processes_)
+        next_ns = std::min(next_ns, process.due_ns);
+    next_ns = std::max<uint64_t>(next_ns, 1);
+    itimerspec at{};
+    at.it_value.tv_sec = static_cast<time_t>(next_ns / 1'000'000'000);
+    at.it_value.tv_nsec = static_cast<long>(next_ns % 1'000'000'000);
+    timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// --max-overhead: keeps what the probes take from each process below a ceiling. Where they would take more, those whose
+// calls can be sampled come for windows and go again, and what is counted in the windows is scaled to all of the time.
+#pragma once
+
+#include "attach/calibrate.hpp"
+#include "attach/program_times.hpp"
+#include "calls/call_sample.hpp"
+#include "run/duty_cycle.hpp"
+#include "run/tool.hpp"
+#include "util/fd.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+class Attacher;
+
+class Sampling {
+public:
+    struct Asked {
+        double percent;                 // of the CPU time that a process uses
+        std::vector<std::string> hooks; // Hook::program, of those that are sampled
+        std::function<void()> collect;  // has takes() called with all that has been counted up to now
+    };
+    // running.attacher: not null. object: loaded.
+    Sampling(const Running& running, const bpf_object* object, Asked asked);
+    ~Sampling();
+    Sampling(const Sampling&) = delete;
+    Sampling& operator=(const Sampling&) = delete;
+
+    // What has been counted: true where it is not to be counted as it is.
+    bool takes(const CallDelta& delta);
+    // What it stands for, up to now.
+    std::vector<CallDelta> take();
+    // Processes of which take() gave estimates, by pid.
+    std::map<uint32_t, Sampled> sampled() const;
+
+    static bool is_sampled(CallPart part);
+
+private:
+    struct Process { // or all of them, where everybody has the same probes
+        explicit Process(double ceiling) : cycle(ceiling) {}
+        DutyCycle cycle;
+        std::optional<CallSample> sample;  // once it is
+        std::map<uint32_t, uint64_t> pids; // and their CPU time, as far as it is in cpu_ns
+        uint64_t cpu_ns = 0;               // since they were met, as all below
+        uint64_t hits = 0, other_hits = 0; // of probes that are sampled, and of others
+        struct Moment {
+            uint64_t wall_ns = 0, cpu_ns = 0, hits = 0, other_hits = 0;
+        };
+        Moment window, period;  // at their beginning
+        uint64_t traced_ns = 0; // of the period's wall time
+        uint64_t due_ns = 0;
+        bool told = false;
+    };
+
+    void turn();
+    void meet_users();
+    void due(pid_t group, Process& process);
+    void open(pid_t group, Process& process);
+    void close(pid_t group, Process& process);
+    static Process::Moment moment_of(Process& process);
+    uint64_t work_ns(const Process::Moment& at);
+    void begin_window(Process& process);
+    void end_window(Process& process);
+    void measure(pid_t group, Process& process);
+    void tell(pid_t group, Process& process, double percent);
+    void set_timer();
+    std::optional<double> hit_ns();
+
+    Running running_;
+    Attacher& attacher_;
+    Asked asked_;
+    ProbeCostMeter probe_;
+    ProgramTimes programs_;
+    std::map<pid_t, Process> processes_; // by group
+    std::vector<CallDelta> left_;        // of those that have left it
+    Fd timer_;
+};
+
+} // namespace gpusnoop

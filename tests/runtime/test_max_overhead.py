@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--max-overhead: beyond the ceiling calls are sampled, what is told of them says so, and the process is fast again."""
+from harness import Skip, case, check, equal
+from programs import Tool, Workload, ahead_of_others
+
+# As long as a real launch takes; what of it is measured comes when the tool has found its way.
+busy = ("loop 3; launch scale 500 fn=cuLaunchKernel delay_us=2; end\n"
+        "loop {seconds}; launch vecadd 500 fn=cuLaunchKernel delay_us=2; end")
+copies = "loop 5; copy 500 fn=cuMemcpyHtoDAsync_v2 bytes=4096 delay_us=2; end"
+ceiling = ("--max-overhead", 5, "-i", 1)
+attach_kinds = {"session": "session", "multi": "multi", "perf": "perf"}
+
+
+def traced(script, *arguments, **options):
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, *ceiling, *arguments, losses=True, **options)
+    workload.go().wait()
+    return tool.finish(), workload.truth()
+
+
+def count(truth, bytes_each=1, **wanted):
+    return sum(call["count"] * bytes_each for call in truth
+               if call["layer"] == "driver" and all(call[key] == value for key, value in wanted.items()))
+
+
+def said_and_near(tool, told, made):
+    check("more than the 5% of --max-overhead" in tool.error, f"it says so: {tool.error}")
+    sampled = [row for row in tool.rows if row.get("sampled_percent", 100) < 100]
+    check(sampled, f"rows say that they are estimates: {tool.rows}")
+    check(any("sampled_error_percent" in row for row in sampled), f"and how good: {sampled}")
+    check(abs(told - made) <= 0.3 * made, f"{told} told of {made}: {sampled}")
+
+
+@case(each=attach_kinds, timeout=300, alone=("perf",))
+def a_thread_that_does_nothing_but_launch(attach):
+    tool, truth = traced(busy.format(seconds=4), "--attach", attach)
+    said_and_near(tool, sum(row["launches"] for row in tool.rows), count(truth))
+
+
+@case(tool="cudatop", timeout=300)
+def cudatop():
+    tool, truth = traced(busy.format(seconds=4))
+    said_and_near(tool, sum(row.get("launches", 0) for row in tool.rows if "pid" in row), count(truth))
+
+
+@case(tool="cudamemcpy", timeout=300)
+def cudamemcpy():
+    tool, truth = traced(copies)
+    said_and_near(tool, sum(row["bytes"] for row in tool.rows), count(truth, 4096, kind="copy"))
+
+
+@case(timeout=300, alone=True)
+def wall_time_within_the_ceiling():
+    """Calls a second, in turns with runs that are not traced, and with all probes."""
+    def calls(*options):
+        workload = Workload(busy.format(seconds=3), preexec=ahead_of_others)
+        tool = Tool("-p", workload.pid, *options, losses=True) if options else None
+        truth = workload.go().truth()
+        if tool:
+            tool.finish()
+        return count([call for call in truth if "vecadd" in (call["kernel"] or "")])
+
+    runs = [(calls(), calls(*ceiling), calls("-i", 1)) for _ in range(3)]
+    untraced, held, all_probes = (sorted(of) for of in zip(*runs))
+    if untraced[-1] > 1.04 * untraced[0]:
+        raise Skip(f"the machine is busy: a speed says nothing: {runs}")
+    untraced, held, all_probes = untraced[1], held[1], all_probes[1]
+    check(untraced / all_probes > 1.1, f"there is something to hold: {runs}")
+    check(untraced / held <= 1.06, f"untraced, below the ceiling, always traced: {runs}")
+
+
+@case
+def below_the_ceiling_all_is_exact():
+    tool, truth = traced("repeat 40; launch vecadd 25; sleep 50; end")
+    check(not any("sampled_percent" in row for row in tool.rows), f"nothing is sampled: {tool.rows}")
+    equal(sum(row["launches"] for row in tool.rows), count(truth), "launches")
+
+
+@case(timeout=300)
+def marked_in_text():
+    text = traced(busy.format(seconds=2), json=False)[0].text
+    check(any(word.startswith("~") for line in text.splitlines() if "vecadd" in line for word in line.split()),
+          f"estimates are marked: {text}")
+
+
+@case(each={"lines": ["-e"], "latency": ["-l"], "failed": ["-x"], "runtime": ["--api", "both"], "gap": ["-H", "gap"]})
+def what_cannot_be_sampled(options):
+    tool = Tool("--max-overhead", 5, *options, attaches=False, banner=False).finish(2)
+    check("--max-overhead" in tool.error, f"says why: {tool.error}")
