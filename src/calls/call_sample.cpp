@@ -65,24 +65,33 @@ std::optional<double> CallSample::error() const
     return 100 * std::hypot(by_chance, by_measure);
 }
 
-std::vector<CallDelta> CallSample::take(uint64_t work_ns)
+std::vector<CallDelta> CallSample::take_scaled(double factor)
 {
     std::vector<CallDelta> all;
+    for (auto& [key, delta] : std::exchange(counted_, {})) {
+        all.push_back(delta);
+        scale(all.back(), factor);
+    }
+    return all;
+}
+
+std::vector<CallDelta> CallSample::take(uint64_t work_ns)
+{
     if (!traced_ns_)
-        return all;
+        return {};
     const auto traced = static_cast<double>(traced_ns_);
     const auto whole = std::max(static_cast<double>(work_ns - std::min(since_ns_, work_ns)), traced);
     how_well_.percent = 100 * traced / whole;
     how_well_.error = error();
-    for (auto& [key, delta] : counted_) {
-        scale(delta, whole / traced);
-        all.push_back(delta);
-    }
-    counted_.clear();
     traced_ns_ = probes_ns_ = 0;
     taken_windows_ = 0;
     since_ns_ = work_ns;
-    return all;
+    return take_scaled(whole / traced);
+}
+
+std::vector<CallDelta> CallSample::take_last(uint64_t work_ns)
+{
+    return traced_ns_ ? take(work_ns) : take_scaled(1);
 }
 
 } // namespace gpusnoop

@@ -29,6 +29,8 @@ public:
     // What was done since the last time, as far as can be told from the windows that were closed. Empty where there was
     // none: the next one stands for that time, too.
     std::vector<CallDelta> take(uint64_t work_ns);
+    // The same, where none will follow: what a window has that stands for no time is there as it is.
+    std::vector<CallDelta> take_last(uint64_t work_ns);
     // Of what take() gave last.
     const Sampled& how_well() const { return how_well_; }
 
@@ -37,6 +39,7 @@ private:
         uint64_t work_ns = 0;
         uint64_t calls = 0;
     };
+    std::vector<CallDelta> take_scaled(double factor);
     std::optional<double> error() const;
 
     uint64_t since_ns_;

@@ -85,6 +85,7 @@ bool Sampling::takes(const CallDelta& delta)
 std::vector<CallDelta> Sampling::take()
 {
     std::vector<CallDelta> all = std::exchange(left_, {});
+    sampled_ = std::exchange(left_sampled_, {});
     for (auto& [group, process] : processes_) {
         if (!process.sample)
             continue;
@@ -92,20 +93,27 @@ std::vector<CallDelta> Sampling::take()
         if (is_open)
             end_window(process);
         append(all, process.sample->take(work_ns(moment_of(process))));
+        mark(process, sampled_);
         if (is_open)
             begin_window(process);
     }
     return all;
 }
 
-std::map<uint32_t, Sampled> Sampling::sampled() const
+void Sampling::mark(const Process& process, std::map<uint32_t, Sampled>& in)
 {
-    std::map<uint32_t, Sampled> all;
-    for (const auto& [group, process] : processes_)
-        if (process.sample)
-            for (const auto& [pid, cpu_ns] : process.pids)
-                all[pid] = process.sample->how_well();
-    return all;
+    for (const auto& [pid, cpu_ns] : process.pids)
+        in[pid] = process.sample->how_well();
+}
+
+// It is not sampled any more; the last calls have been collected.
+void Sampling::end(Process& process)
+{
+    if (process.sample->is_open())
+        end_window(process);
+    append(left_, process.sample->take_last(work_ns(moment_of(process))));
+    mark(process, left_sampled_);
+    process.sample.reset();
 }
 
 std::optional<double> Sampling::hit_ns()
@@ -132,9 +140,12 @@ void Sampling::meet_users()
     std::map<pid_t, std::set<uint32_t>> users;
     for (const pid_t pid : running_.users())
         users[attacher_.group_of(pid)].insert(static_cast<uint32_t>(pid));
-    for (auto& [group, process] : processes_)
-        if (!users.contains(group) && process.sample)
-            append(left_, process.sample->take(work_ns(moment_of(process))));
+    const auto has_ended = [&](const auto& item) { return item.second.sample && !users.contains(item.first); };
+    if (std::ranges::any_of(processes_, has_ended))
+        asked_.collect();
+    for (auto& item : processes_)
+        if (has_ended(item))
+            end(item.second);
     std::erase_if(processes_, [&](const auto& item) { return !users.contains(item.first); });
     for (const auto& [group, pids] : users) {
         const auto [place, is_new] = processes_.try_emplace(group, asked_.percent / 100);
@@ -209,8 +220,7 @@ void Sampling::close(pid_t group, Process& process)
     measure(group, process);
     if (process.cycle.is_whole()) {
         if (process.sample)
-            append(left_, process.sample->take(work_ns(moment_of(process))));
-        process.sample.reset();
+            end(process);
         process.due_ns = now() + usual_period_ns;
         return;
     }

@@ -40,7 +40,7 @@ public:
     // What it stands for, up to now.
     std::vector<CallDelta> take();
     // Processes of which take() gave estimates, by pid.
-    std::map<uint32_t, Sampled> sampled() const;
+    const std::map<uint32_t, Sampled>& sampled() const { return sampled_; }
 
     static bool is_sampled(CallPart part);
 
@@ -71,6 +71,8 @@ private:
     void begin_window(Process& process);
     void end_window(Process& process);
     void measure(pid_t group, Process& process);
+    void end(Process& process);
+    static void mark(const Process& process, std::map<uint32_t, Sampled>& in);
     void tell(pid_t group, Process& process, double percent);
     void set_timer();
     std::optional<double> hit_ns();
@@ -81,7 +83,9 @@ private:
     ProbeCostMeter probe_;
     ProgramTimes programs_;
     std::map<pid_t, Process> processes_; // by group
-    std::vector<CallDelta> left_;        // of those that have left it
+    std::vector<CallDelta> left_;        // of those that are not sampled any more, for the next take()
+    std::map<uint32_t, Sampled> left_sampled_;
+    std::map<uint32_t, Sampled> sampled_; // in the last take()
     Fd timer_;
 };
 

@@ -23,18 +23,19 @@ def count(truth, bytes_each=1, **wanted):
                if call["layer"] == "driver" and all(call[key] == value for key, value in wanted.items()))
 
 
-def said_and_near(tool, told, made):
+def said_and_near(tool, told, made, few_windows=False):
     check("more than the 5% of --max-overhead" in tool.error, f"it says so: {tool.error}")
     sampled = [row for row in tool.rows if row.get("sampled_percent", 100) < 100]
     check(sampled, f"rows say that they are estimates: {tool.rows}")
-    check(any("sampled_error_percent" in row for row in sampled), f"and how good: {sampled}")
+    check(few_windows or any("sampled_error_percent" in row for row in sampled), f"and how good: {sampled}")
     check(abs(told - made) <= 0.3 * made, f"{told} told of {made}: {sampled}")
 
 
 @case(each=attach_kinds, timeout=300, alone=("perf",))
 def a_thread_that_does_nothing_but_launch(attach):
     tool, truth = traced(busy.format(seconds=4), "--attach", attach)
-    said_and_near(tool, sum(row["launches"] for row in tool.rows), count(truth))
+    # Perf events go one by one, so that there may be too few windows to tell the error from.
+    said_and_near(tool, sum(row["launches"] for row in tool.rows), count(truth), few_windows=attach == "perf")
 
 
 @case(tool="cudatop", timeout=300)

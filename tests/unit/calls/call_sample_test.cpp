@@ -70,3 +70,14 @@ TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_s
     CHECK(all[0].count + all[1].count == 10);
     CHECK_FALSE(sample.how_well().error); // too few
 }
+
+TEST_CASE("what a process did as it ended is there", "[call_sample]")
+{
+    CallSample sample(0);
+    sample.open(100);
+    sample.add(copies(3));
+    sample.close(100, 0); // its clock has gone with it
+    CHECK(sample.take(100).empty());
+    CHECK(sample.take_last(100).at(0).count == 3);
+    CHECK(sample.take_last(100).empty());
+}
