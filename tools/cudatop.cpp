@@ -252,7 +252,7 @@ void CudaTop::begin(const Running& running)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
     running_.emplace(running);
     began_ns_ = clock_ns(CLOCK_MONOTONIC);
-    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), tier_);
+    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), tier_, !settings_.max_overhead && !settings_.latency);
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
         running.loop.after(later, [this] { look_at_earlier(); });

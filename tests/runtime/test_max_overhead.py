@@ -44,6 +44,14 @@ def cudatop():
     said_and_near(tool, sum(row.get("launches", 0) for row in tool.rows if "pid" in row), count(truth))
 
 
+@case(tool="cudatop", timeout=300)
+def cudatop_says_when_it_is_not_asked_for():
+    workload = Workload(busy.format(seconds=1))
+    tool = Tool("-p", workload.pid, "-i", 1, losses=True)
+    workload.go().wait()
+    check("--max-overhead 5 counts launches" in tool.finish().error, f"it says what would help: {tool.error}")
+
+
 @case(tool="cudamemcpy", timeout=300)
 def cudamemcpy():
     tool, truth = traced(copies)

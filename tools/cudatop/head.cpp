@@ -3,6 +3,7 @@
 
 #include "proc/process.hpp"
 #include "util/clock.hpp"
+#include "util/error.hpp"
 #include "util/text.hpp"
 
 #include <algorithm>
@@ -89,6 +90,19 @@ Cost::Share Cost::since_last(double seconds)
     seen_ = hits;
     own_ns_ = own_ns;
     return share;
+}
+
+Facts Head::facts(double seconds, size_t processes)
+{
+    const Cost::Share share = cost_.since_last(seconds);
+    if (says_cost_ && share.probes_percent.value_or(0) > little) {
+        says_cost_ = false;
+        warn(
+            fmt::format("the probes take {:.0f}% of a CPU from what is traced: --max-overhead {:g} counts launches and "
+                        "copies for a part of the time instead, and -p traces less",
+                        *share.probes_percent, little));
+    }
+    return {processes, running_.attached(), running_.lost(), share};
 }
 
 void add_facts(Snapshot& snapshot, const Facts& facts)

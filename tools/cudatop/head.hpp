@@ -51,16 +51,17 @@ void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus&
 
 class Head {
 public:
-    Head(const Running& running, int hits_fd, Tier tier) : running_(running), cost_(hits_fd, tier) {}
+    // says_cost: where it is much, and nothing has been asked for that bounds it.
+    Head(const Running& running, int hits_fd, Tier tier, bool says_cost)
+        : running_(running), cost_(hits_fd, tier), says_cost_(says_cost)
+    {}
 
-    Facts facts(double seconds, size_t processes)
-    {
-        return {processes, running_.attached(), running_.lost(), cost_.since_last(seconds)};
-    }
+    Facts facts(double seconds, size_t processes);
 
 private:
     Running running_;
     Cost cost_;
+    bool says_cost_;
 };
 
 } // namespace gpusnoop::cudatop
