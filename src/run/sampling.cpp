@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <ctime>
 #include <fmt/format.h>
+#include <set>
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include <utility>
@@ -41,6 +42,11 @@ uint64_t now()
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+bool is_sampled(CallPart part)
+{
+    return part == CallPart::launch || part == CallPart::graph || part == CallPart::copy;
+}
+
 } // namespace
 
 Sampling::Sampling(const Running& running, const bpf_object* object, Asked asked)
@@ -55,13 +61,6 @@ Sampling::Sampling(const Running& running, const bpf_object* object, Asked asked
             turn();
     });
     set_timer();
-}
-
-Sampling::~Sampling() = default;
-
-bool Sampling::is_sampled(CallPart part)
-{
-    return part == CallPart::launch || part == CallPart::graph || part == CallPart::copy;
 }
 
 bool Sampling::takes(const CallDelta& delta)

@@ -14,13 +14,10 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <sys/types.h>
 #include <vector>
 
 namespace gpusnoop {
-
-class Attacher;
 
 class Sampling {
 public:
@@ -31,7 +28,6 @@ public:
     };
     // running.attacher: not null. object: loaded.
     Sampling(const Running& running, const bpf_object* object, Asked asked);
-    ~Sampling();
     Sampling(const Sampling&) = delete;
     Sampling& operator=(const Sampling&) = delete;
 
@@ -41,8 +37,6 @@ public:
     std::vector<CallDelta> take();
     // Processes of which take() gave estimates, by pid.
     const std::map<uint32_t, Sampled>& sampled() const { return sampled_; }
-
-    static bool is_sampled(CallPart part);
 
 private:
     struct Process { // or all of them, where everybody has the same probes
