@@ -11,8 +11,24 @@ $(BUILD)/gpu/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none) $(BUIL
 	$(Q)mkdir -p $(@D)
 	$(STANDIN_LINK) -pie -s -static-libstdc++ -static-libgcc
 
-gpu-bundle: static $(BUILD)/gpu/workload-dlopen
-	$(Q)tests/gpu/bundle $(BUILD)/gpu/gpusnoop-gpu $(BUILD)/static $(BUILD)/gpu/workload-dlopen
+# What CUPTI tells goes into a file by this library. It comes into programs that have a C++ library of their own.
+WITNESS := $(BUILD)/gpu/witness.so
+$(foreach f,$(wildcard tests/gpu/witness/*.cpp),$(eval $(call \
+    standin_compile,$(BUILD)/gpu/witness/$(notdir $(f:.cpp=.o)),$(f),-fPIC -fvisibility=hidden \
+    $(if $(findstring abi_check,$(f)),-isystem $(CUDA_HOME)/include))))
+WITNESS_SRC := $(if $(wildcard $(CUDA_HOME)/include/cupti.h),,tests/gpu/witness/abi_check.cpp)
+WITNESS_SRC := $(filter-out $(WITNESS_SRC),$(wildcard tests/gpu/witness/*.cpp))
+$(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4random.o tests/gpu/witness/exports.map
+	$(say) LINK $@
+	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -s -static-libstdc++ -static-libgcc -Wl,-z,defs \
+	    -Wl,--version-script=tests/gpu/witness/exports.map
+
+# Programs with a runtime, where there is an nvcc (tests/vendor/vendor.mk).
+GPU_LAUNCHERS := $(if $(NVCC),$(VENDOR)/launchers)
+
+gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)
+	$(Q)tests/gpu/bundle $(BUILD)/gpu/gpusnoop-gpu $(BUILD)/static $(BUILD)/gpu/workload-dlopen $(WITNESS) \
+	    $(if $(GPU_LAUNCHERS),$$(ls $(VENDOR)/launcher-static $(VENDOR)/launcher-shared 2>/dev/null))
 	$(Q)tar -czf $(GPU_BUNDLE) -C $(BUILD)/gpu gpusnoop-gpu
 	$(Q)[ $$(stat -c %s $(GPU_BUNDLE)) -le 62914560 ] || { echo "$(GPU_BUNDLE) is larger than 60 MiB" >&2; exit 1; }
 	$(say) TAR $(GPU_BUNDLE)

@@ -15,7 +15,7 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 ioctls refuse.so $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls refuse.so $(STANDIN_FORMS))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -93,6 +93,13 @@ $(call standin_group,nvml,nvml,-fPIC -fvisibility=hidden)
 $(SB)/nvml/libnvidia-ml.so.1: $(call standin_objects,nvml,nvml) $(S)/nvml/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(S)/nvml/exports.map \
+	    $(STANDIN_SHARED)
+
+# CUPTI, too.
+$(call standin_group,cupti,cupti,-fPIC -fvisibility=hidden)
+$(SB)/cupti/libcupti.so: $(call standin_objects,cupti,cupti) $(S)/cupti/exports.map
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(S)/cupti/exports.map \
 	    $(STANDIN_SHARED)
 
 # The workload: two files depend on the runtime they are linked with, the rest is common.

@@ -33,6 +33,7 @@ DRIVER(cuInit)(unsigned flags)
     if (flags)
         return invalid_value;
     initialized = true;
+    inject();
     return success;
 }
 

@@ -50,6 +50,7 @@ extern std::atomic<bool> initialized;
 
 void count(Class);
 int spend_armed();
+void inject();
 
 inline Context* current_context()
 {

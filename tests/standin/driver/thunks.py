@@ -5,6 +5,7 @@
 Each export has the exact shape of the real one: compare a state word, return 4 if the driver is gone, else jump through
 a slot in .data. A slot starts out pointing to impl_NAME; a name nobody implements shares one default that returns 0.
 The per-thread variants (_ptsz, _ptds) are exports and slots of their own with the implementation of their base.
+A slot may also point to a trampoline, which tells trace.cpp before and after it calls the implementation.
 """
 import re
 import sys
@@ -22,6 +23,50 @@ THUNK = """
 1:  mov $4, %eax
     ret
     .size {name}, 30
+"""
+
+# Saves the registers that arguments are in, in their order; eight words of the caller's stack are handed on, more than
+# any function takes (cuLaunchKernel: five). None that is implemented takes a float.
+TRAMPOLINE = """
+    .p2align 4
+.Ltraced:
+    push %rbp
+    mov %rsp, %rbp
+    push %r11
+    push %r9
+    push %r8
+    push %rcx
+    push %rdx
+    push %rsi
+    push %rdi
+    push $0
+    mov %r11d, %edi
+    xor %esi, %esi
+    lea -56(%rbp), %rdx
+    lea -64(%rbp), %rcx
+    call standin_traced
+    .irp word, 72, 64, 56, 48, 40, 32, 24, 16
+    push \\word(%rbp)
+    .endr
+    mov -56(%rbp), %rdi
+    mov -48(%rbp), %rsi
+    mov -40(%rbp), %rdx
+    mov -32(%rbp), %rcx
+    mov -24(%rbp), %r8
+    mov -16(%rbp), %r9
+    mov -8(%rbp), %eax
+    shl $5, %rax
+    lea standin_thunks(%rip), %r10
+    call *24(%r10, %rax)
+    mov %eax, -64(%rbp)
+    mov -8(%rbp), %edi
+    mov $1, %esi
+    lea -56(%rbp), %rdx
+    lea -64(%rbp), %rcx
+    call standin_traced
+    mov -64(%rbp), %eax
+    leave
+    ret
 """
 
 
@@ -43,6 +88,10 @@ def main():
     for name, _ in rows:
         out(THUNK.format(name=name))
 
+    out(TRAMPOLINE)
+    for i in range(len(rows)):
+        out(f".Ltrampoline_{i}: mov ${i}, %r11d\n    jmp .Ltraced\n")
+
     out("\n    .p2align 4\n")
     for implementation in sorted({parts(name)[1] for name, _ in rows}):
         out(f"    .weak impl_{implementation}\n    .hidden impl_{implementation}\nimpl_{implementation}:\n")
@@ -59,7 +108,16 @@ def main():
     for i, (_, version, per_thread, name) in enumerate(known):
         out(f"    .quad .Lname_{i}, .Lthunk_{name}\n    .long {version}, {int(per_thread)}\n")
     out(f"    .globl standin_proc_count\n    .hidden standin_proc_count\nstandin_proc_count: .quad {len(known)}\n")
+
+    out("    .globl standin_thunks\n    .hidden standin_thunks\nstandin_thunks:\n") # struct Thunk of trace.cpp
+    for i, (name, _) in enumerate(rows):
+        out(f"    .quad .Lexport_{i}, .Lslot_{name}, .Ltrampoline_{i}, impl_{parts(name)[1]}\n")
+    out("    .globl standin_thunk_count\n    .hidden standin_thunk_count\n")
+    out(f"standin_thunk_count: .quad {len(rows)}\n")
+
     out('\n    .section .rodata.str1.1, "aMS", @progbits, 1\n')
+    for i, (name, _) in enumerate(rows):
+        out(f'.Lexport_{i}: .asciz "{name}"\n')
     for i, (base, *_) in enumerate(known):
         out(f'.Lname_{i}: .asciz "{base}"\n')
     out('    .section .note.GNU-stack, "", @progbits\n')

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine is, and what can be done on it."""
+import datetime
+import glob
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def output_of(*command, seconds=120, **options):
+    """Exit status (None: it did not end in time), what it wrote, what it said."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds,
+                              stdin=subprocess.DEVNULL, **options)
+    except subprocess.TimeoutExpired:
+        return None, "", f"no end after {seconds} s"
+    return done.returncode, done.stdout, done.stderr
+
+
+def json_of(*command):
+    """What a program of ours prints; or None, and the last that it said."""
+    code, out, error = output_of(sys.executable, "-B", *command)
+    return (json.loads(out), None) if code == 0 else (None, (error.strip().splitlines() or [f"ended with {code}"])[-1])
+
+
+def first_line(pattern):
+    for path in sorted(glob.glob(pattern)):
+        try:
+            return pathlib.Path(path).read_text(errors="replace").splitlines()[0]
+        except (OSError, IndexError):
+            pass
+    return None
+
+
+def devices():
+    """As the driver's files say; no call is made for it."""
+    texts = (pathlib.Path(path).read_text(errors="replace")
+             for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")))
+    return [found[1].strip() for text in texts if (found := re.search(r"^Model:(.*)$", text, re.M))]
+
+
+def machine(root):
+    bundle = root / "VERSION"
+    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "kernel": os.uname().release, "machine": os.uname().machine,
+            "kernel_driver": first_line("/proc/driver/nvidia/version"), "devices": devices(),
+            "gpusnoop": bundle.read_text().strip() if bundle.exists() else None}
+
+
+def bpf(build):
+    """What the tools say of themselves here, and why they cannot trace; None if they can."""
+    code, out, error = output_of(build / "cudalaunch", "--info", "--json")
+    try:
+        info = json.loads(out)
+    except json.JSONDecodeError:
+        return None, f"--info ended with {code}: {error.strip()[-300:]}"
+    works = output_of(build / "cudalaunch", "-p", str(os.getpid()), "-d", "0.1", "--json")
+    return info, None if works[0] == 0 else works[2].strip()[-300:] or f"cudalaunch ended with {works[0]}"
+
+
+def no_device(build):
+    """Why the workload cannot work here; None if it can."""
+    code, _, error = output_of(build / "standin/workload-dlopen", "launch vecadd 1; sync 1",
+                               env=os.environ | {"WORKLOAD_DEVICE": "1"})
+    return None if code == 0 else error.strip().removeprefix("workload: skipped: ") or f"the workload ended with {code}"

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of CuPy: kernels by NVRTC, copies both ways, a pool of memory."""
+import cupy
+
+for n in (1000, 100_000):
+    a = cupy.arange(n, dtype=cupy.float32)
+    b = cupy.sqrt(a) + a[::-1]
+    b.get()
+cupy.cuda.Device().synchronize()

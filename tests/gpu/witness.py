@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program under CUPTI and under the tools at once: what both count must be equal, function by function."""
+import collections
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+places = ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so*",
+          "/usr/local/cuda*/lib*/libcupti.so*", "/usr/local/cuda*/targets/x86_64-linux/lib/libcupti.so*",
+          "/usr/lib/x86_64-linux-gnu/libcupti.so*", "/opt/cuda/extras/CUPTI/lib64/libcupti.so*"]
+wheels = ["nvidia/cuda_cupti/lib/libcupti.so*", "nvidia/cu1?/lib/libcupti.so*"]
+
+tools = {"cudalaunch": ["-l", "--by", "pid,api,kernel"], "cudamemcpy": ["-l", "--by", "pid,api,kind"],
+         "cudasync": ["--by", "pid,api"], "gpualloc": ["--by", "pid,api,kind"]}
+# Which of a tool's rows say how often a function was called, and how often in vain.
+called = {"cudalaunch": ("launches", "captured", "graph_launches", "host_functions"),
+          "cudamemcpy": ("calls", "errors", "captured"), "cudasync": ("calls",), "gpualloc": ("allocs", "failures", "captured")}
+failed = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",)}
+# Kinds of the probe table that a tool has to count: what it leaves out is a difference, too.
+kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
+         "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW"}
+# CUPTI's names for what gpualloc holds; others are no records of CUPTI's.
+memories = {"device": "device", "pool": "device", "array": "array", "managed": "managed", "pinned": "pinned"}
+
+
+class Unseen(Exception):
+    """Why there is no comparison."""
+
+
+def find(given=None):
+    """CUPTI's file; None if there is none."""
+    if given:
+        return pathlib.Path(given).resolve()
+    code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
+    folders = subprocess.run(["python3", "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout.split()
+    patterns = places + [f"{folder}/{wheel}" for folder in folders for wheel in wheels]
+    return next((pathlib.Path(path).resolve() for pattern in patterns for path in sorted(glob.glob(pattern))), None)
+
+
+def counted_by(root):
+    """The functions of the driver that each tool counts, as the probe table has them."""
+    text = "".join(path.read_text() for path in sorted((root / "src/probes").glob("probe_table*.cpp")))
+    rows = re.findall(r'\{"(cu(?!da)\w+)(?:\[(_\w+)\])?", KIND_(\w+),', text)
+    return {tool: {name + suffix for name, variant, kind in rows if re.fullmatch(wanted, kind)
+                   for suffix in {"", variant}} for tool, wanted in kinds.items()}
+
+
+def until(condition, what, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Unseen(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+def traced(build, folder, pid):
+    """The tools on a process, once they trace."""
+    running = []
+    try:
+        for tool, options in tools.items():
+            with open(folder / f"{tool}.out", "w") as out, open(folder / f"{tool}.err", "w") as error:
+                running.append(subprocess.Popen([build / tool, *options, "--json", "-p", str(pid)], stdin=subprocess.DEVNULL,
+                                                stdout=out, stderr=error))
+        for tool, process in zip(tools, running):
+            said = folder / f"{tool}.err"
+            until(lambda: "Tracing " in said.read_text(errors="replace") or process.poll() is not None, f"{tool} traces", 60)
+    except BaseException:
+        end(running)
+        raise
+    return running
+
+
+def end(running):
+    for process in running:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def run(build, cupti, command, env, seconds=300):
+    """The report of the witness, the rows of each tool by its name, and the truth if the program writes one. The program
+    opens the driver and calls nothing before it can read a line, or there is the file go in the folder that stands for
+    {folder} in its arguments."""
+    with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
+        folder, running = pathlib.Path(name), []
+        extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
+        try:
+            with open(folder / "said", "w") as said:
+                program = subprocess.Popen([str(word).replace("{folder}", name) for word in command], stdin=subprocess.PIPE,
+                                           stdout=said, stderr=said, text=True, env=os.environ | env | extra)
+            running.append(program)
+            opened = lambda: "libcuda.so" in pathlib.Path(f"/proc/{program.pid}/maps").read_text()
+            until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60)
+            running += traced(build, folder, program.pid)
+            (folder / "go").touch()
+            with contextlib.suppress(BrokenPipeError):
+                program.communicate("5\n", seconds)
+            for process in running[1:]:
+                until(lambda: process.poll() is not None, f"{process.args[0]} ends", 60)
+            report = folder / f"{program.pid}.json"
+            if program.returncode or not report.exists():
+                last = (folder / "said").read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
+                raise Unseen(f"the program ended with {program.returncode}, "
+                             f"{'with' if report.exists() else 'without'} a report of the witness: {last[0][:300]}")
+            theirs = json.loads(report.read_text())
+            if theirs["failure"]:
+                raise Unseen(theirs["failure"])
+            for tool, process in zip(tools, running[1:]):
+                if process.returncode:
+                    raise Unseen(f"{tool} ended with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
+            rows = {tool: [json.loads(line) for line in (folder / f"{tool}.out").read_text().splitlines()] for tool in tools}
+            truth = folder / "truth"
+            return theirs, rows, [json.loads(line) for line in truth.read_text().splitlines()] if truth.exists() else []
+        except subprocess.TimeoutExpired:
+            raise Unseen(f"the program did not end within {seconds} s")
+        finally:
+            end(running)
+
+
+def sums(rows, key, *measures):
+    """{key: [sum of each tuple of fields]}, without what is nothing."""
+    out = collections.defaultdict(lambda: [0] * len(measures))
+    for row in rows:
+        for i, fields in enumerate(measures):
+            out[key(row)][i] += sum(row.get(field, 0) for field in fields)
+    return {name: values for name, values in out.items() if any(values)}
+
+
+def compared(theirs, rows, truth, table):
+    """What is counted by both: {(what, name): [theirs, ours]}, a count or several; 0 of one that does not have it."""
+    both = {}
+
+    def add(what, witness, ours):
+        for name in sorted({*witness, *ours}):
+            both[what, name] = [witness.get(name, 0), ours.get(name, 0)]
+
+    rows = {tool: [row for row in lines if row["type"] == "row"] for tool, lines in rows.items()}
+    calls = {name: [call["count"], call["failed"]] for name, call in theirs["calls"].items()}
+    for tool in tools:
+        ours = sums(rows[tool], lambda row: row.get("function"), called[tool], failed[tool])
+        if tool == "gpualloc":  # rows of frees are those of what allocated
+            ours = {name: value for name, value in ours.items() if name in table[tool]}
+        add(f"{tool}: calls, failed", {name: calls[name] for name in calls if name in table[tool] or name in ours}, ours)
+
+    launches = rows["cudalaunch"]
+    if truth:  # has both names of each kernel
+        plain = {call["kernel"]: call["demangled"] for call in truth if call["type"] == "call" and call["kernel"]}
+        named = collections.Counter()
+        for name, count in theirs["launches"].items():
+            named[plain.get(name, name)] += count
+        ours = sums((row for row in launches if "launches" in row), lambda row: row.get("kernel"), ("launches", "captured"), ("errors",))
+        add("launches that succeed", named, {name: n - bad for name, (n, bad) in ours.items() if n - bad})
+    if not any(row.get("graph_launches_unknown") for row in launches):
+        ran = sum(row.get("launches", 0) + row.get("graph_kernels", 0) - (row["errors"] if "launches" in row else 0) for row in launches)
+        add("kernels that ran", {"all": theirs["kernels"]}, {"all": ran})
+
+    copies = rows["cudamemcpy"]
+    measures = ("copies",), ("bytes",)
+    records = {kind: [n["count"], n["bytes"]] for kind, n in theirs["copies"].items()}
+    add("copies, bytes", records, sums((row for row in copies if row["kind"] not in ("set", "prefetch")),
+                                       lambda row: row["kind"].lower(), *measures))
+    sets = theirs["sets"]
+    add("sets, bytes", {"all": [sets["count"], sets["bytes"]]} if sets["count"] else {},
+        sums((row for row in copies if row["kind"] == "set"), lambda row: "all", *measures))
+    for what, fields in (("allocated", ("allocs", "allocated_bytes")), ("released", ("frees", "freed_bytes"))):
+        add(f"{what}: count, bytes", {kind: [n["count"], n["bytes"]] for kind, n in theirs[what].items()},
+            sums(rows["gpualloc"], lambda row: memories.get(row["kind"], row["kind"]), *((field,) for field in fields)))
+    return both
+
+
+def losses(theirs, rows):
+    """What makes a comparison worth less, in words."""
+    told = [f"the witness has {theirs[key]} {what}" for key, what in
+            (("dropped_records", "records dropped"), ("unknown_records", "records unknown to it"),
+             ("calls_beyond", "calls of functions with numbers unknown to it")) if theirs[key]]
+    return told + [f"{tool} lost {json.dumps({k: v for k, v in row.items() if k != 'type'})}"
+                   for tool, lines in rows.items() for row in lines if row["type"] == "lost"]
+
+
+def compare(root, build, cupti, command, env):
+    """What a check of the report is made of."""
+    theirs, rows, truth = run(build, cupti, command, env)
+    both = compared(theirs, rows, truth, counted_by(root))
+    return {"cupti": theirs["version"], "compared": len(both), "lost": losses(theirs, rows),
+            "differences": [{"what": what, "name": name, "witness": witness, "tools": ours}
+                            for (what, name), (witness, ours) in both.items() if witness != ours]}
+
+
+def names(root, cupti):
+    """The functions that we count and this CUPTI has no name for, and its version; needs no device. For a process of its
+    own, as it loads the library."""
+    import ctypes
+    library, version, name, known = ctypes.CDLL(str(cupti)), ctypes.c_uint32(), ctypes.c_char_p(), set()
+    library.cuptiGetVersion(ctypes.byref(version))
+    for function in range(1, 4096):
+        if library.cuptiGetCallbackName(1, function, ctypes.byref(name)) == 0 and name.value:
+            known.add(name.value.decode())
+    return {"version": version.value, "functions": len(known),
+            "unknown": sorted(name for some in counted_by(root).values() for name in some if name not in known)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(names(pathlib.Path(sys.argv[1]), sys.argv[2])))

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs under the witness: our workload, and programs with whatever of CUDA's libraries is installed."""
+import pathlib
+import shutil
+
+import machine
+import witness
+
+here = pathlib.Path(__file__).parent
+script = """dlopen; wait {folder}/go
+launch vecadd 1009 grid=10,2 block=128; launch saxpy 503; launch vecadd 3 block=0; sync 1
+threads 8; launch reduce 1000; end; sync 2 fn=cuStreamSynchronize; sync 5 fn=cuStreamQuery
+alloc a 1000000; alloc b 70000; alloc m 5000 fn=cuMemAllocManaged; alloc p 9000 fn=cuMemHostAlloc
+copy 7 fn=cuMemcpyHtoD_v2 dst=a bytes=1000; copy 5 fn=cuMemcpyDtoH_v2 src=a bytes=70001
+copy 3 fn=cuMemcpyDtoDAsync_v2 src=a dst=b bytes=4096; copy 9 fn=cuMemcpyHtoDAsync_v2 dst=b bytes=64 stream=1
+copy 4 fn=cuMemsetD8_v2 dst=a bytes=100; copy 2 fn=cuMemsetD32_v2 dst=a bytes=400; sync 1
+free a; free m; free p; alloc s 30000 fn=cuMemAllocAsync; free s
+build vecadd 3; graph 40; capture begin; launch saxpy 6 stream=1; capture end; graph 11; sync 1"""
+
+
+def programs(build, driver, python):
+    """Each: name, command, variables, or why it cannot run."""
+    yield "workload", [build / "standin/workload-dlopen", "--truth", "{folder}/truth", script], {"WORKLOAD_DEVICE": "1"}, None
+    for path in sorted((here / "samples").glob("*_*.py")):
+        module = path.stem.partition("_")[0]
+        missing = shutil.which(python) is None or machine.output_of(python, "-c", f"import {module}")[0]
+        yield (path.stem, [python, here / "samples/gated.py", driver, path], {}, f"{python} has no {module}" if missing else None)
+    for form in ("static", "shared"):
+        path = build / f"gpu/launcher-{form}"
+        yield (f"nvcc_{form}", [path], {"LD_PRELOAD": driver},
+               None if path.exists() else "the bundle was made without nvcc")
+
+
+def run(root, build, driver, cupti, python, check, able):
+    """The report's part; None where there is no CUPTI. `able`: why nothing can be traced or run, if so."""
+    library = witness.find(cupti)
+    if not library:
+        check("witness", "skip", "no libcupti.so: neither a toolkit nor a wheel has one (--cupti FILE)")
+        return None
+    found, why = machine.json_of(here / "witness.py", root, library)
+    if why:
+        check("witness", "skip", f"{library}: {why}")
+        return None
+    check("witness.names", "ok")
+    found |= {"library": str(library), "programs": {}}
+    for name, command, variables, missing in programs(build, driver, python) if not able else ():
+        if missing:
+            check(f"witness.{name}", "skip", missing)
+            continue
+        try:
+            one = found["programs"][name] = witness.compare(root, build, library, command, variables)
+        except (witness.Unseen, OSError) as error:  # what is not ours may have reasons of its own
+            check(f"witness.{name}", "FAIL" if name == "workload" else "skip", str(error))
+            continue
+        wrong = [f"{each['what']} of {each['name']}: {each['witness']} by CUPTI, {each['tools']} by the tools"
+                 for each in one["differences"]] + one["lost"]
+        check(f"witness.{name}", "FAIL" if wrong else "ok", wrong and f"{len(wrong)} of {one['compared']}, {wrong[0]}" or None)
+    if able:
+        check("witness.programs", "skip", able)
+    return found

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVIDIA's profiling library as far as tests/gpu/witness uses it: callbacks around the calls into the stand-in driver,
+// and records of what they did. STANDIN_CUPTI_LOSES is a function whose first call it does not tell of.
+#include "records.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#define CUPTI(name) extern "C" __attribute__((visibility("default"))) cupti::Result cupti##name
+
+using namespace standin;
+
+namespace {
+
+constexpr int invalid_parameter = 1, no_more_records = 12, not_initialized = 15; // CUptiResult
+constexpr cupti::Result result(int code)
+{
+    return static_cast<cupti::Result>(code);
+}
+
+constexpr size_t stride = (sizeof(AnyRecord) + 7) / 8 * 8;
+
+struct Profiler {
+    cupti::Callback callback = nullptr;
+    void* argument = nullptr;
+    bool calls = false;
+    const char* loses = getenv("STANDIN_CUPTI_LOSES");
+
+    std::mutex lock; // over what follows
+    std::set<cupti::Kind> kinds;
+    cupti::BufferRequested requested = nullptr;
+    cupti::BufferCompleted completed = nullptr;
+    uint8_t* buffer = nullptr;
+    size_t bytes = 0, used = 0, dropped = 0;
+
+    bool lost(const char* function)
+    {
+        std::lock_guard hold(lock);
+        bool is = loses && !strcmp(loses, function);
+        loses = is ? nullptr : loses;
+        return is;
+    }
+
+    void hand_over() // under the lock
+    {
+        if (buffer)
+            completed(nullptr, 0, std::exchange(buffer, nullptr), bytes, used);
+        bytes = used = 0;
+    }
+
+    void add(const AnyRecord& record)
+    {
+        std::lock_guard hold(lock);
+        if (!requested || !kinds.contains(record.any.kind))
+            return;
+        if (used + stride > bytes) {
+            hand_over();
+            size_t most = 0;
+            requested(&buffer, &bytes, &most);
+        }
+        if (used + stride > bytes) {
+            dropped++;
+            return;
+        }
+        memcpy(buffer + used, &record, sizeof record);
+        used += stride;
+    }
+};
+
+Profiler& profiler()
+{
+    static Profiler& one = *new Profiler; // the driver calls until the end
+    return one;
+}
+
+const char* name_of(unsigned function)
+{
+    static auto ask = reinterpret_cast<const char* (*)(unsigned)>(driver_function("standin_traced_name"));
+    return ask ? ask(function) : nullptr;
+}
+
+thread_local bool inside; // what is asked of the driver here is not the program's call
+
+void traced(const TracedCall& call)
+{
+    Profiler& to = profiler();
+    const char* name = name_of(call.function);
+    if (inside || !to.calls || (call.leaves && to.lost(name)))
+        return;
+    inside = true;
+    cupti::CallData data = {};
+    data.site = call.leaves ? cupti::Site::exit : cupti::Site::enter;
+    data.function = name;
+    data.result = call.result;
+    data.symbol = kernel_of(call, name);
+    to.callback(to.argument, cupti::Domain::driver, call.function + 1, &data); // 0 is no function
+    if (call.leaves && !*call.result)
+        records_of(call, name, [&](const AnyRecord& record) { to.add(record); });
+    inside = false;
+}
+
+} // namespace
+
+CUPTI(GetVersion)(uint32_t* version)
+{
+    *version = 130001;
+    return cupti::success;
+}
+
+CUPTI(Subscribe)(void** subscriber, cupti::Callback callback, void* argument)
+{
+    auto trace = reinterpret_cast<void (*)(Tracer)>(driver_function("standin_trace"));
+    if (!trace || profiler().callback)
+        return result(not_initialized);
+    profiler().callback = callback;
+    profiler().argument = argument;
+    *subscriber = &profiler();
+    trace(traced);
+    return cupti::success;
+}
+
+CUPTI(EnableDomain)(uint32_t enable, void* subscriber, cupti::Domain domain)
+{
+    if (subscriber != &profiler() || domain != cupti::Domain::driver)
+        return result(invalid_parameter);
+    profiler().calls = enable;
+    return cupti::success;
+}
+
+CUPTI(GetCallbackName)(cupti::Domain, uint32_t function, const char** name)
+{
+    *name = name_of(function - 1);
+    return *name ? cupti::success : result(invalid_parameter);
+}
+
+CUPTI(GetResultString)(cupti::Result code, const char** text)
+{
+    *text = code == invalid_parameter ? "CUPTI_ERROR_INVALID_PARAMETER" : "CUPTI_ERROR_UNKNOWN";
+    return cupti::success;
+}
+
+CUPTI(ActivityRegisterCallbacks)(cupti::BufferRequested requested, cupti::BufferCompleted completed)
+{
+    std::lock_guard hold(profiler().lock);
+    profiler().requested = requested;
+    profiler().completed = completed;
+    return cupti::success;
+}
+
+CUPTI(ActivityEnable)(cupti::Kind kind)
+{
+    std::lock_guard hold(profiler().lock);
+    profiler().kinds.insert(kind);
+    return cupti::success;
+}
+
+CUPTI(ActivityFlushAll)(uint32_t)
+{
+    std::lock_guard hold(profiler().lock);
+    profiler().hand_over();
+    return cupti::success;
+}
+
+CUPTI(ActivityGetNextRecord)(uint8_t* buffer, size_t valid, cupti::Record** record)
+{
+    auto* next = *record ? reinterpret_cast<uint8_t*>(*record) + stride : buffer;
+    if (next + stride > buffer + valid)
+        return result(no_more_records);
+    *record = reinterpret_cast<cupti::Record*>(next);
+    return cupti::success;
+}
+
+// From within hand_over(), which has the lock.
+CUPTI(ActivityGetNumDroppedRecords)(void*, uint32_t, size_t* records)
+{
+    *records = std::exchange(profiler().dropped, 0);
+    return cupti::success;
+}

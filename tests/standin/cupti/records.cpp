@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row per function: that of what the workloads of tests/gpu call. Another one has no records here.
+#include "records.hpp"
+
+#include <dlfcn.h>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace standin {
+namespace {
+
+using cupti::Kind;
+
+enum Direction : uint8_t { h2d = 1, d2h = 2, d2d = 8 };
+enum Holder { pinned = 2, device = 3, managed = 5 };
+
+struct Row {
+    Kind kind;
+    int what;        // direction, or memory
+    int bytes;       // which argument; of records of memory that is released, the address
+    int unit = 1;    // bytes of each element
+    int stream = -1; // which argument
+    int operation = 0;
+};
+
+const std::unordered_map<std::string, Row> rows = {
+    {"cuMemcpyHtoD_v2", {Kind::memcpy, h2d, 2}},
+    {"cuMemcpyHtoDAsync_v2", {Kind::memcpy, h2d, 2, 1, 3}},
+    {"cuMemcpyDtoH_v2", {Kind::memcpy, d2h, 2}},
+    {"cuMemcpyDtoHAsync_v2", {Kind::memcpy, d2h, 2, 1, 3}},
+    {"cuMemcpyDtoD_v2", {Kind::memcpy, d2d, 2}},
+    {"cuMemcpyDtoDAsync_v2", {Kind::memcpy, d2d, 2, 1, 3}},
+    {"cuMemsetD8_v2", {Kind::memset, 0, 2}},
+    {"cuMemsetD8Async", {Kind::memset, 0, 2, 1, 3}},
+    {"cuMemsetD32_v2", {Kind::memset, 0, 2, 4}},
+    {"cuMemAlloc_v2", {Kind::memory, device, 1, 1, -1, cupti::allocation}},
+    {"cuMemAllocAsync", {Kind::memory, device, 1, 1, 2, cupti::allocation}},
+    {"cuMemAllocManaged", {Kind::memory, managed, 1, 1, -1, cupti::allocation}},
+    {"cuMemAllocHost_v2", {Kind::memory, pinned, 1, 1, -1, cupti::allocation}},
+    {"cuMemHostAlloc", {Kind::memory, pinned, 1, 1, -1, cupti::allocation}},
+    {"cuMemFree_v2", {Kind::memory, 0, 0, 1, -1, cupti::release}},
+    {"cuMemFreeAsync", {Kind::memory, 0, 0, 1, 1, cupti::release}},
+    {"cuMemFreeHost", {Kind::memory, 0, 0, 1, -1, cupti::release}},
+};
+
+// What is held where: a call that releases says only where.
+class Held {
+public:
+    void add(const cupti::Memory& memory)
+    {
+        std::lock_guard hold(lock_);
+        held_[memory.address] = memory;
+    }
+    bool take(cupti::Memory& memory)
+    {
+        std::lock_guard hold(lock_);
+        auto found = held_.extract(memory.address);
+        if (found) {
+            memory.memory = found.mapped().memory;
+            memory.bytes = found.mapped().bytes;
+        }
+        return bool(found);
+    }
+
+private:
+    std::mutex lock_;
+    std::unordered_map<uint64_t, cupti::Memory> held_;
+};
+
+Held& held()
+{
+    static Held& all = *new Held; // programs free in their own destructors
+    return all;
+}
+
+bool capturing(uint64_t stream)
+{
+    static auto ask = reinterpret_cast<int (*)(uint64_t)>(driver_function("standin_is_capturing"));
+    return ask(stream);
+}
+
+// Per-thread variants are the same functions.
+std::string base_of(std::string name)
+{
+    for (const char* suffix : {"_ptsz", "_ptds"})
+        if (name.ends_with(suffix))
+            name.resize(name.size() - 5);
+    return name;
+}
+
+// Which argument is the kernel, and which the stream; -1 if it launches none.
+struct Launch {
+    int kernel = -1, stream = -1;
+};
+Launch launch_of(const std::string& name)
+{
+    if (name == "cuLaunchKernel" || name == "cuLaunchCooperativeKernel")
+        return {0, 8};
+    return {};
+}
+
+} // namespace
+
+void* driver_function(const char* name)
+{
+    static void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver ? dlsym(driver, name) : nullptr;
+}
+
+const char* kernel_of(const TracedCall& call, const char* name)
+{
+    static auto ask = reinterpret_cast<int (*)(const char**, void*)>(driver_function("cuFuncGetName"));
+    Launch launch = launch_of(base_of(name));
+    const char* kernel = nullptr;
+    if (launch.kernel >= 0)
+        ask(&kernel, reinterpret_cast<void*>(call.argument(launch.kernel)));
+    return kernel;
+}
+
+void records_of(const TracedCall& call, const char* name, const std::function<void(const AnyRecord&)>& each)
+{
+    static auto kernels = reinterpret_cast<uint64_t (*)(uint64_t)>(driver_function("standin_graph_kernels"));
+    std::string base = base_of(name);
+    if (Launch launch = launch_of(base); launch.kernel >= 0 && !capturing(call.argument(launch.stream)))
+        each({.any = {Kind::concurrent_kernel}});
+    if (base == "cuGraphLaunch")
+        for (uint64_t left = kernels(call.argument(0)); left; left--)
+            each({.any = {Kind::concurrent_kernel}});
+    auto found = rows.find(base);
+    if (found == rows.end())
+        return;
+    const Row& row = found->second;
+    if (row.stream >= 0 && capturing(call.argument(row.stream)))
+        return;
+    uint64_t bytes = call.argument(row.bytes) * row.unit;
+    if (row.kind == Kind::memcpy)
+        return each({.copy = {row.kind, static_cast<uint8_t>(row.what), 0, 0, 0, bytes}});
+    if (row.kind == Kind::memset)
+        return each({.set = {row.kind, 0, bytes}});
+    cupti::Memory memory = {row.kind, row.operation, row.what, 0, 0, 0};
+    if (row.operation == cupti::allocation) {
+        memory.address = *reinterpret_cast<uint64_t*>(call.argument(0));
+        memory.bytes = bytes;
+        held().add(memory);
+        each({.memory = memory});
+    } else if (memory.address = call.argument(row.bytes); memory.address && held().take(memory))
+        each({.memory = memory});
+}
+
+} // namespace standin

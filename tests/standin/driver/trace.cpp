@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// For profilers: a library that the environment names comes in with the first cuInit, and a tracer hears of every call
+// from then on. Whoever is not traced pays nothing: the slots of the thunks are changed.
+#include "../abi_trace.hpp"
+#include "state.hpp"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+
+using standin::TracedCall;
+using standin::Tracer;
+
+namespace {
+
+struct Thunk { // laid out by thunks.py
+    const char* name;
+    const void** slot;
+    const void* trampoline;
+    const void* implementation;
+};
+
+std::atomic<Tracer> tracer{nullptr};
+
+} // namespace
+
+extern "C" __attribute__((visibility("hidden"))) const Thunk standin_thunks[];
+extern "C" __attribute__((visibility("hidden"))) const size_t standin_thunk_count;
+
+// What the trampolines call before and after the implementation.
+extern "C" __attribute__((visibility("hidden"))) void standin_traced(unsigned function, bool leaves,
+                                                                     const uint64_t* registers, int* result)
+{
+    tracer.load()({function, leaves, registers, result});
+}
+
+CONTROL(void, standin_trace)(Tracer by)
+{
+    tracer = by;
+    for (size_t i = 0; i < standin_thunk_count; i++)
+        std::atomic_ref(*standin_thunks[i].slot).store(standin_thunks[i].trampoline);
+}
+
+// Null: there is no such function.
+CONTROL(const char*, standin_traced_name)(unsigned function)
+{
+    return function < standin_thunk_count ? standin_thunks[function].name : nullptr;
+}
+
+namespace standin {
+
+void inject()
+{
+    static std::once_flag once;
+    std::call_once(once, [] {
+        const char* path = getenv("CUDA_INJECTION64_PATH");
+        void* library = path ? dlopen(path, RTLD_NOW) : nullptr;
+        if (void* initialize = library ? dlsym(library, "InitializeInjection") : nullptr)
+            reinterpret_cast<int (*)()>(initialize)();
+    });
+}
+
+} // namespace standin
