@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpualloc: every allocation and free counts once, as what it is, and what is held is what the driver holds."""
+import collections
+
 import harness
 import memory
 import system
@@ -68,6 +70,46 @@ def every_runtime_function(form):
             tool.finish()
             same_calls(tool, truth, api=api)
             same_left(tool, workload)
+
+
+# Each in sizes that a device takes, with what is held at the end.
+on_devices = {
+    "linear": "alloc a 10001 fn=cuMemAlloc_v2; alloc b 65536 height=16 fn=cuMemAllocPitch_v2; alloc c 5000000000000 fn=cuMemAlloc_v2\n"
+              "free a; repeat 20; alloc d 3000000 fn=cuMemAlloc_v2; free d; end; badfree 0x1234 fn=cuMemFree_v2",
+    "managed": "alloc a 4097 fn=cuMemAllocManaged; alloc b 70000 fn=cuMemAllocManaged; free a",
+    "pinned": "alloc a 16001 fn=cuMemHostAlloc; alloc b 17011 fn=cuMemAllocHost_v2; alloc c 18013 fn=cuMemHostRegister_v2; free a; free c",
+    "pools": "alloc P 0 fn=cuMemPoolCreate; alloc a 12007 fn=cuMemAllocAsync; alloc b 13007 fn=cuMemAllocAsync stream=1\n"
+             "alloc c 14009 fn=cuMemAllocFromPoolAsync pool=P; sync 1 fn=cuCtxSynchronize; free a; free b stream=1; trim P",
+    "arrays": "alloc a 0 width=100 height=30 format=2 channels=4 fn=cuArrayCreate_v2; free a\n"
+              "alloc b 0 width=10 height=6 depth=3 format=0x20 channels=4 fn=cuArray3DCreate_v2\n"
+              "alloc c 0 width=64 height=32 format=0x10 channels=2 levels=6 fn=cuMipmappedArrayCreate",
+    "threads": "threads 8; churn 500 held=100 fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemHostAlloc; end",
+}
+
+
+@case(each=on_devices, gpu=True)
+def each_kind_on_a_device(script):
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "pid,kind")
+    truth = workload.go().truth()
+    same_calls(tool.finish(), truth)
+    check(any(memory.is_memory(call) and not call["result"] for call in truth), "nothing succeeds")
+
+
+@case(gpu=True)
+def physical_memory_on_a_device():
+    """Held until both its mapping and its handle are gone. The figures are those of the script: only the stand-in tells
+    which call it was that freed."""
+    workload = Workload("alloc a 2097152 fn=cuMemCreate; alloc b 4194304 fn=cuMemCreate; reserve R 16777216; map M handle=a at=R\n"
+                        "map N handle=b at=R+4194304; unmap M; free a; free b; unmap N; unreserve R", "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "pid,kind")
+    workload.go().wait()
+    moved = collections.defaultdict(dict)
+    for (kind, measure), amount in memory.counted(tool.finish().rows).items():
+        moved[kind][measure] = amount
+    equal(dict(moved), {"vmm": {"allocs": 2, "frees": 2, "allocated_bytes": 6291456, "freed_bytes": 6291456},
+                  "mapped": {"allocated_bytes": 6291456, "freed_bytes": 6291456},
+                  "reserved": {"allocs": 1, "frees": 1, "allocated_bytes": 16777216, "freed_bytes": 16777216}}, "memory")
 
 
 @case(asan=True)

@@ -48,6 +48,26 @@ def every_driver_function():
     check(len(called) >= 39, f"{len(called)} functions called: {sorted(called)}")
 
 
+@case(gpu=True)
+def nodes_on_a_device():
+    """Added, captured over two streams, cloned, a child; what is instantiated is launched, updated and launched again. The
+    figures are those of the script: no driver but the stand-in tells any."""
+    workload = Workload("""
+    graph create G; graph add G kernel 3; graph add G memset 2; graph add G memcpy 1; graph add G host 2; graph add G empty 1
+    capture begin stream=1; launch vecadd 5 stream=1; event record E stream=1; event wait E stream=2; launch saxpy 4 stream=2
+    event record F stream=2; event wait F stream=1; capture end C stream=1; graph clone G D; graph add D kernel 4; graph add D child of=C
+    graph instantiate G X; graph launch X 10; graph instantiate C Y; graph upload Y 2; graph launch Y 20 stream=1; sync 1
+    graph instantiate D Z; graph launch Z 7; graph create H; graph add H kernel 3; graph add H memset 2; graph add H memcpy 1
+    graph add H host 2; graph add H empty 1; graph update X H; graph launch X 3; sync 1; graph execdestroy X
+    """, "workload-driver")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    shown = [dict(graph["last"], **graph["sums"]) for _, graph in sorted(graphs.graph_rows(tool.finish()).items())]
+    keys = "kernels", "copies", "memsets", "host_functions", "other_nodes", "launches", "kernels_launched", "updates", "uploads", "errors"
+    equal([tuple(row[key] for key in keys) for row in shown],
+          [(3, 1, 2, 2, 1, 13, 39, 1, 0, 0), (9, 0, 0, 0, 0, 20, 180, 0, 2, 0), (16, 1, 2, 2, 1, 7, 112, 0, 0, 0)], "graphs")
+
+
 @case(each={form: form for form in ("workload", "workload13", "workload-static")})
 def every_runtime_function(form):
     """At the driver, at the runtime, and at both, where nothing counts twice."""

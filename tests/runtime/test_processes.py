@@ -57,6 +57,31 @@ def a_child_alone():
     same_counts(tool, truth, by=("pid", "kernel"))
 
 
+@case(gpu=True)
+def a_child_of_one_without_a_context():
+    """As a device has it: what was forked can use it only if its parent had not. Both launch then."""
+    workload = Workload("dlopen; fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end; launch vecadd 11",
+                        "workload-dlopen", warm=False)
+    wait_until((harness.here / "child").exists, "the child runs")
+    child, = system.descendants(workload.pid)
+    tool = Tool("-p", f"{child},{workload.pid}", "--by", "pid,kernel")
+    (harness.here / "run").touch()
+    truth = workload.truth()
+    tool.finish()
+    equal(pids(tool), {child, workload.pid}, "processes")
+    same_counts(tool, truth, by=("pid", "kernel"))
+
+
+@case(gpu=True)
+def becoming_itself():
+    """The same files are mapped again: nothing is missed, and contexts are new ones."""
+    workload = Workload("launch vecadd 19; exec; launch vecadd 23; launch saxpy 5; exec; launch vecadd 3; end; end",
+                        "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "pid,kernel")
+    truth = workload.go().truth()
+    same_counts(tool.finish(), truth, by=("pid", "kernel"))
+
+
 @case
 def becoming_another_program():
     """After exec other files are mapped: another runtime, another program."""

@@ -5,7 +5,8 @@
 
 __global__ void external_kernel(float* data)
 {
-    data[0] = 1;
+    if (data) // a device that is there shall go on
+        data[0] = 1;
 }
 
 static __global__ void local_kernel(int value)

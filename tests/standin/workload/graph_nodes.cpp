@@ -2,6 +2,8 @@
 // Nodes: added to graphs, changed in executable ones, taken away. A new kind is a row.
 #include "graph.hpp"
 #include "kernels.hpp"
+#include "memory.hpp"
+#include "symbols.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -136,8 +138,11 @@ Params params_of(const Step& step, NodeType type, bool runtime)
     p.runtime_copy.source.pointer.pointer = host_memory[0];
     p.runtime_copy.destination.pointer.pointer = host_memory[1];
     p.runtime_copy.extent = {bytes, 1, 1};
-    p.set = {host_memory[1], 0, 0, 1, bytes, 1};
+    // A real driver fills what is the device's.
+    bool fills_device = type == NodeType::memset && on_device();
+    p.set = {fills_device ? memory(step, "dst", Side::device).address : host_memory[1], 0, 0, 1, bytes, 1};
     p.host = {nothing_to_do, nullptr};
+    p.allocation.pool.type = 1; // CU_MEM_ALLOCATION_TYPE_PINNED: there is no other
     p.allocation.pool.location = {standin::Location::device, device()};
     p.allocation.bytes = bytes;
     if (type == NodeType::graph)
