@@ -171,7 +171,7 @@ JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin $(BUILD)/unit/unit-tests kernels-bins screen-bins $(WITNESS)
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin $(BUILD)/unit/unit-tests kernels-bins screen-bins gpu-parts
 	$(Q)tests/run --short
 
 # And what takes long: sanitizers, NVIDIA's own libraries, inputs of fuzzing, every kernel (or KERNELS="6.1 newest") with each tool as

@@ -3,7 +3,7 @@
 
 GPU_BUNDLE := $(BUILD)/gpusnoop-gpu.tar.gz
 
-.PHONY: gpu-bundle test-gpu
+.PHONY: gpu-bundle test-gpu gpu-parts
 # The workload opens a driver at run time, so it cannot be static itself: it brings all but the C library.
 $(eval $(call standin_compile,$(BUILD)/gpu/arc4random.o,tests/gpu/arc4random.cpp,-fPIE))
 $(BUILD)/gpu/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none) $(BUILD)/gpu/arc4random.o
@@ -23,10 +23,19 @@ $(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4ran
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -s -static-libstdc++ -static-libgcc -Wl,-z,defs \
 	    -Wl,--version-script=tests/gpu/witness/exports.map
 
+# Where the tools put probes. Of the tools' own variant.
+$(BIN)/placement: $(VENDOR)/placement.o $(OBJ)/libgpusnoop.a
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(VARIANT_LDFLAGS) $(LIBS)
+
+# What tests/gpu/rehearse takes, beside the tools and the stand-in.
+gpu-parts: $(WITNESS) $(BIN)/placement
+
 # Programs with a runtime, where there is an nvcc (tests/vendor/vendor.mk).
 GPU_LAUNCHERS := $(if $(NVCC),$(VENDOR)/launchers)
 
 gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)
+	$(Q)$(MAKE) --no-print-directory VARIANT=static $(BUILD)/static/placement
 	$(Q)tests/gpu/bundle $(BUILD)/gpu/gpusnoop-gpu $(BUILD)/static $(BUILD)/gpu/workload-dlopen $(WITNESS) \
 	    $(if $(GPU_LAUNCHERS),$$(ls $(VENDOR)/launcher-static $(VENDOR)/launcher-shared 2>/dev/null))
 	$(Q)tar -czf $(GPU_BUNDLE) -C $(BUILD)/gpu gpusnoop-gpu

@@ -20,9 +20,9 @@ def output_of(*command, seconds=120, **options):
     return done.returncode, done.stdout, done.stderr
 
 
-def json_of(*command):
+def json_of(*command, **options):
     """What a program of ours prints; or None, and the last that it said."""
-    code, out, error = output_of(sys.executable, "-B", *command)
+    code, out, error = output_of(sys.executable, "-B", *command, **options)
     return (json.loads(out), None) if code == 0 else (None, (error.strip().splitlines() or [f"ended with {code}"])[-1])
 
 
@@ -33,6 +33,12 @@ def first_line(pattern):
         except (OSError, IndexError):
             pass
     return None
+
+
+def libraries(name):
+    """Files that the loader knows by this name."""
+    lines = output_of("sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p")[1].splitlines()
+    return [line.rpartition(" => ")[2] for line in lines if line.split()[:1] == [name] and "x86-64" in line]
 
 
 def devices():

@@ -47,11 +47,13 @@ def markdown(report):
         ["device", report["no_device"] and f"none: {report['no_device']}" or "works"]])
     if report["exports"]:
         text += exports(report["exports"])
+    if report["findings"]:
+        text += "\n## Findings\n\n" + of_keys({"what": "what", "value": "found"}, report["findings"])
     if report["witness"]:
         text += witness(report["witness"])
     if report["costs"]:
-        text += "\n## Launches of an empty kernel a second\n\n" + of_keys(
-            {"threads": "threads", "way": "traced by", "launches_per_second": "median", "least": "least", "most": "most",
+        text += "\n## What tracing costs\n\nSo often a second, by the median of the rounds.\n\n" + of_keys(
+            {"load": "what", "way": "traced by", "per_second": "a second", "least": "least", "most": "most",
              "slower_percent": "slower by %", "rounds": "rounds"}, report["costs"])
     return text + "\n## Checks\n\n" + of_keys({"name": "check", "result": "result", "seconds": "seconds", "reason": "reason"},
                                               report["checks"])

@@ -18,13 +18,17 @@ free a; free m; free p; alloc s 30000 fn=cuMemAllocAsync; free s
 build vecadd 3; graph 40; capture begin; launch saxpy 6 stream=1; capture end; graph 11; sync 1"""
 
 
+def missing(python, module):
+    """Why a program in Python that wants this cannot run; None if it can."""
+    there = shutil.which(python) and machine.output_of(python, "-c", f"import {module}")[0] == 0
+    return None if there else f"{python} has no {module}"
+
+
 def programs(build, driver, python):
     """Each: name, command, variables, or why it cannot run."""
     yield "workload", [build / "standin/workload-dlopen", "--truth", "{folder}/truth", script], {"WORKLOAD_DEVICE": "1"}, None
     for path in sorted((here / "samples").glob("*_*.py")):
-        module = path.stem.partition("_")[0]
-        missing = shutil.which(python) is None or machine.output_of(python, "-c", f"import {module}")[0]
-        yield (path.stem, [python, here / "samples/gated.py", driver, path], {}, f"{python} has no {module}" if missing else None)
+        yield path.stem, [python, here / "samples/gated.py", driver, path], {}, missing(python, path.stem.partition("_")[0])
     for form in ("static", "shared"):
         path = build / f"gpu/launcher-{form}"
         yield (f"nvcc_{form}", [path], {"LD_PRELOAD": driver},
@@ -43,9 +47,9 @@ def run(root, build, driver, cupti, python, check, able):
         return None
     check("witness.names", "ok")
     found |= {"library": str(library), "programs": {}}
-    for name, command, variables, missing in programs(build, driver, python) if not able else ():
-        if missing:
-            check(f"witness.{name}", "skip", missing)
+    for name, command, variables, why in programs(build, driver, python) if not able else ():
+        if why:
+            check(f"witness.{name}", "skip", why)
             continue
         try:
             one = found["programs"][name] = witness.compare(root, build, library, command, variables)

@@ -39,6 +39,15 @@ def a_capture_is_what_the_api_says():
 
 
 @check
+def a_kernel_takes_its_time():
+    """Whoever waits for the context, or a stream, waits for it; under capture it does not run."""
+    for wait, how_often, runs in (("cuCtxSynchronize", 2, 2), ("cuStreamSynchronize", 1, 1), ("cuCtxSynchronize", 0, 0)):
+        launch = f"launch spin_us_200000 {how_often}" if how_often else "capture begin; launch spin_us_200000 1 stream=1; capture end"
+        line, = (line for line in calls(f"{launch}; sync 1 fn={wait}") if line["kind"] == "sync")
+        assert 0.19 * runs < line["duration_ns"] / 1e9 and (runs or line["duration_ns"] < 1e8), (wait, line)
+
+
+@check
 def what_only_the_stand_in_has_is_skipped():
     for script, why in (("launch vecadd 1 result=719", "only the stand-in has standin_next_result"),
                         ("launch a-b 1", "PTX cannot name a kernel a-b"),

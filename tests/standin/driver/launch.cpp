@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels and host functions. A kernel does nothing; a host function runs at once on the calling thread.
+// Launches of kernels and host functions. A kernel does nothing, but may take its time; a host function runs at once on
+// the calling thread.
 #include "capture.hpp"
+#include "spin.hpp"
 
 using namespace standin;
 
@@ -25,6 +27,7 @@ int launch(void* function, const Dim3& grid, const Dim3& block, unsigned shared,
             count(Class::recorded);
         return result;
     }
+    start_kernel(function);
     return success;
 }
 

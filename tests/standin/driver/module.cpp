@@ -2,6 +2,8 @@
 // Modules, libraries, and the lookups that turn a kernel's name into a handle.
 #include "module.hpp"
 
+#include "spin.hpp"
+
 #include <mutex>
 
 using namespace standin;
@@ -69,6 +71,7 @@ DRIVER(cuModuleGetFunction)(Function** out, Module* module, const char* name)
     auto [entry, added] = module->functions.try_emplace(name, Function{module, nullptr, {}, 0});
     entry->second.name = entry->first.c_str();
     *out = &entry->second;
+    note_kernel(*out, entry->first);
     return success;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and waiting. Nothing is ever pending, so every wait returns at once. What capture changes of it is in
-// capture.cpp.
+// Streams, events and waiting. Nothing is ever pending but kernels that take their time: every other wait returns at
+// once, and whoever asks is told that all is done. What capture changes of it is in capture.cpp.
 #include "capture.hpp"
+#include "spin.hpp"
 
 using namespace standin;
 
@@ -21,6 +22,14 @@ int wait_for(Stream* stream)
     if (int result = begin(Class::sync))
         return result;
     return capturing(stream) ? refuse_under_capture(stream) : success;
+}
+
+// A wait that may be made is over once the kernels are.
+int idle(int result)
+{
+    if (!result)
+        wait_until_idle();
+    return result;
 }
 
 // Waiting for a value, writing one: a node where the stream is capturing.
@@ -63,7 +72,7 @@ DRIVER(cuStreamGetId)(Stream* stream, uint64_t* id)
 
 DRIVER(cuStreamSynchronize)(Stream* stream)
 {
-    return wait_for(stream);
+    return idle(wait_for(stream));
 }
 DRIVER(cuStreamQuery)(Stream* stream)
 {
@@ -97,11 +106,11 @@ DRIVER(cuStreamBatchMemOp_v2)(Stream* stream, unsigned, const void*, unsigned)
 }
 DRIVER(cuCtxSynchronize)()
 {
-    return begin(Class::sync);
+    return idle(begin(Class::sync));
 }
 DRIVER(cuCtxSynchronize_v2)(Context*)
 {
-    return begin(Class::sync);
+    return idle(begin(Class::sync));
 }
 
 DRIVER(cuEventCreate)(Event** out, unsigned flags)

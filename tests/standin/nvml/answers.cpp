@@ -14,11 +14,23 @@ namespace {
 const std::set<std::string> questions = {"device", "compute",   "graphics", "mps", "name",    "pci",  "utilization",
                                          "memory", "memory_v2", "power",    "mig", "samples", "minor"};
 
+// A number, or $NAME: the value of that variable of whoever asks.
+bool read_pid(std::istringstream& words, uint32_t& pid)
+{
+    std::string word;
+    if (!(words >> word))
+        return false;
+    const char* text = word[0] == '$' ? getenv(word.c_str() + 1) : word.c_str();
+    char* end = nullptr;
+    pid = text ? static_cast<uint32_t>(strtoul(text, &end, 10)) : 0;
+    return text && *text && !*end;
+}
+
 bool read_process(std::istringstream& words, Device& device)
 {
     Process process{"compute", 0, ~uint64_t{0}, none, none};
     std::string bytes;
-    if (!(words >> process.pid >> bytes))
+    if (!read_pid(words, process.pid) || !(words >> bytes))
         return false;
     if (bytes != "unknown")
         process.bytes = strtoull(bytes.c_str(), nullptr, 0);
@@ -66,7 +78,7 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
         return read_process(words, device);
     if (word == "sample") {
         Sample& sample = device.samples.emplace_back();
-        return read_numbers(words, sample.pid, sample.time_us, sample.sm);
+        return read_pid(words, sample.pid) && read_numbers(words, sample.time_us, sample.sm);
     }
     if (word == "name") {
         std::string name;

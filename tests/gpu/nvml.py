@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nvml.py LIBRARY PID: what NVML says of the devices and of a process, as JSON. A process of its own, as it loads the
+library; the structures are those of nvml.h since CUDA 11."""
+import ctypes
+import json
+import sys
+
+nvml, pid = ctypes.CDLL(sys.argv[1]), int(sys.argv[2])
+
+
+class Process(ctypes.Structure):  # nvmlProcessInfo_v2_t
+    _fields_ = [("pid", ctypes.c_uint), ("bytes", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("compute", ctypes.c_uint)]
+
+
+class Sample(ctypes.Structure):  # nvmlProcessUtilizationSample_t
+    _fields_ = [("pid", ctypes.c_uint), ("time", ctypes.c_ulonglong),
+                *((name, ctypes.c_uint) for name in ("sm", "memory", "encoder", "decoder"))]
+
+
+def call(name, *arguments):
+    if code := getattr(nvml, name)(*arguments):
+        raise SystemExit(f"{name} returned {code}")
+
+
+def listed(device):
+    """Bytes that this process holds by the list of compute processes; None: it is in none, or that is not known."""
+    count, room = ctypes.c_uint(1024), (Process * 1024)()
+    name = "nvmlDeviceGetComputeRunningProcesses_v2"
+    if getattr(nvml, name)(device, ctypes.byref(count), room):
+        return None
+    sizes = [one.bytes for one in room[:count.value] if one.pid == pid]
+    return None if not sizes or max(sizes) == 2**64 - 1 else sum(sizes)
+
+
+def utilization(device):
+    """Percent of the SMs, the mean of the samples that there are of the process."""
+    count = ctypes.c_uint(0)
+    nvml.nvmlDeviceGetProcessUtilization(device, None, ctypes.byref(count), ctypes.c_ulonglong(0))
+    room = (Sample * max(count.value, 1))()
+    if nvml.nvmlDeviceGetProcessUtilization(device, room, ctypes.byref(count), ctypes.c_ulonglong(0)):
+        return None
+    mine = [one.sm for one in room[:count.value] if one.pid == pid]
+    return sum(mine) / len(mine) if mine else None
+
+
+def one(index):
+    device, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
+    call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device))
+    nvml.nvmlDeviceGetName(device, name, 96)
+    now, pending = ctypes.c_uint(), ctypes.c_uint()
+    mig = nvml.nvmlDeviceGetMigMode(device, ctypes.byref(now), ctypes.byref(pending))
+    return {"name": name.value.decode(errors="replace"), "mig": None if mig else now.value, "bytes": listed(device),
+            "sm_percent": utilization(device)}
+
+
+call("nvmlInit_v2")
+version, count = ctypes.create_string_buffer(80), ctypes.c_uint()
+nvml.nvmlSystemGetDriverVersion(version, 80)
+call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+print(json.dumps({"driver": version.value.decode(errors="replace"), "devices": [one(index) for index in range(count.value)]}))
