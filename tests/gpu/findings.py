@@ -40,8 +40,9 @@ class Bench:
 
     def workload(self, script):
         """Up, and waiting for go()."""
-        script = f"dlopen; launch scale 1; sync 1; touch {{folder}}/up; wait {{folder}}/go\n{script}".replace("{folder}", str(self.folder))
-        process = self.start([self.build / "standin/workload-dlopen", script], "workload", os.environ | {"WORKLOAD_DEVICE": "1"})
+        script = "dlopen; launch scale 1; sync 1; touch {folder}/up; wait {folder}/go\n" + script
+        process = self.start([self.build / "standin/workload-dlopen", script.replace("{folder}", str(self.folder))], "workload",
+                             os.environ | {"WORKLOAD_DEVICE": "1"})
         until(lambda: (self.folder / "up").exists() or process.poll() is not None, "the workload is up")
         return process
 
@@ -145,11 +146,18 @@ def hang(build, driver, nvml):
         until(waits, "cudasync shows a wait that goes on", 10)
         words = until(lambda: next((row["diagnosis"] for row in one.rows("cudatop") if row.get("by") == "diagnosis"
                                     and row.get("rule") == "hangs"), None), "cudatop says that it hangs", 10)
-        busy = [device["sm_percent"] for device in asked_of_nvml(nvml, process.pid)["devices"]] if nvml else []
+        try:
+            busy = asked_of_nvml(nvml, process.pid)["devices"]
+        except Missing:
+            busy = []
         until(lambda: (one.folder / "over").exists(), "the kernel ends", 30)
         (one.folder / "end").touch()
     yield "a kernel of 8 s, by cudatop", words
-    yield "and SM% of it by NVML", next((percent for percent in busy if percent is not None), "not sampled")
+    sampled = [device["sm_percent"] for device in busy if device["sm_percent"] is not None]
+    yield "SM% of the process meanwhile, by NVML", sampled or "not sampled"
+    for index, device in enumerate(busy):
+        shown = [f"{name} {percent}%" for name, percent in (device["monitors"] or {}).items()]
+        yield f"performance monitors of GPU {index} meanwhile", shown or "none"
 
 
 def ioctls(build, driver, nvml):

@@ -4,6 +4,7 @@ library; the structures are those of nvml.h since CUDA 11."""
 import ctypes
 import json
 import sys
+import time
 
 nvml, pid = ctypes.CDLL(sys.argv[1]), int(sys.argv[2])
 
@@ -43,6 +44,42 @@ def utilization(device):
     return sum(mine) / len(mine) if mine else None
 
 
+class Support(ctypes.Structure):  # nvmlGpmSupport_t
+    _fields_ = [("version", ctypes.c_uint), ("supported", ctypes.c_uint)]
+
+
+class Metric(ctypes.Structure):  # nvmlGpmMetric_t
+    _fields_ = [("number", ctypes.c_uint), ("result", ctypes.c_int), ("value", ctypes.c_double), ("names", ctypes.c_void_p * 3)]
+
+
+metrics = {"graphics engine": 1, "SM": 2, "SM occupancy": 3}
+
+
+class Metrics(ctypes.Structure):  # nvmlGpmMetricsGet_t, whose array has grown with each version: the library reads `count` of it
+    _fields_ = [("version", ctypes.c_uint), ("count", ctypes.c_uint), ("first", ctypes.c_void_p), ("second", ctypes.c_void_p),
+                ("metrics", Metric * len(metrics))]
+
+
+def monitors(device):
+    """Percent by the device's performance monitors (from Hopper on), of half a second; None where there are none."""
+    support = Support(1, 0)
+    ask = getattr(nvml, "nvmlGpmQueryDeviceSupport", None)
+    if not ask or ask(device, ctypes.byref(support)) or not support.supported:
+        return None
+    samples = ctypes.c_void_p(), ctypes.c_void_p()
+    for i, sample in enumerate(samples):
+        time.sleep(0.5 * i)
+        call("nvmlGpmSampleAlloc", ctypes.byref(sample))
+        if nvml.nvmlGpmSampleGet(device, sample):
+            return None
+    asked = Metrics(1, len(metrics), *samples)
+    for metric, number in zip(asked.metrics, metrics.values()):
+        metric.number = number
+    if nvml.nvmlGpmMetricsGet(ctypes.byref(asked)):
+        return None
+    return {name: round(metric.value, 1) for name, metric in zip(metrics, asked.metrics) if not metric.result}
+
+
 def one(index):
     device, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
     call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device))
@@ -50,7 +87,7 @@ def one(index):
     now, pending = ctypes.c_uint(), ctypes.c_uint()
     mig = nvml.nvmlDeviceGetMigMode(device, ctypes.byref(now), ctypes.byref(pending))
     return {"name": name.value.decode(errors="replace"), "mig": None if mig else now.value, "bytes": listed(device),
-            "sm_percent": utilization(device)}
+            "sm_percent": utilization(device), "monitors": monitors(device)}
 
 
 call("nvmlInit_v2")

@@ -160,10 +160,11 @@ def compared(theirs, rows, truth, table):
         named = collections.Counter()
         for name, count in theirs["launches"].items():
             named[plain.get(name, name)] += count
-        ours = sums((row for row in launches if "launches" in row), lambda row: row.get("kernel"), ("launches", "captured"), ("errors",))
+        ours = sums((row for row in launches if "launches" in row), lambda row: row.get("kernel"), ("launches", "captured"),
+                    ("errors",))
         add("launches that succeed", named, {name: n - bad for name, (n, bad) in ours.items() if n - bad})
     if not any(row.get("graph_launches_unknown") for row in launches):
-        ran = sum(row.get("launches", 0) + row.get("graph_kernels", 0) - (row["errors"] if "launches" in row else 0) for row in launches)
+        ran = sum(row["launches"] - row["errors"] if "launches" in row else row.get("graph_kernels", 0) for row in launches)
         add("kernels that ran", {"all": theirs["kernels"]}, {"all": ran})
 
     copies = rows["cudamemcpy"]

@@ -19,3 +19,11 @@ def kernels_take_time():
     tool, truth = trace("launch spin_us_2000 50; sync 1; launch vecadd 7", form="workload-driver")
     same_counts(tool, [call for call in truth if call["kind"] == "kernel"])
     equal(sum(call["count"] for call in truth if call["kind"] == "sync"), 1, "waits")
+
+
+@case(gpu=True)
+def on_its_device():
+    """As the context has it, however the program came to it."""
+    tool, truth = trace("threads 2; launch reduce 4; end; newcontext; launch saxpy 3; destroycontext; launch vecadd 2",
+                        "--by", "device,kernel", form="workload-driver")
+    same_counts(tool, truth, by=("device", "kernel"))

@@ -3,10 +3,13 @@
 are is what it is anywhere."""
 import collections
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
 
+import harness
 import leftovers
 from compare import same_events, same_failures, same_table
 from harness import case, check, equal, wait_until
@@ -48,6 +51,19 @@ def placement_of_probes(version):
     equal(set(missing) & exports(driver(version)), set(), "functions said to be missing")
     caller.end()
     tool.finish()
+
+
+@case(each=each_driver)
+def the_witness_comes_in(version):
+    """As CUDA_INJECTION64_PATH, with the first cuInit; CUPTI itself wants a device (tests/gpu/witness)."""
+    path, cupti = harness.build / "gpu/witness.so", harness.here / "libcupti.so"
+    check(path.exists(), f"there is no {path}: make gpu-parts")
+    cupti.write_text("none")
+    environment = os.environ | {"CUDA_INJECTION64_PATH": str(path), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": str(harness.here)}
+    program = subprocess.Popen([sys.executable, "-c", f"import ctypes; ctypes.CDLL('{driver(version)}').cuInit(0)"], env=environment)
+    equal(program.wait(60), 0, "exit status")
+    told = json.loads((harness.here / f"{program.pid}.json").read_text())
+    equal((told["pid"], "too short" in told["failure"]), (program.pid, True), f"{told}")
 
 
 @case(each=each_driver)

@@ -9,7 +9,7 @@ VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls copies addresses)
 VENDOR_LAUNCHER := $(addprefix $(VENDOR)/launcher-,static shared static-stripped shared-stripped)
 
 .PHONY: vendor-bins
-vendor-bins: $(VENDOR)/caller $(VENDOR)/placement $(VENDOR)/scan $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
+vendor-bins: gpu-parts $(VENDOR)/caller $(VENDOR)/placement $(VENDOR)/scan $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
 
 $(VENDOR)/%.o: tests/vendor/%.cpp
 	$(say) CXX $<

@@ -11,8 +11,8 @@
 namespace {
 
 // What may fail.
-const std::set<std::string> questions = {"device", "compute",   "graphics", "mps", "name",    "pci",  "utilization",
-                                         "memory", "memory_v2", "power",    "mig", "samples", "minor"};
+const std::set<std::string> questions = {"device", "compute",   "graphics", "mps", "name",    "pci",   "utilization",
+                                         "memory", "memory_v2", "power",    "mig", "samples", "minor", "gpm"};
 
 // A number, or $NAME: the value of that variable of whoever asks.
 bool read_pid(std::istringstream& words, uint32_t& pid)
@@ -79,6 +79,13 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
     if (word == "sample") {
         Sample& sample = device.samples.emplace_back();
         return read_pid(words, sample.pid) && read_numbers(words, sample.time_us, sample.sm);
+    }
+    if (word == "gpm") {
+        uint32_t metric = 0;
+        double value = 0;
+        const bool read = read_numbers(words, metric, value);
+        device.gpm[metric] = value;
+        return read;
     }
     if (word == "name") {
         std::string name;

@@ -54,6 +54,7 @@ struct Device {
     std::map<std::string, int> fails; // by what is asked, or "device"
     std::vector<Process> processes;
     std::vector<Sample> samples;
+    std::map<uint32_t, double> gpm; // by the number of the metric
     std::optional<std::string> name;
     std::optional<Pci> pci;
     std::optional<Memory> memory;

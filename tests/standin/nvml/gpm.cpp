@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What performance monitors of a device say, of the time between two samples.
+#include "answers.hpp"
+
+namespace {
+
+struct Support {
+    uint32_t version, supported;
+};
+
+struct Metric {
+    uint32_t id;
+    int result;
+    double value;
+    const char* names[3];
+};
+static_assert(sizeof(Metric) == 40);
+
+struct GpmSample {
+    void* handle; // of the device
+};
+
+struct MetricsGet {
+    uint32_t version, count;
+    const GpmSample *first, *second;
+    Metric metrics[1]; // and more
+};
+
+} // namespace
+
+EXPORT int nvmlGpmQueryDeviceSupport(void* handle, Support* support)
+{
+    return of_device(handle, "gpm", [&](const Answers&, const Device& device) -> int {
+        support->supported = !device.gpm.empty();
+        return support->version == 1 ? ok : version_mismatch;
+    });
+}
+
+EXPORT int nvmlGpmSampleAlloc(GpmSample** sample)
+{
+    *sample = new GpmSample{};
+    return ok;
+}
+
+EXPORT int nvmlGpmSampleFree(GpmSample* sample)
+{
+    delete sample;
+    return ok;
+}
+
+EXPORT int nvmlGpmSampleGet(void* handle, GpmSample* sample)
+{
+    sample->handle = handle;
+    return ok;
+}
+
+EXPORT int nvmlGpmMetricsGet(MetricsGet* get)
+{
+    if (get->version != 1 || get->first->handle != get->second->handle)
+        return get->version != 1 ? version_mismatch : invalid_argument;
+    return of_device(get->second->handle, "gpm", [&](const Answers&, const Device& device) -> int {
+        for (Metric* metric = get->metrics; metric != get->metrics + get->count; metric++) {
+            const auto found = device.gpm.find(metric->id);
+            metric->result = found == device.gpm.end() ? not_supported : ok;
+            metric->value = found == device.gpm.end() ? 0 : found->second;
+        }
+        return ok;
+    });
+}
