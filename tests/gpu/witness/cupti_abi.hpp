@@ -10,6 +10,8 @@
 
 namespace cupti {
 
+inline constexpr uint32_t oldest_version = 15; // CUDA 11.2, which brought the records of memory
+
 enum Result : int { success = 0 }; // of each function
 
 enum class Domain : int { driver = 1 };

@@ -61,6 +61,8 @@ std::string Witness::begin()
         return cupti_.missing();
     if (auto result = cupti_.GetVersion(&version_))
         return cupti_.why("cuptiGetVersion", result);
+    if (version_ < cupti::oldest_version)
+        return "CUPTI " + std::to_string(version_) + " is older than that of CUDA 11.2";
     void* subscriber = nullptr;
     if (auto result = cupti_.Subscribe(&subscriber, called, this))
         return cupti_.why("cuptiSubscribe", result);

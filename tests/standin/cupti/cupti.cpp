@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA's profiling library as far as tests/gpu/witness uses it: callbacks around the calls into the stand-in driver,
-// and records of what they did. STANDIN_CUPTI_LOSES is a function whose first call it does not tell of.
+// and records of what they did. STANDIN_CUPTI_LOSES is a function whose first call it does not tell of,
+// STANDIN_CUPTI_VERSION the version that it says it is.
 #include "records.hpp"
 
 #include <cstdlib>
@@ -106,7 +107,8 @@ void traced(const TracedCall& call)
 
 CUPTI(GetVersion)(uint32_t* version)
 {
-    *version = 130001;
+    const char* other = getenv("STANDIN_CUPTI_VERSION");
+    *version = other ? static_cast<uint32_t>(atoi(other)) : 130001;
     return cupti::success;
 }
 
