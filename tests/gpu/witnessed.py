@@ -45,7 +45,7 @@ def run(root, build, driver, cupti, python, check, able):
     if why:
         check("witness", "skip", f"{library}: {why}")
         return None
-    check("witness.names", "ok")
+    check("witness.names", *(["ok"] if found["functions"] else ["FAIL", f"{library} has no names of functions"]))
     found |= {"library": str(library), "programs": {}}
     for name, command, variables, why in programs(build, driver, python) if not able else ():
         if why:

@@ -104,7 +104,10 @@ Launch launch_of(const std::string& name)
 
 void* driver_function(const char* name)
 {
-    static void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    static void* driver = [] {
+        void* open = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        return open ? open : dlopen("$ORIGIN/../libcuda.so.1", RTLD_NOW); // for who only asks for names
+    }();
     return driver ? dlsym(driver, name) : nullptr;
 }
 

@@ -23,7 +23,7 @@ void records_of(const TracedCall&, const char* name, const std::function<void(co
 // The name of the kernel that a call launches; null if it launches none.
 const char* kernel_of(const TracedCall&, const char* name);
 
-// A function of the stand-in driver, which is open.
+// A function of the stand-in driver.
 void* driver_function(const char* name);
 
 } // namespace standin
