@@ -225,6 +225,7 @@ include tests/gpu/gpu.mk
 UNIT_SRC := $(wildcard tests/unit/*/*.cpp)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
 $(OBJ)/tests/unit/attach/refusal_test.o: $(GEN)/refused.skel.h
+$(OBJ)/tests/unit/attach/program_stack_test.o: $(GEN)/deep.skel.h
 
 unit: $(BUILD)/unit/unit-tests asan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan

@@ -113,7 +113,8 @@ INLINE void kept_words(struct kept_call* kept, struct graph_words* words)
     __builtin_memset(room, 0, sizeof(kept->call.graph));
 }
 
-INLINE int graph_entry_body(struct pt_regs* ctx)
+/* By itself: in a session, what it has on the stack would be below all that a return calls. */
+static __attribute__((noinline)) int graph_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
@@ -178,7 +179,7 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     return exec;
 }
 
-INLINE int graph_return_body(struct pt_regs* ctx)
+static __attribute__((noinline)) int graph_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;

@@ -28,8 +28,10 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
 {
     /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
     if (per_stack && GUARDED) {
+        guard_begin(); /* the window is the CPU's */
         key->stack = window_stack(ctx->sp, ctx->bp);
         key->caller = caller_in_window();
+        guard_end();
         if (key->stack < 0)
             keep_stack(ctx, key);
         return;

@@ -116,8 +116,26 @@ INLINE struct call_stats* new_row(struct task_struct* task, const struct call_ke
     return bpf_map_lookup_elem(&calls, key);
 }
 
-/* Which of the rows in front a key has or takes, + 1; 0 where another key has its place. Nobody else writes there
- * meanwhile: the program is not preempted, and each CPU has rows of its own. */
+/* A row in front that was free belongs to this key, + 1; 0 where another task has come before. */
+INLINE u32 take_front_row(const struct call_key* key, struct front_row* row, u32 at)
+{
+    u64* words = (u64*)&row->key;
+    u32 taken = 0;
+    guard_begin();
+    if (!row->key.image.pid) {
+        for (u32 i = 1; i < KEY_WORDS; i++)
+            if (i * 8 < call_key_bytes)
+                words[i] = key_word(key, i, call_key_bytes);
+        barrier(); /* the front end, which reads it meanwhile, sees the whole key, or none */
+        words[0] = key_word(key, 0, call_key_bytes);
+        taken = at + 1;
+    }
+    guard_end();
+    return taken;
+}
+
+/* Which of the rows in front a key has or takes, + 1; 0 where another key has its place. Each CPU has rows of its own.
+ */
 INLINE u32 find_front_row(struct call_key* key)
 {
     if (!per_stack && key->stack >= 0)
@@ -135,13 +153,7 @@ INLINE u32 find_front_row(struct call_key* key)
     if (row->key.image.pid)
         return 0;
     introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(bpf_get_current_task_btf())));
-    u64* words = (u64*)&row->key;
-    for (u32 i = 1; i < KEY_WORDS; i++)
-        if (i * 8 < call_key_bytes)
-            words[i] = key_word(key, i, call_key_bytes);
-    barrier(); /* whoever reads it meanwhile sees the whole key, or none */
-    words[0] = key_word(key, 0, call_key_bytes);
-    return at + 1;
+    return take_front_row(key, row, at);
 }
 
 /* Verified once, and not in each program. */
@@ -150,13 +162,22 @@ __attribute__((noinline)) u32 front_row_of(struct call_key* key)
     return key ? find_front_row(key) : 0;
 }
 
+/* Seldom, as it gets longer each time. */
+INLINE void keep_longest(struct call_stats* stats, u64 duration_ns)
+{
+    guard_begin();
+    if (duration_ns > stats->max_ns)
+        stats->max_ns = duration_ns;
+    guard_end();
+}
+
 INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
 {
     add(&stats->count, times);
     if (measure_latency) {
         add(&stats->total_ns, duration_ns);
         if (duration_ns > stats->max_ns)
-            stats->max_ns = duration_ns;
+            keep_longest(stats, duration_ns);
     }
 }
 
@@ -233,8 +254,10 @@ INLINE u16 duration_bucket(u64 ns)
     return opaque(histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns));
 }
 
+/* Under the guard: what the kernel gathers a stack in is the CPU's, too. */
 INLINE void keep_stack(void* ctx, struct call_key* key)
 {
+    guard_begin();
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (key->stack == -17 /* EEXIST */) {
         /* Another stack has its place, which its hash decides: without its innermost address it has another one. */
@@ -242,6 +265,7 @@ INLINE void keep_stack(void* ctx, struct call_key* key)
         if (key->stack >= 0)
             key->stack |= STACK_WITHOUT_FIRST;
     }
+    guard_end();
     if (key->stack < 0)
         lose(LOSS_STACK, 1);
 }

@@ -34,11 +34,10 @@ INLINE struct task_struct* untrusted(struct task_struct* task)
     return task;
 }
 
-/* A uprobe program may be preempted and run again on the same CPU by another task. From 6.13 on (a76ab5731e32) such a
- * program may have one stack per CPU instead of per task, and the second run then overwrites the first one's: kernels
- * with preemption have been seen to panic. Without preemption in the program there is no second run. */
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 
+/* A uprobe program stays on its CPU (migrate_disable()), but may be preempted there by another task whose probe runs
+ * the same program. What belongs to the CPU is changed between these two, or atomically. */
 INLINE void guard_begin(void)
 {
     if (GUARDED)
@@ -51,21 +50,27 @@ INLINE void guard_end(void)
         bpf_preempt_enable();
 }
 
-/* Into such a stack the kernel reads user memory 60 ns slower than into the task's, whose bounds it knows at once. A
- * program with a tail call gets none (check_max_stack_depth(), 6.13): this one is never made, and gone once the program
- * is loaded. For entry programs of objects that read memory at each call: they fit the 512 bytes that all functions
- * then have together, as on older kernels. */
-#ifdef READS_MEMORY_OFTEN
+/* From 6.13 on (a76ab5731e32) a program may have one stack per CPU instead of per task. A second run then overwrites
+ * the first one's, and kernels with preemption have been seen to panic; and into such a stack the kernel reads user
+ * memory 60 ns slower than into the task's, whose bounds it knows at once. A program with a tail call gets none
+ * (check_max_stack_depth(), 6.13): this one is never made, and gone once the program is loaded. */
 const volatile bool never = false;
+/* The front end has found such a stack all the same (attach/program_stack.hpp): nothing is to preempt a program. */
+const volatile bool stack_of_cpu = false;
 
-INLINE void use_stack_of_task(struct pt_regs* ctx)
+INLINE void program_begin(struct pt_regs* ctx)
 {
     if (never)
         bpf_tail_call(ctx, (void*)0, 0);
+    if (stack_of_cpu)
+        guard_begin();
 }
-#else
-INLINE void use_stack_of_task(struct pt_regs* ctx) {}
-#endif
+
+INLINE void program_end(void)
+{
+    if (stack_of_cpu)
+        guard_end();
+}
 
 /* How often a probe was hit: what tracing costs the traced ones. */
 const volatile bool count_hits = false;
@@ -97,28 +102,27 @@ INLINE bool is_session_return(struct pt_regs* ctx)
  * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
  * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
  * chosen by the front end before load. Which probes are idle is told by base/exchange.bpf.h. */
-#define GUARDED_PROGRAM(NAME, BODY)                                                                                    \
+#define ENTRY_PROGRAM(NAME, BODY)                                                                                      \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
     {                                                                                                                  \
-        use_stack_of_task(ctx);                                                                                        \
-        guard_begin();                                                                                                 \
+        program_begin(ctx);                                                                                            \
         hit(HIT_ENTRY);                                                                                                \
         BODY(ctx);                                                                                                     \
-        guard_end();                                                                                                   \
+        program_end();                                                                                                 \
         return 0;                                                                                                      \
     }
 
 #define CALL_PROGRAMS(NAME, ENTRY, RETURN)                                                                             \
-    GUARDED_PROGRAM(NAME##_entry, ENTRY)                                                                               \
+    ENTRY_PROGRAM(NAME##_entry, ENTRY)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME##_return(struct pt_regs* ctx)                                                                             \
     {                                                                                                                  \
-        guard_begin();                                                                                                 \
+        program_begin(ctx);                                                                                            \
         hit(HIT_RETURN);                                                                                               \
         if (!is_idle(ctx))                                                                                             \
             RETURN(ctx);                                                                                               \
-        guard_end();                                                                                                   \
+        program_end();                                                                                                 \
         return 0;                                                                                                      \
     }                                                                                                                  \
     SEC("uprobe")                                                                                                      \
@@ -126,13 +130,13 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     {                                                                                                                  \
         int skip_return = 0;                                                                                           \
         bool is_return = is_session_return(ctx);                                                                       \
-        guard_begin();                                                                                                 \
+        program_begin(ctx);                                                                                            \
         hit(is_return ? HIT_RETURN : HIT_ENTRY);                                                                       \
         if (!is_return)                                                                                                \
             skip_return = ENTRY(ctx) && !is_coming(ctx);                                                               \
         else if (!being_exchanged() || !is_idle(ctx))                                                                  \
             RETURN(ctx);                                                                                               \
-        guard_end();                                                                                                   \
+        program_end();                                                                                                 \
         return skip_return;                                                                                            \
     }
 
@@ -152,14 +156,11 @@ INLINE u64 read_word(u64 address)
     return value;
 }
 
-/* Adds to a word of a per-CPU value. Without the guard a task preempted between load and store would undo the other's
+/* Adds to a word of a per-CPU value, in one instruction: a task preempted between load and store would undo the other's
  * addition. */
 INLINE void add(u64* to, u64 n)
 {
-    if (GUARDED)
-        *to += n;
-    else
-        __sync_fetch_and_add(to, n);
+    __sync_fetch_and_add(to, n);
 }
 
 struct {

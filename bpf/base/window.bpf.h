@@ -60,7 +60,7 @@ INLINE struct window* window_of_cpu(void)
 }
 
 /* The stack's id; negative where it is to be taken otherwise. Verified once, and where it is not wanted in no time at
- * all. Not to be preempted: the window is the CPU's. */
+ * all. Under the guard: the window is the CPU's. */
 __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
 {
     struct window* window = GUARDED && window_stacks_mask ? window_of_cpu() : 0;

@@ -37,8 +37,10 @@ static __attribute__((noinline)) int count_memory(struct task_struct* task, stru
     if (!memory->sized)
         add(&stats->memory.unsized, 1);
     if (key->result) {
+        guard_begin();
         stats->memory.last_bytes = memory->bytes;
         stats->last = now;
+        guard_end();
     }
     return 0;
 }
@@ -267,7 +269,8 @@ static __attribute__((noinline)) int let_go(struct task_struct* task, const stru
     return 1;
 }
 
-INLINE int handle_entry_body(struct pt_regs* ctx)
+/* By itself: in a session, what it has on the stack would be below all that a return calls. */
+static __attribute__((noinline)) int handle_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;

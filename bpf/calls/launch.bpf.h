@@ -14,6 +14,14 @@ const volatile bool follow_graphs = false; /* the kernels behind their launches 
 
 bool naming = false; /* runtime launches are marked now, so that handles get their names */
 
+INLINE bool same_shape(const struct launch_shape* a, const struct launch_shape* b)
+{
+    u32 difference = a->smem ^ b->smem;
+    for (int i = 0; i < 3; i++)
+        difference |= (a->grid[i] ^ b->grid[i]) | (a->block[i] ^ b->block[i]);
+    return !difference;
+}
+
 INLINE void add_launch_to(struct call_stats* stats, const struct call* launch)
 {
     if (launch->key.kind == KIND_GRAPH_LAUNCH) {
@@ -22,7 +30,11 @@ INLINE void add_launch_to(struct call_stats* stats, const struct call* launch)
         return;
     }
     stats->last = bpf_jiffies64();
+    if (same_shape(&stats->shape, &launch->shape))
+        return;
+    guard_begin();
     stats->shape = launch->shape;
+    guard_end();
 }
 
 /* Verified once, and not for each state in which a launch may come here. */
@@ -311,6 +323,6 @@ INLINE int mark_body(struct pt_regs* ctx)
     return 1;
 }
 
-GUARDED_PROGRAM(mark_entry, mark_body)
+ENTRY_PROGRAM(mark_entry, mark_body)
 
 #endif

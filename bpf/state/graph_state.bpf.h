@@ -107,6 +107,6 @@ INLINE int event_body(struct pt_regs* ctx)
     return 1;
 }
 
-GUARDED_PROGRAM(event_entry, event_body)
+ENTRY_PROGRAM(event_entry, event_body)
 
 #endif

@@ -138,6 +138,6 @@ INLINE int note_body(struct pt_regs* ctx)
 }
 
 CALL_PROGRAMS(state, state_entry_body, state_return_body)
-GUARDED_PROGRAM(note_entry, note_body)
+ENTRY_PROGRAM(note_entry, note_body)
 
 #endif

@@ -38,7 +38,7 @@ private:
     bool returns_are_safe() const;
     void attach();
     bpf_object* load();
-    bpf_object* load_as(const LoadPlan& plan);
+    bpf_object* load_as(const LoadPlan& plan, bool guarded);
     void leave_out_harmful_returns();
     Filters choose_probes(bpf_object* object, const LoadPlan& plan);
     void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);

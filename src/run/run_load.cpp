@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel takes of a tool, and the tool's programs loaded into it.
+#include "attach/program_stack.hpp"
 #include "bpf/shared/attach.h"
 #include "proc/process.hpp"
 #include "run/run.hpp"
@@ -55,10 +56,17 @@ bpf_object* Run::load()
                   : probe_plan_.probes.empty() ? Tier::perf
                                                : best_tier(),
                   forced);
+    bool guarded = false;
     for (;;) {
         signals_.check();
         try {
-            bpf_object* object = load_as(plan);
+            bpf_object* object = load_as(plan, guarded);
+            if (!guarded && may_have_stack_of_cpu(object)) {
+                verbose("BPF programs may take their stack from the CPU: loading them again, not to be preempted");
+                guarded = true;
+                attacher_.reset();
+                continue;
+            }
             remarks_ = plan.remarks(probe_plan_.hooks);
             std::ranges::for_each(remarks_, warn);
             return object;
@@ -71,7 +79,7 @@ bpf_object* Run::load()
     }
 }
 
-bpf_object* Run::load_as(const LoadPlan& plan)
+bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
 {
     opened_ = tool_.open();
     bpf_object* object = opened_.object;
@@ -79,6 +87,7 @@ bpf_object* Run::load_as(const LoadPlan& plan)
         probe_plan_.probes.empty() ? Filters{.pids = !scope_.pids().empty()} : choose_probes(object, plan);
     for (const std::string& program : plan.programs_left_out())
         bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
+    filters.guarded = guarded;
     filters.left_out = plan.hooks_left_out(probe_plan_.hooks);
     if (const auto& cgroup = scope_.cgroup()) {
         filters.cgroups = true;

@@ -40,6 +40,7 @@ struct Filters {
     cgroup_controller v1 = CONTROLLER_NONE; // the hierarchy that stands for v1, if any is mounted
     bool cgroups = false;
     bool cgroups_v1 = false;             // they are of that hierarchy
+    bool guarded = false;                // programs run on a stack of the CPU's
     std::vector<std::string> left_out{}; // hooks whose programs the kernel refused
 
     bool has(std::string_view hook) const { return std::ranges::find(left_out, hook) == left_out.end(); }
@@ -152,6 +153,7 @@ template<class Rodata>
 void configure_shared(Rodata& data, const Options& options, const Filters& filters)
 {
     data.ring_wake_shift = static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3; // an eighth
+    data.stack_of_cpu = filters.guarded;
     data.target_tid = static_cast<uint32_t>(options.tid);
     data.filter_pids = filters.pids;
     data.v1_controller = filters.v1;

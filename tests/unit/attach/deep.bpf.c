@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Programs with a deep stack, which kernels from 6.13 on take from the CPU, where nothing keeps them from it
+ * (program_stack_test.cpp). */
+#include "base/common.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+INLINE void use_stack(struct pt_regs* ctx)
+{
+    u64 words[32];
+    bpf_probe_read_user(words, sizeof(words), (void*)ctx->di);
+    lose(LOSS_EVENT, words[ctx->si & 31]);
+}
+
+SEC("?uprobe")
+int without_tail_call(struct pt_regs* ctx)
+{
+    use_stack(ctx);
+    return 0;
+}
+
+SEC("?uprobe")
+int as_all_programs(struct pt_regs* ctx)
+{
+    program_begin(ctx);
+    use_stack(ctx);
+    program_end();
+    return 0;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/program_stack.hpp"
+
+#include "attach/refusal.hpp"
+#include "deep.skel.h"
+#include "maps/skeleton.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdio>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace {
+
+bool kernel_has_stacks_per_cpu()
+{
+    utsname name{};
+    uname(&name);
+    int major = 0, minor = 0;
+    return sscanf(name.release, "%d.%d", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 13));
+}
+
+} // namespace
+
+TEST_CASE("a stack of the CPU is seen in machine code")
+{
+    // As 6.18 has made it: endbr64, push rbp, mov rbp, rsp, movabs r9, ..., add r9, gs:[...]
+    constexpr std::array<unsigned char, 26> code = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x49,
+                                                    0xb9, 0x10, 0x9c, 0x20, 0xc4, 0xff, 0x7d, 0x00, 0x00,
+                                                    0x65, 0x4c, 0x03, 0x0c, 0x25, 0x28, 0xf0, 0xff};
+    const auto bytes = std::as_bytes(std::span(code));
+    CHECK(gpusnoop::takes_stack_of_cpu(bytes));
+    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(bytes.first(22)));
+    CHECK_FALSE(gpusnoop::takes_stack_of_cpu({}));
+}
+
+TEST_CASE("programs that begin as all do here run on the stack of the task")
+{
+    if (geteuid() != 0)
+        SKIP("only root may load programs");
+    gpusnoop::quiet_libbpf();
+    auto skeleton = gpusnoop::open_skeleton<deep_bpf>();
+    SECTION("with the tail call that is never made")
+    {
+        bpf_program__set_autoload(skeleton->progs.as_all_programs, true);
+        REQUIRE(deep_bpf::load(skeleton.get()) == 0);
+        CHECK_FALSE(gpusnoop::may_have_stack_of_cpu(skeleton->obj));
+    }
+    SECTION("without it, they do not")
+    {
+        bpf_program__set_autoload(skeleton->progs.without_tail_call, true);
+        REQUIRE(deep_bpf::load(skeleton.get()) == 0);
+        CHECK(gpusnoop::may_have_stack_of_cpu(skeleton->obj) == kernel_has_stacks_per_cpu());
+    }
+}
