@@ -88,6 +88,7 @@ std::vector<Program> CudaLaunch::programs() const
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
         {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},
+        {"launch_often", counted(), often_launched, follows_calls(), slower_launches, true, !follows_calls(), "launch"},
         {"state", Layers::both, lookup_calls, true, unnamed},
         {"note", Layers::both, note_calls, false,
          "names learned from registrations, and blocks of legacy launches, are unknown"},
@@ -112,6 +113,7 @@ void CudaLaunch::configure(std::span<const Probe> probes, const Filters& filters
     auto& data = *skeleton_->rodata;
     const Measure of = settings_.histogram_of;
     const bool shapes = of == Measure::grid || of == Measure::block;
+    data.often_launched = row_number(probes, often_launched);
     data.per_kernel = settings_.kernel || settings_.events;
     data.per_shape = shapes || (settings_.kernel && of == Measure::none && !settings_.view.stack) || settings_.events;
     data.measure_gap = of == Measure::gap;

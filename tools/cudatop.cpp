@@ -187,6 +187,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.per_thread = true;
     data.per_device = followed;
     data.per_cgroup = false;
+    data.often_launched = row_number(probes, often_launched);
     data.per_kernel = true;
     data.per_shape = false;
     data.tell_few_blocks = true;

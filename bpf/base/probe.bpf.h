@@ -56,9 +56,13 @@ INLINE u32 row_number_by_address(struct pt_regs* ctx, u32 cookie)
     return number ? *number : 0;
 }
 
-/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, or cannot be told, which is counted. */
-INLINE u32 row_number(struct pt_regs* ctx)
+/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, or cannot be told, which is counted. `only`
+ * is the number of the one row that the program is for, or 0: it is constant where it is set, so no cookie is needed,
+ * and the verifier drops all that is for other rows. */
+INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
+    if (only)
+        return being_exchanged() && is_idle(ctx) ? 0 : only;
     u64 cookie = bpf_get_attach_cookie(ctx);
     if (idle(cookie))
         return 0;

@@ -21,22 +21,27 @@ INLINE void look_for_left_wait(struct pt_regs* ctx)
 INLINE void look_for_left_wait(struct pt_regs* ctx) {}
 #endif
 
-INLINE u32 begun_row(struct pt_regs* ctx)
+INLINE u32 begun_row(struct pt_regs* ctx, u32 only)
 {
     look_for_left_wait(ctx);
-    return row_number(ctx);
+    return row_number(ctx, only);
 }
 
 /* The number of the row whose probe has fired; 0 where nobody asked for the thread, or the probe does not count. */
+INLINE u32 wanted_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
+{
+    return wanted(task) ? begun_row(ctx, only) : 0;
+}
+
 INLINE u32 wanted_row(struct pt_regs* ctx, struct task_struct* task)
 {
-    return wanted(task) ? begun_row(ctx) : 0;
+    return wanted_row_of(ctx, task, 0);
 }
 
 /* The same of any thread of a process that somebody asked for. */
 INLINE u32 wanted_row_of_process(struct pt_regs* ctx, struct task_struct* task)
 {
-    return wanted_process(task) ? begun_row(ctx) : 0;
+    return wanted_process(task) ? begun_row(ctx, 0) : 0;
 }
 
 /* A call returns that no entry has kept: a loss, if somebody asked for it. By itself, for it is seldom. */

@@ -12,6 +12,8 @@ const volatile bool tell_few_blocks = false; /* without shapes: whether a grid h
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
 
+const volatile __u32 often_launched = 0; /* number of the row that a program is for */
+
 bool naming = false; /* runtime launches are marked now, so that handles get their names */
 
 INLINE bool same_shape(const struct launch_shape* a, const struct launch_shape* b)
@@ -37,8 +39,7 @@ INLINE void add_launch_to(struct call_stats* stats, const struct call* launch)
     guard_end();
 }
 
-/* Verified once, and not for each state in which a launch may come here. */
-__attribute__((noinline)) int record_guarded_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
+INLINE int record_launch_in_front(struct call* launch, u64 entry_ns, u64 duration_ns)
 {
     struct call_stats* stats = count_argument_often(launch, 1, entry_ns, duration_ns);
     if (stats)
@@ -46,10 +47,19 @@ __attribute__((noinline)) int record_guarded_launch(struct call* launch, u64 ent
     return 0;
 }
 
-INLINE void record_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
+/* Verified once, and not for each state in which a launch may come here. */
+__attribute__((noinline)) int record_guarded_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
+{
+    return record_launch_in_front(launch, entry_ns, duration_ns);
+}
+
+INLINE void record_launch(struct call* launch, u32 only, u64 entry_ns, u64 duration_ns)
 {
     if (GUARDED) {
-        record_guarded_launch(launch, entry_ns, duration_ns);
+        if (only)
+            record_launch_in_front(launch, entry_ns, duration_ns);
+        else
+            record_guarded_launch(launch, entry_ns, duration_ns);
         return;
     }
     struct call_stats* stats = count_call(bpf_get_current_task_btf(), launch, 1, entry_ns, duration_ns);
@@ -225,7 +235,7 @@ static long record_listed(u32 index, struct list_walk* walk)
     struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     read_one(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
-    record_launch(&kept->call, walk->call->entry_ns, walk->call->duration_ns);
+    record_launch(&kept->call, 0, walk->call->entry_ns, walk->call->duration_ns);
     return 0;
 }
 
@@ -255,10 +265,10 @@ INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const
     open->place = 0;
 }
 
-INLINE int launch_entry_body(struct pt_regs* ctx)
+INLINE int launch_begins(struct pt_regs* ctx, u32 only)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
+    u32 number = wanted_row_of(ctx, task, only);
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
@@ -286,6 +296,8 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     if (list) {
         kept.list = block;
         kept.count = launches_of(ctx, row);
+    } else if (only) {
+        read_launch(ctx, number, block, &kept.call);
     } else {
         read_one(ctx, number, block, &kept.call);
     }
@@ -294,24 +306,25 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     if (list)
         record_list_now(ctx, task, &kept, now);
     else
-        record_launch(&kept.call, now, 0);
+        record_launch(&kept.call, only, now, 0);
     return 1;
 }
 
-INLINE int launch_return_body(struct pt_regs* ctx)
+INLINE int launch_returns(struct pt_regs* ctx, u32 only)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
     if (!end_call(ctx, task, &ended))
         return 0;
-    if (probe_row(ended.kept->row)->kind == KIND_LAUNCH_LIST)
+    if (probe_row(only ?: ended.kept->row)->kind == KIND_LAUNCH_LIST)
         record_list(ctx, &ended);
     else
-        record_launch(&ended.kept->call, ended.entry_ns, ended.duration_ns);
+        record_launch(&ended.kept->call, only, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 
-CALL_PROGRAMS(launch, launch_entry_body, launch_return_body)
+CALL_PROGRAMS(launch, launch_begins, launch_returns, 0)
+CALL_PROGRAMS(launch_often, launch_begins, launch_returns, often_launched)
 
 /* Runtime launches while only the driver's are counted: held just long enough to learn names. */
 INLINE int mark_body(struct pt_regs* ctx)

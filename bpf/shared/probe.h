@@ -220,6 +220,7 @@ struct probe_row {
     __u8 out_offset;     /* from ARG_OUT to where the result is stored */
     __u8 pitch_offset;   /* ... and from ARG_PITCH */
     __u8 node;           /* enum graph_node */
+    __u8 often;          /* called more often than others: a program may be for it alone */
     __u8 counted_as;     /* enum probe_kind: what tools tell apart; a launch of any form is a KIND_LAUNCH */
     struct operand args[ARGUMENTS];
 };

@@ -31,6 +31,8 @@ struct Hook {
     bool always = true;           // false: attached only on Attacher::attach_name_probes()
     std::string_view without{};   // what is not known without it, in a sentence; empty: the tool is nothing without it
     bool sampled = false;         // may be away for a while (Attacher::pause()): its calls are scaled
+    std::string_view
+        instead_of{}; // the program of a hook that serves these probes, too, where the kernel refuses this one
 };
 
 // Probes that are there for as long as it is.

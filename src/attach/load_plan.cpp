@@ -21,6 +21,10 @@ const Hook* hook_of(const std::string& program, std::span<const Hook> hooks)
 
 std::vector<Hook> LoadPlan::hooks(std::vector<Hook> all) const
 {
+    for (const Hook& hook : all)
+        if (leaves_out(hook.program))
+            if (const auto general = std::ranges::find(all, hook.instead_of, &Hook::program); general != all.end())
+                general->probes.insert(general->probes.end(), hook.probes.begin(), hook.probes.end());
     std::erase_if(all, [this](const Hook& hook) { return leaves_out(hook.program); });
     return all;
 }
@@ -45,8 +49,10 @@ std::vector<std::string> LoadPlan::programs_left_out() const
 
 bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
 {
-    const bool of_hook = hook_of(refusal.program, all);
+    const Hook* of_hook = hook_of(refusal.program, all);
     if (!of_hook && !refusal.program.empty() && left_out_.emplace(refusal.program, refusal).second)
+        return true;
+    if (of_hook && !of_hook->instead_of.empty() && left_out_.emplace(of_hook->program, refusal).second)
         return true;
     if (!first_)
         first_ = refusal;

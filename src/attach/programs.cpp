@@ -42,12 +42,20 @@ ProbePlan plan_probes(std::span<const Program> programs)
     for (const Program& program : programs) {
         auto hook = std::ranges::find(plan.hooks, program.name, &Hook::program);
         if (hook == plan.hooks.end())
-            hook = plan.hooks.insert(
-                hook,
-                {std::string(program.name), program.returns, {}, program.always, program.without, program.sampled});
+            hook = plan.hooks.insert(hook, {std::string(program.name),
+                                            program.returns,
+                                            {},
+                                            program.always,
+                                            program.without,
+                                            program.sampled,
+                                            program.instead_of});
+        const auto general = std::ranges::find(plan.hooks, program.instead_of, &Hook::program);
         for (unsigned i = 0; i < plan.probes.size(); i++)
-            if (serves(program, plan.probes[i]) && std::ranges::find(hook->probes, i) == hook->probes.end())
+            if (serves(program, plan.probes[i]) && std::ranges::find(hook->probes, i) == hook->probes.end()) {
                 hook->probes.push_back(i);
+                if (general != plan.hooks.end())
+                    std::erase(general->probes, i);
+            }
     }
     std::erase_if(plan.hooks, [](const Hook& hook) { return hook.probes.empty(); });
     return plan;

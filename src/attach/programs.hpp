@@ -19,10 +19,11 @@ struct Program {
     std::string_view name; // as in Hook
     Layers of = Layers::both;
     CallSet calls{};
-    bool returns = false;       // with a return probe
-    std::string_view without{}; // as in Hook
-    bool always = true;         // as in Hook
-    bool sampled = false;       // as in Hook; only where a call is all done at its entry
+    bool returns = false;          // with a return probe
+    std::string_view without{};    // as in Hook
+    bool always = true;            // as in Hook
+    bool sampled = false;          // as in Hook; only where a call is all done at its entry
+    std::string_view instead_of{}; // as in Hook; that program stands above it in the table
 };
 
 // The functions to probe, each once, and the programs that are attached to them, in the order of the table.

@@ -4,8 +4,11 @@
 
 #include "probes/probes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
+#include <string_view>
 
 namespace gpusnoop {
 
@@ -27,9 +30,24 @@ consteval CallSet calls_of(std::initializer_list<probe_kind> kinds, bool (*only)
     return set;
 }
 
+// By which the kernel side knows the first that is one of these; 0: none is.
+inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
+{
+    const auto found = std::ranges::find_if(probes, [&](const Probe& probe) { return calls.has(probe.row); });
+    return found == probes.end() ? 0 : static_cast<uint32_t>(found - probes.begin()) + 1;
+}
+
 // launch.bpf.h
 inline constexpr CallSet launch_calls =
     calls_of({KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
+
+// Those that a program of their own is for, which knows the row: one of the driver's functions of each kind.
+constexpr bool is_often(const probe_row& row)
+{
+    return row.often && !row.per_thread_stream;
+}
+inline constexpr CallSet often_launched = calls_of({KIND_LAUNCH}, is_often);
+inline constexpr std::string_view slower_launches = "it takes longer to count launches";
 
 // copy.bpf.h: one copy, and many at once
 inline constexpr CallSet copy_calls = calls_of({KIND_COPY});

@@ -114,6 +114,7 @@ private:
             uint8_t value;
         };
         constexpr Attribute attributes[] = {
+            {"often", &probe_row::often, 1},
             {"async", &probe_row::asynchronous, 1},
             {"x2", &probe_row::element_bytes, 2},
             {"x4", &probe_row::element_bytes, 4},

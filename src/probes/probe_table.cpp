@@ -25,7 +25,7 @@ constexpr const char* one_of_copies_3d = "async src_type:rdi[0.l] src:rdi[8] dst
 
 constexpr TableEntry table[] = {
     // Launches, driver
-    {"cuLaunchKernel[_ptsz]", KIND_LAUNCH, launch_params},
+    {"cuLaunchKernel[_ptsz]", KIND_LAUNCH, {launch_params, "often"}},
     {"cuLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_params},
     {"cuLaunchKernelEx[_ptsz]", KIND_LAUNCH,
      "func:rsi grid:rdi[0.l],rdi[4.l],rdi[8.l] block:rdi[12.l],rdi[16.l],rdi[20.l] smem:rdi[24.l] stream:rdi[32]"},
