@@ -19,9 +19,10 @@ ProgramTimes::ProgramTimes(const bpf_object* object, const std::vector<std::stri
 {
     bpf_program* program = nullptr;
     bpf_object__for_each_program (program, object)
-        for (const std::string& hook : hooks)
-            if (std::string_view(bpf_program__name(program)).starts_with(hook + "_") && bpf_program__fd(program) >= 0)
-                programs_.push_back(bpf_program__fd(program));
+        if (bpf_program__fd(program) >= 0 && std::ranges::any_of(hooks, [&](const std::string& hook) {
+                return std::string_view(bpf_program__name(program)).starts_with(hook + "_");
+            }))
+            programs_.push_back(bpf_program__fd(program));
 }
 
 const std::optional<double>& ProgramTimes::mean_ns()
