@@ -7,6 +7,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+const volatile __u32 often_launched = 0;    /* number of the row that a program is for */
 const volatile bool count_launches = false; /* of kernels, without a graph */
 const volatile bool measure_nodes = false;  /* of the graphs that are launched, in place of the duration */
 
@@ -35,11 +36,11 @@ INLINE void add_child(const struct kept_call* kept)
 }
 
 /* Launches of graphs. */
-INLINE int launch_entry_body(struct pt_regs* ctx)
+INLINE int launch_begins(struct pt_regs* ctx, u32 only)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct kept_call kept = {};
-    const volatile struct probe_row* row = begin_call(ctx, task, &kept);
+    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_NONE, only, &kept);
     if (!row)
         return 1;
     struct call_key* key = &kept.call.key;
@@ -74,7 +75,7 @@ INLINE int launch_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-INLINE int launch_return_body(struct pt_regs* ctx)
+INLINE int launch_returns(struct pt_regs* ctx, u32 only)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
@@ -87,7 +88,8 @@ INLINE int launch_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-CALL_PROGRAMS(launch, launch_entry_body, launch_return_body)
+CALL_PROGRAMS(launch, launch_begins, launch_returns, 0)
+CALL_PROGRAMS(launch_often, launch_begins, launch_returns, often_launched)
 
 /* All other calls of a graph. Until they return, what they are about is kept where what is told of them will be. */
 INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)

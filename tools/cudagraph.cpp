@@ -104,6 +104,8 @@ void CudaGraph::validate(RunPlan& plan)
         return;
     // Nodes are captured by the driver, whatever layer is counted.
     plan.programs.push_back({"launch", counted(), graph_launch_calls, follows_calls()});
+    plan.programs.push_back(
+        {"launch_often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
     plan.programs.push_back({"node", Layers::driver, node_calls, true});
     plan.programs.push_back({"event", Layers::driver, event_calls});
     if (settings_.view.device)
@@ -114,6 +116,7 @@ void CudaGraph::configure(std::span<const Probe> probes, const Filters& filters)
 {
     CallToolOn::configure(probes, filters);
     auto& data = *skeleton_->rodata;
+    data.often_launched = row_number(probes, often_launched_graphs);
     data.count_launches = settings_.summary;
     data.measure_nodes = settings_.histogram_of == Measure::nodes;
     if (data.measure_nodes)

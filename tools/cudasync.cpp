@@ -75,7 +75,9 @@ void CudaSync::validate(RunPlan& plan)
     validate_options(settings_, options_);
     plan.traced = traced("waits");
     plan.one = traced("wait") + at_least(settings_.least_ns);
-    plan.programs = {{"wait", counted(), wait_calls, true}};
+    plan.programs = {
+        {"wait", counted(), wait_calls, true},
+    };
     if (settings_.view.device)
         plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
 }

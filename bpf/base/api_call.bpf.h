@@ -148,16 +148,17 @@ INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, s
     return row;
 }
 
+/* `only`: see row_number(). */
 INLINE const volatile struct probe_row* begin_sampled_call(struct pt_regs* ctx, struct task_struct* task, u32 sampled,
-                                                           struct kept_call* kept)
+                                                           u32 only, struct kept_call* kept)
 {
-    return begin_call_of_row(ctx, task, wanted_row(ctx, task), sampled, kept);
+    return begin_call_of_row(ctx, task, wanted_row_of(ctx, task, only), sampled, kept);
 }
 
 INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
                                                    struct kept_call* kept)
 {
-    return begin_sampled_call(ctx, task, SAMPLED_NONE, kept);
+    return begin_sampled_call(ctx, task, SAMPLED_NONE, 0, kept);
 }
 
 /* Of any thread of a process that somebody asked for. */

@@ -192,7 +192,7 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task,
                                                    struct arguments* arguments, struct ended_call* call)
 {
-    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_COPIES, call->kept);
+    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_COPIES, 0, call->kept);
     if (!row)
         return 0;
     struct call_key* key = &call->kept->call.key;

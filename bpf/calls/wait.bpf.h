@@ -147,7 +147,7 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct kept_call kept = {};
-    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_POLLS, &kept);
+    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_POLLS, 0, &kept);
     if (!row)
         return 1;
     struct call_key* key = &kept.call.key;

@@ -41,12 +41,13 @@ inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 inline constexpr CallSet launch_calls =
     calls_of({KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
 
-// Those that a program of their own is for, which knows the row: one of the driver's functions of each kind.
+// Those that a program of their own is for, which knows the row: one of the functions of a kind.
 constexpr bool is_often(const probe_row& row)
 {
     return row.often && !row.per_thread_stream;
 }
 inline constexpr CallSet often_launched = calls_of({KIND_LAUNCH}, is_often);
+inline constexpr CallSet often_launched_graphs = calls_of({KIND_GRAPH_LAUNCH}, is_often);
 inline constexpr std::string_view slower_launches = "it takes longer to count launches";
 
 // copy.bpf.h: one copy, and many at once

@@ -35,7 +35,7 @@ constexpr TableEntry table[] = {
     {"cuLaunch", KIND_LAUNCH_LEGACY, "func:rdi"},
     {"cuLaunchGrid", KIND_LAUNCH_LEGACY, "func:rdi grid:rsi.l,rdx.l"},
     {"cuLaunchGridAsync", KIND_LAUNCH_LEGACY, "func:rdi grid:rsi.l,rdx.l stream:rcx"},
-    {"cuGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "func:rdi stream:rsi"},
+    {"cuGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "often func:rdi stream:rsi"},
     {"cuLaunchHostFunc_v2[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"}, // driver 595
     {"cuLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"},
     {"cuStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"},
