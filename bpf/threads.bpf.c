@@ -15,6 +15,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, WANTED_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, u32);
     __type(value, u32);
 } wanted SEC(".maps");

@@ -55,6 +55,7 @@ constexpr ToolSpec about{
                 "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
     .without_interval = "if omitted: 1",
+    .ring_mb = 4, // there are no lines
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
 
@@ -203,7 +204,11 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.stacks_of_allocations = true;
     data.count_hits = true;
     xids_->configure(data);
-    bpf_map__set_max_entries(skeleton_->maps.held, settings_.cheap ? 1 : settings_.live_entries);
+    size_held_table(*skeleton_, settings_.cheap ? 1 : settings_.live_entries);
+    // Of samples the innermost frames, and not as many as -U of other tools keeps.
+    bpf_map__set_value_size(skeleton_->maps.stacks, 63 * sizeof(uint64_t));
+    bpf_map__set_max_entries(skeleton_->maps.stacks, 8192);
+    bpf_map__set_max_entries(skeleton_->maps.recent, 1); // which is nvioctl's
     holdings_.distinguish(true, true);
 }
 
@@ -219,7 +224,7 @@ void CudaTop::load()
     if (known_.waits)
         waits_->look_into_threads(probes(), settings_, options_, found_stacks());
     stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
-    held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
+    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
     gpus_.emplace(*figures_);
@@ -336,7 +341,7 @@ std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
                                  "context_bytes", "held_bytes"});
     collect();
     if (std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
-        tables.insert(tables.end(), {"held", "physical_handles", "physicals", "mappings"});
+        tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
     return tables;
 }
 

@@ -108,14 +108,14 @@ void GpuAlloc::configure(std::span<const Probe> probes, const Filters& filters)
     data.measure_lifetime = settings_.histogram_of == Measure::lifetime;
     if (sizes)
         data.duration_unit_ns = 1;
-    bpf_map__set_max_entries(skeleton_->maps.held, options_.failed_only ? 1 : settings_.live_entries);
+    size_held_table(*skeleton_, options_.failed_only ? 1 : settings_.live_entries);
     holdings_.distinguish(sizes, settings_.view.device);
 }
 
 void GpuAlloc::load()
 {
     CallToolOn::load();
-    held_.emplace(bpf_map__fd(skeleton_->maps.held), settings_.live_entries);
+    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
     if (settings_.rows() && shows_nvml(settings_, options_))
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}, false});
@@ -128,7 +128,7 @@ std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
     collect();
     // To walk through a million entries takes a while: not for those that hold nothing.
     if (settings_.events || std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
-        tables.insert(tables.end(), {"held", "physical_handles", "physicals", "mappings"});
+        tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
     return tables;
 }
 

@@ -72,7 +72,8 @@ INLINE bool is_captured(struct arguments* arguments, const volatile struct probe
     return under_capture(&key->image, stream);
 }
 
-INLINE int alloc_entry_body(struct pt_regs* ctx)
+/* By itself: in a session, what it has on the stack would be below all that a return calls. */
+static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
@@ -192,25 +193,22 @@ INLINE int free_entry_body(struct pt_regs* ctx)
         key->flags |= CALL_RECORDED;
     key->flags = opaque(key->flags);
     struct held_key place = held_key(&key->image, address, space_of(row->holding));
-    struct held* found = follow ? bpf_map_lookup_elem(&held, &place) : 0;
-    if (found) {
-        struct held what = *found;
+    struct held what = {};
+    if (follow && find_held(&place, &what)) {
         fill_from_held(&kept.call, &what);
         /* What a graph allocates it allocates again when it runs again: only its own node frees it for good. */
         if (what.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
-            kept.count = opaque(bpf_map_delete_elem(&held, &place) == 0);
+            kept.count = opaque(take_held(&place));
     } else if (!wanted(task)) {
         return 1;
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
     if (keep_call(ctx, task, &kept, now))
         return 0;
-    if (kept.count) {
-        struct held again = held_again(&kept.call);
-        bpf_map_update_elem(&held, &place, &again, BPF_NOEXIST);
-    }
+    if (kept.count)
+        put_held(&place, &what, BPF_NOEXIST);
     return 1;
 }
 
@@ -229,7 +227,7 @@ INLINE int free_return_body(struct pt_regs* ctx)
         if (key->result) {
             u32 holding = probe_row(kept->row)->holding;
             struct held_key place = held_key(&key->image, kept->call.memory.address, space_of(holding));
-            if (bpf_map_update_elem(&held, &place, &what, BPF_NOEXIST))
+            if (put_held(&place, &what, BPF_NOEXIST))
                 lose(LOSS_STATE, 1);
         } else {
             uncount_bytes(&key->image, &what);
@@ -241,14 +239,32 @@ INLINE int free_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(free, free_entry_body, free_return_body)
 
-/* Takes an entry out, and tells a call of it. False where there was none. */
-static __attribute__((noinline)) int take_out(const struct held_key* place, struct call* call)
+/* These have an entry on their own stack, so that it is not on that of what is called next as well: before 6.13 the
+ * stacks of all frames together are 512 bytes. */
+static __attribute__((noinline)) int describe_held(struct held_key* place, struct call* call)
 {
-    struct held* found = place && call ? bpf_map_lookup_elem(&held, place) : 0;
-    if (!found)
+    struct held what = {};
+    if (!place || !call || !find_held(place, &what))
         return 0;
-    struct held what = *found;
-    if (bpf_map_delete_elem(&held, place))
+    fill_from_held(call, &what);
+    return 1;
+}
+
+/* 0: nothing is mapped there. */
+static __attribute__((noinline)) u64 mapped_bytes(struct held_key* place, u64* since_ns)
+{
+    struct held what = {};
+    if (!place || !since_ns || !find_held(place, &what) || what.holding != HOLDING_MAPPED)
+        return 0;
+    *since_ns = what.since_ns;
+    return what.bytes;
+}
+
+/* Takes an entry out, and tells a call of it. False where there was none. */
+static __attribute__((noinline)) int take_out(struct held_key* place, struct call* call)
+{
+    struct held what = {};
+    if (!place || !call || !find_held(place, &what) || !take_held(place))
         return 0;
     fill_from_held(call, &what);
     uncount_bytes(&place->image, &what);
@@ -258,7 +274,7 @@ static __attribute__((noinline)) int take_out(const struct held_key* place, stru
 /* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
  * frees. False where there was none. */
 static __attribute__((noinline)) int let_go(struct task_struct* task, const struct ended_call* ended,
-                                            const struct held_key* place)
+                                            struct held_key* place)
 {
     if (!task || !ended || !place)
         return 0;
@@ -269,7 +285,7 @@ static __attribute__((noinline)) int let_go(struct task_struct* task, const stru
     return 1;
 }
 
-/* By itself: in a session, what it has on the stack would be below all that a return calls. */
+/* By itself, as above. */
 static __attribute__((noinline)) int handle_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -326,10 +342,8 @@ INLINE void released(struct task_struct* task, struct ended_call* ended)
     if (physical && !key->result)
         return; /* a handle less, of several or of what stays mapped, is no free */
     struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
-    struct held* what = number ? bpf_map_lookup_elem(&held, &place) : 0;
-    if (what)
-        fill_from_held(&ended->kept->call, what);
-    else if (!ended->kept->count)
+    bool known = number && describe_held(&place, &ended->kept->call);
+    if (!known && !ended->kept->count)
         return;
     count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
 }
@@ -347,11 +361,10 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     struct ended_call* ended = walk->ended;
     const struct image* image = &ended->kept->call.key.image;
     struct held_key place = held_key(image, walk->address, SPACE_ADDRESS);
-    struct held* mapping = walk->address < walk->end ? bpf_map_lookup_elem(&held, &place) : 0;
-    if (!mapping || mapping->holding != HOLDING_MAPPED || !mapping->bytes)
+    u64 since_ns = 0, bytes = walk->address < walk->end ? mapped_bytes(&place, &since_ns) : 0;
+    if (!bytes)
         return 1;
-    u64 bytes = mapping->bytes;
-    if (mapping->since_ns < ended->entry_ns) {
+    if (since_ns < ended->entry_ns) {
         ended->kept->call.memory.address = walk->address;
         let_go(walk->task, ended, &place);
         ended->kept->call.key.duration = BUCKET_NONE; /* there is one of the call */

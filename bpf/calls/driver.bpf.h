@@ -38,6 +38,7 @@ struct {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, u32);
     __type(value, struct driver_call);
 } in_flight SEC(".maps");

@@ -104,19 +104,21 @@ INLINE bool begin_system_call(void* ctx, u64 descriptor, u8 entry, u32 request, 
         BEGIN;                                                                                                         \
         guard_end();                                                                                                   \
         return 0;                                                                                                      \
-    }                                                                                                                  \
-    SEC("tracepoint")                                                                                                  \
-    int NAME##_exit(struct trace_event_raw_sys_exit* ctx)                                                              \
-    {                                                                                                                  \
-        guard_begin();                                                                                                 \
-        end_driver_call(ctx->ret);                                                                                     \
-        guard_end();                                                                                                   \
-        return 0;                                                                                                      \
     }
 
 SYSTEM_CALL(ioctl, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_IOCTL, (u32)ctx->args[1], ctx->args[2]))
 SYSTEM_CALL(close, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_CLOSE, 0, 0))
 SYSTEM_CALL(mmap, begin_system_call(ctx, (u32)ctx->args[4], ENTRY_MMAP, 0, 0))
+
+/* Of all three. */
+SEC("tracepoint")
+int call_exit(struct trace_event_raw_sys_exit* ctx)
+{
+    guard_begin();
+    end_driver_call(ctx->ret);
+    guard_end();
+    return 0;
+}
 
 /* What is opened is known when it is: attempts that fail are not seen here, and take no time. */
 SEC("tracepoint")

@@ -35,6 +35,8 @@ static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
     return SPACE_ADDRESS;
 }
 
+#define HELD_IN_HASH (1 << 17) /* entries; more are in a trie */
+
 struct held_key {
     struct image image;
     __u64 place; /* address or handle, and on top of it its space */

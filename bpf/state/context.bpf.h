@@ -15,6 +15,7 @@ struct context {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct handle_number);
     __type(value, struct context);
 } contexts SEC(".maps");

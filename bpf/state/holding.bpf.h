@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The table of what is held, and the sums that have to be right at every moment: a peak is not to be had afterwards. */
+/* The sums of what is held, which have to be right at every moment: a peak is not to be had afterwards. */
 #ifndef GPUSNOOP_HOLDING_BPF_H
 #define GPUSNOOP_HOLDING_BPF_H
 
 #include "base/api_call.bpf.h"
 #include "shared/holding.h"
 #include "state/context.bpf.h"
+#include "state/held.bpf.h"
 
 const volatile bool follow = true; /* otherwise only calls are counted, and nothing is held */
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1000000); /* set by the front end */
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct held_key);
-    __type(value, struct held);
-} held SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -38,11 +31,6 @@ struct {
     __type(key, struct context_number);
     __type(value, u64);
 } context_bytes SEC(".maps");
-
-INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
-{
-    return (struct held_key){.image = *image, .place = number ^ (u64)space << SPACE_SHIFT};
-}
 
 INLINE struct held_bytes* bytes_of(const struct image* image)
 {
@@ -129,12 +117,11 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
 }
 
 /* What was there has been freed without being seen to. */
-INLINE void replace(const struct held_key* key)
+INLINE void replace(struct held_key* key)
 {
-    struct held* there = bpf_map_lookup_elem(&held, key);
-    if (!there)
+    struct held old = {};
+    if (!find_held(key, &old))
         return;
-    struct held old = *there;
     uncount_bytes(&key->image, &old);
     send_holding(RECORD_REPLACED, 0, key, &old);
 }
@@ -163,10 +150,10 @@ static __attribute__((noinline)) int hold(struct task_struct* task, struct call*
         new.context = context->number;
     call_key->subject = new.context;
     call->memory.context = new.context;
-    int error = bpf_map_update_elem(&held, &key, &new, BPF_NOEXIST);
+    int error = put_held(&key, &new, BPF_NOEXIST);
     if (error == -17 /* EEXIST */) {
         replace(&key);
-        error = bpf_map_update_elem(&held, &key, &new, BPF_ANY);
+        error = put_held(&key, &new, BPF_ANY);
     }
     if (error) {
         lose(LOSS_UNTRACKED, 1);

@@ -6,7 +6,7 @@
 
 #include "base/wanted.bpf.h"
 #include "shared/histogram.h"
-#include "shared/memory.h"
+#include "state/place.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -22,18 +22,18 @@ struct allocation {
 };
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
     __uint(max_entries, 1 << 18);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct allocation_key);
+    __type(key, struct place_key);
     __type(value, struct allocation);
 } allocations SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
     __uint(max_entries, 1 << 16);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct allocation_key);
+    __type(key, struct place_key);
     __type(value, u64); /* enum memory */
 } physical_memory SEC(".maps");
 
@@ -91,20 +91,20 @@ static long next_block(u32 index, struct range_walk* walk)
 
 #define RANGE_BLOCKS_MAX 128 /* no range has more */
 
-static __attribute__((noinline)) int set_range(const struct allocation_key* of, u64 bytes, u32 memory)
+static __attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
 {
-    if (!of || !bytes || of->address + bytes < of->address)
+    if (!of || !bytes || of->number + bytes < of->number)
         return 0;
     struct range_walk walk = {.key = {.image = of->image, .epoch = of->epoch},
-                              .address = of->address,
-                              .end = of->address + bytes,
+                              .address = of->number,
+                              .end = of->number + bytes,
                               .memory = memory};
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
     return 0;
 }
 
-INLINE void add_allocation(const struct allocation_key* key, u64 bytes, u32 memory)
+INLINE void add_allocation(const struct place_key* key, u64 bytes, u32 memory)
 {
     struct allocation new = {.bytes = bytes, .memory = memory};
     if (bpf_map_update_elem(&allocations, key, &new, BPF_ANY)) {
@@ -115,7 +115,7 @@ INLINE void add_allocation(const struct allocation_key* key, u64 bytes, u32 memo
 }
 
 /* The bytes that were there; 0 where nothing was known. */
-INLINE u64 remove_allocation(const struct allocation_key* key, u32* memory)
+INLINE u64 remove_allocation(const struct place_key* key, u32* memory)
 {
     struct allocation* found = bpf_map_lookup_elem(&allocations, key);
     if (!found)
@@ -128,24 +128,24 @@ INLINE u64 remove_allocation(const struct allocation_key* key, u32* memory)
 }
 
 struct range_unmap {
-    struct allocation_key key;
+    struct place_key key;
     u64 end;
 };
 
 static long unmap_range(u32 index, struct range_unmap* walk)
 {
     u32 memory = 0;
-    u64 bytes = walk->key.address < walk->end ? remove_allocation(&walk->key, &memory) : 0;
-    walk->key.address += bytes;
+    u64 bytes = walk->key.number < walk->end ? remove_allocation(&walk->key, &memory) : 0;
+    walk->key.number += bytes;
     return !bytes;
 }
 
 #define RANGES_UNMAPPED_MAX 4096 /* that one call takes away */
 
 /* One call may take away several neighbouring mappings. */
-INLINE void unmap(const struct allocation_key* key, u64 bytes)
+INLINE void unmap(const struct place_key* key, u64 bytes)
 {
-    struct range_unmap walk = {.key = *key, .end = key->address + bytes};
+    struct range_unmap walk = {.key = *key, .end = key->number + bytes};
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(RANGES_UNMAPPED_MAX, unmap_range, &walk, 0);
 }
@@ -187,7 +187,7 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
         lose(LOSS_ARGUMENTS, 1);
         return follow_no_further(&at);
     }
-    struct allocation_key key = {.image = image, .address = word[MEMORY_CALL_ADDRESS], .epoch = space->epoch};
+    struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
     if (kind == KIND_FREE) {
         u32 memory = MEMORY_UNKNOWN;
         word[MEMORY_CALL_WAS_BYTES] = remove_allocation(&key, &memory);
@@ -211,36 +211,36 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-/* What there is at key->address from now on, and how much of it; MEMORY_UNKNOWN where the call says nothing of it. */
-INLINE u64 memory_made(const volatile struct probe_row* row, struct allocation_key* key, const u64* word, u64* bytes)
+/* What there is at key->number from now on, and how much of it; MEMORY_UNKNOWN where the call says nothing of it. */
+INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
 {
     u64 memory = MEMORY_UNKNOWN, *known;
     *bytes = word[MEMORY_CALL_BYTES];
     switch (row->kind) {
     case KIND_ALLOC:
-        key->address = read_word(word[MEMORY_CALL_OUT]);
+        key->number = read_word(word[MEMORY_CALL_OUT]);
         if (word[MEMORY_CALL_PITCH])
             *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
-        memory = key->address ? row->memory : MEMORY_UNKNOWN;
+        memory = key->number ? row->memory : MEMORY_UNKNOWN;
         break;
     case KIND_REGISTER_HOST:
         memory = MEMORY_PINNED;
         break;
     case KIND_PHYSICAL_NEW:
-        key->address = read_word(word[MEMORY_CALL_OUT]);
+        key->number = read_word(word[MEMORY_CALL_OUT]);
         u64 made = memory_of_location(word[MEMORY_CALL_LOCATION]);
         if (made != MEMORY_UNKNOWN && bpf_map_update_elem(&physical_memory, key, &made, BPF_ANY))
             lose(LOSS_STATE, 1);
         break;
     case KIND_PHYSICAL_FREE:
-        key->address = word[MEMORY_CALL_HANDLE];
+        key->number = word[MEMORY_CALL_HANDLE];
         bpf_map_delete_elem(&physical_memory, key);
         break;
     case KIND_MAP:
-        key->address = word[MEMORY_CALL_HANDLE];
+        key->number = word[MEMORY_CALL_HANDLE];
         known = bpf_map_lookup_elem(&physical_memory, key);
         memory = known ? *known : MEMORY_UNKNOWN;
-        key->address = word[MEMORY_CALL_ADDRESS];
+        key->number = word[MEMORY_CALL_ADDRESS];
         break;
     }
     return memory;
@@ -258,7 +258,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
     if (!space)
         return 0;
-    struct allocation_key key = {.image = image, .address = word[MEMORY_CALL_ADDRESS], .epoch = space->epoch};
+    struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
     u64 bytes = 0, memory = MEMORY_UNKNOWN;
     if (kind == KIND_MEMORY_GONE && !failed) {
         __sync_fetch_and_add(&space->epoch, 1);

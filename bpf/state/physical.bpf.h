@@ -5,13 +5,14 @@
 #define GPUSNOOP_PHYSICAL_BPF_H
 
 #include "state/holding.bpf.h"
+#include "state/place.bpf.h"
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
     __uint(max_entries, 1 << 18);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number); /* the driver's */
-    __type(value, u64);                /* our own: the driver may give its number to other memory meanwhile */
+    __type(key, struct place_key); /* the driver's */
+    __type(value, u64);            /* our own: the driver may give its number to other memory meanwhile */
 } physical_handles SEC(".maps");
 
 struct physical {
@@ -20,19 +21,19 @@ struct physical {
 };
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
     __uint(max_entries, 1 << 18);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
+    __type(key, struct place_key);
     __type(value, struct physical);
 } physicals SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
     __uint(max_entries, 1 << 18);
     __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number); /* the address of a mapping */
-    __type(value, u64);                /* our number of what is mapped there */
+    __type(key, struct place_key); /* the address of a mapping */
+    __type(value, u64);            /* our number of what is mapped there */
 } mappings SEC(".maps");
 
 __u64 physicals_made = 0;
@@ -41,8 +42,7 @@ __u64 physicals_made = 0;
 INLINE u64 new_physical(const struct image* image, u64 handle)
 {
     u64 number = __sync_fetch_and_add(&physicals_made, 1) + 1;
-    struct handle_number key = {.image = *image, .number = number};
-    struct handle_number driver_key = {.image = *image, .number = handle};
+    struct place_key key = place_key(*image, 0, number), driver_key = place_key(*image, 0, handle);
     struct physical new = {.references = 1};
     if (bpf_map_update_elem(&physicals, &key, &new, BPF_ANY) ||
         bpf_map_update_elem(&physical_handles, &driver_key, &number, BPF_ANY)) {
@@ -53,39 +53,41 @@ INLINE u64 new_physical(const struct image* image, u64 handle)
     return number;
 }
 
-INLINE u64 number_of_handle(const struct image* image, u64 handle)
+/* Keys are long, and not to be on the stacks of those who call several of these. */
+static __attribute__((noinline)) u64 number_of_handle(const struct image* image, u64 handle)
 {
-    struct handle_number key = {.image = *image, .number = handle};
+    struct place_key key = place_key(*image, 0, handle);
     u64* number = bpf_map_lookup_elem(&physical_handles, &key);
     return number ? *number : 0;
 }
 
 INLINE struct physical* physical_of(const struct image* image, u64 number)
 {
-    struct handle_number key = {.image = *image, .number = number};
+    struct place_key key = place_key(*image, 0, number);
     return number ? bpf_map_lookup_elem(&physicals, &key) : 0;
 }
 
-INLINE void forget_handle(const struct image* image, u64 handle)
+static __attribute__((noinline)) int forget_handle(const struct image* image, u64 handle)
 {
-    struct handle_number key = {.image = *image, .number = handle};
-    bpf_map_delete_elem(&physical_handles, &key);
+    struct place_key key = place_key(*image, 0, handle);
+    return bpf_map_delete_elem(&physical_handles, &key);
 }
 
 /* A release that has not come to be: the handle has its reference back. */
 INLINE void hold_handle_again(const struct image* image, u64 handle, u64 number)
 {
-    struct handle_number key = {.image = *image, .number = handle};
+    struct place_key key = place_key(*image, 0, handle);
     struct physical* physical = physical_of(image, number);
-    if (physical && __sync_fetch_and_add(&physical->references, 1) == 0)
-        bpf_map_update_elem(&physical_handles, &key, &number, BPF_NOEXIST);
+    if (physical && __sync_fetch_and_add(&physical->references, 1) == 0 &&
+        !bpf_map_lookup_elem(&physical_handles, &key)) /* tries heed BPF_NOEXIST from 6.13 on (eae6a075e953) */
+        bpf_map_update_elem(&physical_handles, &key, &number, BPF_ANY);
 }
 
 INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
 {
     u64 number = number_of_handle(image, handle);
     struct physical* physical = physical_of(image, number);
-    struct handle_number key = {.image = *image, .number = address};
+    struct place_key key = place_key(*image, 0, address);
     if (!physical)
         return; /* made before tracing began */
     __sync_fetch_and_add(&physical->mappings, 1);
@@ -94,9 +96,9 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
 }
 
 /* Our number of the memory that the mapping held, where that has gone with it; 0 else. */
-INLINE u64 drop_mapping(const struct image* image, u64 address)
+static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64 address)
 {
-    struct handle_number key = {.image = *image, .number = address};
+    struct place_key key = place_key(*image, 0, address);
     u64* known = bpf_map_lookup_elem(&mappings, &key);
     if (!known)
         return 0;
@@ -108,10 +110,10 @@ INLINE u64 drop_mapping(const struct image* image, u64 address)
     return left <= 0 && physical->references <= 0 ? number : 0;
 }
 
-INLINE void forget_physical(const struct image* image, u64 number)
+static __attribute__((noinline)) int forget_physical(const struct image* image, u64 number)
 {
-    struct handle_number key = {.image = *image, .number = number};
-    bpf_map_delete_elem(&physicals, &key);
+    struct place_key key = place_key(*image, 0, number);
+    return bpf_map_delete_elem(&physicals, &key);
 }
 
 #endif

@@ -60,7 +60,7 @@ std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)
     return all;
 }
 
-void EarlierWaits::look(const std::vector<pid_t>& users, const Waiting& waiting)
+void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
 {
     helper_.hear();
     const std::set<pid_t> all = due(users);

@@ -33,7 +33,7 @@ public:
 
     // To be called once a second, and a few times within the first one: looks at processes of which it is known now
     // that they have a driver, and at what waits. waiting: its threads are those that have begun a wait since.
-    void look(const std::vector<pid_t>& users, const Waiting& waiting);
+    void look(const std::vector<pid_t>& users, Waiting& waiting);
     static constexpr std::chrono::milliseconds first_looks[] = {std::chrono::milliseconds(150),
                                                                 std::chrono::milliseconds(400)};
 

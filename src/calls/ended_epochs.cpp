@@ -10,7 +10,7 @@
 namespace gpusnoop {
 
 // Both sides read the same bytes.
-static_assert(sizeof(allocation_key) == 24 && sizeof(range_key) == 24);
+static_assert(sizeof(place_key) == 28 && sizeof(range_key) == 24);
 
 void EndedEpochs::sweep()
 {
@@ -32,8 +32,8 @@ void EndedEpochs::sweep()
         const auto now = changed.find(key.image);
         return now != changed.end() && key.epoch < now->second; // a newer one may have begun since
     };
-    for (const int fd : allocations_fds_)
-        erase_keys(fd, [&](const std::byte* key) { return is_over(allocation_key{}, key); });
+    for (const int fd : places_fds_)
+        erase_keys(fd, [&](const std::byte* key) { return is_over(place_key{}, key); });
     erase_keys(ranges_fd_, [&](const std::byte* key) { return is_over(range_key{}, key); });
     const uint64_t end = clock_ns(CLOCK_MONOTONIC);
     not_before_ns_ = end + 20 * (end - begin);

@@ -16,8 +16,8 @@ namespace gpusnoop {
 class EndedEpochs {
 public:
     // The kernel side's tables: of processes, of what is known by addresses and by handles, and of ranges.
-    EndedEpochs(int spaces_fd, std::array<int, 2> allocations_fds, int ranges_fd)
-        : spaces_(spaces_fd), allocations_fds_(allocations_fds), ranges_fd_(ranges_fd)
+    EndedEpochs(int spaces_fd, std::array<int, 2> places_fds, int ranges_fd)
+        : spaces_(spaces_fd), places_fds_(places_fds), ranges_fd_(ranges_fd)
     {}
 
     // Takes out what has come to its end since the last time. To walk through the tables takes a while: there are
@@ -26,7 +26,7 @@ public:
 
 private:
     HashTable<image, address_space> spaces_;
-    std::array<int, 2> allocations_fds_;
+    std::array<int, 2> places_fds_;
     int ranges_fd_;
     std::map<ImageId, uint32_t> swept_; // epochs that were the newest then
     uint64_t not_before_ns_ = 0;

@@ -6,11 +6,37 @@
 
 namespace gpusnoop {
 
+// A walk through a trie begins anew where its key has gone meanwhile. Keys come in their order, so those that come
+// again are known.
+template<class F>
+void HeldTable::for_each_beyond(F&& each) const
+{
+    const auto bytes = [](const place_key& key) {
+        return reinterpret_cast<const std::byte*>(&key) + sizeof(key.prefix);
+    };
+    constexpr size_t size = sizeof(place_key) - sizeof(place_key::prefix);
+    std::optional<place_key> last, greatest;
+    for (place_key key{}; bpf_map_get_next_key(beyond_fd_, last ? &*last : nullptr, &key) == 0; last = key) {
+        if (greatest && memcmp(bytes(key), bytes(*greatest), size) <= 0)
+            continue;
+        greatest = key;
+        held entry{};
+        if (bpf_map_lookup_elem(beyond_fd_, &key, &entry) == 0)
+            each(held_key{.image = key.image, .place = key.number}, entry);
+    }
+}
+
+template<class F>
+void HeldTable::for_each(F&& each)
+{
+    map_.for_each([&](const held_key& key, std::span<const held> values) { each(key, values.front()); });
+    for_each_beyond(each);
+}
+
 std::map<LeakKey, Leak> HeldTable::leaks(const Holdings& holdings, uint64_t now_ns, uint64_t older_than_ns)
 {
     std::map<LeakKey, Leak> leaks;
-    map_.for_each([&](const held_key& key, std::span<const held> values) {
-        const held& entry = values.front();
+    for_each([&](const held_key& key, const held& entry) {
         const uint64_t age = now_ns > entry.since_ns ? now_ns - entry.since_ns : 0;
         const bool counts = is_memory(entry.holding) || entry.holding == HOLDING_IMPORTED;
         if (age < older_than_ns || !counts || holdings.ended(entry.context))
@@ -25,7 +51,7 @@ std::map<LeakKey, Leak> HeldTable::leaks(const Holdings& holdings, uint64_t now_
 
 void HeldTable::make_room(Holdings& holdings)
 {
-    if (holdings.room_to_make() <= entries_ / 8)
+    if (holdings.room_to_make() <= room_ / 8)
         return;
     sweep(holdings);
     holdings.room_made();

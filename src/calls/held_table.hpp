@@ -4,9 +4,12 @@
 #pragma once
 
 #include "bpf/shared/holding.h"
+#include "bpf/shared/memory.h"
 #include "calls/holdings.hpp"
 #include "maps/bpf_map.hpp"
 
+#include <algorithm>
+#include <bpf/libbpf.h>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -30,22 +33,41 @@ struct Leak {
 
 class HeldTable {
 public:
-    // It has room for so many entries.
-    HeldTable(int map_fd, uint32_t entries) : fd_(map_fd), entries_(entries), map_(map_fd) {}
+    // Its two maps: the hash, and the trie for what finds no room there.
+    HeldTable(int hash_fd, int beyond_fd)
+        : fd_(hash_fd), beyond_fd_(beyond_fd), room_(max_entries(hash_fd)), map_(hash_fd)
+    {}
 
     // Memory that was allocated at least that long before now (CLOCK_MONOTONIC).
     std::map<LeakKey, Leak> leaks(const Holdings& holdings, uint64_t now_ns, uint64_t older_than_ns);
 
-    // Takes out what went with its context, once that is an eighth of the room. Without it such an entry stays until
-    // its address is given out again, or its process ends.
+    // Takes out what went with its context, once that is an eighth of the hash. Without it such an entry stays until
+    // its address is given out again, or its process ends; so do those in the trie, which gives no entry out as it
+    // takes it out: it might have become another one.
     void make_room(Holdings& holdings);
 
 private:
+    // Calls each(key, entry).
+    template<class F>
+    void for_each(F&& each);
+    template<class F>
+    void for_each_beyond(F&& each) const;
     void sweep(const Holdings& holdings);
 
     int fd_;
-    uint32_t entries_;
+    int beyond_fd_;
+    size_t room_; // in the hash
     HashTable<held_key, held> map_;
 };
+
+// Between open and load: makes room for so many entries.
+template<class Skeleton>
+void size_held_table(Skeleton& skeleton, uint32_t entries)
+{
+    const uint32_t in_hash = std::min<uint32_t>(entries, HELD_IN_HASH);
+    skeleton.rodata->holds_beyond = entries > in_hash;
+    bpf_map__set_max_entries(skeleton.maps.held, in_hash);
+    bpf_map__set_max_entries(skeleton.maps.held_beyond, std::max(entries - in_hash, 1u));
+}
 
 } // namespace gpusnoop

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <bpf/bpf.h>
 #include <cerrno>
 #include <cstring>
@@ -142,9 +143,11 @@ bool Waiting::take_ended(volatile waiting& place, const wait_call& call)
     return true;
 }
 
-uint32_t Waiting::places() const
+uint32_t Waiting::places()
 {
-    return std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), WAITING_MAX);
+    const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), WAITING_MAX);
+    table_.reach(std::bit_ceil(taken)); // which divides the table
+    return taken;
 }
 
 std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
@@ -205,7 +208,7 @@ void Waiting::forget_ended()
     execs_.clear();
 }
 
-std::map<pid_t, std::set<uint32_t>> Waiting::threads() const
+std::map<pid_t, std::set<uint32_t>> Waiting::threads()
 {
     std::map<pid_t, std::set<uint32_t>> all;
     const uint32_t taken = places();

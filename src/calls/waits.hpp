@@ -60,9 +60,7 @@ public:
         __u32& places_taken;
     };
     // The kernel side's table of threads, and its queue of free places in it.
-    Waiting(int table_fd, int free_fd, Shared shared)
-        : free_fd_(free_fd), table_(table_fd, WAITING_MAX), shared_(shared)
-    {}
+    Waiting(int table_fd, int free_fd, Shared shared) : free_fd_(free_fd), table_(table_fd, 1), shared_(shared) {}
 
     // An interval ends now, and what the table has is to be taken next. Returns how long it was; `first`, if it is the
     // first.
@@ -90,7 +88,7 @@ public:
     void forget_ended();
 
     // That have waited since tracing began, by process.
-    std::map<pid_t, std::set<uint32_t>> threads() const;
+    std::map<pid_t, std::set<uint32_t>> threads();
 
 private:
     enum class State : uint8_t { waiting, returned, ended };
@@ -98,7 +96,7 @@ private:
     void add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, State state) const;
     std::optional<uint64_t> end_of(const wait_call& call, uint64_t thread_start_ns) const;
     bool take_ended(volatile waiting& place, const wait_call& call);
-    uint32_t places() const; // that have been taken: those behind them are not touched, and need no memory
+    uint32_t places(); // that have been taken: those behind them are neither mapped nor touched, and need no memory
 
     int free_fd_;
     SharedArray<waiting> table_;

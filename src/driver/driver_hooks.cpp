@@ -33,8 +33,8 @@ struct SystemCall {
     const char* program;
 };
 constexpr SystemCall system_calls[] = {
-    {"sys_exit_ioctl", "ioctl_exit"},   {"sys_enter_ioctl", "ioctl_enter"}, {"sys_exit_close", "close_exit"},
-    {"sys_enter_close", "close_enter"}, {"sys_exit_mmap", "mmap_exit"},     {"sys_enter_mmap", "mmap_enter"},
+    {"sys_exit_ioctl", "call_exit"},    {"sys_enter_ioctl", "ioctl_enter"}, {"sys_exit_close", "call_exit"},
+    {"sys_enter_close", "close_enter"}, {"sys_exit_mmap", "call_exit"},     {"sys_enter_mmap", "mmap_enter"},
     {"sys_exit_openat", "open_exit"},   {"sys_exit_openat2", "open_exit"},  {"sys_exit_open", "open_exit"},
 };
 

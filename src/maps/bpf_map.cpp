@@ -16,6 +16,8 @@ bpf_map_info map_info(int fd)
     return info;
 }
 
+constexpr size_t buffer_bytes = 256 << 10; // of values, where they are of many CPUs
+
 size_t value_bytes(const bpf_map_info& info)
 {
     if (info.type != BPF_MAP_TYPE_PERCPU_HASH && info.type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
@@ -30,6 +32,7 @@ HashReader::HashReader(int fd) : fd_(fd)
     const bpf_map_info info = map_info(fd);
     key_size_ = info.key_size;
     value_size_ = value_bytes(info);
+    wanted_ = static_cast<uint32_t>(std::clamp<size_t>(buffer_bytes / value_size_, 16, 512));
 }
 
 bool HashReader::next()

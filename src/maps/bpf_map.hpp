@@ -44,7 +44,7 @@ private:
     int fd_;
     size_t key_size_;
     size_t value_size_;
-    uint32_t wanted_ = 512;
+    uint32_t wanted_;
     uint32_t count_ = 0;
     uint32_t position_ = 0;
     bool first_ = true;

@@ -22,6 +22,13 @@ size_t programs_to_load(bpf_object* object)
     return count;
 }
 
+// Nobody uses the table in this run.
+void leave_empty(bpf_object* object, const char* name)
+{
+    if (bpf_map* table = bpf_object__find_map_by_name(object, name))
+        bpf_map__set_max_entries(table, 1);
+}
+
 } // namespace
 
 // Return probes can be used without killing a target.
@@ -98,6 +105,10 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
     tool_.configure(probe_plan_.probes, filters);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
+    if (!filters.cgroups)
+        leave_empty(object, "cgroup_verdicts");
+    if (filters.tier != Tier::tracefs)
+        leave_empty(object, "rows_by_place");
     if (scope_.grows())
         Family::make_room(object);
     check_descriptors(object, scope_.pidfds().size());

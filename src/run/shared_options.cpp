@@ -132,7 +132,8 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                                                    suggestion(text, joined(ways, ", "))));
                   o.attach = text;
               });
-    line.text("--ring-mb", "MB", "size of the event buffer in MiB, a power of two (8)", [&o](const std::string& text) {
+    const std::string ring = fmt::format("size of the event buffer in MiB, a power of two ({})", o.ring_mb);
+    line.text("--ring-mb", "MB", ring, [&o](const std::string& text) {
         o.ring_mb = number_argument<uint32_t>("a buffer size (--ring-mb)", text, 1, 1024);
         if (o.ring_mb & (o.ring_mb - 1))
             throw UsageError(fmt::format("a buffer size (--ring-mb) must be a power of two, not {}", o.ring_mb));

@@ -31,6 +31,7 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
 {
     const ToolSpec& spec = tool.spec();
     CommandLine line(spec.name, spec.summary, spec.examples);
+    options.ring_mb = spec.ring_mb;
     add_shared_options(line, options, spec.attach_names, spec.without_interval);
     tool.add_options(line);
     char** const end = argv + argc;

@@ -64,6 +64,7 @@ struct ToolSpec {
     std::string_view examples;                                         // and some lines for it
     std::span<const std::string_view> attach_names = tier_names;       // what --attach takes, in the words of its help
     std::string_view without_interval = "if omitted: one, at the end"; // in the words of --help
+    uint32_t ring_mb = 8;                                              // of the event buffer, where nobody says
     // What is not known without return probes, where the tool can do without.
     std::string_view without_returns = "fewer kernel names, captures and devices are known";
 };

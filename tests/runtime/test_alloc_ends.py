@@ -188,11 +188,11 @@ tables = ("held", "held_bytes", "context_bytes", "physicals", "physical_handles"
 
 
 def owners(tool, name):
-    """Processes that have entries in a table; its keys begin with the process id."""
-    number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
-               and m.get("name", "") == name[:15])
-    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
-    return {int.from_bytes(bytes(int(byte, 16) for byte in entry["key"][:4]), "little") for entry in json.loads(dump.stdout)}
+    """Processes that have entries in a table; its keys begin with the process id, a trie's with how many bits count."""
+    table, = (m for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id") and m.get("name", "") == name[:15])
+    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(table["id"])], capture_output=True, text=True)
+    at = 4 if table["type"] == "lpm_trie" else 0
+    return {int.from_bytes(bytes(int(byte, 16) for byte in entry["key"][at:at + 4]), "little") for entry in json.loads(dump.stdout)}
 
 
 def of_the_dead(tool, name):
@@ -227,6 +227,29 @@ def a_thousand_that_end():
     mine = [row for row in tool.rows if row["pid"] in pids - {some.pid}]
     equal({kind: sum(row["released_bytes"] for row in mine if row["kind"] == kind) for kind in ("device", "pinned", "vmm")},
           {"device": 1009000, "pinned": 500000, "vmm": 2097152000}, "what went with them")
+
+
+@case(timeout=180)
+def more_than_the_hash_holds():
+    """131,072 are in a hash, what is held beyond that is in a trie: leaks are told of both, and frees find both."""
+    workload = Workload("repeat 150000; alloc c 8; end; touch {dir}/held; wait {dir}/on; repeat 20000; alloc d 8; alloc d 8; free d; free d\n"
+                        "end; touch {dir}/more; wait {dir}/end; repeat 149000; free c; end; touch {dir}/few; wait {dir}/over", "workload-driver")
+    tools = [Tool("-p", workload.pid, *mode, "-i", "0.5") for mode in (["--leaks"], ["--by", "pid,kind"])]
+    workload.go()
+    wait_until((harness.here / "held").exists, "it holds", 60)
+    left = lambda n: sum(row["allocations"] for row in newest(tools[0])) == n
+    wait_until(lambda: left(150_000), "all are told as not freed", 30)
+    check(workload.pid in owners(tools[0], "held_beyond"), "some are in the trie")
+    for file, there, n in (("on", "more", 150_000), ("end", "few", 1000)):
+        (harness.here / file).touch()
+        wait_until((harness.here / there).exists, there, 60)
+        wait_until(lambda: left(n), f"{n} are left", 30)
+    (harness.here / "over").touch()
+    truth = workload.truth()
+    for tool in tools:
+        tool.finish()
+    made = lambda kind: sum(call["count"] for call in truth if call["kind"] == kind and not call["result"])
+    equal([sum(row[name] for row in tools[1].rows) for name in ("allocs", "frees", "untracked")], [made("alloc"), made("free"), 0], "calls")
 
 
 @case
