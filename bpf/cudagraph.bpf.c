@@ -36,11 +36,12 @@ INLINE void add_child(const struct kept_call* kept)
 }
 
 /* Launches of graphs. */
-INLINE int launch_begins(struct pt_regs* ctx, u32 only)
+INLINE int launch_begins(struct pt_regs* ctx, bool often)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct kept_call kept = {};
-    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_NONE, only, &kept);
+    const volatile struct probe_row* row =
+        begin_sampled_call(ctx, task, SAMPLED_NONE, often ? often_launched : 0, &kept);
     if (!row)
         return 1;
     struct call_key* key = &kept.call.key;
@@ -75,7 +76,7 @@ INLINE int launch_begins(struct pt_regs* ctx, u32 only)
     return 1;
 }
 
-INLINE int launch_returns(struct pt_regs* ctx, u32 only)
+INLINE int launch_returns(struct pt_regs* ctx, bool often)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
@@ -88,8 +89,8 @@ INLINE int launch_returns(struct pt_regs* ctx, u32 only)
     return 0;
 }
 
-CALL_PROGRAMS(launch, launch_begins, launch_returns, 0)
-CALL_PROGRAMS(launch_often, launch_begins, launch_returns, often_launched)
+CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
+CALL_PROGRAMS(launch_often, launch_begins, launch_returns, true)
 
 /* All other calls of a graph. Until they return, what they are about is kept where what is told of them will be. */
 INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)

@@ -53,10 +53,10 @@ __attribute__((noinline)) int record_guarded_launch(struct call* launch, u64 ent
     return record_launch_in_front(launch, entry_ns, duration_ns);
 }
 
-INLINE void record_launch(struct call* launch, u32 only, u64 entry_ns, u64 duration_ns)
+INLINE void record_launch(struct call* launch, bool often, u64 entry_ns, u64 duration_ns)
 {
     if (GUARDED) {
-        if (only)
+        if (often)
             record_launch_in_front(launch, entry_ns, duration_ns);
         else
             record_guarded_launch(launch, entry_ns, duration_ns);
@@ -235,7 +235,7 @@ static long record_listed(u32 index, struct list_walk* walk)
     struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     read_one(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
-    record_launch(&kept->call, 0, walk->call->entry_ns, walk->call->duration_ns);
+    record_launch(&kept->call, false, walk->call->entry_ns, walk->call->duration_ns);
     return 0;
 }
 
@@ -265,10 +265,10 @@ INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const
     open->place = 0;
 }
 
-INLINE int launch_begins(struct pt_regs* ctx, u32 only)
+INLINE int launch_begins(struct pt_regs* ctx, bool often)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row_of(ctx, task, only);
+    u32 number = wanted_row_of(ctx, task, often ? often_launched : 0);
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
@@ -291,12 +291,12 @@ INLINE int launch_begins(struct pt_regs* ctx, u32 only)
         key->duration = duration_bucket(gap);
     }
 
-    bool list = row->kind == KIND_LAUNCH_LIST;
+    bool list = !often && row->kind == KIND_LAUNCH_LIST;
     u64 block = block_address(ctx, row);
     if (list) {
         kept.list = block;
         kept.count = launches_of(ctx, row);
-    } else if (only) {
+    } else if (often) {
         read_launch(ctx, number, block, &kept.call);
     } else {
         read_one(ctx, number, block, &kept.call);
@@ -306,25 +306,25 @@ INLINE int launch_begins(struct pt_regs* ctx, u32 only)
     if (list)
         record_list_now(ctx, task, &kept, now);
     else
-        record_launch(&kept.call, only, now, 0);
+        record_launch(&kept.call, often, now, 0);
     return 1;
 }
 
-INLINE int launch_returns(struct pt_regs* ctx, u32 only)
+INLINE int launch_returns(struct pt_regs* ctx, bool often)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
     if (!end_call(ctx, task, &ended))
         return 0;
-    if (probe_row(only ?: ended.kept->row)->kind == KIND_LAUNCH_LIST)
+    if (!often && probe_row(ended.kept->row)->kind == KIND_LAUNCH_LIST)
         record_list(ctx, &ended);
     else
-        record_launch(&ended.kept->call, only, ended.entry_ns, ended.duration_ns);
+        record_launch(&ended.kept->call, often, ended.entry_ns, ended.duration_ns);
     return 0;
 }
 
-CALL_PROGRAMS(launch, launch_begins, launch_returns, 0)
-CALL_PROGRAMS(launch_often, launch_begins, launch_returns, often_launched)
+CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
+CALL_PROGRAMS(launch_often, launch_begins, launch_returns, true)
 
 /* Runtime launches while only the driver's are counted: held just long enough to learn names. */
 INLINE int mark_body(struct pt_regs* ctx)
