@@ -58,6 +58,7 @@ def within(mode, arguments):
     found = verified(tool.pid)
     tool.stop()
     check(found, f"{tool} holds programs that say how much was verified")
+    check("the kernel refused" not in tool.error, f"this kernel takes all programs: {tool.error}")
     name, total = harness.binary.name, sum(count for _, count in found)
     if "GPUSNOOP_TIER" in os.environ:  # for the table of tests/kernels/run
         for program, count in [("all", total), *found]:
