@@ -5,6 +5,7 @@
 #define GPUSNOOP_THREAD_BPF_H
 
 #include "base/common.bpf.h"
+#include "shared/process.h"
 
 /* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
  * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed. */
@@ -67,7 +68,7 @@ struct thread_state {
     u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
     u64 depth;
     u32 device;              /* ordinal + 1; 0 unknown */
-    u32 wait_place;          /* in the table of waiting threads, + 1; 0 none yet */
+    u32 place;               /* in the tool's table of threads, + 1; 0 none yet */
     u64 waits_at;            /* the stack pointer of the call that is shown there */
     u64 waited_ns;           /* since the stack of a wait was taken last; 0: none was yet */
     struct image introduced; /* as what the thread has made itself known */

@@ -3,6 +3,7 @@
 #ifndef GPUSNOOP_DRIVER_HOOK_BPF_H
 #define GPUSNOOP_DRIVER_HOOK_BPF_H
 
+#include "base/descriptor.bpf.h"
 #include "calls/driver.bpf.h"
 
 /* --- the drivers' functions -------------------------------------------------------------------------------------- */
@@ -77,15 +78,8 @@ DRIVER(amdgpu)
 /* Device number of what a descriptor of the calling process stands for; 0 for all but device nodes. */
 INLINE u32 device_of(u64 descriptor)
 {
-    struct task_struct* task = bpf_get_current_task_btf();
-    struct fdtable* table = BPF_CORE_READ(task, files, fdt);
-    if (descriptor >= BPF_CORE_READ(table, max_fds))
-        return 0;
-    struct file** files = BPF_CORE_READ(table, fd);
-    struct file* file = 0;
-    bpf_probe_read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
-    struct inode* inode = file ? BPF_CORE_READ(file, f_inode) : 0;
-    bool is_character_device = inode && (BPF_CORE_READ(inode, i_mode) & 0170000) == 0020000;
+    struct inode* inode = inode_of_descriptor(bpf_get_current_task_btf(), descriptor);
+    bool is_character_device = inode && (BPF_CORE_READ(inode, i_mode) & MODE_TYPE) == MODE_CHARACTER_DEVICE;
     return is_character_device ? BPF_CORE_READ(inode, i_rdev) : 0;
 }
 

@@ -5,6 +5,7 @@
 #define GPUSNOOP_WAIT_BPF_H
 
 #include "base/api_call.bpf.h"
+#include "base/places.bpf.h"
 #include "shared/wait.h"
 #include "state/state.bpf.h"
 
@@ -23,34 +24,15 @@ __u64 reported_ns = 0;
  * once, but for a runtime call around a driver call, of which one is counted. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, WAITING_MAX);
+    __uint(max_entries, PLACES_MAX);
     __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32);
     __type(value, struct waiting);
 } waiting SEC(".maps");
 
-/* Places of threads that have ended, given back by the front end. */
-struct {
-    __uint(type, BPF_MAP_TYPE_QUEUE);
-    __uint(max_entries, WAITING_MAX);
-    __uint(value_size, sizeof(u32));
-} free_places SEC(".maps");
-
-__u32 places_taken = 0;
-
-static __attribute__((noinline)) u32 new_place(void)
-{
-    u32 place = 0;
-    if (places_taken < WAITING_MAX)
-        place = __sync_fetch_and_add(&places_taken, 1);
-    else if (bpf_map_pop_elem(&free_places, &place))
-        place = WAITING_MAX;
-    return place;
-}
-
 INLINE struct waiting* place_of(struct thread_state* thread)
 {
-    u32 place = thread->wait_place - 1;
+    u32 place = thread->place - 1;
     return bpf_map_lookup_elem(&waiting, &place);
 }
 
@@ -67,7 +49,7 @@ __attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state(task);
-    struct waiting* place = thread && thread->wait_place ? place_of(thread) : 0;
+    struct waiting* place = thread && thread->place ? place_of(thread) : 0;
     if (!place || !place->now.since_ns || bpf_ktime_get_ns() < place->now.since_ns + least_age)
         return 0;
     u64 slot = 0;
@@ -83,11 +65,11 @@ __attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
 INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
                           const struct call_key* key, u64 now)
 {
-    if (!thread->wait_place)
-        thread->wait_place = new_place() + 1;
+    if (!thread->place)
+        thread->place = new_place() + 1;
     struct waiting* place = place_of(thread);
     if (!place) {
-        thread->wait_place = 0;
+        thread->place = 0;
         lose(LOSS_WAITING, 1);
         return;
     }

@@ -32,6 +32,7 @@ struct pt_regs {
 
 struct super_block {
     u32 s_dev;
+    unsigned long s_magic;
 };
 
 struct inode {
@@ -127,7 +128,38 @@ struct uprobe_task {
     struct return_instance* return_instances; /* the innermost first */
 };
 
+struct thread_info {
+    u32 status;
+};
+
+struct rq {
+    u64 clock;
+};
+
+struct cfs_rq {
+    struct rq* rq;
+    int throttle_count; /* with CONFIG_CFS_BANDWIDTH */
+    u64 throttled_clock_self;
+    u64 throttled_clock_self_time;
+};
+
+struct sched_entity {
+    struct cfs_rq* cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct sched_info {
+    unsigned long long run_delay;   /* ns that it has waited for a CPU, but for the wait that goes on */
+    unsigned long long last_queued; /* since when it does, by the queue's clock; 0: it does not */
+};
+
 struct task_struct {
+    struct thread_info thread_info;
+    unsigned int __state;
+    struct sched_entity se;
+    unsigned in_iowait : 1;
+    unsigned frozen : 1;          /* with CONFIG_CGROUPS */
+    struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
+    unsigned long maj_flt;
     struct mm_struct* mm;
     int pid;
     int tgid;
@@ -139,6 +171,10 @@ struct task_struct {
     struct files_struct* files;
     struct css_set* cgroups;
     struct uprobe_task* utask;
+};
+
+struct task_struct___6_18 { /* tasks are throttled one by one, where they return to user mode */
+    bool throttled;
 };
 
 struct trace_entry {

@@ -18,6 +18,8 @@ enum loss {
     LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
     LOSS_LEFT,      /* a call was left without a return (longjmp, exception): no result, no duration */
     LOSS_RETURN,    /* the return of a call into a driver was missed: neither counted nor going on */
+    LOSS_THREAD,    /* a thread found no room: its time is not told */
+    LOSS_TURN,      /* a thread went from one part of its time to another, which was not kept */
     LOSS_RUN,       /* the kernel did not run a program, as BPF was at work on that CPU: it counts that itself */
     LOSSES,
 };

@@ -3,8 +3,8 @@
 #define GPUSNOOP_WAIT_H
 
 #include "call.h"
+#include "places.h"
 
-#define WAITING_MAX 16384 /* threads that have waited, and live */
 #define LONG_WAIT_NS 1000000000ULL
 #define STACK_EVERY_NS 10000000ULL /* of a thread's waiting, where stacks are taken of some waits */
 

@@ -17,6 +17,11 @@ constexpr uint32_t device_number(uint32_t major, uint32_t minor)
     return major << 20 | minor;
 }
 
+constexpr uint32_t major_of(uint32_t number)
+{
+    return number >> 20;
+}
+
 using DriverNodes = std::map<uint32_t, driver_node>; // by number; MINOR_ANY: all others of the major
 
 // NVIDIA's from /proc/devices, AMD's from there and from sysfs. root: in whose proc and sys.

@@ -37,6 +37,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_LEFT] = {"calls_left",
                     "calls were left by a jump or an exception: not counted, as they have no result and no duration"};
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
+    t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
+    t[LOSS_TURN] = {"turns_lost", "changes of what threads are in were not kept: some time is in a wrong column"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};

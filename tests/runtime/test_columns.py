@@ -16,7 +16,8 @@ graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 5; g
 """
 
 modes = {"cudatop": [["-b"]], "cudalaunch": [[]], "cudamemcpy": [[]], "cudasync": [[]], "gpualloc": [[]],
-         "cudagraph": [[], ["--summary"]], "nvioctl": [["--attach", "tracepoint"]]}
+         "cudagraph": [[], ["--summary"]], "nvioctl": [["--attach", "tracepoint"]],
+         "cudagap": [[]]}
 
 
 def tables(*each):
@@ -47,7 +48,7 @@ def chosen():
     header = next(line for line in usual if len(line.split()) > 3 and line.split()[0].isupper())
     at = usual.index(header)
     extra = next((name for mark, name in names if mark == "+" and name not in header.split() and name != "NSPID"), "COMM")
-    first, last = header.split()[0], next(name for name in ("CALLS", "LAUNCHES", "COPIES", "LIVE", "MEM", "NODES") if name in header.split())
+    first, last = header.split()[0], next(name for name in ("CALLS", "LAUNCHES", "COPIES", "LIVE", "MEM", "NODES", "THREADS") if name in header.split())
     alone, changed = tables([*usual_mode, "--columns", last], [*usual_mode, "--columns", f"+{extra},-{first}"])
     check(last in " ".join(alone), f"{last} alone: {alone}")
     check(not set(header.split()) - {last} & set(" ".join(alone).split()), f"{last} alone: {alone}")

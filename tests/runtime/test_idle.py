@@ -9,7 +9,7 @@ import harness
 from harness import case, check
 from programs import Tool
 
-tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph")
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "cudagap")
 
 
 def descriptors(pid):

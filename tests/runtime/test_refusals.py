@@ -35,7 +35,7 @@ def said_why(tool, code, words):
 # All mistakes are tried in tests/unit/run; here is what a process makes of one.
 usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
          "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
-         "nvioctl": (["--api", "driver"], "--api")}
+         "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread")}
 
 
 def usage_error(name, arguments, *words):

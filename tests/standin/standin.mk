@@ -15,7 +15,7 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls refuse.so $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps refuse.so $(STANDIN_FORMS))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -133,12 +133,17 @@ $(SB)/workload-driver: $(STANDIN_COMMON) $(call standin_form,none) $(SB)/libcuda
 $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
 	$(STANDIN_LINK) -pie
 
-# Calls of drivers, by the same script language.
+# Threads that something holds up between calls.
+$(call standin_group,gaps,gaps,-fPIE)
+$(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
+	$(STANDIN_LINK) -pie
+
 # A kernel that refuses BPF programs.
 $(call standin_group,kernel,kernel,-fPIC)
 $(SB)/refuse.so: $(call standin_objects,kernel,kernel)
 	$(Q)$(CXX) -shared -o $@ $^ -ldl
 
+# Calls of drivers, by the same script language.
 $(call standin_group,ioctls,ioctls,-fPIE)
 $(SB)/ioctls: $(call standin_objects,ioctls,ioctls) $(addprefix $(SB)/obj/workload/,script.o json.o)
 	$(Q)$(CXX) -o $@ $^ -pie -Wl,--build-id

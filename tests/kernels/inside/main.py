@@ -24,6 +24,7 @@ chosen = {
     "test_graphs": ["every_driver_function"],
     "test_budget": None,  # all
     "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
+    "test_cudagap": ["held_up[pipe, 1]", "held_up[fault, 1]", "jumped_out_of_a_call"],
     "test_overflow": ["of_a_long_life[entry]"],
     "test_hostile_files": ["clean_after_a_killed_run"],
 }

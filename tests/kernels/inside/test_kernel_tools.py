@@ -3,6 +3,7 @@
 import os
 
 import copies
+import gaps
 import graphs
 import harness
 import leftovers
@@ -53,9 +54,19 @@ def topped(tool, workload):
     tops.same(tool, calls_of(tool, workload))
 
 
+def timed(tool, workload):
+    """Each thread that called has its time, which adds up, and waited for the device if it did."""
+    calls = calls_of(tool, workload)
+    threads = gaps.of_threads(tool)
+    callers = {call["tid"] for call in calls}
+    equal(callers - set(threads), set(), f"threads that called, and {tool} does not have")
+    for tid in {call["tid"] for call in calls if call["kind"] == "sync"}:
+        check(threads[tid]["wait_ns"] > 0, f"{tid} waited: {threads[tid]}")
+
+
 tools = {"cudatop": ([], topped), "cudalaunch": (["--by", "pid,kernel"], launches), "cudamemcpy": (["--by", "pid,kind", "-r", 0], copied),
          "cudasync": (["--by", "pid,api,wait"], waited), "gpualloc": (["--by", "pid,kind"], allocated),
-         "cudagraph": ([], graphed)}
+         "cudagraph": ([], graphed), "cudagap": (["--by", "thread", "-r", 0], timed)}
 
 
 def calls_of(tool, workload):

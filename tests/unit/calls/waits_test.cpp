@@ -23,8 +23,8 @@ class Table {
 public:
     Table() : fd_(memfd_create("waiting", MFD_CLOEXEC))
     {
-        REQUIRE(ftruncate(fd_.get(), sizeof(waiting) * WAITING_MAX) == 0);
-        places_.emplace(fd_.get(), WAITING_MAX);
+        REQUIRE(ftruncate(fd_.get(), sizeof(waiting) * PLACES_MAX) == 0);
+        places_.emplace(fd_.get(), PLACES_MAX);
     }
     int fd() const { return fd_.get(); }
     volatile waiting& operator[](size_t i) const { return (*places_)[i]; }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+#ifndef GPUSNOOP_DESCRIPTOR_BPF_H
+#define GPUSNOOP_DESCRIPTOR_BPF_H
+
+#include "base/common.bpf.h"
+
+#define MODE_TYPE 0170000 /* of i_mode, as in stat(2) */
+#define MODE_PIPE 0010000
+#define MODE_CHARACTER_DEVICE 0020000
+#define MODE_SOCKET 0140000
+
+/* What a descriptor of a task stands for, or NULL. */
+INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descriptor)
+{
+    struct fdtable* table = BPF_CORE_READ(task, files, fdt);
+    if (descriptor >= BPF_CORE_READ(table, max_fds))
+        return 0;
+    struct file** files = BPF_CORE_READ(table, fd);
+    struct file* file = 0;
+    bpf_probe_read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
+    return file ? BPF_CORE_READ(file, f_inode) : 0;
+}
+
+#endif

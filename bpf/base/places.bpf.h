@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* A place in a tool's table of threads, which a thread keeps as long as it lives: to find it costs next to nothing. */
+#ifndef GPUSNOOP_PLACES_BPF_H
+#define GPUSNOOP_PLACES_BPF_H
+
+#include "base/thread.bpf.h"
+#include "shared/places.h"
+
+/* Places of threads that have ended, given back by the front end. */
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, PLACES_MAX);
+    __uint(value_size, sizeof(u32));
+} free_places SEC(".maps");
+
+__u32 places_taken = 0;
+
+/* PLACES_MAX where there is none left. */
+static __attribute__((noinline)) u32 new_place(void)
+{
+    u32 place = 0;
+    if (places_taken < PLACES_MAX)
+        place = __sync_fetch_and_add(&places_taken, 1);
+    else if (bpf_map_pop_elem(&free_places, &place))
+        place = PLACES_MAX;
+    return place;
+}
+
+#endif

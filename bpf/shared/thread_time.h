@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Where the time of a thread goes. At each moment it is in one of these, so that they add up to all of its time. */
+#ifndef GPUSNOOP_THREAD_TIME_H
+#define GPUSNOOP_THREAD_TIME_H
+
+#include "places.h"
+#include "process.h"
+
+enum time_part {
+    TIME_CPU, /* on a CPU, in no call */
+    /* in a call of CUDA's, on a CPU or blocked */
+    TIME_LAUNCH,
+    TIME_COPY,
+    TIME_WAIT,
+    TIME_MEMORY,
+    TIME_CALL, /* any other */
+    /* runnable, wherever it was */
+    TIME_RUNQ,
+    TIME_THROTTLED,
+    /* blocked, in no call */
+    TIME_LOCK,
+    TIME_POLL,
+    TIME_PIPE,
+    TIME_SOCKET,
+    TIME_DISK,
+    TIME_FAULT,
+    TIME_SLEEP,
+    TIME_DRIVER,
+    TIME_CHILD,
+    TIME_OTHER,
+    TIME_PARTS,
+    TIME_ENDED = 31, /* the thread is gone, or is another program's */
+};
+
+/* What a thread is in, in the low bits of a word: where it would be without a call, and the call around that. */
+#define TIME_OFF_BITS 31ULL
+#define TIME_CALL_SHIFT 5
+#define TIME_CALL_BITS (7ULL << TIME_CALL_SHIFT)
+#define TIME_SINCE_SHIFT 8
+
+#define CHARACTER_DEVICE_MAJORS 512 /* CHRDEV_MAJOR_MAX */
+
+struct thread_time {
+    __u64 begin_ns; /* CLOCK_MONOTONIC, of its first call; 0: the place is free */
+    /* What it is in, and since when (ns after that): one word, so that whoever changes it owns what has gone by. */
+    __u64 now;
+    __u64 ns[TIME_PARTS]; /* up to then: together they are that time */
+    /* As it was when it left its CPU last: for how long it had waited for one; the queue that it was in, and for how
+     * long that had been throttled. */
+    __u64 queued_before;
+    __u64 queue;
+    __u64 throttled_before;
+    struct image image;
+    struct cgroups cgroups;
+    __u32 tid;
+    __u32 other_syscall; /* the last that it was blocked in as TIME_OTHER, + 1; 0 none */
+    __u64 blocked;       /* how often it left the CPU because it had to */
+    __u64 preempted;     /* ... because another one was to have it */
+    __u64 faults_before; /* major ones, of its life */
+    __u64 faults;
+};
+
+static inline __attribute__((always_inline)) int is_queued(__u32 part)
+{
+    return part == TIME_RUNQ || part == TIME_THROTTLED;
+}
+
+/* TIME_ENDED where it is no more. */
+static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
+{
+    __u32 off = now & TIME_OFF_BITS, call = (now & TIME_CALL_BITS) >> TIME_CALL_SHIFT;
+    return !call || is_queued(off) ? off : call;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Threads that leave a CPU, and come back: the scheduler tells. */
+#ifndef GPUSNOOP_OFF_CPU_BPF_H
+#define GPUSNOOP_OFF_CPU_BPF_H
+
+#include "state/block_reason.bpf.h"
+#include "state/thread_time.bpf.h"
+
+#define FAR_UP (64 << 10)
+
+/* It is further up its stack than its outermost call began: it has left that without a return (longjmp, exception).
+ * Not where it is far from there: a signal's handler may have a stack of its own. */
+INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
+{
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
+    u64 sp = regs->sp, outermost = 0;
+    for (u32 i = 0; i < OPEN_CALLS; i++)
+        if (stack_of(thread->open[i].place) > outermost)
+            outermost = stack_of(thread->open[i].place);
+    return sp > outermost && sp - outermost < FAR_UP;
+}
+
+static __attribute__((noinline)) int leave_cpu(struct task_struct* task, bool preempted)
+{
+    struct thread_state* thread = thread_state(task);
+    struct thread_time* time = time_of(thread);
+    if (!time)
+        return 0;
+    u64 call = time->now & TIME_CALL_BITS;
+    if (call && has_left_call(task, thread))
+        call = 0;
+    time->faults = task->maj_flt - time->faults_before;
+    begin_queueing(task, time);
+    u32 off = TIME_OTHER;
+    /* The state may be gone from a thread that has been woken meanwhile, but is never 0 before it is on the CPU again:
+     * TASK_WAKING. */
+    if (preempted || !task->__state) {
+        time->preempted++;
+        off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
+    } else {
+        time->blocked++;
+        if (!call)
+            off = block_reason(task, time);
+    }
+    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0);
+    return 0;
+}
+
+static __attribute__((noinline)) int enter_cpu(struct task_struct* task)
+{
+    struct thread_time* time = time_of(thread_state(task));
+    if (time)
+        turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time));
+    return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switched, bool preempt, struct task_struct* prev, struct task_struct* next)
+{
+    if (may_have_time(prev))
+        leave_cpu(prev, preempt);
+    if (may_have_time(next))
+        enter_cpu(next);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(exited, struct task_struct* task)
+{
+    if (may_have_time(task))
+        end_time(task, task->pid);
+    return 0;
+}
+
+/* A thread that is not its process' first one takes the id of that. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(executed, struct task_struct* task, int tid)
+{
+    end_time(task, tid);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/thread_times.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bpf/bpf.h>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+uint64_t since_ns(const thread_time& time)
+{
+    return time.now >> TIME_SINCE_SHIFT;
+}
+
+bool has_ended(const thread_time& time)
+{
+    return (time.now & TIME_OFF_BITS) == TIME_ENDED;
+}
+
+// Up to this moment, in ns since the thread's first call.
+TimeSums sums_of(const thread_time& time, uint64_t until)
+{
+    TimeSums sums{
+        .wall_ns = until, .ns = {}, .blocked = time.blocked, .preempted = time.preempted, .faults = time.faults};
+    std::ranges::copy(time.ns, sums.ns.begin());
+    if (until > since_ns(time))
+        sums.ns[time_part_of(time.now)] += until - since_ns(time);
+    return sums;
+}
+
+bool adds_up(const thread_time& time)
+{
+    return std::accumulate(std::begin(time.ns), std::end(time.ns), uint64_t{0}) == since_ns(time);
+}
+
+// That a thread waits for a CPU, and why, is known once it has one. What goes on is told as what it looks like, so some
+// of that may have to be taken back: it was a wait for a CPU, of one kind or the other. All of this is modulo 2^64.
+void take_back(std::array<uint64_t, TIME_PARTS>& ns)
+{
+    const auto move = [](uint64_t& told, uint64_t& known) {
+        if (static_cast<int64_t>(told) < 0)
+            known += std::exchange(told, 0);
+    };
+    for (size_t part = 0; part < TIME_PARTS; part++)
+        if (!is_queued(static_cast<uint32_t>(part)))
+            move(ns[part], ns[TIME_RUNQ]);
+    move(ns[TIME_RUNQ], ns[TIME_THROTTLED]);
+    move(ns[TIME_THROTTLED], ns[TIME_RUNQ]);
+}
+
+} // namespace
+
+TimeSums& TimeSums::operator+=(const TimeSums& other)
+{
+    wall_ns += other.wall_ns;
+    std::ranges::transform(ns, other.ns, ns.begin(), std::plus<>());
+    blocked += other.blocked;
+    preempted += other.preempted;
+    faults += other.faults;
+    return *this;
+}
+
+TimeSums TimeSums::operator-(const TimeSums& earlier) const
+{
+    TimeSums since{.wall_ns = wall_ns - earlier.wall_ns,
+                   .ns = {},
+                   .blocked = blocked - earlier.blocked,
+                   .preempted = preempted - earlier.preempted,
+                   .faults = faults - earlier.faults};
+    std::ranges::transform(ns, earlier.ns, since.ns.begin(), std::minus<>());
+    take_back(since.ns);
+    return since;
+}
+
+// A thread as it was at one moment: the kernel side first says what it is in from now on, and then adds up what it was
+// in. Nullopt while it does that, for longer where it has been preempted there.
+std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        thread_time seen{};
+        volatile thread_time& shared = table_[place];
+        const uint64_t before = shared.now;
+        std::copy_n(reinterpret_cast<const volatile unsigned char*>(&shared), sizeof(seen),
+                    reinterpret_cast<unsigned char*>(&seen));
+        if (seen.now == before && shared.now == before && adds_up(seen))
+            return seen;
+    }
+    return std::nullopt;
+}
+
+// Nobody writes to the place of a thread that has ended.
+void ThreadTimes::give_back(uint32_t place)
+{
+    volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
+    std::fill_n(bytes, sizeof(thread_time), static_cast<unsigned char>(0));
+    told_[place] = {};
+    bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
+}
+
+std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
+{
+    std::vector<ThreadTime> times;
+    const uint32_t taken = std::min<uint32_t>(std::atomic_ref(places_taken_).load(), PLACES_MAX);
+    told_.resize(taken);
+    for (uint32_t place = 0; place < taken; place++) {
+        if (!table_[place].begin_ns)
+            continue;
+        const std::optional<thread_time> time = settled(place);
+        if (!time)
+            continue; // with the next report
+        const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
+        const TimeSums sums = sums_of(*time, has_ended(*time) ? since_ns(*time) : std::max(age, since_ns(*time)));
+        ThreadTime delta{.image = time->image,
+                         .cgroup = time->cgroups,
+                         .tid = time->tid,
+                         .other_syscall = {},
+                         .sums = sums - told_[place]};
+        if (time->other_syscall)
+            delta.other_syscall = time->other_syscall - 1;
+        times.push_back(delta);
+        if (has_ended(*time))
+            give_back(place);
+        else
+            told_[place] = sums;
+    }
+    return times;
+}
+
+void TimeGroup::add(const ThreadTime& time)
+{
+    threads.emplace(time.image.pid, time.tid);
+    sums += time.sums;
+    const uint64_t other = time.sums.ns[TIME_OTHER];
+    if (other > other_ns) {
+        other_ns = other;
+        other_syscall = time.other_syscall;
+    }
+}
+
+std::map<TimeKey, TimeGroup> group_times(const std::vector<ThreadTime>& times, const CallView& view,
+                                         Processes& processes)
+{
+    std::map<TimeKey, TimeGroup> groups;
+    for (const ThreadTime& time : times) {
+        TimeGroup& group = groups[{who_key(view.who, processes, time.image, time.tid, time.cgroup)}];
+        group.who.add(time.image, processes.owner(time.image, time.cgroup));
+        group.add(time);
+    }
+    return groups;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of threads that call has gone since the last report, grouped the way the user wants to see it.
+#pragma once
+
+#include "bpf/shared/thread_time.h"
+#include "calls/call_view.hpp"
+#include "maps/shared_array.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct TimeSums {
+    uint64_t wall_ns = 0; // by the clock; the parts add up to it
+    std::array<uint64_t, TIME_PARTS> ns{};
+    uint64_t blocked = 0;
+    uint64_t preempted = 0;
+    uint64_t faults = 0; // major ones
+
+    TimeSums& operator+=(const TimeSums& other);
+    TimeSums operator-(const TimeSums& earlier) const;
+};
+
+// Of one thread.
+struct ThreadTime {
+    ImageId image{};
+    cgroups cgroup{}; // when it first called
+    uint32_t tid = 0;
+    std::optional<uint32_t> other_syscall; // the last that it was blocked in for no reason that has a name
+    TimeSums sums;
+};
+
+class ThreadTimes {
+public:
+    // The kernel side's table, its queue of free places in it, and how many have been taken.
+    ThreadTimes(int table_fd, int free_fd, __u32& places_taken)
+        : free_fd_(free_fd), table_(table_fd, PLACES_MAX), places_taken_(places_taken)
+    {}
+
+    // What has come since the last call, up to now (CLOCK_MONOTONIC); that of threads that have ended, once.
+    std::vector<ThreadTime> drain(uint64_t now_ns);
+
+private:
+    std::optional<thread_time> settled(uint32_t place) const;
+    void give_back(uint32_t place);
+
+    int free_fd_;
+    SharedArray<thread_time> table_;
+    __u32& places_taken_;
+    std::vector<TimeSums> told_; // by place
+};
+
+struct TimeKey {
+    WhoKey who;
+    auto operator<=>(const TimeKey&) const = default;
+};
+
+struct TimeGroup {
+    WhoSeen who;
+    std::set<std::pair<uint32_t, uint32_t>> threads; // pid, tid
+    std::optional<uint32_t> other_syscall;           // of the thread with the most of that
+    uint64_t other_ns = 0;                           // of that thread
+    TimeSums sums;
+
+    void add(const ThreadTime& time);
+};
+
+std::map<TimeKey, TimeGroup> group_times(const std::vector<ThreadTime>& times, const CallView& view,
+                                         Processes& processes);
+
+} // namespace gpusnoop

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cudagap says of threads against what they say of themselves."""
+import functools
+import itertools
+import json
+import subprocess
+
+import harness
+from harness import check, equal, wait_until
+from programs import end_at_last
+
+case = functools.partial(harness.case, tool="cudagap")
+numbers = itertools.count(1)
+
+calls = "launch_ns", "copy_ns", "wait_ns", "memory_ns", "call_ns"
+queued = "runq_ns", "throttled_ns"
+blocked = ("lock_ns", "poll_ns", "pipe_ns", "socket_ns", "disk_ns", "fault_ns", "sleep_ns", "driver_ns", "child_ns",
+           "other_ns")
+parts = *calls, "cpu_ns", *queued, *blocked
+
+
+class Gaps:
+    """The program of the stand-in whose threads are held up; it waits for go()."""
+
+    def __init__(self, *arguments, preexec=None):
+        self.folder = harness.here / f"gaps{next(numbers)}"
+        self.folder.mkdir()
+        with open(self.folder / "said", "w") as said, open(self.folder / "err", "w") as error:
+            self.process = subprocess.Popen([harness.standin / "gaps", *map(str, arguments)], cwd=self.folder,
+                                            stdout=said, stderr=error, preexec_fn=preexec)
+        self.pid = self.process.pid
+        end_at_last(self.process)
+        wait_until((self.folder / "up").exists, f"gaps {arguments} is up")
+
+    def go(self):
+        (self.folder / "go").touch()
+        return self
+
+    def said(self):
+        """By thread."""
+        equal(self.process.wait(60 * harness.patience), 0, f"exit status ({(self.folder / 'err').read_text()})")
+        lines = map(json.loads, (self.folder / "said").read_text().splitlines())
+        return {line["tid"]: line for line in lines}
+
+
+def near(got, want, what):
+    check(abs(got - want) <= max(0.02 * want, 5e6), f"{what}: got {got / 1e6:.3f} ms, want {want / 1e6:.3f} ms")
+
+
+def within(got, want, said, what):
+    """As near, or more: by what the thread did before and after it asked the clock."""
+    near(min(got, max(want, got - said["around_ns"])), want, what)
+
+
+def sum_of(row, names):
+    return sum(row[name] for name in names)
+
+
+def adds_up(rows):
+    for row in rows:
+        equal(sum_of(row, parts), row["wall_ns"], f"sum of all parts of {row}")
+
+
+def of_threads(tool):
+    """{tid: all of its rows as one}"""
+    adds_up(tool.rows)
+    threads = {}
+    for row in tool.rows:
+        whole = threads.setdefault(row["tid"], dict.fromkeys((*parts, "wall_ns"), 0))
+        for key in whole:
+            whole[key] += row[key]
+    return threads

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagap: where the time of threads that call went, against what they say of it themselves (standin/gaps): each part to
+2% or 5 ms, however long it took on this machine; and the parts add up to the time that the clock says."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+import system
+from containers import Cgroup
+from gaps import Gaps, adds_up, blocked, case, near, of_threads, queued, sum_of, within
+from harness import check, equal
+from programs import Tool, Workload, end_at_last
+
+def same(row, said, part, what):
+    """What held it up, how long it waited for a CPU, how long it lived; what is left over is what it did around that."""
+    held = said["held_ns"] - said["cpu_ns"] - said["queued_ns"]
+    near(row[part], held, f"{part} of {what}")
+    within(sum_of(row, queued), said["all_queued_ns"], said, f"wait for a CPU of {what}")
+    within(row["wall_ns"], said["wall_ns"], said, f"wall of {what}")
+    rest = sum_of(row, blocked) - row[part]
+    check(rest <= said["wall_ns"] - said["held_ns"] + said["around_ns"] + 5e6, f"blocked by anything else: {rest}, {what}")
+
+
+def trace(gaps, *arguments, **options):
+    tool = Tool("-p", gaps.pid, "--by", "thread", *arguments, **options)
+    gaps.go()
+    said = gaps.said()
+    return of_threads(tool.finish()), said, tool
+
+
+reasons = {"lock": "lock_ns", "sleep": "sleep_ns", "poll": "poll_ns", "pipe": "pipe_ns", "socket": "socket_ns",
+           "child": "child_ns", "fault": "fault_ns", "terminal": "other_ns"}
+
+
+# 64 children at once hold up their parent's threads by copying its memory, too.
+@case(each={f"{reason}, {count}": (reason, count) for reason in reasons for count in (1, 64) if reason != "child" or count == 1},
+      long=[f"{reason}, 64" for reason in reasons if reason not in ("lock", "pipe", "child")])
+def held_up(which):
+    reason, count = which
+    threads, said, _ = trace(Gaps(reason, 300, count))
+    equal(set(threads), set(said), "threads")
+    for tid, row in threads.items():
+        same(row, said[tid], reasons[reason], f"{reason}, thread {tid} of {count}")
+
+
+def nvidia_is_the_terminals():
+    """A list of devices in which those of a driver have the number of pseudo-terminals."""
+    system.private_mounts()
+    pathlib.Path("devices").write_text("Character devices:\n136 nvidia-uvm\n\nBlock devices:\n")
+    system.mount(os.path.abspath("devices"), "/proc/devices", None, system.MS_BIND)
+
+
+@case
+def the_gpus_driver():
+    """Only its devices count as such."""
+    threads, said, _ = trace(Gaps("terminal", 300), preexec=nvidia_is_the_terminals)
+    (tid, row), = threads.items()
+    same(row, said[tid], "driver_ns", "a device of the driver")
+
+
+@case
+def a_slow_file():
+    file, folder = harness.here / "data", harness.here / "slow"
+    file.write_bytes(b"x" * 4096)
+    folder.mkdir()
+    server = subprocess.Popen([sys.executable, pathlib.Path(__file__).parent / "hanging_files.py", folder, file],
+                              stdout=subprocess.PIPE)
+    harness.at_end.append(lambda: (server.kill(), server.wait(), subprocess.run(["umount", "-l", folder])))
+    equal(server.stdout.readline(), b"up\n", "the file system is there")
+    gaps = Gaps("file", 0, 1, folder / "data")
+    tool = Tool("-p", gaps.pid, "--by", "thread")
+    server.send_signal(signal.SIGSTOP)
+    gaps.go()
+    time.sleep(0.4)
+    server.send_signal(signal.SIGCONT)
+    said = gaps.said()
+    (tid, row), = of_threads(tool.finish()).items()
+    check(said[tid]["held_ns"] > 2e8, f"the file was slow: {said}")
+    same(row, said[tid], "disk_ns", "a slow file")
+
+
+@case
+def stopped():
+    """By job control while it computes: that is no page fault."""
+    gaps = Gaps("cpu", 300)
+    tool = Tool("-p", gaps.pid, "--by", "thread")
+    gaps.go()
+    time.sleep(0.1)
+    os.kill(gaps.pid, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(gaps.pid, signal.SIGCONT)
+    said = gaps.said()
+    (tid, row), = of_threads(tool.finish()).items()
+    same(row, said[tid], "other_ns", "a stopped thread")
+
+
+def on_cpu(row, said):
+    """Beside others the two have been up to 8 ms apart in 300, and why is not known: the kernel's account is by another
+    clock, and has the time of a switch with another thread than the tool has."""
+    check(abs(row["cpu_ns"] - said["cpu_ns"]) <= 2e7 + said["around_ns"], f"time on a CPU: {row}, {said}")
+
+
+def on_one_cpu():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def burners(count, preexec):
+    for _ in range(count):
+        end_at_last(subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=preexec))
+
+
+@case(alone=True)
+def waiting_for_a_cpu():
+    """Beside three that burn the same one."""
+    burners(3, on_one_cpu)
+    threads, said, _ = trace(Gaps("cpu", 300, preexec=on_one_cpu))
+    (tid, row), = threads.items()
+    check(said[tid]["queued_ns"] > 3e8, f"it waited: {said}")
+    within(row["runq_ns"], said[tid]["all_queued_ns"], said[tid], "wait for a CPU")
+    on_cpu(row, said[tid])
+    within(row["wall_ns"], said[tid]["wall_ns"], said[tid], "wall")
+    equal(row["throttled_ns"], 0, "nothing is throttled")
+
+
+class Quota:
+    """A cgroup with a fifth of a CPU."""
+
+    def __init__(self):
+        self.group = Cgroup("cpu", "gpusnoop-test-quota")
+        for name, value in (("cpu.cfs_period_us", 100000), ("cpu.cfs_quota_us", 20000)):
+            pathlib.Path(self.group.path, name).write_text(str(value))
+
+    def throttled_ns(self):
+        return int(re.search(r"throttled_time (\d+)", pathlib.Path(self.group.path, "cpu.stat").read_text())[1])
+
+
+@case(alone=True, each={"alone": 0, "beside another": 1})
+def throttled(others):
+    """What its cgroup's quota costs it is told apart from what others on the same CPU do, who have that once the quota is
+    there again: the kernel counts the first for the cgroup, and the sum of both for the thread."""
+    quota = Quota()
+    burners(others, on_one_cpu)
+    gaps = Gaps("cpu", 200, preexec=lambda: (on_one_cpu(), quota.group.join()))
+    tool = Tool("-p", gaps.pid, "--by", "thread")
+    before = quota.throttled_ns()
+    gaps.go()
+    said = gaps.said()
+    (tid, row), = of_threads(tool.finish()).items()
+    check(row["throttled_ns"] > 3e8, f"it was throttled: {row}")
+    near(row["throttled_ns"], quota.throttled_ns() - before, "throttled")
+    within(sum_of(row, queued), said[tid]["all_queued_ns"], said[tid], "throttled, and wait for a CPU")
+    on_cpu(row, said[tid])
+
+
+script = """
+launch vecadd 5 block_us=40000; copy 3 fn=cuMemcpyHtoD_v2 block_us=50000; sync 4 fn=cuStreamSynchronize block_us=60000
+alloc a 4096 block_us=70000; lookup vecadd; sleep 200
+"""
+
+
+@case(each={"1": 1, "64": 64}, long=["64"])
+def in_calls(count):
+    """However a call is held up, its time is the call's, but for waits for a CPU."""
+    workload = Workload(f"threads {count}; {script.replace('alloc a', 'alloc .a')} end" if count > 1 else script,
+                        "workload-driver")
+    tool = Tool("-p", workload.pid, "--by", "thread")
+    workload.go()
+    truth = workload.truth()
+    threads = of_threads(tool.finish())
+    kinds = {"kernel": "launch_ns", "copy": "copy_ns", "sync": "wait_ns", "alloc": "memory_ns"}
+    least = {"launch_ns": 2e8, "memory_ns": 7e7}
+    called = {call["tid"] for call in truth}
+    check(len(called) == count and called <= set(threads), f"threads: {set(threads)}, those that called: {called}")
+    for call in truth:
+        row, part = threads[call["tid"]], kinds[call["kind"]]
+        # How long launches take, the truth does not say; and a thread's first copy allocates.
+        known = part not in ("launch_ns", "memory_ns")
+        slept, took = (call["slept_ns"], call["duration_ns"]) if known else (least[part], row["wall_ns"])
+        check(slept - 5e6 <= row[part] <= took + 5e6, f"{part}: {row}, {call}")
+    for tid in called:
+        check(2e8 <= threads[tid]["sleep_ns"] <= 2e8 + 5e6 + threads[tid]["runq_ns"], f"sleep: {threads[tid]}")
+
+
+@case
+def the_gpu_is_busy():
+    """Nothing holds the thread up: it waits for the device nearly all of the time."""
+    workload = Workload("repeat 30; launch vecadd 5; sync 1 block_us=20000; end", "workload-driver")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    row, = tool.finish().rows
+    adds_up([row])
+    check(row["wait_ns"] > 0.8 * row["wall_ns"] and sum_of(row, blocked) < 0.05 * row["wall_ns"], f"{row}")
+
+
+@case
+def jumped_out_of_a_call():
+    """A call that its thread has left without a return does not have what comes after it: the thread leaves its CPU
+    further up its stack."""
+    script = "leave 50; deeper 8192; sync 1 block_us=60000000; end; end; sleep 400; launch vecadd 1"
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, losses=True)
+    workload.go().wait()
+    row, = tool.finish().rows
+    adds_up([row])
+    equal(tool.lost, {"calls_left": 1}, "losses")
+    near(row["wait_ns"], 5e7, "the wait")
+    near(row["sleep_ns"], 4e8, "the sleep after it")
+
+
+@case
+def intervals():
+    """What goes on is told as far as it has come; all that is told is the thread's life, once."""
+    threads, said, tool = trace(Gaps("sleep", 1200, 3), "-i", "0.2")
+    check(len(tool.rows) >= 15, f"each thread, each time: {len(tool.rows)}")
+    for tid, row in threads.items():
+        same(row, said[tid], "sleep_ns", f"thread {tid}, in parts")
+    for row in tool.rows:
+        check(row["wall_ns"] <= row["interval_ns"] + 5e6, f"no more than there was: {row}")
+    whole = [row for row in tool.rows if row["sleep_ns"] == row["wall_ns"]]
+    for row in whole:
+        near(row["wall_ns"], row["interval_ns"], "wall of a thread that was there all the time")
+    check(len(whole) >= 9, f"there are some: {len(whole)}")
+
+
+@case
+def per_process():
+    """Threads add up, and their time does."""
+    gaps = Gaps("sleep", 300, 8)
+    tool = Tool("-p", gaps.pid)
+    gaps.go()
+    said = gaps.said()
+    row, = tool.finish().rows
+    adds_up([row])
+    equal((row["pid"], row["threads"]), (gaps.pid, 8), "whose they are")
+    least, more = (sum(one[key] for one in said.values()) for key in ("wall_ns", "around_ns"))
+    within(row["wall_ns"], least, {"around_ns": more}, "wall of all threads")
+
+
+@case
+def ends():
+    """Who is killed while it is held up has its time up to then; who execs in a thread begins anew."""
+    gaps = Gaps("sleep", 60000)
+    tool = Tool("-p", gaps.pid, "--by", "thread")
+    begin = time.monotonic_ns()
+    gaps.go()
+    time.sleep(0.4)
+    gaps.process.kill()
+    gaps.process.wait()
+    lived = time.monotonic_ns() - begin
+    row, = of_threads(tool.finish()).values()
+    check(3.9e8 <= row["wall_ns"] <= lived, f"lived {lived}: {row}")
+    workload = Workload("launch vecadd 1; sleep 200; exec; sync 1 block_us=100000; sleep 100; end", "workload-driver")
+    tool = Tool("-p", workload.pid)
+    workload.go().wait()
+    rows = tool.finish().rows
+    adds_up(rows)
+    near(sum(row["sleep_ns"] for row in rows), 3e8, f"sleep of both programs")
+    near(sum(row["wait_ns"] for row in rows), 1e8, f"wait of the second")
+
+
+@case
+def columns():
+    """Those that have nothing in any row are left out, unless they are asked for."""
+    def headers(*arguments):
+        gaps = Gaps("sleep", 300)
+        tool = Tool("-p", gaps.pid, *arguments, json=False)
+        gaps.go().said()
+        lines = [line.split() for line in tool.finish().text.splitlines()]
+        return dict(zip(*lines[-2:]))
+    usual = headers()
+    check({"PID", "COMM", "THREADS", "WALL(s)", "SLEEP%", "SWITCH/s"} <= set(usual), f"usual ones: {usual}")
+    check(not {"LOCK%", "DISK%", "COPY%"} & set(usual), f"without what is empty: {usual}")
+    check(float(usual["SLEEP%"]) > 90, f"it slept: {usual}")
+    more = headers("--columns", "+COPY%")
+    equal(more["COPY%"], "0.0", "a column that is asked for is there, and 0")
+
+
+def without_type(name):
+    """The kernel's types without that one, for it has another name."""
+    system.private_mounts()
+    path = "/sys/kernel/btf/vmlinux"
+    other = name[:-1] + b"_"
+    pathlib.Path("btf").write_bytes(pathlib.Path(path).read_bytes().replace(b"\0" + name + b"\0", b"\0" + other + b"\0"))
+    system.mount(os.path.abspath("btf"), path, None, system.MS_BIND)
+
+
+@case(each={"sched_switch": b"btf_trace_sched_switch", "SCHED_INFO": b"sched_info"})
+def what_the_kernel_lacks(name):
+    gaps = Gaps("sleep", 0)
+    tool = Tool("-p", gaps.pid, json=False, banner=False, preexec=lambda: without_type(name)).finish(1)
+    first, hint = tool.error.splitlines()
+    word = "sched_switch" if b"switch" in name else "CONFIG_SCHED_INFO"
+    check(word in first and hint.startswith("hint: "), f"it says what is missing: {tool.error}")

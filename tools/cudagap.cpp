@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudagap: why the GPU is not given work: where the time goes of the threads that call.
+#include "attach/refusal.hpp"
+#include "bpf/shared/record.h"
+#include "calls/thread_times.hpp"
+#include "columns/cudagap_columns.hpp"
+#include "driver/driver_devices.hpp"
+#include "maps/skeleton.hpp"
+#include "run/command_line.hpp"
+#include "run/tool.hpp"
+#include "tools.hpp"
+#include "util/clock.hpp"
+
+#include "cudagap.skel.h" // after the types that it mentions
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <cstring>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop::cudagap {
+namespace {
+
+constexpr ToolSpec about{
+    .name = "cudagap",
+    .summary = "Shows where the time goes of threads that call CUDA: in calls, waiting for a CPU, blocked by what.",
+    .examples = "  cudagap                     # of all processes, until Ctrl-C\n"
+                "  cudagap 5                   # a table every 5 seconds\n"
+                "  cudagap --by thread 5       # which of the threads is held up\n"
+                "  cudagap --by pod 5          # which pod\n"
+                "  cudagap -p 1234 -s RUNQ%    # who waits for a CPU longest\n"
+                "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
+};
+
+// Empty for other programs.
+std::string_view tracepoint_of(const bpf_program* program)
+{
+    constexpr std::string_view kind = "tp_btf/";
+    const std::string_view section = bpf_program__section_name(program);
+    return section.starts_with(kind) ? section.substr(kind.size()) : std::string_view();
+}
+
+// What the kernel's types say that it does not have; empty: nothing is missing.
+std::string missing_of_kernel(const bpf_object* object)
+{
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program (program, object) {
+        const std::string_view name = tracepoint_of(program);
+        if (!name.empty() && libbpf_find_vmlinux_btf_id(name.data(), BPF_TRACE_RAW_TP) < 0)
+            return fmt::format("the tracepoint {}, for programs", name);
+    }
+    const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), btf__free);
+    if (types && btf__find_by_name_kind(types.get(), "sched_info", BTF_KIND_STRUCT) < 0)
+        return "the scheduler's account of waits for a CPU (CONFIG_SCHED_INFO)";
+    return {};
+}
+
+Error without(std::string_view what)
+{
+    return Error(fmt::format("this kernel lacks {}: without it, there is nothing to tell times from", what),
+                 "cudasync shows the time in calls that wait for the GPU, and cudatop how that of processes is used");
+}
+
+class CudaGap : public Tool {
+public:
+    CudaGap() : Tool(about) {}
+
+    void add_options(CommandLine& line) override;
+    RunPlan plan(const Options& options) override;
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    void begin(const Running& running) override { processes_->tracing_began(running.since_ns); }
+    void record(Output& output, const void* data, size_t size) override;
+    void on_exec(pid_t pid, uint64_t time_ns) override;
+    void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
+    std::set<pid_t> exits_missed() override { return processes_->ended(); }
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+
+private:
+    bool is_needed(const std::string& name) const;
+    void follow_scheduler();
+    void forget_ended();
+
+    Options options_;
+    Settings settings_;
+    Skeleton<cudagap_bpf> skeleton_;
+    std::optional<ThreadTimes> times_;
+    std::optional<Processes> processes_;
+    std::set<uint32_t> leaving_; // pids whose first thread has ended
+};
+
+void CudaGap::add_options(CommandLine& line)
+{
+    const std::pair<const char*, const char*> refused[] = {
+        {"--failed", "-x is about single calls, which cudagap does not show"},
+        {"--user-stacks", "-U is about single calls, which cudagap does not show"},
+        {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
+        {"--per-thread", "-L is for histograms (-H) of the other tools; here, --by thread makes rows of threads"},
+        {"--milliseconds", "-m is for histograms (-H) of the other tools"},
+        {"--nanoseconds", "-N is for histograms (-H) of the other tools"},
+        {"--table-rows", "--table-rows is for counts of calls; cudagap has room for 16384 threads"},
+    };
+    for (const auto& [option, why] : refused)
+        line.refuse(option, why);
+    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings_.by);
+    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings_.sort), settings_.sort);
+}
+
+RunPlan CudaGap::plan(const Options& options)
+{
+    check_fields(options, settings_.sort);
+    options_ = options;
+    settings_.view.who.owner = options.extra_columns;
+    if (settings_.by)
+        parse_by(*settings_.by, settings_.view, {}, false);
+    else
+        settings_.view.who.pid = true;
+    RunPlan plan{.traced = "threads that call", .one = "call"};
+    for (const CallSet& calls :
+         {launch_calls, copy_calls, batch_calls, calls_of({KIND_WAIT}), alloc_calls, free_calls, handle_calls,
+          lookup_calls, graph_calls, calls_of({KIND_INIT, KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_GRAPH_UPLOAD})})
+        plan.programs.push_back({"call", Layers::driver, calls, true});
+    plan.needs_returns = true;
+    return plan;
+}
+
+Opened CudaGap::open()
+{
+    skeleton_ = open_skeleton<cudagap_bpf>();
+    return {.object = skeleton_->obj,
+            .switches = {.attach_phase = &skeleton_->bss->attach_phase, .traced_since = &skeleton_->bss->traced_since}};
+}
+
+void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    configure_shared(*skeleton_->rodata, options_, filters);
+    configure_probes(*skeleton_->rodata, probes, filters);
+    DriverNodes nodes = driver_nodes();
+    add_nvidia_nodes(nodes); // the driver may be loaded later
+    for (const auto& [number, node] : nodes)
+        if (const uint32_t major = major_of(number); major < CHARACTER_DEVICE_MAJORS)
+            skeleton_->rodata->driver_majors[major / 64] |= uint64_t{1} << major % 64;
+}
+
+void CudaGap::load()
+{
+    const LoadLog log;
+    if (int error = cudagap_bpf::load(skeleton_.get())) {
+        if (const std::string missing = missing_of_kernel(skeleton_->obj); !missing.empty())
+            throw without(missing);
+        const Refusal refusal = refusal_of(-error, log.text());
+        if (is_needed(refusal.program))
+            throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
+        throw LoadError(refusal);
+    }
+    times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
+                   skeleton_->bss->places_taken);
+    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    follow_scheduler();
+}
+
+// Every tracepoint is, whatever the way of attaching to functions.
+bool CudaGap::is_needed(const std::string& name) const
+{
+    const bpf_program* program = bpf_object__find_program_by_name(skeleton_->obj, name.c_str());
+    return program && !tracepoint_of(program).empty();
+}
+
+// Before any call: a thread that has called is followed from then on.
+void CudaGap::follow_scheduler()
+{
+    const auto follow = [](bpf_program* program, bpf_link*& link) {
+        link = bpf_program__attach(program);
+        if (!link)
+            throw without(fmt::format("the tracepoint {}, for programs", tracepoint_of(program)));
+    };
+    auto& programs = skeleton_->progs;
+    auto& links = skeleton_->links;
+    follow(programs.switched, links.switched);
+    follow(programs.exited, links.exited);
+    follow(programs.executed, links.executed);
+}
+
+void CudaGap::record(Output&, const void* data, size_t size)
+{
+    uint32_t type = 0;
+    memcpy(&type, data, sizeof(type));
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
+}
+
+void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
+{
+    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        leaving_.insert(static_cast<uint32_t>(pid));
+}
+
+void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    processes_->refresh();
+    const Context context{options_, settings_, *processes_, static_cast<double>(interval_ns) / 1e9};
+    const std::vector<ThreadTime> times = times_->drain(clock_ns(CLOCK_MONOTONIC));
+    print_groups(output, group_times(times, settings_.view, *processes_), context, wall_ns);
+    forget_ended();
+}
+
+void CudaGap::forget_ended()
+{
+    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    processes_->forget({gone.begin(), gone.end()});
+}
+
+} // namespace
+} // namespace gpusnoop::cudagap
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudagap()
+{
+    return std::make_unique<cudagap::CudaGap>();
+}
