@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) int is_queued(__u32 part)
 /* TIME_ENDED where it is no more. */
 static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 {
-    __u32 off = now & TIME_OFF_BITS, call = (now & TIME_CALL_BITS) >> TIME_CALL_SHIFT;
+    __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
     return !call || is_queued(off) ? off : call;
 }
 
