@@ -90,7 +90,7 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 }
 
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
-CALL_PROGRAMS(launch_often, launch_begins, launch_returns, true)
+CALL_PROGRAMS(often, launch_begins, launch_returns, true)
 
 /* All other calls of a graph. Until they return, what they are about is kept where what is told of them will be. */
 INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)

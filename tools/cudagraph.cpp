@@ -105,7 +105,7 @@ void CudaGraph::validate(RunPlan& plan)
     // Nodes are captured by the driver, whatever layer is counted.
     plan.programs.push_back({"launch", counted(), graph_launch_calls, follows_calls()});
     plan.programs.push_back(
-        {"launch_often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
+        {"often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
     plan.programs.push_back({"node", Layers::driver, node_calls, true});
     plan.programs.push_back({"event", Layers::driver, event_calls});
     if (settings_.view.device)

@@ -88,7 +88,7 @@ std::vector<Program> CudaLaunch::programs() const
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
         {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},
-        {"launch_often", counted(), often_launched, follows_calls(), slower_launches, true, !follows_calls(), "launch"},
+        {"often", counted(), often_launched, follows_calls(), slower_launches, true, !follows_calls(), "launch"},
         {"state", Layers::both, lookup_calls, true, unnamed},
         {"note", Layers::both, note_calls, false,
          "names learned from registrations, and blocks of legacy launches, are unknown"},

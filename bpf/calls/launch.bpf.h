@@ -324,7 +324,7 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 }
 
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
-CALL_PROGRAMS(launch_often, launch_begins, launch_returns, true)
+CALL_PROGRAMS(often, launch_begins, launch_returns, true)
 
 /* Runtime launches while only the driver's are counted: held just long enough to learn names. */
 INLINE int mark_body(struct pt_regs* ctx)

@@ -23,7 +23,7 @@ struct bpf_program;
 namespace gpusnoop {
 
 // A program, or a pair for entry and return, and the probes it serves. In the object it is called NAME_entry,
-// NAME_return and NAME_session.
+// NAME_return and NAME_session; the kernel keeps 15 bytes of that, so NAME has 7 at most.
 struct Hook {
     std::string program;
     bool returns = false;         // with a return probe

@@ -9,7 +9,7 @@ std::vector<Program> programs(bool cheap, bool latency)
     using enum Layers;
     std::vector<Program> all{
         {"launch", driver, launch_calls, latency, "launches are unknown", true, !latency},
-        {"launch_often", driver, often_launched, latency, slower_launches, true, !latency, "launch"},
+        {"often", driver, often_launched, latency, slower_launches, true, !latency, "launch"},
         {"mark", runtime, launch_calls, false, "no kernel names are learned from launches", false},
         {"note", both, note_calls, false, "names learned from registrations are unknown"},
         {"copy", driver, copy_calls, latency, "copies are unknown", true, !latency},

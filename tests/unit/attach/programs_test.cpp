@@ -23,7 +23,7 @@ TEST_CASE("a function has one program, which may be for it alone")
 {
     const std::array programs{
         Program{.name = "launch", .of = Layers::driver, .calls = launch_calls},
-        Program{.name = "launch_often", .of = Layers::driver, .calls = often_launched, .instead_of = "launch"}};
+        Program{.name = "often", .of = Layers::driver, .calls = often_launched, .instead_of = "launch"}};
     const ProbePlan plan = plan_probes(programs);
     REQUIRE(plan.hooks.size() == 2);
     const std::vector<std::string> all = symbols(plan, plan.hooks[0]), often = symbols(plan, plan.hooks[1]);
