@@ -4,11 +4,12 @@ import collections
 import os
 import pathlib
 import shlex
-import signal
 import statistics
 import subprocess
 import tempfile
 import time
+
+import processes
 
 here = pathlib.Path(__file__).parent
 every_way = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudatop", "--cheap"],
@@ -68,13 +69,7 @@ def one(build, command, done, tool):
             until((folder / "done").exists, *running, seconds=300)
             return done / (time.monotonic() - began)
         finally:
-            for process in reversed(running):
-                process.send_signal(signal.SIGINT)
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            processes.end(reversed(running))
 
 
 def compared(build, name, command, done, ways, rounds):

@@ -5,12 +5,12 @@ import contextlib
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import tempfile
 import time
 
 import machine
+import processes
 
 here = pathlib.Path(__file__).parent
 
@@ -67,14 +67,7 @@ class Bench:
         return [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
 
     def end(self):
-        for process in reversed(self.running):
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        processes.end(reversed(self.running))
 
 
 @contextlib.contextmanager

@@ -7,11 +7,12 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+import processes
 
 places = ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so*",
           "/usr/local/cuda*/lib*/libcupti.so*", "/usr/local/cuda*/targets/x86_64-linux/lib/libcupti.so*",
@@ -73,20 +74,9 @@ def traced(build, folder, pid):
             said = folder / f"{tool}.err"
             until(lambda: "Tracing " in said.read_text(errors="replace") or process.poll() is not None, f"{tool} traces", 60)
     except BaseException:
-        end(running)
+        processes.end(running)
         raise
     return running
-
-
-def end(running):
-    for process in running:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 def run(build, cupti, command, env, seconds=300):
@@ -126,7 +116,7 @@ def run(build, cupti, command, env, seconds=300):
         except subprocess.TimeoutExpired:
             raise Unseen(f"the program did not end within {seconds} s")
         finally:
-            end(running)
+            processes.end(running)
 
 
 def sums(rows, key, *measures):
