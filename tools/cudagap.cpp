@@ -2,11 +2,10 @@
 // cudagap: why the GPU is not given work: where the time goes of the threads that call.
 #include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
-#include "calls/thread_times.hpp"
-#include "columns/cudagap_columns.hpp"
+#include "cudagap_options.hpp"
 #include "driver/driver_devices.hpp"
 #include "maps/skeleton.hpp"
-#include "run/command_line.hpp"
+#include "run/arguments.hpp"
 #include "run/tool.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
@@ -36,6 +35,8 @@ constexpr ToolSpec about{
                 "  cudagap --by thread 5       # which of the threads is held up\n"
                 "  cudagap --by pod 5          # which pod\n"
                 "  cudagap -p 1234 -s RUNQ%    # who waits for a CPU longest\n"
+                "  cudagap -H gap              # how long threads pause between launches, and why\n"
+                "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
 
@@ -68,11 +69,16 @@ Error without(std::string_view what)
                  "cudasync shows the time in calls that wait for the GPU, and cudatop how that of processes is used");
 }
 
+std::string at_least(std::optional<uint64_t> least_ns)
+{
+    return least_ns ? fmt::format(" of {} or longer", in_words(std::chrono::nanoseconds(*least_ns))) : std::string();
+}
+
 class CudaGap : public Tool {
 public:
     CudaGap() : Tool(about) {}
 
-    void add_options(CommandLine& line) override;
+    void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
@@ -82,48 +88,34 @@ public:
     void on_exec(pid_t pid, uint64_t time_ns) override;
     void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
     std::set<pid_t> exits_missed() override { return processes_->ended(); }
+    bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
+    void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
+    void configure_gaps();
     bool is_needed(const std::string& name) const;
     void follow_scheduler();
     void forget_ended();
+    Context context(double seconds) { return {options_, settings_, *processes_, seconds}; }
 
     Options options_;
     Settings settings_;
     Skeleton<cudagap_bpf> skeleton_;
     std::optional<ThreadTimes> times_;
+    std::optional<GapCounts> gaps_;
     std::optional<Processes> processes_;
+    std::optional<CallEvents<GapLine, Context>> lines_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
 };
 
-void CudaGap::add_options(CommandLine& line)
-{
-    const std::pair<const char*, const char*> refused[] = {
-        {"--failed", "-x is about single calls, which cudagap does not show"},
-        {"--user-stacks", "-U is about single calls, which cudagap does not show"},
-        {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
-        {"--per-thread", "-L is for histograms (-H) of the other tools; here, --by thread makes rows of threads"},
-        {"--milliseconds", "-m is for histograms (-H) of the other tools"},
-        {"--nanoseconds", "-N is for histograms (-H) of the other tools"},
-        {"--table-rows", "--table-rows is for counts of calls; cudagap has room for 16384 threads"},
-    };
-    for (const auto& [option, why] : refused)
-        line.refuse(option, why);
-    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings_.by);
-    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings_.sort), settings_.sort);
-}
-
 RunPlan CudaGap::plan(const Options& options)
 {
-    check_fields(options, settings_.sort);
+    validate_options(settings_, options);
     options_ = options;
-    settings_.view.who.owner = options.extra_columns;
-    if (settings_.by)
-        parse_by(*settings_.by, settings_.view, {}, false);
-    else
-        settings_.view.who.pid = true;
-    RunPlan plan{.traced = "threads that call", .one = "call"};
+    RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events};
+    if (settings_.events || settings_.histogram())
+        plan.one = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :
          {launch_calls, copy_calls, batch_calls, calls_of({KIND_WAIT}), alloc_calls, free_calls, handle_calls,
           lookup_calls, graph_calls, calls_of({KIND_INIT, KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_GRAPH_UPLOAD})})
@@ -143,11 +135,25 @@ void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
 {
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
+    configure_gaps();
     DriverNodes nodes = driver_nodes();
     add_nvidia_nodes(nodes); // the driver may be loaded later
     for (const auto& [number, node] : nodes)
         if (const uint32_t major = major_of(number); major < CHARACTER_DEVICE_MAJORS)
             skeleton_->rodata->driver_majors[major / 64] |= uint64_t{1} << major % 64;
+}
+
+void CudaGap::configure_gaps()
+{
+    auto& data = *skeleton_->rodata;
+    data.tell_gaps = settings_.events;
+    data.count_gaps = settings_.histogram();
+    data.least_gap_ns = settings_.least_ns.value_or(0);
+    data.gap_unit_ns = options_.unit_ns();
+    if (!data.count_gaps)
+        bpf_map__set_max_entries(skeleton_->maps.gap_counts, 1);
+    if (!data.count_gaps && !data.tell_gaps)
+        bpf_map__set_max_entries(skeleton_->maps.gaps, 1);
 }
 
 void CudaGap::load()
@@ -164,6 +170,8 @@ void CudaGap::load()
     times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
                    skeleton_->bss->places_taken);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts));
+    lines_.emplace(line_fields(), context(0));
     follow_scheduler();
 }
 
@@ -189,12 +197,14 @@ void CudaGap::follow_scheduler()
     follow(programs.executed, links.executed);
 }
 
-void CudaGap::record(Output&, const void* data, size_t size)
+void CudaGap::record(Output& output, const void* data, size_t size)
 {
     uint32_t type = 0;
     memcpy(&type, data, sizeof(type));
     if (type == RECORD_PROCESS && size >= sizeof(process_record))
         processes_->learn(*static_cast<const process_record*>(data));
+    if (type == RECORD_GAP && size >= sizeof(gap_record))
+        lines_->print(output, {*static_cast<const gap_record*>(data)}, {});
 }
 
 void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
@@ -203,13 +213,35 @@ void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
         leaving_.insert(static_cast<uint32_t>(pid));
 }
 
+// Where lines are shown, there are no reports.
+bool CudaGap::tick(Output&)
+{
+    if (settings_.events) {
+        processes_->refresh();
+        times_->forget_ended(times_->drain(clock_ns(CLOCK_MONOTONIC)));
+        forget_ended();
+    }
+    return false;
+}
+
 void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
+    if (settings_.events)
+        return;
     processes_->refresh();
-    const Context context{options_, settings_, *processes_, static_cast<double>(interval_ns) / 1e9};
     const std::vector<ThreadTime> times = times_->drain(clock_ns(CLOCK_MONOTONIC));
-    print_groups(output, group_times(times, settings_.view, *processes_), context, wall_ns);
+    print(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
+    times_->forget_ended(times);
     forget_ended();
+}
+
+void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds)
+{
+    const CallView& view = settings_.view;
+    if (settings_.histogram())
+        print_histograms(output, gaps_->drain(times, view, *processes_), context(seconds), wall_ns);
+    else
+        print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);
 }
 
 void CudaGap::forget_ended()

@@ -4,7 +4,7 @@
 #define GPUSNOOP_GAP_BPF_H
 
 #include "base/wanted.bpf.h"
-#include "state/thread_time.bpf.h"
+#include "state/gaps.bpf.h"
 
 #define AROUND 0 /* the word of an open call that keeps what its thread was in before */
 
@@ -56,14 +56,20 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     struct open_call* call = open_call_in(ctx, thread, PART_COUNT);
     if (!call)
         return 0;
-    if (!thread->place)
+    if (!thread->place) {
         begin_time(thread);
+        if (wants_gaps())
+            forget_gap(thread);
+    }
     struct thread_time* time = time_of(thread);
     if (!time)
         return 0;
     u64 around = call_around(thread, call, time);
     call->word[AROUND] = around;
-    turn(time, TIME_CALL_BITS, around ?: part_of_call(probe_row(number)) << TIME_CALL_SHIFT, 0);
+    u64 part = part_of_call(probe_row(number));
+    turn(time, TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0);
+    if (wants_gaps() && !around && part == TIME_LAUNCH)
+        end_gap(thread, time);
     return 0;
 }
 
@@ -73,10 +79,15 @@ INLINE void call_return_body(struct pt_regs* ctx)
     struct thread_state* thread = thread_state(task);
     struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
     struct thread_time* time = call ? time_of(thread) : 0;
-    if (time)
-        turn(time, TIME_CALL_BITS, call->word[AROUND], 0);
-    else if (!call)
+    if (time) {
+        u64 around = call->word[AROUND];
+        bool launched = !around && (time->now & TIME_CALL_BITS) == TIME_LAUNCH << TIME_CALL_SHIFT;
+        turn(time, TIME_CALL_BITS, around, 0);
+        if (wants_gaps() && launched)
+            begin_gap(thread, time);
+    } else if (!call) {
         lose_end(task, false);
+    }
 }
 
 CALL_PROGRAMS(call, call_entry_body, call_return_body)

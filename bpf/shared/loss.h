@@ -20,6 +20,7 @@ enum loss {
     LOSS_RETURN,    /* the return of a call into a driver was missed: neither counted nor going on */
     LOSS_THREAD,    /* a thread found no room: its time is not told */
     LOSS_TURN,      /* a thread went from one part of its time to another, which was not kept */
+    LOSS_GAP,       /* a gap between launches found no room: it is in no histogram */
     LOSS_RUN,       /* the kernel did not run a program, as BPF was at work on that CPU: it counts that itself */
     LOSSES,
 };

@@ -12,6 +12,7 @@ enum record_type {
     RECORD_EXEC_ENDED,    /* what executed a graph is destroyed */
     RECORD_CONTEXT_ENDED, /* what it held has gone with it */
     RECORD_XID,           /* the driver reports an error of a GPU */
+    RECORD_GAP,           /* one line of cudagap -e */
 };
 
 #endif

@@ -95,7 +95,7 @@ std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
     return all;
 }
 
-// Line: a CallLine. Context: a CallContext.
+// Line: a CallLine, or what has the same names. Context: a CallContext.
 template<class Line, class Context>
 class CallEvents {
 public:
@@ -114,7 +114,7 @@ public:
 
     void print(Output& output, Line line, std::span<const std::string> frames)
     {
-        const call_event& call = line.call;
+        const auto& call = line.call;
         if (!first_ns_)
             first_ns_ = call.time_ns;
         // Lines of several CPUs are not strictly in order: the first one printed need not be the earliest.

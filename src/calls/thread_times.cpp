@@ -39,7 +39,7 @@ bool adds_up(const thread_time& time)
 
 // That a thread waits for a CPU, and why, is known once it has one. What goes on is told as what it looks like, so some
 // of that may have to be taken back: it was a wait for a CPU, of one kind or the other. All of this is modulo 2^64.
-void take_back(std::array<uint64_t, TIME_PARTS>& ns)
+void take_back(TimeParts& ns)
 {
     const auto move = [](uint64_t& told, uint64_t& known) {
         if (static_cast<int64_t>(told) < 0)
@@ -114,7 +114,9 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
             continue; // with the next report
         const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
         const TimeSums sums = sums_of(*time, has_ended(*time) ? since_ns(*time) : std::max(age, since_ns(*time)));
-        ThreadTime delta{.image = time->image,
+        ThreadTime delta{.place = place,
+                         .ended = has_ended(*time),
+                         .image = time->image,
                          .cgroup = time->cgroups,
                          .tid = time->tid,
                          .other_syscall = {},
@@ -122,12 +124,16 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
         if (time->other_syscall)
             delta.other_syscall = time->other_syscall - 1;
         times.push_back(delta);
-        if (has_ended(*time))
-            give_back(place);
-        else
-            told_[place] = sums;
+        told_[place] = sums;
     }
     return times;
+}
+
+void ThreadTimes::forget_ended(const std::vector<ThreadTime>& drained)
+{
+    for (const ThreadTime& time : drained)
+        if (time.ended)
+            give_back(time.place);
 }
 
 void TimeGroup::add(const ThreadTime& time)

@@ -16,9 +16,11 @@
 
 namespace gpusnoop {
 
+using TimeParts = std::array<uint64_t, TIME_PARTS>; // ns
+
 struct TimeSums {
     uint64_t wall_ns = 0; // by the clock; the parts add up to it
-    std::array<uint64_t, TIME_PARTS> ns{};
+    TimeParts ns{};
     uint64_t blocked = 0;
     uint64_t preempted = 0;
     uint64_t faults = 0; // major ones
@@ -29,6 +31,8 @@ struct TimeSums {
 
 // Of one thread.
 struct ThreadTime {
+    uint32_t place = 0; // in the kernel side's tables
+    bool ended = false;
     ImageId image{};
     cgroups cgroup{}; // when it first called
     uint32_t tid = 0;
@@ -45,6 +49,8 @@ public:
 
     // What has come since the last call, up to now (CLOCK_MONOTONIC); that of threads that have ended, once.
     std::vector<ThreadTime> drain(uint64_t now_ns);
+    // Others get the places of those of them that have ended: nothing is to be looked up by these any more.
+    void forget_ended(const std::vector<ThreadTime>& drained);
 
 private:
     std::optional<thread_time> settled(uint32_t place) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "columns/cudagap_columns.hpp"
 
+#include "columns/cudagap_parts.hpp"
+
 namespace gpusnoop::cudagap {
 namespace {
 
@@ -8,32 +10,7 @@ using K = TimeKey;
 using G = TimeGroup;
 using C = Context;
 
-struct PartName {
-    std::string_view header, key;
-};
-
-constexpr auto names = [] {
-    std::array<PartName, TIME_PARTS> of{};
-    of[TIME_LAUNCH] = {"LAUNCH%", "launch_ns"};
-    of[TIME_COPY] = {"COPY%", "copy_ns"};
-    of[TIME_WAIT] = {"WAIT%", "wait_ns"};
-    of[TIME_MEMORY] = {"MEM%", "memory_ns"};
-    of[TIME_CALL] = {"CALL%", "call_ns"};
-    of[TIME_CPU] = {"CPU%", "cpu_ns"};
-    of[TIME_RUNQ] = {"RUNQ%", "runq_ns"};
-    of[TIME_THROTTLED] = {"THROT%", "throttled_ns"};
-    of[TIME_LOCK] = {"LOCK%", "lock_ns"};
-    of[TIME_POLL] = {"POLL%", "poll_ns"};
-    of[TIME_PIPE] = {"PIPE%", "pipe_ns"};
-    of[TIME_SOCKET] = {"SOCK%", "socket_ns"};
-    of[TIME_DISK] = {"DISK%", "disk_ns"};
-    of[TIME_FAULT] = {"FAULT%", "fault_ns"};
-    of[TIME_SLEEP] = {"SLEEP%", "sleep_ns"};
-    of[TIME_DRIVER] = {"DRIVER%", "driver_ns"};
-    of[TIME_CHILD] = {"CHILD%", "child_ns"};
-    of[TIME_OTHER] = {"OTHER%", "other_ns"};
-    return of;
-}();
+constexpr const auto& names = part_names;
 
 // A share of the time of all threads of the row.
 template<time_part part>
@@ -133,7 +110,7 @@ std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups
 
 void check_fields(const Options& options, const std::string& sort)
 {
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
+    gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
 }
 
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns)

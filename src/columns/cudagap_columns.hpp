@@ -2,12 +2,15 @@
 // What a run of cudagap was asked for, and the columns that show it.
 #pragma once
 
+#include "calls/call_events.hpp"
+#include "calls/gaps.hpp"
 #include "calls/report.hpp"
 #include "calls/thread_times.hpp"
 
 #include <bitset>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace gpusnoop::cudagap {
@@ -15,7 +18,12 @@ namespace gpusnoop::cudagap {
 struct Settings {
     CallView view;
     std::optional<std::string> by;
-    std::string sort = "wall_ns"; // JSON key or header of a column
+    std::string sort = "wall_ns";     // JSON key or header of a column
+    std::string measure;              // of the histogram; empty: none
+    bool events = false;              // a line per gap
+    std::optional<uint64_t> least_ns; // shorter gaps are left out
+
+    bool histogram() const { return !measure.empty(); }
 };
 
 struct Context {
@@ -27,6 +35,20 @@ struct Context {
 
     const WhoView& who() const { return settings.view.who; }
 };
+
+// A gap, as its line shows it.
+struct GapLine {
+    const gap_record& call;
+    uint64_t since_ns = 0; // since the first line
+    uint64_t wall_ns = 0;
+};
+
+// Of a line for each gap (-e).
+std::span<const Field<Context, GapLine>> line_fields();
+
+// Prints a histogram of the gaps of each group.
+void print_histograms(Output& output, const std::map<TimeKey, GapGroup>& groups, const Context& context,
+                      uint64_t wall_ns);
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns);

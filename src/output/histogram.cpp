@@ -70,7 +70,7 @@ std::array<uint64_t, 64> Histogram::octaves() const
     return result;
 }
 
-std::string star_histogram(const Histogram& histogram, std::string_view unit)
+std::string star_histogram(const Histogram& histogram, std::string_view unit, const BucketNotes& notes)
 {
     if (histogram.total() == 0)
         return {};
@@ -91,8 +91,11 @@ std::string star_histogram(const Histogram& histogram, std::string_view unit)
         uint64_t low = octave == 0 ? 0 : uint64_t{1} << octave;
         uint64_t high = (uint64_t{2} << octave) - 1; // the last one wraps to 2^64 - 1
         auto stars = static_cast<size_t>(static_cast<double>(counts[octave]) * bar / largest);
-        append_format(text, "{:>{}} -> {:<{}} : {:<8} |{:*<{}}{:{}}|\n", low, bound, high, bound, counts[octave], "",
+        append_format(text, "{:>{}} -> {:<{}} : {:<8} |{:*<{}}{:{}}|", low, bound, high, bound, counts[octave], "",
                       stars, "", static_cast<size_t>(bar) - stars);
+        if (notes.text && counts[octave])
+            append_format(text, " {}", notes.text(octave));
+        text += '\n';
     }
     return text;
 }

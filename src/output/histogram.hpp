@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -36,8 +38,14 @@ private:
     uint64_t total_ = 0;
 };
 
+// What is known of the values in a bucket, besides how many there are.
+struct BucketNotes {
+    std::function<std::string(unsigned octave)> text;                                          // behind its bar
+    std::function<std::vector<std::pair<std::string_view, uint64_t>>(unsigned bucket)> fields; // of its object in JSON
+};
+
 // bcc's star histogram of the octaves: heading line, one line per octave from the first non-empty one to the last,
 // 40 stars for the largest. Empty string for an empty histogram.
-std::string star_histogram(const Histogram& histogram, std::string_view unit);
+std::string star_histogram(const Histogram& histogram, std::string_view unit, const BucketNotes& notes = {});
 
 } // namespace gpusnoop

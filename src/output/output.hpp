@@ -64,7 +64,8 @@ public:
 
     // One histogram. key: what it belongs to ("pid = 123", or empty); fields: the same for JSON.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
-                           std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns) = 0;
+                           std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
+                           const BucketNotes& notes = {}) = 0;
 
     // All of a report has been written. nothing: asked for the sentence that stands there where it shows nothing. Data
     // needs none.

@@ -63,7 +63,7 @@ public:
     }
 
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram, Fields fields,
-                   uint64_t wall_ns) override
+                   uint64_t wall_ns, const BucketNotes& notes) override
     {
         fields_.begin("hist");
         fields_.time("time", wall_ns);
@@ -80,9 +80,14 @@ public:
         fields_.key("buckets");
         out_ += '[';
         for (unsigned i = 0; i < histogram.counts().size(); ++i)
-            if (uint64_t count = histogram.counts()[i])
-                append_format(out_, R"({}{{"low":{},"high":{},"count":{}}})", out_.back() == '[' ? "" : ",",
+            if (uint64_t count = histogram.counts()[i]) {
+                append_format(out_, R"({}{{"low":{},"high":{},"count":{})", out_.back() == '[' ? "" : ",",
                               Histogram::bucket_low(i), Histogram::bucket_high(i), count);
+                if (notes.fields)
+                    for (const auto& [name, value] : notes.fields(i))
+                        fields_.integer(name, value);
+                out_ += '}';
+            }
         out_ += ']';
         end_record();
     }

@@ -13,7 +13,7 @@ public:
     void row(std::span<const Column>, const Row&, ExtraLines) override {}
     void event(std::span<const Column>, const Row&, ExtraLines) override {}
     void histogram(std::string_view, std::string_view, const Histogram&,
-                   std::span<const std::pair<std::string_view, Cell>>, uint64_t) override
+                   std::span<const std::pair<std::string_view, Cell>>, uint64_t, const BucketNotes&) override
     {}
     void lost(std::span<const Loss>) override {}
     void end(uint64_t) override {}

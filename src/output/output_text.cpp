@@ -48,7 +48,8 @@ public:
     }
 
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
-                   std::span<const std::pair<std::string_view, Cell>>, uint64_t wall_ns) override
+                   std::span<const std::pair<std::string_view, Cell>>, uint64_t wall_ns,
+                   const BucketNotes& notes) override
     {
         if (histogram.total() == 0)
             return;
@@ -59,7 +60,7 @@ public:
             append_printable(out, title);
             buffer_.line_ended();
         }
-        out += star_histogram(histogram, unit);
+        out += star_histogram(histogram, unit, notes);
         append_format(out, "p50 = {}, p95 = {}, p99 = {} {}", histogram.percentile(0.50), histogram.percentile(0.95),
                       histogram.percentile(0.99), unit);
         buffer_.line_ended();

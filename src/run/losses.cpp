@@ -39,6 +39,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
     t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
     t[LOSS_TURN] = {"turns_lost", "changes of what threads are in were not kept: some time is in a wrong column"};
+    t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: in no histogram"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};

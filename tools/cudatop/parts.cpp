@@ -28,13 +28,13 @@ void PartsOutput::row(std::span<const Column> columns, const Row& row, ExtraLine
 }
 
 void PartsOutput::histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
-                            std::span<const std::pair<std::string_view, Cell>>, uint64_t)
+                            std::span<const std::pair<std::string_view, Cell>>, uint64_t, const BucketNotes& notes)
 {
     DetailPart part;
     part.title = std::exchange(title_, {});
     if (!title.empty())
         part.lines.emplace_back(title);
-    std::istringstream stars(star_histogram(histogram, unit));
+    std::istringstream stars(star_histogram(histogram, unit, notes));
     for (std::string line; std::getline(stars, line);)
         part.lines.push_back(std::move(line));
     parts_.push_back(std::move(part));

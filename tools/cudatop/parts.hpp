@@ -21,7 +21,8 @@ public:
     void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override;
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override;
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
-                   std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns) override;
+                   std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
+                   const BucketNotes& notes) override;
 
     void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
     void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}

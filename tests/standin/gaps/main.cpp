@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that call CUDA, are held up by one thing for a while, and call again; and what each of them says of that:
+// Threads that launch, are held up by one thing for a while, and launch again; and what each of them says of that:
 //     gaps REASON MS [THREADS [FILE]]
 // Makes the file "up" when it is ready, waits for "go", and ends with a line of JSON per thread on standard output.
 #include <array>
@@ -27,7 +27,7 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" int cuCtxSynchronize();
+extern "C" int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data);
 
 namespace {
 
@@ -225,6 +225,12 @@ std::map<std::string, Hold> holds(int file)
             {"cpu", hold_cpu},       {"file", [file](Watch& watch, milliseconds) { hold_file(watch, file); }}};
 }
 
+void launch()
+{
+    cuLaunchHostFunc(
+        nullptr, [](void*) {}, nullptr);
+}
+
 struct Said {
     int64_t begin = 0; // before its first call
     pid_t tid = 0;
@@ -235,10 +241,10 @@ void be_held(const Hold& hold, milliseconds time, Said& said)
 {
     said.tid = gettid();
     said.begin = clock_ns(CLOCK_MONOTONIC);
-    cuCtxSynchronize();
+    launch();
     said.called.start();
     hold(said.held, time);
-    cuCtxSynchronize();
+    launch();
     said.called.stop();
 }
 

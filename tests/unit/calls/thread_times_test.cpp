@@ -57,15 +57,22 @@ public:
     // What came of the only thread.
     TimeSums one(uint64_t now)
     {
-        const std::vector<ThreadTime> times = times_->drain(begin + now);
+        const std::vector<ThreadTime> times = drain(now);
         REQUIRE(times.size() == 1);
         const TimeSums& sums = times[0].sums;
         CHECK(std::accumulate(sums.ns.begin(), sums.ns.end(), uint64_t{0}) == sums.wall_ns);
         return sums;
     }
-    size_t count(uint64_t now) { return times_->drain(begin + now).size(); }
+    size_t count(uint64_t now) { return drain(now).size(); }
 
 private:
+    std::vector<ThreadTime> drain(uint64_t now)
+    {
+        const std::vector<ThreadTime> times = times_->drain(begin + now);
+        times_->forget_ended(times);
+        return times;
+    }
+
     Fd fd_;
     __u32 taken_ = 0;
     std::optional<SharedArray<thread_time>> table_;

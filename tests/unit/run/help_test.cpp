@@ -79,6 +79,7 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         {"--graphs", "both"},
         {"--by", "pid"},
         {"--hist", tool.name == "cudasync"                                ? "duration"
+                   : tool.name == "cudagap"                               ? "gap"
                    : tool.name == "cudagraph"                             ? "launch"
                    : tool.name == "cudamemcpy" || tool.name == "gpualloc" ? "size"
                                                                           : "latency"},

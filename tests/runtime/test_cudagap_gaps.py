@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagap -e and -H: gaps between launches of a thread, against what the thread says of the one that it had, and how often
+it launched."""
+from collections import Counter
+
+from gaps import Gaps, case, near, parts, sum_of, within
+from harness import check, equal
+from programs import Tool, Workload, trace
+from truth import weight
+
+
+def is_whole(gap, took):
+    equal(sum_of(gap, parts), took, f"sum of all parts of {gap}")
+
+
+def held(said):
+    return said["held_ns"] - said["cpu_ns"] - said["queued_ns"]
+
+
+@case(each={"pipe, 1": ("pipe", 1), "lock, 8": ("lock", 8), "sleep, 8": ("sleep", 8)})
+def lines(which):
+    """One for each gap: when it began, how long it was, and what the thread waited for."""
+    reason, count = which
+    gaps = Gaps(reason, 300, count)
+    tool = Tool("-p", gaps.pid, "-e", "-l", "100ms")
+    gaps.go()
+    said = gaps.said()
+    events = {event["tid"]: event for event in tool.finish().events}
+    equal((set(events), len(tool.events)), (set(said), count), "one of each thread")
+    for tid, gap in events.items():
+        is_whole(gap, gap["gap_ns"])
+        within(gap["gap_ns"], said[tid]["wall_ns"], said[tid], f"gap of thread {tid}")
+        near(gap[f"{reason}_ns"], held(said[tid]), f"{reason} of thread {tid}")
+        equal((gap["pid"], gap["comm"]), (gaps.pid, "gaps"), "whose it is")
+
+
+@case
+def lines_of_long_ones():
+    """Those that are shorter than asked for have none; what a wait for the GPU takes belongs to the gap."""
+    script = "launch vecadd 5; sleep 20; launch vecadd 1; sync 1 block_us=300000; launch vecadd 1; sleep 300"
+    workload = Workload(script, "workload-driver")
+    tool = Tool("-p", workload.pid, "-e", "-l", "250ms")
+    workload.go().wait()
+    gap, = tool.finish().events
+    is_whole(gap, gap["gap_ns"])
+    check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"the wait: {gap}")
+
+
+@case
+def text():
+    """The largest reason comes first, with its share."""
+    gaps = Gaps("pipe", 300)
+    tool = Tool("-p", gaps.pid, "-e", "-l", "100ms", json=False)
+    gaps.go().said()
+    header, line = tool.finish().text.splitlines()
+    equal(header.split(), ["TIME(s)", "PID", "TID", "COMM", "GAP(us)", "REASONS"], "header")
+    reason, share = line.split()[5:7]
+    check(reason == "PIPE" and int(share.strip("%,")) > 90, f"reasons: {line}")
+
+
+def gaps_of(truth):
+    launches = Counter()
+    for call in truth:
+        if call["kind"] == "kernel" and call["layer"] == "driver":
+            launches[call["tid"]] += weight(call)
+    return {tid: count - 1 for tid, count in launches.items() if count > 1}
+
+
+@case(each={"all": [], "threads": ["-L"]})
+def histograms(more):
+    """Each gap is counted once, from one launch to the next, and none between threads."""
+    tool, truth = trace("launch vecadd 3001; threads 3; launch saxpy 1009; end; launch vecadd 7", "-H", "gap", "-N", *more)
+    wanted = gaps_of(truth)
+    got = Counter()
+    for record in tool.of_type("hist"):
+        got[record.get("tid", 0)] += record["total"]
+        equal((record["measure"], record["unit"]), ("gap", "nsecs"), "what it is")
+        equal(sum(bucket["count"] for bucket in record["buckets"]), record["total"], "counts of all buckets")
+        for bucket in record["buckets"]:
+            took = sum_of(bucket, parts)
+            check(bucket["low"] * bucket["count"] <= took <= bucket["high"] * bucket["count"],
+                  f"the parts add up to gaps of that length: {bucket}")
+            equal(bucket["launch_ns"], 0, "time in launches is in no gap")
+    equal(dict(got), wanted if more else {0: sum(wanted.values())}, "gaps")
+
+
+@case
+def histogram_of_reasons():
+    """In each bucket, what its gaps were made of."""
+    script = "repeat 10; launch vecadd 2; sleep 20; end; repeat 3; launch vecadd 1; sync 1 block_us=200000; end; launch vecadd 1"
+    workload = Workload(script, "workload-driver")
+    tool, text = Tool("-p", workload.pid, "-H", "gap", "-m", "-l", "15ms"), Tool("-p", workload.pid, "-H", "gap", json=False)
+    workload.go()
+    workload.truth()
+    record, = tool.finish().of_type("hist")
+    buckets = record["buckets"]
+    equal(record["total"], 13, f"gaps of 15 ms or longer: {buckets}")
+    check(sum_of_all(buckets, "sleep_ns") >= 2e8 and sum_of_all(buckets, "wait_ns") >= 6e8, f"of these: {buckets}")
+    for bucket in buckets:
+        check(bucket["wait_ns"] > bucket["sleep_ns"] if bucket["low"] >= 150 else not bucket["wait_ns"], f"{bucket}")
+    shown = [line.split("|")[-1] for line in text.finish().text.splitlines() if "->" in line and "262143" in line]
+    equal([line.split()[0] for line in shown], ["WAIT"], "behind the bar")
+
+
+def sum_of_all(buckets, key):
+    return sum(bucket[key] for bucket in buckets)
+
+
+@case
+def intervals():
+    """What an interval has is not in the next one."""
+    workload = Workload("threads 2; repeat 40; launch vecadd 10; sleep 25; end; end", "workload-driver")
+    tool = Tool("-p", workload.pid, "-H", "gap", "-i", "0.2")
+    workload.go()
+    wanted = gaps_of(workload.truth())
+    records = tool.finish().of_type("hist")
+    check(len(records) >= 4, f"several reports: {len(records)}")
+    equal(sum(record["total"] for record in records), sum(wanted.values()), "gaps of all intervals")
+
+
+@case(each={"-l": (["-l", "5ms", "--columns", "PID"], "-e"), "-P": (["-P"], "--by pid"), "both": (["-e", "-H", "gap"], "not both"),
+            "-H": (["-H", "duration"], "gap")})
+def what_makes_no_sense(which):
+    arguments, word = which
+    tool = Tool(*arguments, json=False, banner=False).finish(2)
+    check(word in tool.error, f"why: {tool.error}")

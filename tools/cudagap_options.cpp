@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagap_options.hpp"
+
+#include "run/arguments.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace gpusnoop::cudagap {
+
+void add_options(CommandLine& line, Settings& settings)
+{
+    const std::pair<const char*, const char*> refused[] = {
+        {"--failed", "-x is about single calls, which cudagap does not show"},
+        {"--user-stacks", "-U is about single calls, which cudagap does not show"},
+        {"--table-rows", "--table-rows is for counts of calls; cudagap has room for 16384 threads"},
+    };
+    for (const auto& [option, why] : refused)
+        line.refuse(option, why);
+    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings.by);
+    line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
+    line.text("-l,--least", "MIN_US",
+              "only gaps that last at least this many microseconds (or 5ms, 2s); as lines (-e), unless -H",
+              [&least_ns = settings.least_ns](const std::string& text) {
+                  using namespace std::chrono_literals;
+                  const auto least = time_argument("a minimum duration (-l)", text, "us", 0ns, 240h);
+                  least_ns = static_cast<uint64_t>(least.count());
+              });
+    line.text("-H,--hist", "WHAT", "histogram of gap (between launches of a thread)", settings.measure);
+    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings.sort), settings.sort);
+}
+
+void validate_options(Settings& settings, const Options& options)
+{
+    Settings& s = settings;
+    constexpr std::string_view measures[] = {"gap"};
+    measure_number(s.measure, measures);
+    if (s.events && s.histogram())
+        throw UsageError("choose lines (-e) or histograms (-H), not both");
+    s.events |= s.least_ns && !s.histogram();
+    if (!s.histogram() && (options.per_process || options.per_thread))
+        throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
+    if (!options.columns.empty() && (s.events || s.histogram()))
+        throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
+    check_fields(options, s.sort);
+    s.view.who.owner = options.extra_columns;
+    s.view.who.pid |= options.per_process || options.per_thread;
+    s.view.who.thread |= options.per_thread;
+    if (s.by)
+        parse_by(*s.by, s.view, {}, false);
+    else
+        s.view.who.pid |= !s.histogram();
+}
+
+} // namespace gpusnoop::cudagap
