@@ -84,6 +84,12 @@ struct DriverHooks::Driver {
     std::vector<driver_node> nodes;
     std::array<std::vector<std::string>, 4> functions;
     std::string behind = {}; // a function of another one that takes its calls, too, where there is one
+
+    bool is_there(const DriverNodes& known) const
+    {
+        return std::ranges::any_of(
+            known, [this](const auto& one) { return std::ranges::find(nodes, one.second) != nodes.end(); });
+    }
 };
 
 // nvidia_frontend_*: up to driver 535; one front end for nvidia and nvidia-modeset.
@@ -111,11 +117,15 @@ const DriverHooks::Driver DriverHooks::drivers[] = {
 
 DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) : object_(object), forced_(forced)
 {
-    for (const Driver& driver : drivers)
+    const DriverNodes nodes = driver_nodes();
+    for (const Driver& driver : drivers) {
+        // One that comes later has its functions hooked in another way. To find out that the kernel's types lack them
+        // takes 35 ms for all of them.
+        const bool may_be_there = may(DriverHook::fentry) && driver.is_there(nodes);
         for (size_t entry = 0; entry < entries.size(); entry++) {
             bool found = false;
             for (const std::string& function : driver.functions[entry]) {
-                if (found || !may(DriverHook::fentry))
+                if (found || !may_be_there)
                     break;
                 // A kernel without the function in its BTF, or in that of a module, says no.
                 found = true;
@@ -128,6 +138,7 @@ DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) :
             for (std::string_view side : {"entry", "return"})
                 bpf_program__set_autoload(find(object, program_name(driver.slot, entry, side)), found);
         }
+    }
     for (const char* name : {"function_entry", "function_return"})
         bpf_program__set_autoload(find(object, name), may(DriverHook::kprobe));
     for (const SystemCall& call : system_calls)
@@ -143,16 +154,11 @@ bool DriverHooks::hook_new_drivers()
     if (nodes == nodes_ && !forced_syscalls)
         return false;
     // Of a driver that has gone the hooks are dead; it may come again.
-    std::erase_if(hooked_, [&](const auto& entry) {
-        return std::ranges::none_of(nodes, [&](const auto& known) {
-            return std::ranges::find(entry.first->nodes, known.second) != entry.first->nodes.end();
-        });
-    });
+    std::erase_if(hooked_, [&](const auto& entry) { return !entry.first->is_there(nodes); });
     std::set<const Driver*> present;
-    for (const auto& [number, node] : nodes)
-        for (const Driver& driver : drivers)
-            if (std::ranges::find(driver.nodes, node) != driver.nodes.end() && !hooked_.contains(&driver))
-                present.insert(&driver);
+    for (const Driver& driver : drivers)
+        if (driver.is_there(nodes) && !hooked_.contains(&driver))
+            present.insert(&driver);
     std::set<std::string, std::less<>> wanted;
     for (const Driver* driver : present) {
         wanted.insert(driver->behind);
