@@ -23,7 +23,8 @@ struct Place {
 };
 
 struct CudaFile {
-    std::string path; // as the process that first showed it sees it; "[deleted]" at the end where it is gone
+    uint32_t number = 0; // from 1 on, never given twice
+    std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
     FileId id;
     Library library = Library::driver;
     Fd file; // O_PATH: keeps the inode, so its number is not given to another file, and asks its file system nothing

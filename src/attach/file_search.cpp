@@ -46,13 +46,6 @@ private:
     void* page_;
 };
 
-int64_t changed_ns(const Fd& file)
-{
-    struct statx st {};
-    statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME, &st);
-    return st.stx_ctime.tv_sec * 1'000'000'000 + st.stx_ctime.tv_nsec;
-}
-
 } // namespace
 
 void FileSearch::serve(Helper::Task& task)
@@ -64,6 +57,8 @@ void FileSearch::serve(Helper::Task& task)
         if (!request)
             return;
         task.says(at({}, ""));
+        if (std::exchange(dropped_, request->dropped) != request->dropped)
+            known_.clear();
         answer({.candidate = {},
                 .examined = {},
                 .end = request->what == SearchRequest::What::mapped     ? mapped(request->pid)
@@ -126,7 +121,11 @@ SearchEnd FileSearch::mapped(pid_t pid)
         }
         task_->says(at(key, mapping.path));
         const auto found = find_mapped(pid, mapping);
-        if (found) // or the process has gone or has unmapped it
+        if (!found) // the process has gone or has unmapped it
+            continue;
+        if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
+            end.known.push_back(known->second);
+        else
             ask_about(*found, mapping, executable_itself);
     }
     return end;
@@ -154,6 +153,11 @@ SearchEnd FileSearch::lead(const std::vector<SearchRequest::Question>& questions
     return end;
 }
 
+FileSearch::Version FileSearch::version_of(const FoundFile& found, const Mapping& mapping)
+{
+    return {{mapping.device, mapping.inode}, found.device, found.inode, found.changed_ns};
+}
+
 void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself)
 {
     Fd file = open_found(found);
@@ -165,14 +169,20 @@ void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
                                        .device = mapping.device,
                                        .inode = mapping.inode,
                                        .page = page.address(),
-                                       .changed_ns = changed_ns(found.where)},
+                                       .changed_ns = found.changed_ns},
             .examined = {},
             .end = {}},
            found.where.get());
     const auto verdict = task_->connection.receive();
     if (!verdict)
         _exit(0);
-    if (!read_message<SearchVerdict>(verdict->bytes).value_or(SearchVerdict()).examine)
+    const auto [wanted, number] = read_message<SearchVerdict>(verdict->bytes).value_or(SearchVerdict());
+    if (number) {
+        if (known_.size() >= known_max)
+            known_.clear();
+        known_.insert_or_assign(version_of(found, mapping), number);
+    }
+    if (!wanted)
         return;
     ExaminedFile result;
     try {

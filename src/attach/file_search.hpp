@@ -11,7 +11,9 @@
 #include "util/helper.hpp"
 #include "util/regular_file.hpp"
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -43,9 +45,18 @@ public:
     static std::pair<Key, std::string> told(std::string_view at);
 
 private:
+    // A file as it was when it was told of. Its inode is kept open as long as its number means something.
+    struct Version {
+        Key key;
+        uint64_t device, inode;
+        int64_t changed_ns;
+        auto operator<=>(const Version&) const = default;
+    };
+
     SearchEnd mapped(pid_t pid);
     SearchEnd in_reach(pid_t pid);
     SearchEnd lead(const std::vector<SearchRequest::Question>& questions) const;
+    static Version version_of(const FoundFile& found, const Mapping& mapping);
     void ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);
     ExaminedFile examine(Fd file, const Mapping& mapping, bool executable_itself) const;
     void locate(ExaminedFile& found, const Elf& elf, Runtime runtime) const;
@@ -54,7 +65,9 @@ private:
     std::span<const Probe> probes_;
     bool count_runtime_;
     std::set<Key> boring_, refused_;
-    Helper::Task* task_ = nullptr; // while it serves
+    std::map<Version, uint32_t> known_; // files by number, in a helper: another user of one is told without a question
+    uint32_t dropped_ = 0;              // files, when these were told
+    Helper::Task* task_ = nullptr;      // while it serves
 };
 
 } // namespace gpusnoop

@@ -26,6 +26,7 @@ struct SearchRequest {
     };
     What what = What::mapped;
     pid_t pid = 0;
+    uint32_t dropped = 0; // files so far: where it has changed, numbers that were told may mean none
     std::vector<Question> questions;
 };
 
@@ -36,7 +37,7 @@ void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
 
 void fields(auto& each, same_as_const<SearchRequest> auto& r)
 {
-    each(r.what, r.pid, r.questions);
+    each(r.what, r.pid, r.dropped, r.questions);
 }
 
 // A file, which comes with a descriptor of it (O_PATH).
@@ -56,11 +57,12 @@ void fields(auto& each, same_as_const<FileCandidate> auto& f)
 // The answer to a candidate.
 struct SearchVerdict {
     bool examine = false; // else it is known
+    uint32_t number = 0;  // by which it is, where it has functions to probe
 };
 
 void fields(auto& each, same_as_const<SearchVerdict> auto& v)
 {
-    each(v.examine);
+    each(v.examine, v.number);
 }
 
 // What is in the candidate that was to be examined.
@@ -83,14 +85,15 @@ void fields(auto& each, same_as_const<ExaminedFile> auto& f)
 }
 
 struct SearchEnd {
-    bool all = true;            // false: there was no time for more
-    bool refused = false;       // its mappings may not be read
-    std::vector<uint8_t> leads; // 0 or 1 for each question
+    bool all = true;             // false: there was no time for more
+    bool refused = false;        // its mappings may not be read
+    std::vector<uint32_t> known; // numbers of files that it maps: what they are was told with those of others
+    std::vector<uint8_t> leads;  // 0 or 1 for each question
 };
 
 void fields(auto& each, same_as_const<SearchEnd> auto& e)
 {
-    each(e.all, e.refused, e.leads);
+    each(e.all, e.refused, e.known, e.leads);
 }
 
 // Exactly one of them.

@@ -127,6 +127,7 @@ void Targets::ask(Searcher& searcher, SearchRequest request)
 {
     searcher.begun = searcher.looked_at = Clock::now();
     searcher.silent = {};
+    request.dropped = dropped_;
     searcher.request = std::move(request);
     searcher.helper.connection().send(message_of(*searcher.request), -1, true); // where that fails, it is lost soon
 }
@@ -228,8 +229,8 @@ bool Targets::hear(Searcher& searcher)
     if (!said || !searcher.request)
         return false;
     if (said->candidate && !searcher.examining) {
-        const bool examine = judge(searcher, std::move(*said->candidate), std::move(message->file));
-        return searcher.helper.connection().send(message_of(SearchVerdict{examine}), -1, true);
+        const SearchVerdict verdict = judge(searcher, std::move(*said->candidate), std::move(message->file));
+        return searcher.helper.connection().send(message_of(verdict), -1, true);
     }
     if (said->examined && searcher.examining)
         take_in(searcher, std::move(*said->examined));
@@ -240,29 +241,28 @@ bool Targets::hear(Searcher& searcher)
     return true;
 }
 
-// True where the candidate is to be examined.
-bool Targets::judge(Searcher& searcher, FileCandidate candidate, Fd where)
+SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd where)
 {
     const FileSearch::Key key(candidate.device, candidate.inode);
     if (!where) {
         if (is_cuda(candidate.path) && !std::exchange(limit_told_, true))
             complain(fmt::format("{} (process {}): {}", candidate.path, searcher.request->pid, errno_text(EMFILE)));
-        return false;
+        return {};
     }
     if (search_.boring(key) && !is_cuda(candidate.path))
-        return false;
+        return {};
     const FileId id = ids_.of(where.get(), searcher.helper.pid(), candidate.page);
     if (const auto known = files_.find(id); known != files_.end()) {
         add_found(searcher, known->second.get());
-        return false;
+        return {.examine = false, .number = known->second->number};
     }
     const Seen seen{id, candidate.changed_ns};
     if (useless_.contains(seen)) {
         search_.bore(key);
-        return false;
+        return {};
     }
     searcher.examining = Searcher::Candidate{std::move(candidate), std::move(where), seen};
-    return true;
+    return {.examine = true};
 }
 
 // Files that have functions to probe stay known, and open.
@@ -285,6 +285,7 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
         return;
     }
     auto file = std::make_unique<CudaFile>();
+    file->number = ++numbers_;
     file->path = candidate.path + (candidate.deleted ? " [deleted]" : "");
     file->id = seen.id;
     file->library = examined.library;
@@ -318,8 +319,22 @@ void Targets::add_found(Searcher& searcher, CudaFile* file)
     found_.push_back({.pid = request.pid, .in_reach = in_reach, .files = {file}});
 }
 
+CudaFile* Targets::numbered(uint32_t number) const
+{
+    const auto file =
+        std::ranges::find_if(files_, [number](const auto& item) { return item.second->number == number; });
+    return file == files_.end() ? nullptr : file->second.get();
+}
+
 void Targets::end(Searcher& searcher, const SearchEnd& how)
 {
+    bool all = how.all;
+    for (const uint32_t number : how.known) {
+        CudaFile* const file = numbered(number);
+        if (file)
+            add_found(searcher, file);
+        all &= file != nullptr; // it was dropped meanwhile
+    }
     const SearchRequest request = *std::exchange(searcher.request, std::nullopt);
     if (request.what == SearchRequest::What::leads) {
         const std::vector<FileId> asked = std::exchange(asked_about_, {});
@@ -334,7 +349,7 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
                       .in_reach = request.what == SearchRequest::What::in_reach,
                       .files = std::exchange(searcher.files, {}),
                       .ended = true,
-                      .all = how.all,
+                      .all = all,
                       .took = Clock::now() - searcher.begun});
 }
 
@@ -460,6 +475,7 @@ void Targets::drop(CudaFile* file)
 {
     idle_.erase(file);
     lost_.erase(file->id);
+    dropped_++;
     for (Searcher& searcher : searchers_)
         std::erase(searcher.files, file);
     for (Found& found : found_)

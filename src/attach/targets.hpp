@@ -92,12 +92,13 @@ private:
     void ask(Searcher& searcher, SearchRequest request);
     void hear_all(std::chrono::milliseconds longest);
     bool hear(Searcher& searcher);
-    bool judge(Searcher& searcher, FileCandidate candidate, Fd where);
+    SearchVerdict judge(Searcher& searcher, FileCandidate candidate, Fd where);
     void take_in(Searcher& searcher, ExaminedFile examined);
     void end(Searcher& searcher, const SearchEnd& how);
     void lose(Searcher& searcher);
     void strike(pid_t pid, std::string_view what, std::string_view why);
     void add_found(Searcher& searcher, CudaFile* file);
+    CudaFile* numbered(uint32_t number) const;
     bool believable(const ExaminedFile& examined) const;
     bool room_for_one(pid_t pid, uint64_t owner);
     void find_lost(std::span<CudaFile* const> files);
@@ -112,6 +113,7 @@ private:
     std::vector<Found> found_;
     FileIds ids_;
     std::map<FileId, std::unique_ptr<CudaFile>> files_;
+    uint32_t numbers_ = 0, dropped_ = 0;             // files so far
     std::set<CudaFile*> idle_;                       // without users at the last look
     std::vector<FileId> asked_about_;                // whether their paths lead to them
     std::set<FileId> lost_;                          // those whose paths do not

@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 namespace gpusnoop {
 namespace {
@@ -14,10 +15,14 @@ std::optional<FoundFile> regular(Fd where)
 {
     // As the kernel knows it: a file system in user space (FUSE) is not asked, which might never answer.
     struct statx st {};
-    if (!where || statx(where.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st) != 0 ||
+    if (!where ||
+        statx(where.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_CTIME, &st) != 0 ||
         !S_ISREG(st.stx_mode))
         return std::nullopt;
-    return FoundFile{std::move(where), st.stx_ino};
+    return FoundFile{.where = std::move(where),
+                     .device = makedev(st.stx_dev_major, st.stx_dev_minor),
+                     .inode = st.stx_ino,
+                     .changed_ns = st.stx_ctime.tv_sec * 1'000'000'000 + st.stx_ctime.tv_nsec};
 }
 
 } // namespace

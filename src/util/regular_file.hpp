@@ -14,7 +14,8 @@ namespace gpusnoop {
 // Where a file would be opened (O_PATH), and which one that is.
 struct FoundFile {
     Fd where;
-    uint64_t inode = 0;
+    uint64_t device = 0, inode = 0; // as stat() shows them
+    int64_t changed_ns = 0;         // when, as far as the kernel knows
 };
 
 // A regular file below this folder. Links, absolute ones, too, do not lead out of it, as for a process whose root it
