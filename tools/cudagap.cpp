@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudagap: why the GPU is not given work: where the time goes of the threads that call.
+#include "attach/load_together.hpp"
 #include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
 #include "cudagap_options.hpp"
@@ -82,6 +83,7 @@ public:
     RunPlan plan(const Options& options) override;
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load_programs(bool together) override;
     void load() override;
     void begin(const Running& running) override { processes_->tracing_began(running.since_ns); }
     void record(Output& output, const void* data, size_t size) override;
@@ -156,10 +158,11 @@ void CudaGap::configure_gaps()
         bpf_map__set_max_entries(skeleton_->maps.gaps, 1);
 }
 
-void CudaGap::load()
+void CudaGap::load_programs(bool together)
 {
     const LoadLog log;
-    if (int error = cudagap_bpf::load(skeleton_.get())) {
+    const auto load = [this] { return cudagap_bpf::load(skeleton_.get()); };
+    if (int error = together ? load_together(load) : load()) {
         if (const std::string missing = missing_of_kernel(skeleton_->obj); !missing.empty())
             throw without(missing);
         const Refusal refusal = refusal_of(-error, log.text());
@@ -167,6 +170,10 @@ void CudaGap::load()
             throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
         throw LoadError(refusal);
     }
+}
+
+void CudaGap::load()
+{
     times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
                    skeleton_->bss->places_taken);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);

@@ -262,8 +262,10 @@ void CudaTop::begin(const Running& running)
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
         running.loop.after(later, [this] { look_at_earlier(); });
-    if (!live_)
+    if (!live_) {
+        meet_users();
         return;
+    }
     show_users();
     running.loop.after(150ms, [this] { // by then those that call have said who they are
         if (!measured())
@@ -422,11 +424,12 @@ void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     CallToolOn::report(output, wall_ns, interval_ns);
 }
 
-// Who maps a driver has a row before it calls: it may have been waiting since before tracing began.
+// Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
+// of it is read before there is a report to wait for it.
 void CudaTop::meet_users()
 {
     for (const pid_t pid : running_->users())
-        processes().meet(static_cast<uint32_t>(pid));
+        processes().command_line(processes().meet(static_cast<uint32_t>(pid)));
 }
 
 // Each has its row at once, and figures with the first report.

@@ -104,7 +104,7 @@ Attacher::Looked Attacher::attach_waiting()
     return all;
 }
 
-void Attacher::attach_everywhere()
+void Attacher::look_first()
 {
     // A driver that nobody has mapped yet can have its probes before the first call. Members of a cgroup are not known
     // before they come.
@@ -115,11 +115,17 @@ void Attacher::attach_everywhere()
         looks.push_back({getpid(), true});
     for (pid_t pid : scope_.pids())
         looks.push_back({pid, true});
-    const std::vector<Targets::Found> all = targets_.found_all(looks, time_for_all, options_.step);
+    found_first_ = targets_.found_all(looks, time_for_all, options_.step);
     for (const Targets::Look& left : looks)
         if (!left.in_reach)
             look_at(left.pid);
+}
 
+void Attacher::attach_everywhere()
+{
+    if (!found_first_)
+        look_first();
+    const std::vector<Targets::Found> all = *std::exchange(found_first_, std::nullopt);
     if (is_open() && scope_.pids().empty() && attachments_.empty()) {
         const auto uses_cuda = [](const Targets::Found& found) {
             return found.ended && found.all && !found.files.empty();

@@ -51,8 +51,10 @@ public:
     // more to attach when descriptor() is readable.
     Looked attach_waiting();
     int descriptor() const { return targets_.descriptor(); }
-    // All processes, or those asked for, and the drivers that they would load. What takes too long is left to
-    // attach_waiting().
+    // Looks at all processes, or those asked for, and the drivers that they would load. What takes too long is left to
+    // attach_waiting(). The programs need not be loaded yet.
+    void look_first();
+    // Attaches what that has found.
     void attach_everywhere();
     // The same, all left to attach_waiting().
     void look_everywhere();
@@ -123,6 +125,7 @@ private:
     LookQueue looks_;
     Linker linker_;
     bool everybody_;
+    std::optional<std::vector<Targets::Found>> found_first_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> users_;
     std::set<pid_t> paused_;      // groups

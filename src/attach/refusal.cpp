@@ -17,7 +17,7 @@ namespace {
 
 LoadLog*& current_log()
 {
-    static LoadLog* log = nullptr;
+    thread_local LoadLog* log = nullptr;
     return log;
 }
 

@@ -31,15 +31,17 @@ struct FileIds::Iterator {
     std::map<pid_t, std::unique_ptr<bpf_link, BpfLinkDeleter>> links; // of the processes that map
 };
 
-FileIds::FileIds()
+FileIds::FileIds() = default;
+FileIds::~FileIds() = default;
+
+void FileIds::begin()
 {
+    begun_ = true;
     auto iterator = std::make_unique<Iterator>();
     iterator->skeleton = open_skeleton<inodes_bpf>();
     if (!inodes_bpf::load(iterator->skeleton.get()))
         iterator_ = std::move(iterator);
 }
-
-FileIds::~FileIds() = default;
 
 FileId FileIds::of(int fd, pid_t mapper, uint64_t address)
 {
@@ -47,6 +49,8 @@ FileId FileIds::of(int fd, pid_t mapper, uint64_t address)
     struct statx st {};
     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
     FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino};
+    if (!begun_)
+        begin();
     if (!iterator_)
         return id;
     auto [link, added] = iterator_->links.try_emplace(mapper);

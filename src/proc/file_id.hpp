@@ -21,7 +21,7 @@ struct FileId {
 // Asks the kernel, by looking at a mapping of the file through a BPF iterator (5.12).
 class FileIds {
 public:
-    FileIds();
+    FileIds(); // asks for nothing yet
     ~FileIds();
     FileIds(const FileIds&) = delete;
     FileIds& operator=(const FileIds&) = delete;
@@ -32,7 +32,9 @@ public:
 
 private:
     struct Iterator;
+    void begin();
     std::unique_ptr<Iterator> iterator_; // null where the kernel has none
+    bool begun_ = false;
 };
 
 } // namespace gpusnoop

@@ -25,8 +25,12 @@ struct ThreadRegisters::Iterator {
     std::unique_ptr<bpf_link, BpfLinkDeleter> link;
 };
 
-ThreadRegisters::ThreadRegisters()
+ThreadRegisters::ThreadRegisters() = default;
+ThreadRegisters::~ThreadRegisters() = default;
+
+void ThreadRegisters::begin()
 {
+    begun_ = true;
     auto iterator = std::make_unique<Iterator>();
     iterator->skeleton = open_skeleton<threads_bpf>();
     if (threads_bpf::load(iterator->skeleton.get()))
@@ -36,12 +40,14 @@ ThreadRegisters::ThreadRegisters()
         iterator_ = std::move(iterator);
 }
 
-ThreadRegisters::~ThreadRegisters() = default;
-
 std::vector<thread_registers> ThreadRegisters::of(const std::set<pid_t>& processes)
 {
     std::vector<thread_registers> all;
-    if (!iterator_ || processes.empty())
+    if (processes.empty())
+        return all;
+    if (!begun_)
+        begin();
+    if (!iterator_)
         return all;
     const int wanted = bpf_map__fd(iterator_->skeleton->maps.wanted);
     erase_keys(wanted, [](const std::byte*) { return true; });

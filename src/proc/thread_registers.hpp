@@ -15,20 +15,19 @@ namespace gpusnoop {
 
 class ThreadRegisters {
 public:
-    ThreadRegisters();
+    ThreadRegisters(); // asks for nothing yet
     ~ThreadRegisters();
     ThreadRegisters(const ThreadRegisters&) = delete;
     ThreadRegisters& operator=(const ThreadRegisters&) = delete;
-
-    // The kernel refuses to tell them.
-    bool refused() const { return !iterator_; }
 
     // Of all threads of these processes; of a thread that runs, as of when it was interrupted last.
     std::vector<thread_registers> of(const std::set<pid_t>& processes);
 
 private:
     struct Iterator;
-    std::unique_ptr<Iterator> iterator_;
+    void begin();
+    std::unique_ptr<Iterator> iterator_; // null where the kernel refuses to tell them
+    bool begun_ = false;
 };
 
 } // namespace gpusnoop

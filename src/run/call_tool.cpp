@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/call_tool.hpp"
 
+#include "attach/load_together.hpp"
 #include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"
@@ -147,11 +148,16 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
     return {static_cast<uint32_t>(key_bytes), front_bits};
 }
 
-void CallTool::load()
+void CallTool::load_programs(bool together)
 {
     const LoadLog log;
-    if (int error = load_object())
+    const auto load = [this] { return load_object(); };
+    if (int error = together ? load_together(load) : load())
         throw LoadError(refusal_of(-error, log.text()));
+}
+
+void CallTool::load()
+{
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
     table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()));
     processes_.emplace(fd("processes"), options_.host_root);

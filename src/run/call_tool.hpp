@@ -28,6 +28,7 @@ namespace gpusnoop {
 class CallTool : public Tool {
 public:
     RunPlan plan(const Options& options) override;
+    void load_programs(bool together) override;
     void load() override;
     void begin(const Running& running) override;
     void record(Output& output, const void* data, size_t size) override;

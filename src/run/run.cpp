@@ -138,10 +138,31 @@ void Run::attach()
     losses_.emplace(object);
     ring_.emplace(bpf_object__find_map_fd_by_name(object, "ring"),
                   [this](const void* data, size_t size) { tool_.record(*output_, data, size); });
-    // What takes long comes before the watch: what it sees is looked at by the loop.
     if (attacher_ && plan_.durations)
         duration_floor_ns_ = duration_floor_ns(attacher_->tier());
-    // Before the first look, so that nothing that appears meanwhile is missed.
+    watch_mappings();
+    if (scope_.named()) {
+        scope_.named()->look_again(); // loading has taken a while
+        verbose("only processes with a thread of that name get probes (-n)");
+    }
+    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
+    tool_.starting("Looking for CUDA libraries ...");
+    if (attacher_)
+        attacher_->attach_everywhere();
+    if (opened_.kernel_hooks)
+        opened_.kernel_hooks->hook_new_drivers();
+    // What is given the name later, or its probes once it is there, may have called before, though it is young.
+    const bool all_seen = !attacher_ || (!scope_.named() && (!plan_.by_process || program_));
+    if (opened_.switches.traced_since && all_seen)
+        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // it has not begun
+    tick();                                                                       // what is running already is unnamed
+}
+
+// Before the first look, so that nothing that appears meanwhile is missed.
+void Run::watch_mappings()
+{
+    if (mapping_watch_)
+        return;
     mapping_watch_.emplace(MappingWatch::Handlers{
         .mapped = [this](pid_t pid, std::string_view path, uint64_t device,
                          uint64_t inode) { library_mapped(pid, path, device, inode); },
@@ -164,21 +185,6 @@ void Run::attach()
                 members_->look_again();
             },
     });
-    if (scope_.named()) {
-        scope_.named()->look_again(); // loading has taken a while
-        verbose("only processes with a thread of that name get probes (-n)");
-    }
-    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
-    tool_.starting("Looking for CUDA libraries ...");
-    if (attacher_)
-        attacher_->attach_everywhere();
-    if (opened_.kernel_hooks)
-        opened_.kernel_hooks->hook_new_drivers();
-    // What is given the name later, or its probes once it is there, may have called before, though it is young.
-    const bool all_seen = !attacher_ || (!scope_.named() && (!plan_.by_process || program_));
-    if (opened_.switches.traced_since && all_seen)
-        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // it has not begun
-    tick();                                                                       // what is running already is unnamed
 }
 
 void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)
@@ -374,8 +380,10 @@ void Run::tick()
     if (!attacher_ || arm == attacher_->name_probes_attached())
         return;
     if (arm) {
-        // Runtimes in libraries that came after the driver have not been looked for.
-        attacher_->look_everywhere();
+        // Runtimes in libraries that came after the driver have not been looked for. At the start, all has been just
+        // now.
+        if (loop_)
+            attacher_->look_everywhere();
         *opened_.switches.naming = true;
     }
     attacher_->attach_name_probes(arm);

@@ -39,7 +39,9 @@ private:
     void attach();
     bpf_object* load();
     bpf_object* load_as(const LoadPlan& plan, bool guarded);
+    void load_programs();
     void leave_out_harmful_returns();
+    void watch_mappings();
     Filters choose_probes(bpf_object* object, const LoadPlan& plan);
     void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
     void on_exit(pid_t pid);
@@ -71,6 +73,7 @@ private:
     std::unique_ptr<Output> output_;
     ProbePlan probe_plan_; // less what cannot be used without harm
     bool returns_ = true;  // return probes can
+    bool together_ = true; // programs are loaded at the same time
     Opened opened_{};
     std::vector<std::string> remarks_; // what the kernel refused
     std::optional<Attacher> attacher_;

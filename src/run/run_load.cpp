@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <future>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -64,6 +66,7 @@ bpf_object* Run::load()
                                                : best_tier(),
                   forced);
     bool guarded = false;
+    together_ = !options_.info; // which tells of the programs as libbpf has loaded them
     for (;;) {
         signals_.check();
         try {
@@ -80,6 +83,8 @@ bpf_object* Run::load()
         } catch (const LoadError& error) {
             verbose(error.what());
             attacher_.reset();
+            if (std::exchange(together_, false))
+                continue; // to hear which program it is, and why
             if (!plan.step(error.refusal(), probe_plan_.hooks))
                 throw plan.failure();
         }
@@ -114,8 +119,22 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     check_descriptors(object, scope_.pidfds().size());
     tool_.starting(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
     const EndAtOnce for_the_verifier_takes_its_time;
+    load_programs();
     tool_.load();
     return object;
+}
+
+// The verifier takes its time, in which everybody is looked at: by this thread, as helpers end with the thread that has
+// made them. Whom else to look at may change until then.
+void Run::load_programs()
+{
+    // One after the other where there can be no thread.
+    auto loaded = std::async(std::launch::async | std::launch::deferred, [this] { tool_.load_programs(together_); });
+    if (attacher_ && scope_.everybody() && !options_.info) {
+        watch_mappings();
+        attacher_->look_first();
+    }
+    loaded.get();
 }
 
 // Between open and load.

@@ -117,7 +117,10 @@ public:
     virtual Opened open() = 0;
     // Between open and load: read-only data and map sizes.
     virtual void configure(std::span<const Probe> probes, const Filters& filters) = 0;
-    virtual void load() = 0; // throws Error
+    // Into the kernel; on another thread than all else. together: see load_together(). Throws Error.
+    virtual void load_programs(bool together) = 0;
+    // They are loaded, and their maps are there. Throws Error.
+    virtual void load() = 0;
     // What takes long comes next: "Loading 40 programs into the kernel ...".
     virtual void starting(std::string_view) {}
     // The loop is about to run.

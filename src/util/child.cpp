@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/child.hpp"
 
+#include "util/ending_signals.hpp"
+
 #include <array>
 #include <csignal>
 #include <exception>
@@ -53,9 +55,14 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
         return;
     alone_ = Fd(ends[0]);
     Fd last(ends[1]);
+    // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (EndAtOnce).
+    const sigset_t not_for_it = ending_set();
+    sigset_t before{};
+    ::sigprocmask(SIG_BLOCK, &not_for_it, &before);
     pid_ = fork();
     if (pid_ == 0)
         run(descriptors, last.get(), work);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
     last = {};
     wait_until_it_stands_alone(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine
 }

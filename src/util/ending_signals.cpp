@@ -13,15 +13,6 @@ namespace {
 
 constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
 
-sigset_t ending_set()
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (int signal : ending)
-        sigaddset(&set, signal);
-    return set;
-}
-
 // A signal handler gets at nothing but statics.
 void (*volatile first)() = nullptr;
 
@@ -42,6 +33,15 @@ void kill_by(int signal)
 }
 
 } // namespace
+
+sigset_t ending_set()
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int signal : ending)
+        sigaddset(&set, signal);
+    return set;
+}
 
 bool ending_signal_waits()
 {

@@ -37,6 +37,9 @@ private:
     std::optional<int> sent_;
 };
 
+// What they are, to be blocked by who is ended in another way.
+sigset_t ending_set();
+
 // One waits to be asked for, by whoever has the object.
 bool ending_signal_waits();
 
