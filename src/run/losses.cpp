@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/losses.hpp"
 
+#include "maps/cpu_sums.hpp"
+
+#include <algorithm>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <cstdint>
@@ -78,10 +81,7 @@ Losses::Losses(const bpf_object* object) : object_(object), map_fd_(bpf_object__
 std::array<uint64_t, LOSSES> Losses::read() const
 {
     std::array<uint64_t, LOSSES> counts{};
-    std::vector<uint64_t> per_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
-    for (uint32_t i = 0; i < LOSSES; i++)
-        if (bpf_map_lookup_elem(map_fd_, &i, per_cpu.data()) == 0)
-            counts[i] = std::accumulate(per_cpu.begin(), per_cpu.end(), uint64_t{0});
+    std::ranges::copy(cpu_sums(map_fd_, LOSSES), counts.begin());
     counts[LOSS_RUN] = runs_skipped(object_);
     return counts;
 }

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head.hpp"
 
+#include "maps/cpu_sums.hpp"
 #include "proc/process.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 
 #include <algorithm>
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -71,10 +69,7 @@ std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus
 Cost::Share Cost::since_last(double seconds)
 {
     std::array<uint64_t, HITS> hits{};
-    std::vector<uint64_t> per_cpu(static_cast<size_t>(libbpf_num_possible_cpus()));
-    for (uint32_t i = 0; i < HITS; i++)
-        if (bpf_map_lookup_elem(hits_fd_, &i, per_cpu.data()) == 0)
-            hits[i] = std::accumulate(per_cpu.begin(), per_cpu.end(), uint64_t{0});
+    std::ranges::copy(cpu_sums(hits_fd_, HITS), hits.begin());
     const auto entries = static_cast<double>(hits[HIT_ENTRY] - seen_[HIT_ENTRY]);
     const auto returns = static_cast<double>(hits[HIT_RETURN] - seen_[HIT_RETURN]);
     const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
