@@ -4,9 +4,11 @@
 #include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
 #include "cudagap_options.hpp"
+#include "cudagap_why.hpp"
 #include "driver/driver_devices.hpp"
 #include "maps/skeleton.hpp"
 #include "run/arguments.hpp"
+#include "run/loop.hpp"
 #include "run/tool.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
@@ -28,6 +30,10 @@
 namespace gpusnoop::cudagap {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr uint64_t told_by_why_ns = 1'000'000; // shorter gaps say nothing of who keeps a thread waiting
+
 constexpr ToolSpec about{
     .name = "cudagap",
     .summary = "Shows where the time goes of threads that call CUDA: in calls, waiting for a CPU, blocked by what.",
@@ -38,6 +44,7 @@ constexpr ToolSpec about{
                 "  cudagap -p 1234 -s RUNQ%    # who waits for a CPU longest\n"
                 "  cudagap -H gap              # how long threads pause between launches, and why\n"
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
+                "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
 
@@ -85,7 +92,7 @@ public:
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load_programs(bool together) override;
     void load() override;
-    void begin(const Running& running) override { processes_->tracing_began(running.since_ns); }
+    void begin(const Running& running) override;
     void record(Output& output, const void* data, size_t size) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
     void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
@@ -94,6 +101,7 @@ public:
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
+    void told(Output& output, const gap_record& gap);
     void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
     void configure_gaps();
     bool is_needed(const std::string& name) const;
@@ -106,6 +114,8 @@ private:
     Skeleton<cudagap_bpf> skeleton_;
     std::optional<ThreadTimes> times_;
     std::optional<GapCounts> gaps_;
+    std::optional<WakingThreads> wakers_;
+    GapCauses causes_;
     std::optional<Processes> processes_;
     std::optional<CallEvents<GapLine, Context>> lines_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
@@ -115,7 +125,7 @@ RunPlan CudaGap::plan(const Options& options)
 {
     validate_options(settings_, options);
     options_ = options;
-    RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events};
+    RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
     if (settings_.events || settings_.histogram())
         plan.one = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :
@@ -148,10 +158,14 @@ void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
 void CudaGap::configure_gaps()
 {
     auto& data = *skeleton_->rodata;
-    data.tell_gaps = settings_.events;
+    data.tell_gaps = settings_.events || settings_.why;
     data.count_gaps = settings_.histogram();
-    data.least_gap_ns = settings_.least_ns.value_or(0);
+    data.least_gap_ns = settings_.least_ns.value_or(settings_.why ? told_by_why_ns : 0);
     data.gap_unit_ns = options_.unit_ns();
+    data.follow_wakers = data.tell_gaps;
+    bpf_program__set_autoload(skeleton_->progs.waking, data.follow_wakers);
+    if (!data.follow_wakers)
+        bpf_map__set_max_entries(skeleton_->maps.followed_threads, 1);
     if (!data.count_gaps)
         bpf_map__set_max_entries(skeleton_->maps.gap_counts, 1);
     if (!data.count_gaps && !data.tell_gaps)
@@ -178,6 +192,7 @@ void CudaGap::load()
                    skeleton_->bss->places_taken);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts));
+    wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
     follow_scheduler();
 }
@@ -201,7 +216,16 @@ void CudaGap::follow_scheduler()
     auto& links = skeleton_->links;
     follow(programs.switched, links.switched);
     follow(programs.exited, links.exited);
+    if (settings_.events || settings_.why)
+        follow(programs.waking, links.waking);
     follow(programs.executed, links.executed);
+}
+
+void CudaGap::begin(const Running& running)
+{
+    processes_->tracing_began(running.since_ns);
+    if (settings_.why && !options_.duration)
+        running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
 }
 
 void CudaGap::record(Output& output, const void* data, size_t size)
@@ -211,7 +235,17 @@ void CudaGap::record(Output& output, const void* data, size_t size)
     if (type == RECORD_PROCESS && size >= sizeof(process_record))
         processes_->learn(*static_cast<const process_record*>(data));
     if (type == RECORD_GAP && size >= sizeof(gap_record))
-        lines_->print(output, {*static_cast<const gap_record*>(data)}, {});
+        told(output, *static_cast<const gap_record*>(data));
+}
+
+void CudaGap::told(Output& output, const gap_record& gap)
+{
+    if (settings_.why) {
+        causes_.add(gap);
+        return;
+    }
+    const std::vector<std::string> wakers = waker_lines(gap);
+    lines_->print(output, {gap}, {"wakers", wakers});
 }
 
 void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
@@ -225,7 +259,9 @@ bool CudaGap::tick(Output&)
 {
     if (settings_.events) {
         processes_->refresh();
-        times_->forget_ended(times_->drain(clock_ns(CLOCK_MONOTONIC)));
+        const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        times_->forget_ended(times_->drain(now));
+        wakers_->forget_idle(now);
         forget_ended();
     }
     return false;
@@ -245,7 +281,9 @@ void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds)
 {
     const CallView& view = settings_.view;
-    if (settings_.histogram())
+    if (settings_.why)
+        print_why(output, times, causes_, context(seconds), wall_ns);
+    else if (settings_.histogram())
         print_histograms(output, gaps_->drain(times, view, *processes_), context(seconds), wall_ns);
     else
         print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);

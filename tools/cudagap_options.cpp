@@ -18,6 +18,8 @@ void add_options(CommandLine& line, Settings& settings)
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings.by);
+    line.flag("--why", "after 5 s, say why each process gives the GPU no more work, and what to type next",
+              settings.why);
     line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
     line.text("-l,--least", "MIN_US",
               "only gaps that last at least this many microseconds (or 5ms, 2s); as lines (-e), unless -H",
@@ -37,11 +39,16 @@ void validate_options(Settings& settings, const Options& options)
     measure_number(s.measure, measures);
     if (s.events && s.histogram())
         throw UsageError("choose lines (-e) or histograms (-H), not both");
-    s.events |= s.least_ns && !s.histogram();
+    if (s.why && (s.events || s.histogram() || s.by))
+        throw UsageError("--why has a sentence for each process: leave out --by, -e and -H");
+    if (s.why && options.interval)
+        throw UsageError(
+            "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
+    s.events |= !s.why && s.least_ns && !s.histogram();
     if (!s.histogram() && (options.per_process || options.per_thread))
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
-    if (!options.columns.empty() && (s.events || s.histogram()))
-        throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
+    if (!options.columns.empty() && (s.events || s.histogram() || s.why))
+        throw UsageError("--columns is for tables: leave out -e, -H and --why, or --columns");
     check_fields(options, s.sort);
     s.view.who.owner = options.extra_columns;
     s.view.who.pid |= options.per_process || options.per_thread;

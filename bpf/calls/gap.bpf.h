@@ -6,7 +6,9 @@
 #include "base/wanted.bpf.h"
 #include "state/gaps.bpf.h"
 
-#define AROUND 0 /* the word of an open call that keeps what its thread was in before */
+/* Words of an open call. */
+#define AROUND 0 /* what its thread was in before */
+#define LAUNCHES 1
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
@@ -67,8 +69,10 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     u64 around = call_around(thread, call, time);
     call->word[AROUND] = around;
     u64 part = part_of_call(probe_row(number));
+    bool launches = !around && part == TIME_LAUNCH;
+    call->word[LAUNCHES] = launches;
     turn(time, TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0);
-    if (wants_gaps() && !around && part == TIME_LAUNCH)
+    if (wants_gaps() && launches)
         end_gap(thread, time);
     return 0;
 }
@@ -80,10 +84,8 @@ INLINE void call_return_body(struct pt_regs* ctx)
     struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
     struct thread_time* time = call ? time_of(thread) : 0;
     if (time) {
-        u64 around = call->word[AROUND];
-        bool launched = !around && (time->now & TIME_CALL_BITS) == TIME_LAUNCH << TIME_CALL_SHIFT;
-        turn(time, TIME_CALL_BITS, around, 0);
-        if (wants_gaps() && launched)
+        turn(time, TIME_CALL_BITS, call->word[AROUND], 0);
+        if (wants_gaps() && call->word[LAUNCHES])
             begin_gap(thread, time);
     } else if (!call) {
         lose_end(task, false);

@@ -21,6 +21,34 @@ struct gap_owner {
     struct cgroups cgroups; /* of its first call */
 };
 
+/* Who has ended the longest block of a thread in some time. */
+struct waker {
+    __u32 pid;
+    __u32 tid;     /* 0: nobody, an interrupt, or there was no block */
+    char comm[16]; /* of the thread */
+    __u64 blocked_ns;
+    __u32 part; /* that the blocked one was in */
+    __u32 zero;
+};
+
+/* What a thread did in some time. */
+struct period {
+    __u64 ns[TIME_PARTS];
+    struct waker waker;
+};
+
+/* A thread that calls nothing, and has woken one that calls, or one of these. */
+struct waking_thread {
+    struct thread_time time;
+    __u64 woke_ns;        /* CLOCK_MONOTONIC, when it did so last; at first, since when it is followed */
+    struct period open;   /* since then */
+    struct period before; /* from when it did so before, to then */
+    __u32 known;          /* that there is one */
+    __u32 steps;          /* from a thread that calls */
+};
+
+#define WAKERS 3 /* steps that are gone back from a gap */
+
 /* A line of -e. */
 struct gap_record {
     __u32 type; /* RECORD_GAP */
@@ -29,7 +57,13 @@ struct gap_record {
     struct gap_owner key;
     char comm[16]; /* of the thread */
     __u64 gap_ns;
-    __u64 ns[TIME_PARTS]; /* together they are that time */
+    struct period gap; /* together its parts are that time */
+    __u32 running;     /* threads that ran or could run, on the CPUs that this one may use, at the gap's end */
+    __u32 cpus;        /* 0: not known */
+    /* The one that woke the thread, the one that woke that one, ...: from when each of them had done so before. */
+    __u32 known; /* how many */
+    __u32 zero;
+    struct period wakers[WAKERS];
 };
 
 #endif

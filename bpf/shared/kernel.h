@@ -134,10 +134,22 @@ struct thread_info {
 
 struct rq {
     u64 clock;
+    unsigned int nr_running;
+    int cpu;
+    int online;
+};
+
+struct task_group {
+    struct cfs_rq** cfs_rq; /* of each CPU, with CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct cpumask {
+    unsigned long bits[1];
 };
 
 struct cfs_rq {
     struct rq* rq;
+    struct task_group* tg;
     int throttle_count; /* with CONFIG_CFS_BANDWIDTH */
     u64 throttled_clock_self;
     u64 throttled_clock_self_time;
@@ -155,7 +167,9 @@ struct sched_info {
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
+    unsigned int flags;
     struct sched_entity se;
+    struct cpumask cpus_mask;
     unsigned in_iowait : 1;
     unsigned frozen : 1;          /* with CONFIG_CGROUPS */
     struct sched_info sched_info; /* with CONFIG_SCHED_INFO */

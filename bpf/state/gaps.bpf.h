@@ -5,25 +5,12 @@
 
 #include "shared/gap.h"
 #include "shared/histogram.h"
-#include "state/thread_time.bpf.h"
+#include "state/wakers.bpf.h"
 
 const volatile bool count_gaps = false;
 const volatile bool tell_gaps = false;
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
-
-/* The gap that a thread is in. */
-struct open_gap {
-    u64 since;          /* in ns of its time; 0: it is in none */
-    u64 ns[TIME_PARTS]; /* of the thread, as it was then */
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, PLACES_MAX); /* 1 where gaps are not asked for */
-    __type(key, u32);
-    __type(value, struct open_gap);
-} gaps SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -38,24 +25,19 @@ INLINE bool wants_gaps(void)
     return count_gaps || tell_gaps;
 }
 
-INLINE struct open_gap* gap_of(const struct thread_state* thread)
-{
-    u32 place = thread->place - 1;
-    return bpf_map_lookup_elem(&gaps, &place);
-}
-
 /* Only their thread writes to a gap and to its counts. */
 static __attribute__((noinline)) int begin_gap(const struct thread_state* thread, const struct thread_time* time)
 {
-    struct open_gap* gap = gap_of(thread);
+    struct open_period* gap = gap_of(thread);
     if (!gap)
         return 0;
     gap->since = time->now >> TIME_SINCE_SHIFT;
-    __builtin_memcpy(gap->ns, time->ns, sizeof(gap->ns));
+    __builtin_memcpy(gap->period.ns, time->ns, sizeof(time->ns));
+    __builtin_memset(&gap->period.waker, 0, sizeof(gap->period.waker));
     return 0;
 }
 
-INLINE void count_gap(u32 place, const struct open_gap* gap, u64 took)
+INLINE void count_gap(u32 place, const struct open_period* gap, u64 took)
 {
     static const struct gap_count none = {};
     struct gap_key key = {.place = place, .bucket = histogram_bucket(took / gap_unit_ns)};
@@ -69,11 +51,65 @@ INLINE void count_gap(u32 place, const struct open_gap* gap, u64 took)
         return;
     }
     for (u32 part = 0; part < TIME_PARTS; part++)
-        count->ns[part] += gap->ns[part];
+        count->ns[part] += gap->period.ns[part];
     count->count++;
 }
 
-INLINE void tell_gap(const struct open_gap* gap, const struct thread_time* time, u64 took)
+INLINE void tell_wakers(struct gap_record* record)
+{
+    __builtin_memset(record->wakers, 0, sizeof(record->wakers));
+    u32 tid = record->gap.waker.tid, known = 0;
+    for (; known < WAKERS; known++) {
+        const struct waking_thread* followed = tid ? followed_of(tid) : 0;
+        if (!followed || !followed->known)
+            break;
+        record->wakers[known] = followed->before;
+        tid = followed->before.waker.tid;
+    }
+    record->known = known;
+}
+
+#define CPUS_MAX 512
+#define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) /* 5.17; in others it is not known */
+
+struct running_count {
+    struct cfs_rq** queues; /* of the thread's cgroup: they lead to those of the CPUs */
+    const u64* mask;        /* of CPUs, with those that may come later */
+    u32 running;
+    u32 cpus;
+};
+
+static long count_cpu(u64 cpu, struct running_count* count)
+{
+    struct cfs_rq* queue = 0;
+    u64 word = 0;
+    bpf_probe_read_kernel(&queue, sizeof(queue), &count->queues[cpu]);
+    struct rq* of_cpu = BPF_CORE_READ(queue, rq);
+    if ((u64)BPF_CORE_READ(of_cpu, cpu) != cpu)
+        return 1; /* there are no more */
+    bpf_probe_read_kernel(&word, sizeof(word), &count->mask[cpu / 64]);
+    if (word >> cpu % 64 & 1 && BPF_CORE_READ(of_cpu, online)) {
+        count->cpus++;
+        count->running += BPF_CORE_READ(of_cpu, nr_running);
+    }
+    return 0;
+}
+
+static __attribute__((noinline)) int count_running(struct gap_record* record)
+{
+    struct task_struct* task = (void*)bpf_get_current_task();
+    struct running_count count = {
+        .queues = BPF_CORE_READ(task, se.cfs_rq, tg, cfs_rq),
+        .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
+    };
+    if (HAS_LOOPS)
+        bpf_loop(CPUS_MAX, count_cpu, &count, 0);
+    record->running = count.running;
+    record->cpus = count.cpus;
+    return 0;
+}
+
+INLINE void tell_gap(const struct open_period* gap, const struct thread_time* time, u64 took)
 {
     struct gap_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
@@ -88,21 +124,20 @@ INLINE void tell_gap(const struct open_gap* gap, const struct thread_time* time,
     record->key.cgroups = time->cgroups;
     read_comm(task, (u64*)record->comm);
     record->gap_ns = took;
-    __builtin_memcpy(record->ns, gap->ns, sizeof(record->ns));
+    record->gap = gap->period;
+    record->zero = 0;
+    tell_wakers(record);
+    count_running(record);
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
 /* How long it took is the sum of its parts: what is being added to them meanwhile is in the next one. */
 static __attribute__((noinline)) int end_gap(const struct thread_state* thread, const struct thread_time* time)
 {
-    struct open_gap* gap = gap_of(thread);
+    struct open_period* gap = gap_of(thread);
     if (!gap || !gap->since)
         return 0;
-    u64 took = 0;
-    for (u32 part = 0; part < TIME_PARTS; part++) {
-        gap->ns[part] = time->ns[part] - gap->ns[part];
-        took += gap->ns[part];
-    }
+    u64 took = end_period(&gap->period, time);
     if (took >= least_gap_ns) {
         if (count_gaps)
             count_gap(thread->place - 1, gap, took);
@@ -116,7 +151,7 @@ static __attribute__((noinline)) int end_gap(const struct thread_state* thread, 
 /* A place may have been another thread's. */
 INLINE void forget_gap(const struct thread_state* thread)
 {
-    struct open_gap* gap = gap_of(thread);
+    struct open_period* gap = gap_of(thread);
     if (gap)
         gap->since = 0;
 }

@@ -4,7 +4,7 @@
 #define GPUSNOOP_OFF_CPU_BPF_H
 
 #include "state/block_reason.bpf.h"
-#include "state/thread_time.bpf.h"
+#include "state/wakers.bpf.h"
 
 #define FAR_UP (64 << 10)
 
@@ -23,11 +23,11 @@ INLINE bool has_left_call(struct task_struct* task, const struct thread_state* t
 static __attribute__((noinline)) int leave_cpu(struct task_struct* task, bool preempted)
 {
     struct thread_state* thread = thread_state(task);
-    struct thread_time* time = time_of(thread);
+    struct thread_time* time = any_time_of(thread, task);
     if (!time)
         return 0;
     u64 call = time->now & TIME_CALL_BITS;
-    if (call && has_left_call(task, thread))
+    if (call && thread && has_left_call(task, thread))
         call = 0;
     time->faults = task->maj_flt - time->faults_before;
     begin_queueing(task, time);
@@ -48,7 +48,7 @@ static __attribute__((noinline)) int leave_cpu(struct task_struct* task, bool pr
 
 static __attribute__((noinline)) int enter_cpu(struct task_struct* task)
 {
-    struct thread_time* time = time_of(thread_state(task));
+    struct thread_time* time = any_time_of(thread_state(task), task);
     if (time)
         turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time));
     return 0;
@@ -64,11 +64,22 @@ int BPF_PROG(switched, bool preempt, struct task_struct* prev, struct task_struc
     return 0;
 }
 
+/* Only where it is asked for who wakes. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(waking, struct task_struct* task)
+{
+    if (may_have_time(task))
+        wake(task);
+    return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(exited, struct task_struct* task)
 {
-    if (may_have_time(task))
+    if (may_have_time(task)) {
         end_time(task, task->pid);
+        end_following(task->pid);
+    }
     return 0;
 }
 
@@ -77,6 +88,8 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct* task, int tid)
 {
     end_time(task, tid);
+    end_following(tid);
+    end_following(task->pid);
     return 0;
 }
 

@@ -112,7 +112,7 @@ public:
         row_.resize(columns_.size());
     }
 
-    void print(Output& output, Line line, std::span<const std::string> frames)
+    void print(Output& output, Line line, ExtraLines below)
     {
         const auto& call = line.call;
         if (!first_ns_)
@@ -126,7 +126,7 @@ public:
                 i = who_.fill(row_, i, call.key.image, call.key.cgroups);
             row_[i++] = field->value(line, context_);
         }
-        output.event(columns_, row_, frames);
+        output.event(columns_, row_, below);
     }
 
 private:

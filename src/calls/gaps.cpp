@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/gaps.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <span>
 #include <unordered_map>
 
 namespace gpusnoop {
+
+TimeParts parts_of(const period& period)
+{
+    TimeParts parts{};
+    std::ranges::copy(period.ns, parts.begin());
+    return parts;
+}
+
+std::string comm_of(const waker& waker)
+{
+    return {waker.comm, strnlen(waker.comm, sizeof(waker.comm))};
+}
 
 std::map<TimeKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times, const CallView& view,
                                              Processes& processes)
@@ -41,6 +56,23 @@ void GapCounts::forget(uint32_t place)
     const auto end = told_.upper_bound({place, UINT32_MAX});
     for (auto at = told_.lower_bound({place, 0}); at != end; at = told_.erase(at))
         table_.erase({place, at->first.second});
+}
+
+// The kernel side does the same where one ends: whoever takes an entry out takes its mark, too.
+void WakingThreads::forget_idle(uint64_t now_ns)
+{
+    constexpr uint64_t often = 10'000'000'000, idle = 60'000'000'000;
+    if (now_ns < looked_ns_ + often)
+        return;
+    looked_ns_ = now_ns;
+    std::vector<uint32_t> gone;
+    table_.for_each([&](uint32_t tid, std::span<const waking_thread> threads) {
+        if (now_ns > threads.front().woke_ns + idle)
+            gone.push_back(tid);
+    });
+    for (uint32_t tid : gone)
+        if (table_.erase(tid))
+            std::atomic_ref(marks_[tid % marks_.size()]).fetch_sub(1);
 }
 
 } // namespace gpusnoop

@@ -9,10 +9,15 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace gpusnoop {
+
+TimeParts parts_of(const period& period);
+std::string comm_of(const waker& waker);
 
 struct GapGroup {
     WhoSeen who;
@@ -35,6 +40,21 @@ private:
 
     HashTable<gap_key, gap_count> table_;
     std::map<Key, gap_count> told_;
+};
+
+// Threads that the kernel side follows because they woke one that calls.
+class WakingThreads {
+public:
+    // marks: how many threads the kernel side looks at, by their id.
+    WakingThreads(int threads_fd, std::span<__u32> marks) : table_(threads_fd), marks_(marks) {}
+
+    // Those that have not done so for long make room.
+    void forget_idle(uint64_t now_ns);
+
+private:
+    HashTable<uint32_t, waking_thread> table_;
+    std::span<__u32> marks_;
+    uint64_t looked_ns_ = 0;
 };
 
 } // namespace gpusnoop

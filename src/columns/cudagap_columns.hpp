@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace gpusnoop::cudagap {
 
@@ -21,6 +22,7 @@ struct Settings {
     std::string sort = "wall_ns";     // JSON key or header of a column
     std::string measure;              // of the histogram; empty: none
     bool events = false;              // a line per gap
+    bool why = false;                 // a sentence per process
     std::optional<uint64_t> least_ns; // shorter gaps are left out
 
     bool histogram() const { return !measure.empty(); }
@@ -45,6 +47,9 @@ struct GapLine {
 
 // Of a line for each gap (-e).
 std::span<const Field<Context, GapLine>> line_fields();
+
+// Who woke its thread, and what kept that one: below the line.
+std::vector<std::string> waker_lines(const gap_record& gap);
 
 // Prints a histogram of the gaps of each group.
 void print_histograms(Output& output, const std::map<TimeKey, GapGroup>& groups, const Context& context,

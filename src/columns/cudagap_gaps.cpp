@@ -15,16 +15,30 @@ namespace {
 using C = Context;
 using L = GapLine;
 
-TimeParts parts_of(const gap_record& gap)
+// "PIPE 143.2 ms"
+std::string longest_block(const waker& waker)
 {
-    TimeParts parts{};
-    std::ranges::copy(gap.ns, parts.begin());
-    return parts;
+    const std::string_view header = part_names[std::min<size_t>(waker.part, TIME_OTHER)].header;
+    return fmt::format("{} {:.1f} ms", header.substr(0, header.size() - 1),
+                       static_cast<double>(waker.blocked_ns) / 1e6);
+}
+
+// What there is of wakers only where one is known.
+template<auto get>
+constexpr auto of_waker = [](const L& l, const C&) { return l.call.gap.waker.tid ? Cell(get(l.call)) : Cell(); };
+
+// The same of what that one did before.
+template<auto get>
+constexpr auto of_known = [](const L& l, const C&) { return l.call.known ? Cell(get(l.call.wakers[0])) : Cell(); };
+
+uint64_t took(const period& period)
+{
+    return std::accumulate(std::begin(period.ns), std::end(period.ns), uint64_t{0});
 }
 
 template<time_part part>
 constexpr Field<C, L> part_field = {{"", part_names[part].key, Unit::count}, json_only<C>, [](const L& l, const C&) {
-                                        return Cell(uint64_t{l.call.ns[part]});
+                                        return Cell(uint64_t{l.call.gap.ns[part]});
                                     }};
 
 const Field<C, L> fields_of_lines[] = {
@@ -49,9 +63,34 @@ const Field<C, L> fields_of_lines[] = {
     part_field<TIME_DRIVER>,
     part_field<TIME_CHILD>,
     part_field<TIME_OTHER>,
+    {{"", "waker_pid", Unit::count},
+     json_only<C>,
+     of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>},
+    {{"", "waker_tid", Unit::count},
+     json_only<C>,
+     of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},
+    {{"", "waker_comm", Unit::text},
+     json_only<C>,
+     of_waker<[](const gap_record& gap) { return comm_of(gap.gap.waker); }>},
+    {{"", "waker_ended_ns", Unit::count},
+     json_only<C>,
+     of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>},
+    {{"", "waker_wall_ns", Unit::count}, json_only<C>, of_known<took>},
+    {{"", "waker_cpu_ns", Unit::count},
+     json_only<C>,
+     of_known<[](const period& period) { return uint64_t{period.ns[TIME_CPU]}; }>},
+    {{"", "waker_runq_ns", Unit::count},
+     json_only<C>,
+     of_known<[](const period& period) { return uint64_t{period.ns[TIME_RUNQ]}; }>},
+    {{"", "running", Unit::count},
+     json_only<C>,
+     [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); }},
+    {{"", "cpus", Unit::count},
+     json_only<C>,
+     [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},
     {{"REASONS", "", Unit::text, 8},
      always<C>,
-     [](const L& l, const C&) { return Cell(largest_parts(parts_of(l.call))); }},
+     [](const L& l, const C&) { return Cell(largest_parts(parts_of(l.call.gap))); }},
 };
 
 // Of all buckets that this octave has.
@@ -90,6 +129,24 @@ std::string largest_parts(const TimeParts& parts)
             text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", header.substr(0, header.size() - 1), percent);
         }
     return text;
+}
+
+std::vector<std::string> waker_lines(const gap_record& gap)
+{
+    std::vector<std::string> lines;
+    const period* held_up = &gap.gap;
+    for (uint32_t step = 0; held_up->waker.tid; step++) {
+        const waker& waker = held_up->waker;
+        lines.push_back(
+            fmt::format("{:{}}{}, woken by {} {}", "", 2 * step, longest_block(waker), waker.pid, comm_of(waker)));
+        if (step >= std::min<uint32_t>(gap.known, WAKERS))
+            break;
+        held_up = &gap.wakers[step];
+        lines.back() += fmt::format(", which since it last did so: {}", largest_parts(parts_of(*held_up)));
+    }
+    if (!lines.empty() && gap.cpus)
+        lines.push_back(fmt::format("{} run or could run on {} CPUs", gap.running, gap.cpus));
+    return lines;
 }
 
 std::span<const Field<Context, GapLine>> line_fields()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudagap -e and -H: gaps between launches of a thread, against what the thread says of the one that it had, and how often
 it launched."""
+import re
 from collections import Counter
 
 from gaps import Gaps, case, near, parts, sum_of, within
@@ -52,10 +53,11 @@ def text():
     gaps = Gaps("pipe", 300)
     tool = Tool("-p", gaps.pid, "-e", "-l", "100ms", json=False)
     gaps.go().said()
-    header, line = tool.finish().text.splitlines()
+    header, line, waker, _ = tool.finish().text.splitlines()
     equal(header.split(), ["TIME(s)", "PID", "TID", "COMM", "GAP(us)", "REASONS"], "header")
     reason, share = line.split()[5:7]
     check(reason == "PIPE" and int(share.strip("%,")) > 90, f"reasons: {line}")
+    check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"who woke it: {waker}")
 
 
 def gaps_of(truth):

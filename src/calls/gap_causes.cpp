@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/gap_causes.hpp"
+
+#include "calls/gaps.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace gpusnoop {
+
+bool is_of_others(uint32_t part)
+{
+    return part == TIME_LOCK || part == TIME_POLL || part == TIME_PIPE || part == TIME_SOCKET || part == TIME_CHILD;
+}
+
+uint32_t largest_part(const TimeParts& parts)
+{
+    return static_cast<uint32_t>(std::ranges::max_element(parts) - parts.begin());
+}
+
+void GapCauses::add(const gap_record& gap)
+{
+    OfThread& thread = threads_[gap.tid];
+    if (gap.cpus) {
+        thread.gaps++;
+        thread.running += gap.running;
+        thread.cpus += gap.cpus;
+    }
+    const waker* who = &gap.gap.waker;
+    if (!who->tid)
+        return;
+    const uint32_t known = std::min<uint32_t>(gap.known, WAKERS);
+    uint32_t step = 0; // of whom it is known what it did
+    while (step + 1 < known && is_of_others(largest_part(parts_of(gap.wakers[step]))))
+        who = &gap.wakers[step++].waker;
+    GapCause& cause = thread.causes[comm_of(*who)];
+    cause.comm = comm_of(*who);
+    cause.pids.insert(who->pid);
+    cause.blocked_ns += gap.gap.waker.blocked_ns;
+    cause.indirect |= step > 0;
+    if (known)
+        std::ranges::transform(cause.parts, parts_of(gap.wakers[step]), cause.parts.begin(), std::plus<>());
+}
+
+std::optional<GapCause> GapCauses::worst(uint32_t tid) const
+{
+    const auto thread = threads_.find(tid);
+    if (thread == threads_.end() || thread->second.causes.empty())
+        return std::nullopt;
+    return std::ranges::max_element(thread->second.causes, {},
+                                    [](const auto& cause) { return cause.second.blocked_ns; })
+        ->second;
+}
+
+std::optional<GapCauses::Load> GapCauses::load(uint32_t tid) const
+{
+    const auto thread = threads_.find(tid);
+    if (thread == threads_.end() || !thread->second.gaps)
+        return std::nullopt;
+    const auto of = static_cast<double>(thread->second.gaps);
+    return Load{static_cast<double>(thread->second.running) / of, static_cast<double>(thread->second.cpus) / of};
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who keeps threads that call from launching: gaps of an interval, added up by who was waited for in the end.
+#pragma once
+
+#include "bpf/shared/gap.h"
+#include "calls/thread_times.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace gpusnoop {
+
+// Threads of one name that a thread waited for, maybe by way of others.
+struct GapCause {
+    std::string comm;
+    std::set<uint32_t> pids;
+    uint64_t blocked_ns = 0; // that the thread waited for them
+    TimeParts parts{};       // what they did meanwhile; all 0: not known
+    bool indirect = false;   // others came between
+};
+
+class GapCauses {
+public:
+    void add(const gap_record& gap);
+
+    // Of a thread: who was waited for longest, and how many threads ran or could run on so many CPUs on average.
+    std::optional<GapCause> worst(uint32_t tid) const;
+    struct Load {
+        double running = 0, cpus = 0;
+    };
+    std::optional<Load> load(uint32_t tid) const;
+
+    void clear() { threads_.clear(); }
+
+private:
+    struct OfThread {
+        std::map<std::string, GapCause> causes; // by name
+        uint64_t gaps = 0, running = 0, cpus = 0;
+    };
+    std::map<uint32_t, OfThread> threads_;
+};
+
+// It waits for another thread: what that one does is what holds it up.
+bool is_of_others(uint32_t part);
+
+uint32_t largest_part(const TimeParts& parts);
+
+} // namespace gpusnoop

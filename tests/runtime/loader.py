@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trainer whose data other processes prepare, as PyTorch's DataLoader has them: loader.py LIBCUDA WORKERS BATCHES MS.
+Each batch costs a worker MS of a CPU. Makes the file "up", waits for "go", and ends with what the workers say of
+themselves: for how long they prepared, how much of that they were on a CPU, and waited for one."""
+import ctypes
+import json
+import multiprocessing
+import os
+import sys
+import time
+
+
+def figures():
+    cpu, queued, _ = map(int, open("/proc/thread-self/schedstat").read().split())
+    return time.monotonic_ns(), cpu, queued
+
+
+def prepare(batches, work, queue, said):
+    begin = figures()
+    for _ in range(batches):
+        end = time.thread_time() + work
+        while time.thread_time() < end:
+            pass
+        queue.put(bytes(100_000))
+    said.put([now - then for now, then in zip(figures(), begin)])
+
+
+def main():
+    library, workers, batches, work = sys.argv[1], *map(int, sys.argv[2:])
+    cuda = ctypes.CDLL(library)
+    queue, said = multiprocessing.Queue(2), multiprocessing.Queue()
+    open("up", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    for _ in range(workers):
+        multiprocessing.Process(target=prepare, args=(batches, work / 1000, queue, said)).start()
+    for _ in range(workers * batches):
+        queue.get()
+        cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+    print(json.dumps([dict(zip(("wall_ns", "cpu_ns", "queued_ns"), said.get())) for _ in range(workers)]))
+
+
+if __name__ == "__main__":
+    main()

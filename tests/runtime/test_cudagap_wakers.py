@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagap -e: who woke the thread that launches, what that one had waited for, and who woke that one."""
+import os
+import re
+import subprocess
+import sys
+
+import harness
+from gaps import case
+from harness import check, equal, wait_until
+from programs import Tool, end_at_last
+
+trainer = """
+import ctypes, os
+cuda = ctypes.CDLL(os.environ["CUDA"])
+open("up", "w").close()
+while os.read(0, 1):
+    cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+"""
+
+# Each hands on what it reads, after some work; they say how long they were kept from that.
+forward = """
+import os
+while byte := os.read(0, 1):
+    os.write(1, byte)
+"""
+
+source = """
+import os, time
+for _ in range(12):
+    time.sleep(0.15)
+    os.write(1, b"x")
+"""
+
+burn = """
+import os, time
+for _ in range(8):
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+    os.write(1, b"x")
+"""
+
+
+def on_one_cpu():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def fed_by(*programs, preexec=None):
+    """Gaps of a trainer that reads from the last of them, each of which reads from the one before; and these."""
+    ends = [os.pipe() for _ in programs]
+    environment = {**os.environ, "CUDA": str(harness.standin / "libcuda.so.1")}
+    processes = [subprocess.Popen([sys.executable, "-c", trainer], stdin=ends[-1][0], env=environment)]
+    end_at_last(processes[0])
+    wait_until(lambda: os.path.exists("up"), "the trainer is up")
+    tool = Tool("-p", processes[0].pid, "-l", "50ms")
+    for number, program in enumerate(programs):
+        processes.append(subprocess.Popen([sys.executable, "-c", program], stdout=ends[number][1], preexec_fn=preexec,
+                                          stdin=ends[number - 1][0] if number else subprocess.DEVNULL))
+        end_at_last(processes[-1])
+    for pair in ends:
+        for end in pair:
+            os.close(end)
+    for process in processes[1:] + processes[:1]:
+        equal(process.wait(60 * harness.patience), 0, f"exit status of {process.args}")
+    return tool.finish().events, processes[1:]
+
+
+@case
+def a_chain():
+    """Three steps back, each named; what the last one waited for has no waker but a timer."""
+    gaps, (slow, second, first) = fed_by(source, forward, forward)
+    check(len(gaps) >= 10, f"a line for each gap: {len(gaps)}")
+    for gap in gaps:
+        equal((gap["waker_pid"], gap["waker_tid"]), (first.pid, first.pid), "who woke the trainer")
+        check(0.8 * gap["pipe_ns"] <= gap["waker_ended_ns"] <= 1.02 * gap["pipe_ns"] + 5e6, f"how long it had waited: {gap}")
+    for gap in gaps[4:]:
+        lines = gap["wakers"]
+        equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "who woke whom")
+        check(all("PIPE" in line.split("so:")[1] for line in lines[:2]) and "SLEEP" in lines[2].split("so:")[1], f"{lines}")
+        check(0.8 * gap["gap_ns"] <= gap["waker_wall_ns"] <= 1.5 * gap["gap_ns"], f"since it did so last: {gap}")
+
+
+@case(alone=True)
+def a_waker_without_a_cpu():
+    """It shares one with three others, and its wait for that is named with its share."""
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_one_cpu) for _ in range(3)]
+    for burner in burners:
+        end_at_last(burner)
+    gaps, (slow,) = fed_by(burn, preexec=on_one_cpu)
+    for gap in gaps[1:]:
+        equal(gap["waker_pid"], slow.pid, "who woke the trainer")
+        check(8e7 <= gap["waker_cpu_ns"] <= 1.4e8, f"it used 100 ms: {gap}")
+        check(gap["waker_runq_ns"] > 1.5 * gap["waker_cpu_ns"], f"it waited for the others: {gap}")
+        check(gap["running"] >= 4 and gap["cpus"] == len(os.sched_getaffinity(0)), f"all of them could run: {gap}")
+
+
+@case
+def many_wakers():
+    """Those that end leave nothing behind: there is no limit but to how many live."""
+    one = "import os\nfor _ in range(40):\n    child = os.fork()\n    if not child:\n        import time; time.sleep(.06); os.write(1, b'x'); os._exit(0)\n    os.wait()"
+    gaps, _ = fed_by(one)
+    check(len(gaps) >= 35, f"a line for each gap: {len(gaps)}")
+    equal(len({gap["waker_pid"] for gap in gaps}), len(gaps), "each was ended by another process")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagap --why: a sentence per process that says what it waits for, in the end, with figures that the programs confirm."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import harness
+from gaps import Gaps, case
+from harness import check, equal, wait_until
+from programs import Tool, Workload, end_at_last
+
+
+class Loader:
+    """A trainer, and workers that prepare its data, all on the same CPUs."""
+
+    def __init__(self, workers, batches, cpus):
+        command = [sys.executable, pathlib.Path(__file__).parent / "loader.py", harness.standin / "libcuda.so.1",
+                   str(workers), str(batches), "40"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                                        preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+        end_at_last(self.process)
+        wait_until(lambda: os.path.exists("up"), "the trainer is up")
+
+    def said(self):
+        """Sums of all workers."""
+        open("go", "w").close()
+        out, _ = self.process.communicate(timeout=60 * harness.patience)
+        equal(self.process.returncode, 0, "exit status of the trainer")
+        each = json.loads(out)
+        return {key: sum(worker[key] for worker in each) for key in each[0]}
+
+
+def why(*arguments, pid, json=True):
+    return Tool("--why", "-d", "60", "-p", pid, *arguments, json=json)
+
+
+@case(alone=True)
+def more_workers_than_cpus():
+    """Eight on two CPUs: the trainer waits in a pipe, for them; they wait for a CPU, for so much of their time."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    if len(cpus) < 2:
+        raise harness.Skip("needs two CPUs")
+    loader = Loader(8, 12, cpus)
+    tool = why(pid=loader.process.pid)
+    said = loader.said()
+    row, = tool.finish().rows
+    equal((row["reason"], row["waker_reason"], row["cpus"]), ("pipe", "runq", 2), f"{row}")
+    check(row["waker_processes"] == 8, f"all workers: {row}")
+    got, want = (one[queued] / one[wall] for one, queued, wall in ((row, "waker_runq_ns", "waker_wall_ns"), (said, "queued_ns", "wall_ns")))
+    check(want > 0.5 and abs(got - want) < 0.2, f"share of waits for a CPU: {got}, the workers say {want}")
+    check(row["running"] >= 7, f"how many could run: {row}")
+    for words in "waits in a pipe", "in the end for python", "and 7 more", "wait for a CPU", "on 2 CPUs":
+        check(words in row["why"], f"{words} in: {row['why']}")
+
+
+@case
+def the_gpu_is_busy():
+    workload = Workload("repeat 30; launch vecadd 5; sync 1 block_us=20000; end", "workload-driver")
+    tool = why(pid=workload.pid)
+    workload.go().wait()
+    row, = tool.finish().rows
+    equal(row["reason"], "wait", f"{row}")
+    check("nothing: the GPU is busy" in row["why"] and "waker_comm" not in row, f"{row}")
+
+
+@case(each={"sleep": "sleeps", "lock": "waits for a lock"})
+def itself(words):
+    """Text: one line per process, and what to type next."""
+    gaps = Gaps("sleep" if words == "sleeps" else "lock", 500)
+    tool = why(pid=gaps.pid, json=False)
+    gaps.go().said()
+    header, line, command = tool.finish().text.splitlines()
+    equal(header.split(), ["PID", "COMM", "WHY"], "header")
+    check(line.split()[:2] == [str(gaps.pid), "gaps"] and words in line, f"why: {line}")
+    equal(command.split(), ["next:", "cudagap", "-p", str(gaps.pid), "-e", "-l", "10ms"], "what to type")

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/gap_rules.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+using namespace gpusnoop;
+
+namespace {
+
+TimeParts parts(uint32_t first, uint64_t ns, uint32_t second = TIME_CPU, uint64_t more = 0)
+{
+    TimeParts of{};
+    of[first] += ns;
+    of[second] += more;
+    return of;
+}
+
+period did(const TimeParts& parts, uint32_t woken_by = 0, const char* comm = "")
+{
+    period period{};
+    std::ranges::copy(parts, std::begin(period.ns));
+    period.waker.tid = period.waker.pid = woken_by;
+    strncpy(period.waker.comm, comm, sizeof(period.waker.comm) - 1);
+    period.waker.blocked_ns = woken_by ? 50 : 0;
+    return period;
+}
+
+gap_record gap_of(uint32_t tid, const period& gap, std::initializer_list<period> wakers)
+{
+    gap_record record{};
+    record.tid = tid;
+    record.gap = gap;
+    record.known = static_cast<uint32_t>(wakers.size());
+    std::ranges::copy(wakers, std::begin(record.wakers));
+    record.running = 9;
+    record.cpus = 2;
+    return record;
+}
+
+} // namespace
+
+TEST_CASE("each part of a thread's time has a rule")
+{
+    for (uint32_t part = 0; part < TIME_PARTS; part++) {
+        INFO(part);
+        CHECK(!gap_rule(part).name.empty());
+        CHECK(!gap_rule(part).next.empty());
+        CHECK(gap_words({parts(part, 60, part ? 0 : 1, 40), {}, {}}).find("60%") != std::string::npos);
+    }
+}
+
+TEST_CASE("a thread that waits for the GPU is held up by nothing")
+{
+    CHECK(gap_words({parts(TIME_WAIT, 90, TIME_CPU, 10), {}, {}}) ==
+          "is held up by nothing: the GPU is busy, it waits for that 90% of its time");
+}
+
+TEST_CASE("who is waited for in the end, and what that one waits for")
+{
+    GapCauses causes;
+    const period gap = did(parts(TIME_PIPE, 100), 11, "feeder");
+    causes.add(gap_of(7, gap, {did(parts(TIME_LOCK, 90), 21, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}));
+    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 12, "feeder"),
+                      {did(parts(TIME_LOCK, 90), 22, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}));
+    CHECK(
+        gap_words({parts(TIME_PIPE, 96, TIME_CPU, 4), causes.worst(7), causes.load(7)}) ==
+        "waits in a pipe 96% of its time, in the end for worker 21 and 1 more, which wait for a CPU 71% of that time: "
+        "9 threads run or could run on 2 CPUs");
+    CHECK(!causes.worst(8));
+}
+
+TEST_CASE("a waker of which nothing is known yet is named")
+{
+    GapCauses causes;
+    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {}));
+    CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) == "waits in a pipe 100% of its time, for feeder 11");
+}
+
+TEST_CASE("of a chain whose end is not known, the last one known is told")
+{
+    GapCauses causes;
+    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {did(parts(TIME_LOCK, 90), 21, "worker")}));
+    CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) ==
+          "waits in a pipe 100% of its time, for feeder 11, which waits for a lock 100% of that time");
+}

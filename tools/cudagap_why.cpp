@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagap_why.hpp"
+
+#include "diagnosis/gap_rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+
+namespace gpusnoop::cudagap {
+namespace {
+
+const Column columns[] = {{"PID", "pid", Unit::count, 7},
+                          {"COMM", "comm", Unit::text, 15},
+                          {"", "tid", Unit::count, 0, false},
+                          {"", "reason", Unit::text, 0, false},
+                          {"", "waker_comm", Unit::text, 0, false},
+                          {"", "waker_processes", Unit::count, 0, false},
+                          {"", "waker_reason", Unit::text, 0, false},
+                          {"", "waker_cpu_ns", Unit::count, 0, false},
+                          {"", "waker_runq_ns", Unit::count, 0, false},
+                          {"", "waker_wall_ns", Unit::count, 0, false},
+                          {"", "running", Unit::rate, 0, false},
+                          {"", "cpus", Unit::rate, 0, false},
+                          {"", "next", Unit::text, 0, false},
+                          {"WHY", "why", Unit::text}};
+
+auto launches_most(const ThreadTime& time)
+{
+    return std::tuple(time.sums.ns[TIME_LAUNCH], time.sums.wall_ns);
+}
+
+std::string command(std::string_view next, uint32_t pid)
+{
+    constexpr std::string_view variable = "PID";
+    std::string text(next);
+    if (const size_t at = text.find(variable); at != std::string::npos)
+        text.replace(at, variable.size(), std::to_string(pid));
+    return text;
+}
+
+Row row_of(const ThreadTime& time, const GapSigns& signs, Processes& processes)
+{
+    const uint32_t part = largest_part(signs.parts);
+    Row row{uint64_t{time.image.pid}, processes.info(time.image).comm, uint64_t{time.tid},
+            std::string(gap_rule(part).name)};
+    row.resize(std::size(columns));
+    size_t at = 4;
+    if (signs.cause && is_of_others(part)) {
+        const TimeParts& parts = signs.cause->parts;
+        row[at] = signs.cause->comm;
+        row[at + 1] = uint64_t{signs.cause->pids.size()};
+        if (const uint64_t all = std::accumulate(parts.begin(), parts.end(), uint64_t{0})) {
+            row[at + 2] = std::string(gap_rule(largest_part(parts)).name);
+            row[at + 3] = parts[TIME_CPU];
+            row[at + 4] = parts[TIME_RUNQ];
+            row[at + 5] = all;
+        }
+    }
+    if (signs.load) {
+        row[at + 6] = signs.load->running;
+        row[at + 7] = signs.load->cpus;
+    }
+    row[at + 8] = command(gap_rule(part).next, time.image.pid);
+    row[at + 9] = gap_words(signs);
+    return row;
+}
+
+} // namespace
+
+void print_why(Output& output, const std::vector<ThreadTime>& times, const GapCauses& causes, const Context& context,
+               uint64_t wall_ns)
+{
+    std::map<ImageId, const ThreadTime*> threads;
+    for (const ThreadTime& time : times)
+        if (const ThreadTime*& most = threads[time.image]; !most || launches_most(*most) < launches_most(time))
+            most = &time;
+    output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
+    for (const auto& [image, time] : threads) {
+        const GapSigns signs{time->sums.ns, causes.worst(time->tid), causes.load(time->tid)};
+        const Row row = row_of(*time, signs, context.processes);
+        const std::vector<std::string> next{"next: " + std::get<std::string>(row[std::size(columns) - 2])};
+        output.row(columns, row, context.options.json ? ExtraLines() : ExtraLines(next));
+    }
+}
+
+} // namespace gpusnoop::cudagap

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why each process gives the GPU no more work, in a sentence (--why).
+#pragma once
+
+#include "calls/gap_causes.hpp"
+#include "columns/cudagap_columns.hpp"
+
+#include <vector>
+
+namespace gpusnoop::cudagap {
+
+// Of a process' threads, the one that launches most is what it is about.
+void print_why(Output& output, const std::vector<ThreadTime>& times, const GapCauses& causes, const Context& context,
+               uint64_t wall_ns);
+
+} // namespace gpusnoop::cudagap
