@@ -18,6 +18,7 @@ std::unique_ptr<Tool> make_gpualloc();
 std::unique_ptr<Tool> make_cudagraph();
 std::unique_ptr<Tool> make_nvioctl();
 std::unique_ptr<Tool> make_cudagap();
+std::unique_ptr<Tool> make_ncclwait();
 
 struct NamedTool {
     std::string_view name;
@@ -26,7 +27,7 @@ struct NamedTool {
 inline constexpr NamedTool tools[] = {
     {"cudatop", make_cudatop},   {"cudalaunch", make_cudalaunch}, {"cudamemcpy", make_cudamemcpy},
     {"cudasync", make_cudasync}, {"gpualloc", make_gpualloc},     {"cudagraph", make_cudagraph},
-    {"nvioctl", make_nvioctl},   {"cudagap", make_cudagap},
+    {"nvioctl", make_nvioctl},   {"cudagap", make_cudagap},       {"ncclwait", make_ncclwait},
 };
 
 } // namespace gpusnoop

@@ -126,6 +126,13 @@ enum probe_kind {
     KIND_EXEC_GONE,         /* ARG_FUNC is destroyed */
     KIND_EVENT_RECORD,      /* ARG_HANDLE, in ARG_STREAM */
     KIND_EVENT_WAIT,        /* ARG_STREAM waits for ARG_HANDLE */
+    KIND_COLLECTIVE,        /* of all ranks of the communicator ARG_HANDLE: ARG_BYTES elements of the type ARG_FORMAT */
+    KIND_MESSAGE,           /* the same, of two of them */
+    KIND_GROUP_BEGIN,       /* what follows on this thread is enqueued when the group ends */
+    KIND_GROUP_END,
+    KIND_GROUP_DROP, /* it ends, and nothing is enqueued */
+    KIND_COMM_NEW,   /* *ARG_OUT is a communicator; with ARG_COUNT, so many are there */
+    KIND_COMM_GONE,  /* ARG_HANDLE ends */
     KINDS,
 };
 

@@ -13,6 +13,9 @@ enum record_type {
     RECORD_CONTEXT_ENDED, /* what it held has gone with it */
     RECORD_XID,           /* the driver reports an error of a GPU */
     RECORD_GAP,           /* one line of cudagap -e */
+    RECORD_COMM,          /* a communicator of NCCL */
+    RECORD_COLLECTIVE,    /* a call of NCCL */
+    RECORD_WAITED,        /* a thread has waited for the device */
 };
 
 #endif

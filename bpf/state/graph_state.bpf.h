@@ -4,6 +4,7 @@
 #define GPUSNOOP_GRAPH_STATE_BPF_H
 
 #include "base/api_call.bpf.h"
+#include "state/event.bpf.h"
 #include "state/graph.bpf.h"
 
 INLINE void fill_from_nodes(struct call* call, const struct graph_nodes* nodes)
@@ -88,25 +89,5 @@ INLINE int follow_return_body(struct pt_regs* ctx)
 }
 
 CALL_PROGRAMS(follow, follow_entry_body, follow_return_body)
-
-/* Streams join captures by events. */
-INLINE int event_body(struct pt_regs* ctx)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = captures_open ? wanted_row_of_process(ctx, task) : 0;
-    if (!number)
-        return 1;
-    const volatile struct probe_row* row = probe_row(number);
-    struct image image = image_of(task);
-    u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
-    u64 event = register_argument(ctx, row, ARG_HANDLE);
-    if (row->kind == KIND_EVENT_RECORD)
-        event_recorded(&image, event, stream);
-    else
-        event_waited_for(&image, event, stream);
-    return 1;
-}
-
-ENTRY_PROGRAM(event_entry, event_body)
 
 #endif

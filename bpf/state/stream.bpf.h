@@ -7,6 +7,7 @@
 #include "base/probe.bpf.h"
 #include "base/process.bpf.h"
 #include "shared/graph.h"
+#include "shared/histogram.h"
 
 #define STREAM_PER_THREAD 2 /* CU_STREAM_PER_THREAD */
 

@@ -26,6 +26,8 @@ Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vecto
                    Options options)
     : hooks_(std::move(hooks)), scope_(scope), options_(std::move(options)), targets_(probes, options_.count_runtime),
       linker_(object, options_.tier, hooks_, options_.step),
+      counted_(std::ranges::find(probes, Library::nccl, &Probe::library) == probes.end() ? Library::driver
+                                                                                         : Library::nccl),
       everybody_((scope.everybody() && !options_.by_process) || !options_.filter_at_attach)
 {}
 
@@ -147,7 +149,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         if (!found.all)
             looks_.add(pid, now);
         const auto counts = [this](const CudaFile* file) {
-            return file->library == Library::driver || options_.count_runtime;
+            return file->library == counted_ || options_.count_runtime;
         };
         if (!found.in_reach && std::ranges::any_of(found.files, counts) && users_.insert(pid).second)
             verbose(fmt::format("process {} ({}) maps CUDA", pid, process_name(pid).value_or("ended")));

@@ -124,6 +124,7 @@ private:
     Targets targets_;
     LookQueue looks_;
     Linker linker_;
+    Library counted_; // whose calls count, beside the runtime's
     bool everybody_;
     std::optional<std::vector<Targets::Found>> found_first_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;

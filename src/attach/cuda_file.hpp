@@ -27,6 +27,7 @@ struct CudaFile {
     std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
     FileId id;
     Library library = Library::driver;
+    uint32_t word = 0; // that its probes have in their cookies (bpf/shared/attach.h)
     Fd file; // O_PATH: keeps the inode, so its number is not given to another file, and asks its file system nothing
     std::vector<Place> places;
     std::vector<std::string> missing; // functions of the table that this file does not define

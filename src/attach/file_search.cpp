@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_search.hpp"
 
+#include "attach/nccl_identity.hpp"
 #include "attach/placement.hpp"
+#include "instructions/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/reader.hpp"
@@ -102,8 +104,8 @@ SearchEnd FileSearch::mapped(pid_t pid)
     SearchEnd end;
     const std::vector<Mapping> all = mappings(pid);
     end.refused = all.empty() && mappings_are_refused(pid);
-    const auto may_be_cuda = [](const Mapping& m) { return is_cuda(m.path) || is_memfd(m.path); };
-    if (!count_runtime_ && std::ranges::none_of(all, may_be_cuda))
+    const auto may_be_cuda = [this](const Mapping& m) { return named(m.path) || is_memfd(m.path); };
+    if (!in_any_file() && std::ranges::none_of(all, may_be_cuda))
         return end;
     const auto begun = std::chrono::steady_clock::now();
     std::set<Key> seen;
@@ -113,7 +115,7 @@ SearchEnd FileSearch::mapped(pid_t pid)
         const Key key(mapping.device, mapping.inode);
         // Addresses grow, and the kernel maps the executable below its libraries.
         const bool executable_itself = seen.empty();
-        if (!seen.insert(key).second || (boring(key) && !is_cuda(mapping.path)) || refused(key))
+        if (!seen.insert(key).second || (boring(key) && !named(mapping.path)) || refused(key))
             continue;
         if (std::chrono::steady_clock::now() - begun > time_for_a_look) {
             end.all = false;
@@ -202,30 +204,30 @@ void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
 
 ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executable_itself) const
 {
-    bool named = is_cuda(mapping.path);
+    bool by_name = named(mapping.path);
     std::optional<Elf> opened;
     try {
         opened.emplace(std::move(file));
     } catch (const Error&) {
-        if (named)
+        if (by_name)
             throw;
         return {}; // a file of data, or one that we need not understand
     }
     const Elf& elf = *opened;
     const std::string soname = is_memfd(mapping.path) ? elf.soname() : "";
-    named |= is_cuda(soname);
+    by_name |= named(soname);
     ExaminedFile found;
     if (is_driver(mapping.path) || is_driver(soname)) {
         locate(found, elf, any_runtime);
         return found;
     }
-    found.library = Library::runtime;
-    if (named) {
+    found.library = nccl_ ? Library::nccl : Library::runtime;
+    if (by_name) {
         locate(found, elf, runtime_of(elf.soname()));
         return found;
     }
-    // nvcc links the runtime statically unless told otherwise: into executables and into libraries, both of which then
-    // carry device code.
+    // nvcc links the runtime statically unless told otherwise, and NCCL may be, too: into executables and into
+    // libraries, both of which then carry device code.
     if (!executable_itself && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
         return {};
     locate(found, elf, any_runtime);
@@ -236,6 +238,8 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executabl
 void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) const
 {
     found.cuda = true;
+    if (found.library == Library::nccl)
+        found.word = identity_offset(elf, x86_64_decoder()).value_or(0) / 8;
     std::unordered_map<std::string_view, unsigned> wanted;
     std::vector<std::string_view> names;
     for (unsigned i = 0; i < probes_.size(); i++) {

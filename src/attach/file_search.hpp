@@ -7,10 +7,12 @@
 #include "attach/search_messages.hpp"
 #include "elf/elf.hpp"
 #include "probes/probes.hpp"
+#include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
 #include "util/helper.hpp"
 #include "util/regular_file.hpp"
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -28,7 +30,15 @@ public:
     using Key = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them
 
     // probes: what to look for; must outlive the object. count_runtime: see Targets.
-    FileSearch(std::span<const Probe> probes, bool count_runtime) : probes_(probes), count_runtime_(count_runtime) {}
+    FileSearch(std::span<const Probe> probes, bool count_runtime)
+        : probes_(probes), count_runtime_(count_runtime),
+          nccl_(std::ranges::find(probes, Library::nccl, &Probe::library) != probes.end())
+    {}
+
+    // What a file is called that is to be examined for this tool.
+    bool named(std::string_view path) const { return nccl_ ? is_driver(path) || is_nccl(path) : is_cuda(path); }
+    // Others may have a copy of the library in them: any file may, of any process.
+    bool in_any_file() const { return count_runtime_ || nccl_; }
 
     // A helper's whole life: answers requests until its owner has gone.
     void serve(Helper::Task& task);
@@ -64,6 +74,7 @@ private:
 
     std::span<const Probe> probes_;
     bool count_runtime_;
+    bool nccl_; // is what calls are counted of
     std::set<Key> boring_, refused_;
     std::map<Version, uint32_t> known_; // files by number, in a helper: another user of one is told without a question
     uint32_t dropped_ = 0;              // files, when these were told

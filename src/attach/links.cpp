@@ -202,10 +202,11 @@ void Linker::choose_programs(std::span<const Hook> hooks)
 }
 
 // Of a probe, by which the program knows it (bpf/shared/attach.h).
-uint64_t Linker::cookie(const Hook& hook, uint32_t number) const
+uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
     const auto which = static_cast<uint64_t>(&hook - hooks_.data());
-    return which << COOKIE_HOOK_SHIFT | (again_ ? COOKIE_SECOND : 0) | number;
+    return uint64_t{file.word} << COOKIE_WORD_SHIFT | which << COOKIE_HOOK_SHIFT | (again_ ? COOKIE_SECOND : 0) |
+           number;
 }
 
 size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const
@@ -267,7 +268,7 @@ std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view su
     std::vector<uint64_t> offsets, cookies;
     for (const Place& place : places) {
         offsets.push_back(place.offset);
-        cookies.push_back(cookie(hook, place.probe + 1));
+        cookies.push_back(cookie(hook, where.file, place.probe + 1));
     }
     const std::string path = where.file.open_path();
     int link = create_link({.program = bpf_program__fd(program(hook, suffix)),
@@ -286,7 +287,7 @@ std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view su
 std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
                                            const Where& where)
 {
-    const uint64_t number = cookie(hook, ++events_);
+    const uint64_t number = cookie(hook, where.file, ++events_);
     std::vector<uint64_t> offsets;
     auto rows = std::make_unique<RowsByPlace>(bpf_object__find_map_fd_by_name(object_, "rows_by_place"),
                                               static_cast<uint32_t>(number));
@@ -317,7 +318,7 @@ std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, con
 std::unique_ptr<Link> Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where)
 {
     LIBBPF_OPTS(bpf_uprobe_opts, options);
-    options.bpf_cookie = cookie(hook, place.probe + 1);
+    options.bpf_cookie = cookie(hook, where.file, place.probe + 1);
     options.retprobe = on_return;
     bpf_link* link =
         bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"), where.pid ? where.pid : -1,

@@ -72,7 +72,7 @@ public:
 private:
     void choose_programs(std::span<const Hook> hooks);
     bpf_program* program(const Hook& hook, std::string_view suffix) const;
-    uint64_t cookie(const Hook& hook, uint32_t number) const;
+    uint64_t cookie(const Hook& hook, const CudaFile& file, uint32_t number) const;
     std::unique_ptr<Link> attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
                                        const std::vector<Place>& places, const Where& where);
     std::unique_ptr<Link> attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,

@@ -8,7 +8,9 @@ namespace {
 
 bool includes(Layers layers, Library library)
 {
-    const Layers one = library == Library::driver ? Layers::driver : Layers::runtime;
+    const Layers one = library == Library::driver    ? Layers::driver
+                       : library == Library::runtime ? Layers::runtime
+                                                     : Layers::nccl;
     return (static_cast<unsigned>(layers) & static_cast<unsigned>(one)) != 0;
 }
 
@@ -20,7 +22,7 @@ bool serves(const Program& program, const Probe& probe)
 std::vector<Probe> probes_of(std::span<const Program> programs)
 {
     std::vector<Probe> all;
-    for (const Library library : {Library::driver, Library::runtime}) {
+    for (const Library library : {Library::driver, Library::runtime, Library::nccl}) {
         std::vector<probe_kind> kinds;
         for (int kind = 0; kind < KINDS; kind++)
             if (std::ranges::any_of(programs, [&](const Program& program) {

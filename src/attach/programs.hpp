@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-enum class Layers : uint8_t { none = 0, driver = 1, runtime = 2, both = 3 };
+enum class Layers : uint8_t { none = 0, driver = 1, runtime = 2, both = 3, nccl = 4 };
 
 // A row of the table. The rows of one program add up.
 struct Program {

@@ -69,6 +69,7 @@ void fields(auto& each, same_as_const<SearchVerdict> auto& v)
 struct ExaminedFile {
     bool cuda = false; // the rest is of those that have to do with CUDA
     Library library = Library::driver;
+    uint32_t word = 0; // as in CudaFile
     std::vector<Place> places;
     std::vector<std::string> missing;
     std::string complaint;
@@ -81,7 +82,7 @@ void fields(auto& each, same_as_const<Place> auto& p)
 
 void fields(auto& each, same_as_const<ExaminedFile> auto& f)
 {
-    each(f.cuda, f.library, f.places, f.missing, f.complaint);
+    each(f.cuda, f.library, f.word, f.places, f.missing, f.complaint);
 }
 
 struct SearchEnd {

@@ -5,6 +5,8 @@
 #include "proc/process.hpp"
 #include "util/error.hpp"
 
+#include "bpf/shared/attach.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -87,7 +89,8 @@ Targets::~Targets() = default;
 bool Targets::interesting(std::string_view path, uint64_t device, uint64_t inode) const
 {
     const FileSearch::Key key(device, inode);
-    return (is_cuda(path) || ((count_runtime_ || is_memfd(path)) && !search_.boring(key))) && !search_.refused(key);
+    return (search_.named(path) || ((search_.in_any_file() || is_memfd(path)) && !search_.boring(key))) &&
+           !search_.refused(key);
 }
 
 bool Targets::looking() const
@@ -245,11 +248,11 @@ SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd whe
 {
     const FileSearch::Key key(candidate.device, candidate.inode);
     if (!where) {
-        if (is_cuda(candidate.path) && !std::exchange(limit_told_, true))
+        if (search_.named(candidate.path) && !std::exchange(limit_told_, true))
             complain(fmt::format("{} (process {}): {}", candidate.path, searcher.request->pid, errno_text(EMFILE)));
         return {};
     }
-    if (search_.boring(key) && !is_cuda(candidate.path))
+    if (search_.boring(key) && !search_.named(candidate.path))
         return {};
     const FileId id = ids_.of(where.get(), searcher.helper.pid(), candidate.page);
     if (const auto known = files_.find(id); known != files_.end()) {
@@ -289,6 +292,7 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
     file->path = candidate.path + (candidate.deleted ? " [deleted]" : "");
     file->id = seen.id;
     file->library = examined.library;
+    file->word = examined.word;
     file->file = std::move(where);
     file->places = std::move(examined.places);
     file->missing = std::move(examined.missing);
@@ -300,7 +304,8 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
 // What a helper says that has been taken over by a file steers nothing else.
 bool Targets::believable(const ExaminedFile& examined) const
 {
-    return examined.places.size() <= probes_.size() && std::ranges::all_of(examined.places, [&](const Place& place) {
+    return examined.places.size() <= probes_.size() && examined.word <= COOKIE_WORD_MAX &&
+           std::ranges::all_of(examined.places, [&](const Place& place) {
                return place.probe < probes_.size() && probes_[place.probe].library == examined.library;
            });
 }

@@ -66,6 +66,12 @@ public:
     // The jump through a pointer that a function ends with which does nothing but check whether it may.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
 
+    // Where the 32 bits are in a structure that a function hands out through a pointer; nullopt where there is no such
+    // field, or more than one.
+    virtual std::optional<uint32_t> returned_field(const Code& code) const = 0;
+    // The same of a number that is always the same one.
+    virtual std::optional<uint32_t> returned_constant(const Code& code) const = 0;
+
     // Length in bytes of the first instruction, where a probe may as well sit behind it: control goes on there, no
     // memory is written, and what changes carries no argument. 0 where it is any other or not all there.
     virtual size_t harmless(std::span<const uint8_t> code) const = 0;

@@ -196,6 +196,8 @@ public:
     std::optional<Arguments> arguments(const Code& code) const override;
     std::optional<Branch> first_call(const Code& code) const override;
     std::optional<Branch> thunk_jump(const Code& code) const override;
+    std::optional<uint32_t> returned_field(const Code& code) const override;
+    std::optional<uint32_t> returned_constant(const Code& code) const override;
     size_t harmless(std::span<const uint8_t> code) const override;
 };
 
@@ -310,6 +312,63 @@ std::optional<Branch> X86_64::thunk_jump(const Code& code) const
             return std::nullopt;
     }
     return std::nullopt;
+}
+
+// An address that consists of a register, which points to something of a caller's, and a number.
+bool is_field(const ZydisDecodedOperand& operand)
+{
+    return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.size == 32 && number_of(operand.mem.base) &&
+           operand.mem.base != ZYDIS_REGISTER_RSP && operand.mem.base != ZYDIS_REGISTER_RBP &&
+           operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
+}
+
+std::optional<uint32_t> X86_64::returned_field(const Code& code) const
+{
+    constexpr size_t soon = 3; // instructions from the load to the store
+    std::optional<uint32_t> found;
+    uint32_t field = 0;
+    size_t loaded = registers, since = 0;
+    Instruction instruction;
+    for (size_t at = 0; at < code.bytes.size(); at += instruction.info.length) {
+        if (!decode(code.bytes.subspan(at), instruction))
+            return std::nullopt;
+        const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
+        if (++since > soon)
+            loaded = registers;
+        if (!instruction.is(ZYDIS_MNEMONIC_MOV))
+            continue;
+        if (to.type == ZYDIS_OPERAND_TYPE_REGISTER && is_field(from) && from.mem.disp.value > 0 &&
+            from.mem.disp.value <= INT32_MAX) {
+            loaded = number_of(to.reg.value).value_or(registers);
+            field = static_cast<uint32_t>(from.mem.disp.value);
+            since = 0;
+        } else if (is_field(to) && to.mem.disp.value == 0 && from.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                   loaded != registers && number_of(from.reg.value) == loaded) {
+            if (found && *found != field)
+                return std::nullopt;
+            found = field;
+        }
+    }
+    return found;
+}
+
+std::optional<uint32_t> X86_64::returned_constant(const Code& code) const
+{
+    std::optional<uint32_t> found;
+    Instruction instruction;
+    for (size_t at = 0; at < code.bytes.size(); at += instruction.info.length) {
+        if (!decode(code.bytes.subspan(at), instruction))
+            return std::nullopt;
+        const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
+        if (!instruction.is(ZYDIS_MNEMONIC_MOV) || !is_field(to) || to.mem.disp.value != 0 ||
+            from.type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+            continue;
+        const auto value = static_cast<uint32_t>(from.imm.value.u);
+        if (found && *found != value)
+            return std::nullopt;
+        found = value;
+    }
+    return found;
 }
 
 // May be overwritten where a function begins: the flags, rax, r10 and r11 carry no argument that anyone reads.

@@ -92,4 +92,15 @@ inline constexpr CallSet graph_calls = calls_of(
     {KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_GONE, KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_GONE});
 inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT});
 
+// collective.bpf.h
+inline constexpr CallSet nccl_calls = calls_of(
+    {KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END, KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_GONE});
+
+// ... and what returns when work is done.
+constexpr bool waits_for_work(const probe_row& row)
+{
+    return row.wait == WAIT_STREAM || row.wait == WAIT_CONTEXT || row.wait == WAIT_EVENT;
+}
+inline constexpr CallSet work_waits = calls_of({KIND_WAIT}, waits_for_work);
+
 } // namespace gpusnoop

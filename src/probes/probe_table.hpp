@@ -19,8 +19,9 @@ struct Symbol {
     Library library;
 
     consteval Symbol(const char* text) // NOLINT: implicit, for the table
-        : name(text),
-          library(name.starts_with("cuda") || name.starts_with("__cuda") ? Library::runtime : Library::driver)
+        : name(text), library(name.starts_with("cuda") || name.starts_with("__cuda") ? Library::runtime
+                              : name.starts_with("nccl")                             ? Library::nccl
+                                                                                     : Library::driver)
     {
         const size_t bracket = name.find('[');
         if (bracket != std::string_view::npos) {
@@ -42,9 +43,10 @@ struct TableEntry {
     uint8_t runtimes = any_runtime; // bits of Runtime
 };
 
-// The table, in parts: launches, copies and waits, with what gives them names and places; memory; graphs.
+// The table, in parts: launches, copies and waits, with what gives them names and places; memory; graphs; collectives.
 std::span<const TableEntry> call_entries();
 std::span<const TableEntry> memory_entries();
 std::span<const TableEntry> graph_entries();
+std::span<const TableEntry> nccl_entries();
 
 } // namespace gpusnoop

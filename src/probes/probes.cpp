@@ -24,7 +24,7 @@ Probe make_probe(const TableEntry& entry, std::string_view suffix)
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds)
 {
     std::vector<Probe> selected;
-    for (std::span<const TableEntry> entries : {call_entries(), memory_entries(), graph_entries()}) {
+    for (std::span<const TableEntry> entries : {call_entries(), memory_entries(), graph_entries(), nccl_entries()}) {
         for (const TableEntry& entry : entries) {
             if (entry.symbol.library != library || std::ranges::find(kinds, entry.kind) == kinds.end())
                 continue;

@@ -16,6 +16,7 @@ namespace gpusnoop {
 enum class Library : uint8_t {
     driver,  // libcuda.so*
     runtime, // libcudart*.so*, or a file that contains the static runtime
+    nccl,    // libnccl.so*, librccl.so*, or a file that contains one of them
 };
 
 // Which major versions of the runtime a row holds for; the driver's ABI is frozen per symbol name.

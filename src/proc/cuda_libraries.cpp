@@ -48,6 +48,14 @@ bool is_cuda(std::string_view path)
     return is_driver(path) || is_runtime(path);
 }
 
+bool is_nccl(std::string_view path)
+{
+    const std::string_view name = base_name(path);
+    return (name.starts_with("libnccl") || name.starts_with("librccl")) && name.find(".so") != std::string_view::npos &&
+           !name.starts_with("libnccl-net") && !name.starts_with("libnccl-profiler") &&
+           !name.starts_with("libnccl-tuner") && !name.starts_with("librccl-net");
+}
+
 bool is_memfd(std::string_view path)
 {
     return path.starts_with("/memfd:");

@@ -17,6 +17,9 @@ bool is_runtime(std::string_view path);
 
 bool is_cuda(std::string_view path);
 
+// libnccl.so.2 and libnccl-d0da41ae.so.2; AMD's librccl.so.1 has the same functions.
+bool is_nccl(std::string_view path);
+
 // What is in a memfd is not told by its name, which may be anything.
 bool is_memfd(std::string_view path);
 

@@ -14,7 +14,7 @@ from programs import Tool
 
 per_program = 50_000
 per_tool = 120_000
-tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap")
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait")
 
 
 def allowed(tool):

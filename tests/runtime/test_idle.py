@@ -9,7 +9,7 @@ import harness
 from harness import case, check
 from programs import Tool
 
-tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "cudagap")
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "cudagap", "ncclwait")
 
 
 def descriptors(pid):

@@ -35,7 +35,8 @@ def said_why(tool, code, words):
 # All mistakes are tried in tests/unit/run; here is what a process makes of one.
 usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
          "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
-         "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread")}
+         "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread"),
+         "ncclwait": (["-L"], "-L", "--by rank")}
 
 
 def usage_error(name, arguments, *words):

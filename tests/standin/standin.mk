@@ -15,7 +15,7 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps refuse.so $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -137,6 +137,24 @@ $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
 $(call standin_group,gaps,gaps,-fPIE)
 $(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
+
+# NCCL, one whose code does not tell where communicators say which they are, and one that is too old to; the ranks of a job. Its functions begin
+# with endbr64 and push, as those of Debian's do.
+STANDIN_NCCL := -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fcf-protection -fno-shrink-wrap -fno-ipa-icf
+$(call standin_group,nccl,nccl,$(STANDIN_NCCL) -DVERSION=22203)
+$(call standin_group,nccl,nccl-hidden,$(STANDIN_NCCL) -DVERSION=22203 -DHIDDEN_FIELDS)
+$(call standin_group,nccl,nccl-old,$(STANDIN_NCCL) -DVERSION=21304)
+$(SB)/libnccl.so.2: $(call standin_objects,nccl,nccl)
+$(SB)/hidden/libnccl.so.2: $(call standin_objects,nccl,nccl-hidden)
+$(SB)/old/libnccl.so.2: $(call standin_objects,nccl,nccl-old)
+$(SB)/libnccl.so.2 $(SB)/hidden/libnccl.so.2 $(SB)/old/libnccl.so.2:
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,libnccl.so.2 $(STANDIN_SHARED)
+$(call standin_group,ranks,ranks,-fPIE)
+$(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/,script.o json.o) $(SB)/libcuda.so.1 \
+    $(SB)/libnccl.so.2
+	$(Q)$(CXX) -o $@ $(filter %.o,$^) -pie -Wl,--no-as-needed $(filter $(SB)/lib%,$^) -pthread \
+	    -Wl,-rpath,'$$ORIGIN' -Wl,--build-id
 
 # A kernel that refuses BPF programs.
 $(call standin_group,kernel,kernel,-fPIC)

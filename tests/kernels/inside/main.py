@@ -27,6 +27,7 @@ chosen = {
     "test_cudagap": ["held_up[pipe, 1]", "held_up[fault, 1]", "jumped_out_of_a_call"],
     "test_cudagap_gaps": ["lines[pipe, 1]", "histograms[threads]"],
     "test_cudagap_wakers": ["a_chain"],
+    "test_ncclwait": ["everybody"],
     "test_overflow": ["of_a_long_life[entry]"],
     "test_hostile_files": ["clean_after_a_killed_run"],
 }

@@ -125,3 +125,44 @@ TEST_CASE("the first call, behind straight code", "[decoder]")
     CHECK_FALSE(first({0xff, 0xd0}));                   // call *%rax
     CHECK_FALSE(first({0x90}));
 }
+
+TEST_CASE("the field that a function returns through a pointer", "[decoder]")
+{
+    const auto field = [](const Bytes& bytes) { return x86_64_decoder().returned_field({bytes, here}); };
+    const Bytes load = {0x41, 0x8b, 0x84, 0x24, 0x50, 0x42, 0x03, 0x00}; // mov 0x34250(%r12), %eax
+    const Bytes store = {0x41, 0x89, 0x45, 0x00};                        // mov %eax, 0(%r13)
+    const auto code = [](std::initializer_list<Bytes> parts) {
+        Bytes all;
+        for (const Bytes& part : parts)
+            all.insert(all.end(), part.begin(), part.end());
+        return all;
+    };
+    const Bytes nop = {0x90}, ret = {0xc3};
+
+    CHECK(field(code({load, store, ret})) == 0x34250);
+    // As in NCCL 2.22 and 2.29: the stack is looked at in between.
+    CHECK(field(code({{0x31, 0xdb}, load, {0x31, 0xdb}, store, ret})) == 0x34250);
+    CHECK(field(code({load, nop, nop, nop, store, ret})) == std::nullopt);
+    // Twice the same is one; another one is none.
+    CHECK(field(code({load, store, load, store, ret})) == 0x34250);
+    CHECK(field(code({load, store, {0x8b, 0x47, 0x10}, store, ret})) == std::nullopt);
+    // Another register, another width, a local variable, an element of an array.
+    CHECK(field(code({load, {0x41, 0x89, 0x4d, 0x00}, ret})) == std::nullopt);
+    CHECK(field(code({{0x49, 0x8b, 0x84, 0x24, 0x50, 0x42, 0x03, 0x00}, store, ret})) == std::nullopt);
+    CHECK(field(code({{0x8b, 0x44, 0x24, 0x10}, store, ret})) == std::nullopt);
+    CHECK(field(code({{0x8b, 0x04, 0x87}, store, ret})) == std::nullopt);
+    CHECK(field(code({load, {0x41, 0x89, 0x45, 0x04}, ret})) == std::nullopt);
+    // Code that ends in the middle of an instruction, or is none.
+    CHECK(field(code({load, store, {0x41, 0x8b}})) == std::nullopt);
+    CHECK(field({}) == std::nullopt);
+}
+
+TEST_CASE("the number that a function returns through a pointer", "[decoder]")
+{
+    const auto number = [](const Bytes& bytes) { return x86_64_decoder().returned_constant({bytes, here}); };
+    const Bytes store = {0xc7, 0x07, 0xbb, 0x56, 0x00, 0x00}; // movl $22203, (%rdi)
+    CHECK(number(store) == 22203);
+    CHECK(number({0xc7, 0x07, 0xbb, 0x56, 0x00, 0x00, 0xc7, 0x07, 0xbc, 0x56, 0x00, 0x00}) == std::nullopt);
+    CHECK(number({0xc7, 0x47, 0x04, 0xbb, 0x56, 0x00, 0x00}) == std::nullopt); // 4(%rdi)
+    CHECK(number({0x89, 0x07}) == std::nullopt);                               // mov %eax, (%rdi)
+}

@@ -28,7 +28,8 @@ std::vector<probe_kind> all_kinds()
 std::vector<Probe> all_probes()
 {
     std::vector<Probe> all = probes(Library::driver, all_kinds());
-    std::ranges::move(probes(Library::runtime, all_kinds()), std::back_inserter(all));
+    for (const Library other : {Library::runtime, Library::nccl})
+        std::ranges::move(probes(other, all_kinds()), std::back_inserter(all));
     return all;
 }
 
@@ -57,7 +58,8 @@ bool is_copy(uint8_t kind)
 // read_argument() of bpf/base/probe.bpf.h is used for these.
 bool reads_blocks(uint8_t kind)
 {
-    return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW || kind == KIND_GRAPH_NODE;
+    return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW || kind == KIND_GRAPH_NODE ||
+           kind == KIND_COLLECTIVE || kind == KIND_MESSAGE;
 }
 
 bool has(const Probe& probe, int which)
@@ -72,6 +74,7 @@ TEST_CASE("the table fits into the BPF side's")
     // No tool asks for more than one layer whole.
     CHECK(probes(Library::driver, all_kinds()).size() <= PROBE_ROWS_MAX);
     CHECK(probes(Library::runtime, all_kinds()).size() <= PROBE_ROWS_MAX);
+    CHECK(probes(Library::nccl, all_kinds()).size() <= PROBE_ROWS_MAX);
     static_assert(WORD_BLOCK + LAUNCH_WORDS_MAX == WORDS);
 }
 
@@ -106,11 +109,12 @@ TEST_CASE("rows know their library and kind")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
-        CHECK(probe.row.layer == (probe.library == Library::driver ? LAYER_DRIVER : LAYER_RUNTIME));
+        CHECK(probe.row.layer == (probe.library == Library::runtime ? LAYER_RUNTIME : LAYER_DRIVER));
         CHECK((probe.row.kind > KIND_NONE && probe.row.kind < KINDS));
         CHECK((probe.library == Library::runtime || probe.runtimes == gpusnoop::any_runtime));
         bool runtime_name = probe.symbol.starts_with("cuda") || probe.symbol.starts_with("__cuda");
         CHECK(runtime_name == (probe.library == Library::runtime));
+        CHECK(probe.symbol.starts_with("nccl") == (probe.library == Library::nccl));
     }
 }
 

@@ -45,7 +45,8 @@ std::vector<Probe> all_probes()
     for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
         kinds.push_back(static_cast<probe_kind>(kind));
     std::vector<Probe> all = gpusnoop::probes(Library::driver, kinds);
-    std::ranges::move(gpusnoop::probes(Library::runtime, kinds), std::back_inserter(all));
+    for (const Library other : {Library::runtime, Library::nccl})
+        std::ranges::move(gpusnoop::probes(other, kinds), std::back_inserter(all));
     return all;
 }
 

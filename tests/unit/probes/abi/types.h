@@ -9,6 +9,7 @@
 /* Results: enumerations of int's size. */
 typedef int CUresult;
 typedef int cudaError_t;
+typedef int ncclResult_t;
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -30,7 +31,14 @@ typedef enum CUgraphExecUpdateResult_enum { CU_GRAPH_EXEC_UPDATE_SUCCESS } CUgra
 typedef enum CUgraphNodeType_enum { CU_GRAPH_NODE_TYPE_KERNEL } CUgraphNodeType;
 enum cudaGraphNodeType { cudaGraphNodeTypeKernel };
 
+typedef enum { ncclInt8 } ncclDataType_t;
+typedef enum { ncclSum } ncclRedOp_t;
+typedef struct {
+    char internal[128];
+} ncclUniqueId;
+
 /* Handles and callbacks: pointers. */
+typedef struct ncclComm* ncclComm_t;
 typedef struct CUctx_st* CUcontext;
 typedef struct CUmod_st* CUmodule;
 typedef struct CUfunc_st* CUfunction;

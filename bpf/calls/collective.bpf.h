@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Calls of NCCL: what was called, when, and of which communicator. Ranks are processes, so who was late is told by the
+ * front end, which hears of all of them. */
+#ifndef GPUSNOOP_COLLECTIVE_BPF_H
+#define GPUSNOOP_COLLECTIVE_BPF_H
+
+#include "base/wanted.bpf.h"
+#include "shared/collective.h"
+#include "state/event.bpf.h"
+#include "state/state.bpf.h"
+
+#define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
+
+struct comm {
+    u32 number;
+    u32 known;
+    u32 made;
+    u32 calls;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct comm);
+} comms SEC(".maps");
+
+__u32 comms_seen = 0; /* numbers them */
+
+/* What another process has in its memory may be anything. */
+INLINE bool is_plausible(const struct comm_identity* identity)
+{
+    return identity->hash && identity->rank >= 0 && identity->rank < identity->ranks && identity->device >= 0 &&
+           identity->device < COMM_DEVICES_MAX;
+}
+
+/* Of the rank; 0 where it could not be told. */
+INLINE u64 offset_of_rank(struct pt_regs* ctx)
+{
+    return (bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT) * 8;
+}
+
+INLINE void identify(struct pt_regs* ctx, const struct handle_number* key, struct comm* comm, bool is_new)
+{
+    struct comm_identity identity = {};
+    u64 offset = offset_of_rank(ctx);
+    u64 address = key->number + offset - offsetof(struct comm_identity, rank);
+    comm->known =
+        offset && !bpf_probe_read_user(&identity, sizeof(identity), (void*)address) && is_plausible(&identity);
+    if (!comm->known && !is_new)
+        return;
+    struct comm_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        comm->known = 0; /* it is told the next time */
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    record->type = RECORD_COMM;
+    record->number = comm->number;
+    record->image = key->image;
+    record->made = comm->made;
+    record->identity = identity;
+    if (!comm->known)
+        record->identity.ranks = 0;
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+/* Verified once. One that is made is not complete before its group ends, so it is asked again until it is. */
+static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, const struct handle_number* key, u32 made)
+{
+    if (!ctx || !key)
+        return 0;
+    struct comm* comm = bpf_map_lookup_elem(&comms, key);
+    bool is_new = !comm;
+    if (is_new) {
+        struct comm fresh = {.number = __sync_fetch_and_add(&comms_seen, 1) + 1, .made = made};
+        introduce(&key->image, cgroups_of(untrusted(bpf_get_current_task_btf())));
+        bpf_map_update_elem(&comms, key, &fresh, BPF_NOEXIST);
+        comm = bpf_map_lookup_elem(&comms, key);
+    }
+    if (!comm) {
+        lose(LOSS_STATE, 1);
+        return 0;
+    }
+    if (!comm->known)
+        identify(ctx, key, comm, is_new);
+    return comm;
+}
+
+/* Another call of the library goes on around this one: NCCL's own, of a function that is written in terms of others. */
+INLINE bool is_inner(struct thread_state* thread, const struct open_call* call)
+{
+    bool inner = false;
+    for (u32 i = 0; i < OPEN_CALLS; i++)
+        inner |= &thread->open[i] != call && thread->open[i].place;
+    return inner;
+}
+
+enum collective_word {
+    KEPT_ROW = FOLLOWED_ROW,
+    KEPT_COMM, /* of what makes one: where it is put */
+    KEPT_SEQUENCE,
+    KEPT_ELEMENTS,
+    KEPT_TYPE,
+    KEPT_CAPTURED,
+};
+
+INLINE int coll_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    if (!number)
+        return 1;
+    struct thread_state* thread = thread_state_create(task);
+    struct open_call* call = open_call_in(ctx, thread, PART_COUNT);
+    if (!call)
+        return 0;
+    call->word[KEPT_ROW] = FOLLOWED_NO_FURTHER;
+    if (is_inner(thread, call))
+        return 0;
+    const volatile struct probe_row* row = probe_row(number);
+    struct arguments arguments;
+    begin_arguments(ctx, row, &arguments);
+    call->word[KEPT_ROW] = number;
+    call->word[KEPT_SEQUENCE] = read_argument(&arguments, row, ARG_COUNT);
+    call->word[KEPT_COMM] = read_argument(&arguments, row, ARG_OUT);
+    call->word[KEPT_ELEMENTS] = read_argument(&arguments, row, ARG_BYTES);
+    call->word[KEPT_TYPE] = read_argument(&arguments, row, ARG_FORMAT);
+    call->word[KEPT_CAPTURED] = 0;
+    struct handle_number key = {.image = image_of(task), .number = read_argument(&arguments, row, ARG_HANDLE)};
+    u64 stream = captures_open ? read_argument(&arguments, row, ARG_STREAM) : 0;
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    if (has_argument(row, ARG_HANDLE)) {
+        struct comm* comm = find_comm(ctx, &key, 0);
+        call->word[KEPT_COMM] = comm ? comm->number : 0;
+        call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
+        call->word[KEPT_CAPTURED] = under_capture(&key.image, stream);
+    }
+    if (row->kind == KIND_COMM_GONE)
+        bpf_map_delete_elem(&comms, &key); /* the address may be another one's before this returns */
+    call->entry_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+/* Which are known as soon as they are complete. */
+INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const struct open_call* call)
+{
+    u64 count = call->word[KEPT_SEQUENCE] ?: 1;
+    for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++) {
+        struct handle_number key = {.image = image_of(task), .number = read_word(call->word[KEPT_COMM] + i * 8)};
+        if (!key.number)
+            continue;
+        bpf_map_delete_elem(&comms, &key); /* one whose end was missed */
+        find_comm(ctx, &key, 1);
+    }
+}
+
+INLINE void send_collective(struct task_struct* task, const struct open_call* call, s32 result)
+{
+    struct collective_call* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        lose(LOSS_EVENT, 1);
+        return;
+    }
+    record->type = RECORD_COLLECTIVE;
+    record->row = call->word[KEPT_ROW];
+    record->pid = task->tgid;
+    record->tid = task->pid;
+    record->comm = call->word[KEPT_COMM];
+    record->sequence = call->word[KEPT_SEQUENCE];
+    record->result = result;
+    record->data_type = call->word[KEPT_TYPE];
+    record->captured = call->word[KEPT_CAPTURED];
+    record->entry_ns = call->entry_ns;
+    record->duration_ns = bpf_ktime_get_ns() - call->entry_ns;
+    record->elements = call->word[KEPT_ELEMENTS];
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+INLINE int coll_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct thread_state* thread = thread_state(task);
+    struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
+    if (!call) {
+        lose_end(task, false);
+        return 0;
+    }
+    u32 number = call->word[KEPT_ROW];
+    if (number == FOLLOWED_NO_FURTHER)
+        return 0;
+    s32 result = ctx->ax;
+    if (probe_row(number)->kind == KIND_COMM_NEW)
+        note_comms(ctx, task, call);
+    else
+        send_collective(task, call, result);
+    return 0;
+}
+
+CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
+
+INLINE int waited_entry_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!follow_call(ctx, PART_WAIT, &at))
+        return 1;
+    at.call->entry_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+INLINE int waited_return_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!followed_returns(ctx, PART_WAIT, &at) || (s32)ctx->ax != 0)
+        return 0;
+    struct waited_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record)
+        return 0; /* there will be others */
+    record->type = RECORD_WAITED;
+    record->pid = at.task->tgid;
+    record->tid = at.task->pid;
+    record->zero = 0;
+    record->begin_ns = at.call->entry_ns;
+    record->end_ns = bpf_ktime_get_ns();
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+    return 0;
+}
+
+/* Attached while ranks are to be aligned. */
+CALL_PROGRAMS(waited, waited_entry_body, waited_return_body)
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Calls of NCCL, one record each, and the communicators that they are of. */
+#ifndef GPUSNOOP_COLLECTIVE_H
+#define GPUSNOOP_COLLECTIVE_H
+
+#include <linux/types.h>
+
+#include "process.h"
+
+/* In a communicator, in front of the rank and from there on: the same order in NCCL 2.18 to 2.31 and RCCL since ROCm
+ * 6.0. Before that the hash is 8 bytes of the unique id, which do as well: they are the same in all ranks, too. */
+struct comm_identity {
+    __u64 hash;
+    __s32 rank;
+    __s32 ranks;
+    __s32 device; /* as CUDA numbers it */
+};
+
+#define COMM_DEVICES_MAX 64
+
+/* Sent when a communicator is first seen, and again once it is known which it is. */
+struct comm_record {
+    __u32 type;   /* RECORD_COMM */
+    __u32 number; /* by which calls name it */
+    struct image image;
+    struct comm_identity identity; /* ranks 0: unknown */
+    __u32 made;                    /* was seen being made: none of its calls is missed */
+};
+
+/* Sent when a call returns, unless it is part of another one. */
+struct collective_call {
+    __u32 type; /* RECORD_COLLECTIVE */
+    __u32 row;  /* number of its row in the probe table */
+    __u32 pid;
+    __u32 tid;
+    __u32 comm;     /* 0: of none */
+    __u32 sequence; /* of the communicator's calls, from 1 on: a gap is what was lost */
+    __s32 result;
+    __u16 data_type; /* enum ncclDataType_t */
+    __u16 captured;  /* into a graph: not executed */
+    __u64 entry_ns;  /* CLOCK_MONOTONIC */
+    __u64 duration_ns;
+    __u64 elements;
+};
+
+/* Sent when a wait for the device returns: what its stream had before is done, so all ranks have come to that. */
+struct waited_record {
+    __u32 type; /* RECORD_WAITED */
+    __u32 pid;
+    __u32 tid;
+    __u32 zero;
+    __u64 begin_ns;
+    __u64 end_ns;
+};
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "columns/ncclwait_columns.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace gpusnoop::ncclwait {
+namespace {
+
+using K = CollectiveKey;
+using G = CollectiveGroup;
+using C = Context;
+
+// Of nothing there is no mean.
+Cell mean(uint64_t sum, uint64_t n)
+{
+    return n ? Cell(sum / n) : Cell();
+}
+
+Cell known(const std::optional<unsigned>& number)
+{
+    return number ? Cell(uint64_t{*number}) : Cell();
+}
+
+Cell percentile(const Histogram& histogram, double share)
+{
+    return histogram.total() ? Cell(histogram.percentile(share)) : Cell();
+}
+
+// What is told of calls that were put together by what they are, and not by their number.
+Cell as_joined(const G& g, const Cell& cell)
+{
+    return g.joined.contains(Joined::aligned) ? estimate_of(cell) : cell;
+}
+
+// The rank that came last most often; null where none did, or it is one of several communicators'.
+const std::pair<const unsigned, G::Late>* latest(const G& g)
+{
+    const auto most = std::ranges::max_element(g.late, {}, [](const auto& rank) { return rank.second.calls; });
+    return most == g.late.end() || !most->second.calls || g.communicators.size() > 1 ? nullptr : &*most;
+}
+
+// In a row of several communicators with all of their ranks, somebody always is the last one.
+bool is_of_some(const G& g, const C& c)
+{
+    return c.of_ranks() || g.communicators.size() == 1;
+}
+
+// Of a communicator: of the rank that came last most often. Of some of its ranks: of them.
+G::Late last_calls(const G& g, const C& c)
+{
+    if (c.of_ranks() || g.communicators.size() > 1)
+        return {g.sums.last, g.sums.late_ns};
+    const auto* late = latest(g);
+    return late ? late->second : G::Late();
+}
+
+// Each collective is one of a communicator, and one of each of its ranks.
+uint64_t joined_calls(const G& g, const C& c)
+{
+    return c.of_ranks() ? g.sums.joined : g.sums.last;
+}
+
+Cell of_joined(const G& g, uint64_t value)
+{
+    return g.sums.joined ? Cell(value) : Cell();
+}
+
+Cell joined_cell(const G& g)
+{
+    constexpr std::string_view names[] = {"alone", "not yet", "exact", "aligned"};
+    return g.hash && g.joined.size() == 1 ? Cell(std::string(names[static_cast<size_t>(*g.joined.begin())])) : Cell();
+}
+
+// Exact in every reader of JSON, which a number of 64 bits is not.
+Cell hash_cell(const G& g)
+{
+    return g.hash ? Cell(fmt::format("{:016x}", *g.hash)) : Cell();
+}
+
+std::string operations(const G& g, size_t most)
+{
+    std::vector<std::string> names(g.operations.begin(), g.operations.end());
+    const size_t all = names.size();
+    names.resize(std::min(all, most));
+    return fmt::format("{}", fmt::join(names, ",")) + (all > most ? fmt::format("+{}", all - most) : "");
+}
+
+const Field<C, K, G> fields[] = {
+    {{"COMMUNICATOR", "communicator", Unit::text, 16},
+     always<C>,
+     [](const K&, const G& g, const C&) { return hash_cell(g); }},
+    {{"RANK", "rank", Unit::count, 4},
+     [](const C& c) { return c.settings.rank ? Shown::both : Shown::no; },
+     [](const K& k, const G&, const C&) { return known(k.rank); }},
+    {{"GPU", "device", Unit::count, 3},
+     [](const C& c) { return c.settings.rank ? Shown::both : Shown::no; },
+     [](const K&, const G& g, const C&) { return known(g.device); },
+     extra},
+    {{"RANKS", "", Unit::text, 5},
+     [](const C& c) { return c.settings.rank ? Shown::no : Shown::text; },
+     [](const K&, const G& g, const C&) {
+         return g.ranks && g.here ? Cell(fmt::format("{}/{}", *g.here, *g.ranks)) : Cell();
+     }},
+    {{"", "ranks_here", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.here); }},
+    {{"", "ranks", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.ranks); }},
+    {{"CALLS/s", "", Unit::rate, 7},
+     always<C>,
+     [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); }},
+    {{"CALLS", "calls", Unit::count, 7},
+     always<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.sums.calls); },
+     extra},
+    {{"BYTES/s", "", Unit::bytes, 7},
+     always<C>,
+     [](const K&, const G& g, const C& c) {
+         return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
+     }},
+    {{"BYTES", "bytes", Unit::bytes, 7},
+     always<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.sums.bytes); },
+     extra},
+    {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
+     always<C>,
+     [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); }},
+    {{"ENQ(us)", "", Unit::ns_as_us, 7},
+     always<C>,
+     [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); }},
+    {{"", "enqueue_ns", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.sums.enqueue_ns); }},
+    {{"WAIT(us)", "", Unit::ns_as_us, 8},
+     [](const C& c) { return c.of_ranks() ? Shown::text : Shown::no; },
+     [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); }},
+    {{"", "wait_ns", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C&) { return of_joined(g, g.sums.wait_ns); }},
+    {{"SKEW50", "skew_p50_ns", Unit::ns_as_us, 6},
+     [](const C& c) { return c.of_ranks() ? Shown::json : Shown::both; },
+     [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); }},
+    {{"SKEW99", "skew_p99_ns", Unit::ns_as_us, 6},
+     [](const C& c) { return c.of_ranks() ? Shown::json : Shown::both; },
+     [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},
+    {{"LAST", "last_rank", Unit::count, 4},
+     [](const C& c) { return c.of_ranks() ? Shown::no : Shown::both; },
+     [](const K&, const G& g, const C&) {
+         const auto* late = latest(g);
+         return late ? Cell(uint64_t{late->first}) : Cell();
+     }},
+    {{"LAST%", "", Unit::percent, 5},
+     always<C>,
+     [](const K&, const G& g, const C& c) {
+         return is_of_some(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
+     }},
+    {{"LATE(us)", "", Unit::ns_as_us, 8},
+     always<C>,
+     [](const K&, const G& g, const C& c) {
+         const G::Late late = last_calls(g, c);
+         return as_joined(g, mean(late.ns, late.calls));
+     }},
+    {{"", "last_calls", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? of_joined(g, last_calls(g, c).calls) : Cell(); }},
+    {{"", "late_ns", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C& c) { return of_joined(g, last_calls(g, c).ns); }},
+    {{"", "joined_calls", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
+    {{"UNJOINED", "unjoined_calls", Unit::count, 8},
+     [](const C& c) { return c.unjoined ? Shown::both : Shown::json; },
+     [](const K&, const G& g, const C&) { return Cell(g.sums.unjoined); }},
+    {{"CAPTURED", "captured_calls", Unit::count, 8},
+     always<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.sums.captured); },
+     extra},
+    {{"ERRORS", "errors", Unit::count, 6},
+     [](const C& c) { return c.errors ? Shown::both : Shown::json; },
+     [](const K&, const G& g, const C&) { return Cell(g.sums.errors); }},
+    {{"UNSIZED", "unsized_calls", Unit::count, 7},
+     always<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.sums.unsized); },
+     extra},
+    {{"JOIN", "join", Unit::text, 7}, always<C>, [](const K&, const G& g, const C&) { return joined_cell(g); }, extra},
+    {{"OP", "", Unit::text, 9}, always<C>, [](const K&, const G& g, const C&) { return Cell(operations(g, 1)); }},
+    {{"", "op", Unit::text},
+     json_only<C>,
+     [](const K&, const G& g, const C&) { return Cell(operations(g, g.operations.size())); }},
+};
+
+} // namespace
+
+CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const Settings& settings,
+                             Processes& processes)
+{
+    CollectiveGroups groups;
+    for (const Collectives::Part& part : parts) {
+        CollectiveKey key{.who = who_key(settings.view.who, processes, part.image, part.tid, {}),
+                          .communicator = settings.communicator ? part.communicator : 0,
+                          .rank = {},
+                          .operation = settings.op ? part.operation : std::string_view()};
+        if (settings.rank && part.hash)
+            key.rank = part.rank;
+        CollectiveGroup& group = groups[key];
+        group.who.add(part.image, processes.owner(part.image, {}));
+        group.communicators.insert(part.communicator);
+        const bool one = group.communicators.size() == 1 && part.hash;
+        const auto only = [one](auto value) { return one ? std::optional(value) : std::nullopt; };
+        group.hash = only(part.hash.value_or(0));
+        group.ranks = only(part.ranks);
+        group.here = only(part.here);
+        group.device = only(part.device);
+        group.joined.insert(part.joined);
+        group.operations.insert(part.operation);
+        group.late[part.rank].calls += part.sums.last;
+        group.late[part.rank].ns += part.sums.late_ns;
+        group.sums.add(part.sums);
+    }
+    return groups;
+}
+
+void check_fields(const Options& options, const std::string& sort)
+{
+    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
+}
+
+void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns)
+{
+    Context shown = context;
+    for (const auto& [key, group] : groups) {
+        shown.errors |= group.sums.errors > 0;
+        shown.unjoined |= group.sums.unjoined > 0;
+    }
+    print_table<K, G, C>(
+        output, fields, groups, shown, wall_ns, context.settings.sort,
+        [](const G& group) { return static_cast<double>(group.sums.wait_ns); },
+        [](const K&, const G&) { return std::vector<std::string>(); });
+}
+
+} // namespace gpusnoop::ncclwait

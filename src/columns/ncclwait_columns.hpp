@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of ncclwait was asked for, and the columns that show it.
+#pragma once
+
+#include "calls/call_view.hpp"
+#include "calls/collectives.hpp"
+#include "calls/report.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpusnoop::ncclwait {
+
+struct Settings {
+    CallView view;
+    bool communicator = false;
+    bool rank = false;
+    bool op = false;
+    std::optional<std::string> by;
+    std::string sort = "wait_ns"; // JSON key or header of a column
+};
+
+struct CollectiveKey {
+    WhoKey who;
+    uint64_t communicator = 0;
+    std::optional<unsigned> rank;
+    std::string_view operation;
+    auto operator<=>(const CollectiveKey&) const = default;
+};
+
+struct CollectiveGroup {
+    struct Late {
+        uint64_t calls = 0, ns = 0;
+    };
+    WhoSeen who;
+    std::set<uint64_t> communicators;
+    std::optional<uint64_t> hash; // of the only one
+    std::optional<unsigned> ranks, here, device;
+    std::set<Joined> joined;
+    std::set<std::string_view> operations;
+    std::map<unsigned, Late> late; // by rank
+    CollectiveSums sums;
+};
+
+using CollectiveGroups = std::map<CollectiveKey, CollectiveGroup>;
+CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const Settings& settings,
+                             Processes& processes);
+
+struct Context {
+    const Options& options;
+    const Settings& settings;
+    Processes& processes;
+    double seconds = 0;                    // that the table covers
+    bool errors = false, unjoined = false; // there are some in it
+
+    const WhoView& who() const { return settings.view.who; }
+    // Not all of a communicator's ranks are in a row.
+    bool of_ranks() const { return settings.rank || who().pid || who().comm || who().thread || who().by_owner(); }
+};
+
+// Prints the groups as one table, in the order asked for.
+void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
+
+// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+void check_fields(const Options& options, const std::string& sort);
+
+} // namespace gpusnoop::ncclwait

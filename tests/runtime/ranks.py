@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks of a job (standin/ranks), and what of their calls a tracer has to tell."""
+import collections
+import functools
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+
+import harness
+from harness import check, equal, wait_until
+from programs import end_at_last
+
+case = functools.partial(harness.case, tool="ncclwait")
+numbers = itertools.count(1)
+type_bytes = {0: 1, 2: 4, 7: 4, 8: 8, 9: 2}
+
+
+class Ranks:
+    """Waits for go() before the script; `{up}` in it is a file that `reached` waits for."""
+
+    def __init__(self, count, script, *, waits=True, env=None):
+        number = next(numbers)
+        self.up_file, self.go_file, self.truth = (harness.here / f"ranks{number}.{kind}" for kind in ("up", "go", "truth"))
+        self.error_file = harness.here / f"ranks{number}.err"
+        script = (f"touch {self.up_file}; wait {self.go_file}; " if waits else "") + script.replace("{up}", str(self.up_file))
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})
+        with open(self.error_file, "w") as error:
+            self.process = subprocess.Popen([harness.standin / "ranks", str(count), self.truth, script], stderr=error,
+                                            env=environment)
+        end_at_last(self.process)
+        self.pids = wait_until(lambda: self.children(count), "the ranks are there")
+        self.reached()
+
+    def children(self, count):
+        pids = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return pids if len(pids) == count else None
+
+    def reached(self):
+        wait_until(lambda: self.up_file.exists() or self.process.poll() is not None, "the ranks are up")
+        return self
+
+    @property
+    def targets(self):
+        return "-p", ",".join(self.pids)
+
+    def go(self):
+        self.go_file.touch()
+        return self
+
+    def wait(self, code=0):
+        equal(self.process.wait(60 * harness.patience), code, f"exit status of the ranks ({self.error_file.read_text()})")
+        return self
+
+    def calls(self):
+        files = sorted(harness.here.glob(f"{self.truth.name}.*"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def operation(function):
+    name = function.removeprefix("ncclAll" if function == "ncclAllToAll" else "nccl")
+    return {"Bcast": "Broadcast", "ToAll": "AlltoAll"}.get(name, name)
+
+
+def size(call, ranks):
+    shares = operation(call["function"]) in ("AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter")
+    return call["count"] * type_bytes[call["type"]] * (ranks if shares else 1)
+
+
+def is_collective(call):
+    return operation(call["function"]) not in ("Send", "Recv")
+
+
+def done(call, failed_groups=()):
+    return call["result"] in (0, 7) and call["group"] not in failed_groups
+
+
+def rounds(calls):
+    """Collectives of one communicator as they belong together: lists of one call of each rank."""
+    of_rank = collections.defaultdict(list)
+    for call in calls:
+        if is_collective(call) and not call["captured"] and done(call):
+            of_rank[call["rank"]].append(call)
+    equal(len({len(list_) for list_ in of_rank.values()}), 1, "each rank makes as many")
+    return list(zip(*(of_rank[rank] for rank in sorted(of_rank))))
+
+
+def same_waits(rows, calls):
+    """Rows by rank of one communicator. A call arrives between what the rank's clock says before and after it; so it is
+    known between which limits all sums must be."""
+    together = rounds(calls)
+    by_rank = {row["rank"]: row for row in rows}
+    equal(set(by_rank), {call["rank"] for call in calls}, "ranks")
+    for rank, row in by_rank.items():
+        least = most = surely = perhaps = 0
+        for one in together:
+            mine, = (call for call in one if call["rank"] == rank)
+            others = [call for call in one if call["rank"] != rank]
+            least += max(0, max(call["entry_ns"] for call in others) - mine["return_ns"])
+            most += max(0, max(call["return_ns"] for call in others) - mine["entry_ns"])
+            surely += all(mine["entry_ns"] > call["return_ns"] for call in others)
+            perhaps += all(mine["return_ns"] >= call["entry_ns"] for call in others)
+        equal((row["joined_calls"], row["unjoined_calls"]), (len(together), 0), f"joined calls of rank {rank}")
+        check(least <= row["wait_ns"] <= most, f"rank {rank} waits {row['wait_ns']} ns, not {least} to {most}")
+        check(surely <= row["last_calls"] <= perhaps, f"rank {rank} is last {row['last_calls']} times, not {surely} to {perhaps}")
+
+
+def same_skews(row, calls):
+    """Of a row by communicator: percentiles of what the ranks' clocks say, to the width of a bucket and 200 us."""
+    together = rounds(calls)
+    equal((row["joined_calls"], row["unjoined_calls"]), (len(together), 0), "joined calls")
+    skews = sorted(max(call["entry_ns"] for call in one) - min(call["entry_ns"] for call in one) for one in together)
+    noise = 2e5 + max(call["return_ns"] - call["entry_ns"] for one in together for call in one)
+    for key, share in (("skew_p50_ns", 0.5), ("skew_p99_ns", 0.99)):
+        want = skews[min(len(skews) - 1, int(share * len(skews)))]
+        low, high = skews[max(0, int(share * len(skews)) - 2)], skews[min(len(skews) - 1, int(share * len(skews)) + 2)]
+        check(0.93 * low - noise <= row[key] <= 1.07 * high + noise, f"{key} is {row[key]}, want {want}")

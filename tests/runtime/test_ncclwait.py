@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ncclwait: calls, bytes and errors against what the ranks say they did; who came last, and by how much, within what their
+own clocks allow."""
+import collections
+import os
+import signal
+
+import harness
+from harness import check, equal, wait_until
+from programs import Tool
+from ranks import Ranks, case, done, is_collective, operation, rounds, same_skews, same_waits, size
+
+
+def trace(count, script, *arguments, env=None, **options):
+    ranks = Ranks(count, script, env=env)
+    tool = Tool(*ranks.targets, *arguments, **options)
+    ranks.go().wait()
+    return tool.finish(), ranks.calls()
+
+
+def name_of(row):
+    check(len(row["communicator"]) == 16, f"a hash as text: {row}")
+    return row["communicator"]
+
+
+late_one = "comm A; repeat 60; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; end; barrier; destroy A"
+
+
+@case
+def who_is_last():
+    tool, calls = trace(4, late_one)
+    row, = tool.rows
+    same_skews(row, calls)
+    equal((row["last_rank"], row["ranks_here"], row["ranks"], row["join"]), (2, 4, 4, "exact"), "who, and how it is known")
+    equal((row["calls"], row["bytes"], row["op"]), (240, 240 * 20000, "AllReduce"), "calls, bytes")
+    check(row["last_calls"] >= 58 and row["late_ns"] >= 58 * 4e6, f"mostly, and by so much: {row}")
+
+
+@case(each={way: way for way in ("session", "multi", "tracefs", "perf")}, long=["perf"])
+def of_each_rank(way):
+    tool, calls = trace(4, late_one, "--by", "rank", "--attach", way)
+    same_waits(tool.rows, calls)
+
+
+@case(alone=True)
+def everybody():
+    """Not only those asked for."""
+    ranks = Ranks(4, late_one)
+    tool = Tool("--by", "rank")
+    wait_until(lambda: tool.of_type("attached")[-1]["files"] >= 2, "both libraries are probed")
+    ranks.go().wait()
+    same_waits(tool.stop().rows, ranks.calls())
+
+
+everything = """
+comm A; split B A 2; barrier
+call A ncclAllReduce 7 count=1000; call B ncclReduce 3 type=0; call A ncclBroadcast 2; call A ncclBcast 5 type=9
+call A ncclAllGather 2 type=8; call B ncclReduceScatter 3; call A ncclAlltoAll 2; call A ncclAllToAll 3; call B ncclGather 1
+call A ncclScatter 1; call A ncclSend 3; call B ncclRecv 4 count=77
+group; call A ncclSend 1; call A ncclRecv 1; call A ncclAllReduce 1; call B ncclAllReduce 1; end
+group result=7; call A ncclAllReduce 2 count=3; end
+group result=5; call A ncclAllReduce 4 count=3; call B ncclReduce 1; end
+call A ncclAllReduce 2 result=4; call A ncclAllReduce 3 result=7
+capture; call A ncclAllReduce 6; group; call B ncclAllGather 2; end; end; call A ncclAllReduce 1 count=0
+barrier; destroy B; destroy A
+"""
+failed_group = 3  # of those of the script
+
+
+@case
+def counts():
+    """Every function, in groups and graphs, failed and not: calls in calls are one."""
+    tool, calls = trace(4, everything, "--by", "rank,op")
+    want = collections.defaultdict(collections.Counter)
+    for call in calls:
+        ok = done(call, [failed_group])
+        key = call["comm"] == "B", call["pid"], operation(call["function"])
+        want[key].update({"calls": ok, "errors": not ok, "bytes": ok and size(call, 2 if call["comm"] == "B" else 4),
+                          "captured_calls": ok and call["captured"],
+                          "joined_calls": ok and is_collective(call) and not call["captured"]})
+    keys = "calls", "errors", "bytes", "captured_calls", "joined_calls"
+    got = {(row["ranks"] == 2, row["pid"], row["op"]): {key: row[key] for key in keys} for row in tool.rows}
+    equal(got, {key: {name: counter[name] for name in keys} for key, counter in want.items()}, "by rank and operation")
+    equal({row["join"] for row in tool.rows}, {"exact"}, "how")
+
+
+@case
+def two_over_the_same_ranks():
+    """Each has an order of its own."""
+    script = """comm A; comm B; repeat 40; barrier; only 1; sleep 3; end; call A ncclAllReduce 1; barrier; only 3; sleep 3; end
+                call B ncclAllGather 2; end; barrier; destroy A; destroy B"""
+    tool, calls = trace(4, script, "--by", "rank")
+    for operation_, name in (("AllReduce", "A"), ("AllGather", "B")):
+        same_waits([row for row in tool.rows if row["op"] == operation_], [call for call in calls if call["comm"] == name])
+    equal(len({name_of(row) for row in tool.rows}), 2, "communicators")
+
+
+@case
+def splits():
+    """Two of one color are one communicator, those of another another."""
+    script = "comm A; split B A 2; repeat 30; barrier; only 3; sleep 3; end; call B ncclAllReduce 1; end; barrier; destroy B; destroy A"
+    tool, calls = trace(4, script, "--by", "rank")
+    by_hash = collections.defaultdict(list)
+    for row in tool.rows:
+        by_hash[name_of(row)].append(row)
+    equal(sorted(len(rows) for rows in by_hash.values()), [2, 2], "ranks of each")
+    for rows in by_hash.values():
+        pids = {row["pid"] for row in rows}
+        same_waits(rows, [call for call in calls if call["pid"] in pids])
+
+
+def attached_to(script):
+    ranks = Ranks(4, "comm A; touch {up}; " + script, waits=False)
+    tool = Tool(*ranks.targets, losses=True)  # a call may be under way
+    ranks.wait()
+    row, = tool.finish().rows
+    equal((row["ranks"], row["ranks_here"]), (4, 4), "its ranks are known")
+    return row, ranks.calls()
+
+
+# A rank may be late by a small or by the greatest part of a round.
+@case(alone=True, each={f"{late} of {late + rest} ms": (late, rest) for late, rest in ((2, 10), (10, 2))})
+def attached_later(which):
+    """To a job that runs: its communicators are known, and its ranks' calls are put together by what they wait for."""
+    late, rest = which
+    row, calls = attached_to(f"repeat 350; only 1; sleep {late}; end; call A ncclAllReduce 1 count=1000; finish; sleep {rest}; end")
+    equal((row["join"], row["last_rank"]), ("aligned", 1), f"{row}")
+    check(row["joined_calls"] * 4 + row["unjoined_calls"] == row["calls"], f"all calls: {row}")
+    check(row["unjoined_calls"] <= 12 and row["joined_calls"] > 200, f"nearly all are joined: {row}")
+    check(row["last_calls"] > 0.9 * row["joined_calls"], f"it is mostly that one: {row}")
+    by = sorted(max(call["entry_ns"] for call in one) - sorted(call["entry_ns"] for call in one)[-2] for one in rounds(calls))
+    want = by[len(by) // 2]
+    check(0.7 * want < row["late_ns"] / row["last_calls"] < 1.5 * want, f"by about {want} ns: {row}")
+
+
+@case(alone=True)
+def attached_later_to_steps():
+    """Of many calls each, which are enqueued without a wait between them."""
+    calls_of_step = "".join(f"call A ncclAllReduce 1 count={1000 * n}; " for n in range(1, 12))
+    row, _ = attached_to(f"repeat 300; only 2; sleep 9; end; {calls_of_step} finish; sleep 3; end")
+    equal((row["join"], row["last_rank"]), ("aligned", 2), f"{row}")
+    check(row["last_calls"] > 0.9 * row["joined_calls"] > 1000, f"{row}")
+
+
+@case(alone=True)
+def attached_later_and_not_told():
+    """Without a wait it is not known which call of one is which of the other: nobody is said to be late."""
+    row, _ = attached_to("repeat 200; barrier; only 1; sleep 9; end; call A ncclAllReduce 1; end")
+    equal((row["join"], row["joined_calls"], "last_rank" in row, "wait_ns" in row), ("not yet", 0, False, False), f"{row}")
+    check(row["calls"] > 400, f"calls are counted: {row}")
+
+
+@case(each={name: name for name in ("hidden", "old")})
+def identity_unknown(name):
+    """It is not guessed; what is known without it is told."""
+    tool, calls = trace(2, "comm A; call A ncclAllReduce 9 count=100; call A ncclAllGather 2; destroy A", "--by", "pid",
+                        env={"LD_LIBRARY_PATH": str(harness.standin / name)})
+    equal(len(tool.rows), 2, "a row per process")
+    for row in tool.rows:
+        check(not {"communicator", "ranks", "ranks_here", "join", "wait_ns", "last_rank"} & set(row), f"unknown: {row}")
+        equal((row["calls"], row["bytes"], row["unsized_calls"], row["joined_calls"]), (11, 3600, 2, 0), f"known: {row}")
+    text, _ = trace(2, "comm A; call A ncclAllReduce 9 count=100; destroy A", json=False,
+                    env={"LD_LIBRARY_PATH": str(harness.standin / name)})
+    check(text.text.splitlines()[-1].split()[:2] == ["-", "-"], f"a line that says so: {text.text}")
+
+
+@case
+def made_again():
+    """At the same address, for another communicator: each is one of its own."""
+    tool, calls = trace(2, "".join(f"comm C{i}; call C{i} ncclAllReduce {i + 1}; barrier; destroy C{i}; barrier;" for i in range(20)))
+    equal(sorted(row["calls"] for row in tool.rows), [2 * (i + 1) for i in range(20)], "calls of each")
+    equal({(row["join"], row["unjoined_calls"]) for row in tool.rows}, {("exact", 0)}, "how")
+
+
+@case
+def one_is_killed():
+    """The others' calls that it did not come to are told as such."""
+    ranks = Ranks(3, "comm A; call A ncclAllReduce 10; barrier; touch {up}2; only 1; sleep 60000; end; call A ncclAllReduce 5; sleep 300; touch {up}3; sleep 1500")
+    tool = Tool(*ranks.targets)
+    ranks.go()
+    wait_until(lambda: ranks.up_file.with_suffix(".up3").exists(), "the others have gone on")
+    os.kill(int(ranks.pids[1]), signal.SIGKILL)
+    ranks.wait(1)
+    rows = tool.finish().rows
+    equal(sum(row["calls"] for row in rows), 40, "calls")
+    equal((sum(row["joined_calls"] for row in rows), sum(row["unjoined_calls"] for row in rows)), (10, 10), "joined, and not")
+
+
+@case
+def many():
+    """Without a pause, nothing is lost."""
+    tool, calls = trace(8, "comm A; repeat 20; barrier; call A ncclAllReduce 1000; end; barrier; destroy A", "-i", "1")
+    equal(sum(row["calls"] for row in tool.rows), 160000, "calls")
+    equal(sum(row["joined_calls"] for row in tool.rows), 20000, "joined")
+
+
+@case
+def tables():
+    """As wide as a terminal that is somewhat wide; what is aligned is marked as an estimate."""
+    script = "comm A; call A ncclAllReduce 3; call A ncclAllGather 3; barrier; destroy A"
+    for by in [], ["--by", "rank"], ["--by", "rank,op"]:
+        lines = trace(2, script, *by, json=False)[0].text.splitlines()
+        check(len(lines) >= 2 and max(map(len, lines)) <= 100 and "~" not in "".join(lines), f"{by}: {lines}")
+    ranks = Ranks(2, "comm A; call A ncclAllReduce 1; touch {up}; wait {up}2; repeat 50; call A ncclAllReduce 1; finish; end",
+                  waits=False)
+    tool = Tool(*ranks.targets, json=False)
+    ranks.up_file.with_suffix(".up2").touch()
+    ranks.wait()
+    check("~" in tool.finish().text and "AllReduce" in tool.text, tool.text)
+
+
+@case
+def by_others():
+    """Calls add up over communicators and processes; there is no one that was last then."""
+    script = "comm A; comm B; call A ncclAllReduce 3; call B ncclAllGather 5; barrier; destroy A; destroy B"
+    by_op = {row["op"]: row["calls"] for row in trace(2, script, "--by", "op")[0].rows}
+    equal(by_op, {"AllReduce": 6, "AllGather": 10}, "by operation")
+    row, = trace(2, script, "--by", "cgroup")[0].rows
+    equal((row["calls"], row["joined_calls"], row["op"]), (16, 16, "AllGather,AllReduce"), "of all")
+    check(not {"communicator", "last_rank", "ranks"} & set(row), f"none that is of one: {row}")
+    rows = trace(2, script, "--by", "thread")[0].rows
+    equal([(row["calls"], row["pid"] == row["tid"]) for row in rows], [(8, True)] * 2, "by thread")
+
+
+@case
+def refused():
+    for arguments, word in ((["-x"], "+ERRORS"), (["-L"], "--by rank"), (["--by", "ranks"], "rank")):
+        tool = Tool(*arguments, json=False, banner=False, attaches=False)
+        tool.finish(2)
+        check(word in tool.error, f"{arguments}: {tool.error}")

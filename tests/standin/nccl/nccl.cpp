@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NCCL that moves nothing: calls return at once, as the real ones do, which only enqueue. Its functions call each
+// other where the real ones do, and nothing else of it is looked at from outside but communicators.
+#include "nccl.hpp"
+
+#include <utility>
+
+using namespace standin::nccl;
+
+namespace {
+
+thread_local int next_result = ok;
+thread_local int split_rank, split_ranks;
+int devices_used = 0;
+
+ncclResult_t result_of_call()
+{
+    return static_cast<Result>(std::exchange(next_result, ok));
+}
+
+// 64 bits of FNV-1a.
+uint64_t hash_of(const void* bytes, size_t size, uint64_t hash = 0xcbf29ce484222325)
+{
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3;
+    return hash;
+}
+
+Comm* make(uint64_t hash, int rank, int ranks, int device)
+{
+    auto* comm = new Comm{};
+    comm->start_magic = magic;
+    comm->hash = hash;
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->device = device;
+    return comm;
+}
+
+// What all of them do first.
+ncclResult_t enqueue(ncclComm_t comm)
+{
+    return comm && comm->start_magic == magic ? result_of_call() : invalid_argument;
+}
+
+#ifdef HIDDEN_FIELDS
+// A layout that the code of the functions does not tell.
+volatile size_t places[] = {offsetof(Comm, rank) / 4, offsetof(Comm, ranks) / 4, offsetof(Comm, device) / 4};
+#define FIELD(comm, name, number) reinterpret_cast<const int*>(comm)[places[number]]
+#else
+#define FIELD(comm, name, number) (comm)->name
+#endif
+
+} // namespace
+
+void standinNcclReturns(int result)
+{
+    next_result = result;
+}
+
+void standinNcclSplits(int rank, int ranks)
+{
+    split_rank = rank;
+    split_ranks = ranks;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, Id id, int rank)
+{
+    *comm = make(hash_of(id.bytes, sizeof(id.bytes)), rank, ranks, devices_used++ % 8);
+    return ok;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, Id id, int rank, void*)
+{
+    *comm = make(hash_of(id.bytes, sizeof(id.bytes)), rank, ranks, devices_used++ % 8);
+    return ok;
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comms, int devices, const int* list)
+{
+    const uint64_t hash = hash_of(&comms, sizeof(comms));
+    for (int i = 0; i < devices; i++)
+        comms[i] = make(hash, i, devices, list ? list[i] : i);
+    return ok;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int, ncclComm_t* made, void*)
+{
+    const int of[] = {color, comm->splits++};
+    *made = color < 0 ? nullptr : make(hash_of(of, sizeof(of), comm->hash), split_rank, split_ranks, comm->device);
+    return ok;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    comm->start_magic = 0;
+    delete comm;
+    return ok;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    comm->start_magic = 0;
+    delete comm;
+    return ok;
+}
+
+NCCL_API ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank)
+{
+    if (!comm || comm->start_magic != magic)
+        return invalid_argument;
+    *rank = FIELD(comm, rank, 0);
+    return ok;
+}
+
+NCCL_API ncclResult_t ncclCommCount(ncclComm_t comm, int* count)
+{
+    if (!comm || comm->start_magic != magic)
+        return invalid_argument;
+    *count = FIELD(comm, ranks, 1);
+    return ok;
+}
+
+NCCL_API ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device)
+{
+    if (!comm || comm->start_magic != magic)
+        return invalid_argument;
+    *device = FIELD(comm, device, 2);
+    return ok;
+}
+
+NCCL_API ncclResult_t ncclGetVersion(int* version)
+{
+    *version = VERSION;
+    return ok;
+}
+
+ncclResult_t ncclGroupStart()
+{
+    return ok;
+}
+
+ncclResult_t ncclGroupEnd()
+{
+    return result_of_call();
+}
+
+ncclResult_t ncclGroupSimulateEnd(void*)
+{
+    return ok;
+}
+
+ncclResult_t ncclAllReduce(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclReduce(const void*, void*, size_t, int, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclBroadcast(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+// As in NCCL 2.3 to 2.29.
+ncclResult_t ncclBcast(void* buffer, size_t count, int type, int root, ncclComm_t comm, CUstream_st* stream)
+{
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclAllGather(const void*, void*, size_t, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclReduceScatter(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclAlltoAll(const void*, void*, size_t, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+// RCCL's.
+ncclResult_t ncclAllToAll(const void* from, void* to, size_t count, int type, ncclComm_t comm, CUstream_st* stream)
+{
+    ncclGroupStart();
+    for (int peer = 0; peer < comm->ranks; peer++) {
+        ncclSend(from, count, type, peer, comm, stream);
+        ncclRecv(to, count, type, peer, comm, stream);
+    }
+    return ncclGroupEnd();
+}
+
+ncclResult_t ncclGather(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclScatter(const void*, void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclSend(const void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}
+
+ncclResult_t ncclRecv(void*, size_t, int, int, ncclComm_t comm, CUstream_st*)
+{
+    return enqueue(comm);
+}

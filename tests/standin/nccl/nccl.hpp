@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's API as far as the stand-in has it, and its communicator: fields and their order are those of 2.22.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace standin::nccl {
+
+enum Result : int { ok = 0, invalid_argument = 4, in_progress = 7 };
+
+struct Id {
+    char bytes[128];
+};
+
+constexpr uint64_t magic = 0x0280028002800280;
+
+struct Comm {
+    uint64_t start_magic;
+    std::array<char, 0x34238> channels; // and what else lies in front
+    uint64_t id;                        // its first bytes
+    uint64_t hash;
+    int rank, ranks, device, nvml_device;
+    uint64_t compute_capability[2];
+    int64_t bus_id;
+    int splits;
+};
+static_assert(offsetof(Comm, rank) == 0x34250);
+
+} // namespace standin::nccl
+
+#define NCCL_API extern "C" __attribute__((visibility("default")))
+
+using ncclComm_t = standin::nccl::Comm*;
+using ncclResult_t = standin::nccl::Result;
+
+NCCL_API ncclResult_t ncclCommInitRank(ncclComm_t*, int ranks, standin::nccl::Id, int rank);
+NCCL_API ncclResult_t ncclCommInitRankConfig(ncclComm_t*, int ranks, standin::nccl::Id, int rank, void* config);
+NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t*, int devices, const int* list);
+NCCL_API ncclResult_t ncclCommSplit(ncclComm_t, int color, int key, ncclComm_t*, void* config);
+NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t);
+NCCL_API ncclResult_t ncclCommAbort(ncclComm_t);
+NCCL_API ncclResult_t ncclGroupStart();
+NCCL_API ncclResult_t ncclGroupEnd();
+NCCL_API ncclResult_t ncclGroupSimulateEnd(void*);
+NCCL_API ncclResult_t ncclAllReduce(const void*, void*, size_t, int type, int op, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclReduce(const void*, void*, size_t, int type, int op, int root, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclBroadcast(const void*, void*, size_t, int type, int root, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclBcast(void*, size_t, int type, int root, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclAllGather(const void*, void*, size_t, int type, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclReduceScatter(const void*, void*, size_t, int type, int op, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclAlltoAll(const void*, void*, size_t, int type, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclAllToAll(const void*, void*, size_t, int type, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclGather(const void*, void*, size_t, int type, int root, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclScatter(const void*, void*, size_t, int type, int root, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclSend(const void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
+NCCL_API ncclResult_t ncclRecv(void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
+
+// Of the stand-in: what the next call returns that takes a communicator, or the next end of a group; and which rank of
+// how many the next split makes of this one, which the real one asks the others for.
+NCCL_API void standinNcclReturns(int result);
+NCCL_API void standinNcclSplits(int rank, int ranks);

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a job, each a process, that call NCCL as a script says, and write down what they did:
+//     ranks RANKS TRUTH SCRIPT
+// Each rank runs all of the script, and writes a line of JSON per call into TRUTH.RANK at its end.
+#include "../nccl/nccl.hpp"
+#include "../workload/script.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <pthread.h>
+#include <sstream>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern "C" {
+int cuInit(unsigned);
+int cuCtxCreate_v2(void** context, unsigned flags, int device);
+int cuStreamCreate(CUstream_st** stream, unsigned flags);
+int cuStreamBeginCapture_v2(CUstream_st* stream, int mode);
+int cuStreamSynchronize(CUstream_st* stream);
+int cuStreamEndCapture(CUstream_st* stream, void** graph);
+}
+
+namespace {
+
+using workload::Step;
+using workload::Steps;
+
+int my_rank, all_ranks;
+pthread_barrier_t* barrier;
+CUstream_st* stream;
+std::map<std::string, ncclComm_t> comms;
+std::map<std::string, int> numbers; // of the ranks in them
+int groups = 0;                     // begun
+int in_group = 0;                   // its number
+bool capturing = false;
+std::ostringstream said;
+
+void run(const Steps& steps);
+
+int64_t now_ns()
+{
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+ncclComm_t comm_of(const Step& step, size_t word)
+{
+    const auto found = comms.find(step.word(word));
+    if (found == comms.end())
+        wrong(step, "no such communicator");
+    return found->second;
+}
+
+struct Function {
+    const char* name;
+    ncclResult_t (*call)(size_t count, int type, ncclComm_t comm);
+};
+
+constexpr int sum = 0, root = 0;
+
+const Function functions[] = {
+    {"ncclAllReduce",
+     [](size_t n, int t, ncclComm_t c) { return ncclAllReduce(nullptr, nullptr, n, t, sum, c, stream); }},
+    {"ncclReduce",
+     [](size_t n, int t, ncclComm_t c) { return ncclReduce(nullptr, nullptr, n, t, sum, root, c, stream); }},
+    {"ncclBroadcast",
+     [](size_t n, int t, ncclComm_t c) { return ncclBroadcast(nullptr, nullptr, n, t, root, c, stream); }},
+    {"ncclBcast", [](size_t n, int t, ncclComm_t c) { return ncclBcast(nullptr, n, t, root, c, stream); }},
+    {"ncclAllGather", [](size_t n, int t, ncclComm_t c) { return ncclAllGather(nullptr, nullptr, n, t, c, stream); }},
+    {"ncclReduceScatter",
+     [](size_t n, int t, ncclComm_t c) { return ncclReduceScatter(nullptr, nullptr, n, t, sum, c, stream); }},
+    {"ncclAlltoAll", [](size_t n, int t, ncclComm_t c) { return ncclAlltoAll(nullptr, nullptr, n, t, c, stream); }},
+    {"ncclAllToAll", [](size_t n, int t, ncclComm_t c) { return ncclAllToAll(nullptr, nullptr, n, t, c, stream); }},
+    {"ncclGather", [](size_t n, int t, ncclComm_t c) { return ncclGather(nullptr, nullptr, n, t, root, c, stream); }},
+    {"ncclScatter", [](size_t n, int t, ncclComm_t c) { return ncclScatter(nullptr, nullptr, n, t, root, c, stream); }},
+    {"ncclSend", [](size_t n, int t, ncclComm_t c) { return ncclSend(nullptr, n, t, root, c, stream); }},
+    {"ncclRecv", [](size_t n, int t, ncclComm_t c) { return ncclRecv(nullptr, n, t, root, c, stream); }},
+};
+
+// call COMM FUNCTION TIMES [count=N] [type=N] [result=N]
+void call(const Step& step)
+{
+    const ncclComm_t comm = comm_of(step, 0);
+    const Function* function = nullptr;
+    for (const Function& one : functions)
+        if (step.word(1) == one.name)
+            function = &one;
+    if (!function)
+        wrong(step, "no such function");
+    const size_t count = step.number("count", 1024);
+    const int type = static_cast<int>(step.number("type", 7));
+    for (uint64_t i = 0; i < workload::to_number(step, step.word(2, "1")); i++) {
+        if (step.has("result"))
+            standinNcclReturns(static_cast<int>(step.number("result", 0)));
+        const int64_t entry = now_ns();
+        const int result = function->call(count, type, comm);
+        said << "{\"pid\":" << getpid() << ",\"comm\":\"" << step.word(0) << "\",\"rank\":" << numbers[step.word(0)]
+             << ",\"function\":\"" << function->name << "\",\"count\":" << count << ",\"type\":" << type
+             << ",\"entry_ns\":" << entry << ",\"return_ns\":" << now_ns() << ",\"result\":" << result
+             << ",\"captured\":" << (capturing ? "true" : "false") << ",\"group\":" << in_group << "}\n";
+    }
+}
+
+// The id is made of the name.
+void make_comm(const Step& step)
+{
+    standin::nccl::Id id{};
+    strncpy(id.bytes, step.word(0).c_str(), sizeof(id.bytes) - 1);
+    const pid_t job = getppid();
+    memcpy(id.bytes + 64, &job, sizeof(job));
+    ncclComm_t& comm = comms[step.word(0)];
+    ncclCommInitRankConfig(&comm, all_ranks, id, my_rank, nullptr);
+    numbers[step.word(0)] = my_rank;
+}
+
+// split NEW OLD INTO: those that are as many apart are together.
+void split(const Step& step)
+{
+    const int into = static_cast<int>(step.number(2));
+    const int color = my_rank % into;
+    numbers[step.word(0)] = my_rank / into;
+    standinNcclSplits(my_rank / into, (all_ranks - color + into - 1) / into);
+    ncclComm_t made = nullptr;
+    ncclCommSplit(comm_of(step, 1), color, my_rank, &made, nullptr);
+    comms[step.word(0)] = made;
+}
+
+// group [result=N]
+void group(const Step& step)
+{
+    in_group = ++groups;
+    ncclGroupStart();
+    run(step.body);
+    if (step.has("result"))
+        standinNcclReturns(static_cast<int>(step.number("result", 0)));
+    ncclGroupEnd();
+    in_group = 0;
+}
+
+void capture(const Step& step)
+{
+    void* graph = nullptr;
+    cuStreamBeginCapture_v2(stream, 0);
+    capturing = true;
+    run(step.body);
+    capturing = false;
+    cuStreamEndCapture(stream, &graph);
+}
+
+struct Row {
+    const char* name;
+    workload::Shape shape;
+    void (*function)(const Step&);
+};
+
+const Row rows[] = {
+    {"comm", {false, ""}, make_comm},
+    {"split", {false, ""}, split},
+    {"call", {false, "count type result"}, call},
+    {"group", {true, "result"}, group},
+    {"capture", {true, ""}, capture},
+    {"destroy", {false, ""}, [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},
+    {"barrier", {false, ""}, [](const Step&) { pthread_barrier_wait(barrier); }},
+    // Waits for what has been called: it is done when all ranks have come to it.
+    {"finish",
+     {false, ""},
+     [](const Step&) {
+         pthread_barrier_wait(barrier);
+         cuStreamSynchronize(stream);
+     }},
+    {"sleep", {false, ""}, [](const Step& s) { usleep(static_cast<useconds_t>(s.number(0) * 1000)); }},
+    {"only",
+     {true, ""},
+     [](const Step& s) {
+         if (static_cast<uint64_t>(my_rank) == s.number(0))
+             run(s.body);
+     }},
+    {"repeat",
+     {true, ""},
+     [](const Step& s) {
+         for (uint64_t i = 0; i < s.number(0); i++)
+             run(s.body);
+     }},
+    {"touch", {false, ""}, [](const Step& s) { std::ofstream(s.word(0)); }},
+    {"wait",
+     {false, ""},
+     [](const Step& s) {
+         while (access(s.word(0).c_str(), F_OK))
+             usleep(1000);
+     }},
+};
+
+const Row* find(const std::string& name)
+{
+    for (const Row& row : rows)
+        if (name == row.name)
+            return &row;
+    return nullptr;
+}
+
+const workload::Shape* shape_of(const std::string& name)
+{
+    const Row* row = find(name);
+    return row ? &row->shape : nullptr;
+}
+
+void run(const Steps& steps)
+{
+    for (const Step& step : steps)
+        find(step.name)->function(step);
+}
+
+[[noreturn]] void be_rank(const Steps& steps, const std::string& truth)
+{
+    void* context = nullptr;
+    cuInit(0);
+    cuCtxCreate_v2(&context, 0, 0);
+    cuStreamCreate(&stream, 0);
+    run(steps);
+    std::ofstream(truth + "." + std::to_string(my_rank)) << said.str();
+    _exit(0);
+}
+
+pthread_barrier_t* make_barrier(unsigned count)
+{
+    void* const shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        workload::fail("no memory to share");
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    auto* made = static_cast<pthread_barrier_t*>(shared);
+    pthread_barrier_init(made, &attributes, count);
+    return made;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    if (argc != 4 || atoi(argv[1]) < 1) {
+        fprintf(stderr, "usage: ranks RANKS TRUTH SCRIPT\n");
+        return 2;
+    }
+    const Steps steps = workload::parse(argv[3], shape_of);
+    all_ranks = atoi(argv[1]);
+    barrier = make_barrier(static_cast<unsigned>(all_ranks));
+    for (my_rank = 0; my_rank < all_ranks; my_rank++)
+        if (fork() == 0)
+            be_rank(steps, argv[2]);
+    int status = 0, worst = 0;
+    while (wait(&status) > 0)
+        worst |= status;
+    return worst != 0;
+}
