@@ -12,6 +12,7 @@ namespace {
 
 constexpr int in_progress = 7;           // ncclInProgress: of a communicator that does not block
 constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with
+constexpr size_t all_arrivals_max = 1 << 21;
 constexpr size_t group_calls_max = 1 << 12;
 constexpr size_t pattern_calls = 512;
 constexpr size_t calls_to_align = 16;          // at least, unless no more come
@@ -248,8 +249,20 @@ void Collectives::forget(const ImageId& image)
     std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
 }
 
+// A process may make as many communicators as it likes, and leave all but one rank of each idle.
+void Collectives::limit_memory()
+{
+    size_t waiting = 0;
+    for (const auto& [number, rank] : ranks_)
+        waiting += rank->queue.size();
+    if (waiting > all_arrivals_max)
+        for (auto& [number, communicator] : communicators_)
+            lose_step(communicator);
+}
+
 void Collectives::join(bool last)
 {
+    limit_memory();
     for (auto& [number, communicator] : communicators_) {
         join(communicator, last || std::ranges::all_of(communicator.ranks, &Rank::gone));
         remove_gone(communicator);

@@ -134,6 +134,7 @@ private:
     void group_ends(const collective_call& end, bool dropped);
     void count(const collective_call& call, uint64_t more_ns, bool failed);
     void count_arrival(Rank& rank, uint32_t tid, Arrival arrival);
+    void limit_memory();
     void lose_step(Communicator& communicator);
     static void leave_unjoined(Rank& rank);
     bool get_in_step(Communicator& communicator, bool last);

@@ -297,3 +297,28 @@ TEST_CASE("a rank that is destroyed is waited for as long as it has calls", "[co
     CHECK(job.parts(false).empty());
     CHECK(job.collectives.drain().empty());
 }
+
+TEST_CASE("ranks that nobody catches up with take no more than so much memory", "[collectives]")
+{
+    Job job;
+    std::vector<uint32_t> busy;
+    constexpr uint64_t jobs = 40, calls = 60'000;
+    for (uint64_t hash = 1; hash <= jobs; hash++) {
+        busy.push_back(job.rank(0, 2, hash));
+        job.rank(1, 2, hash);
+    }
+    uint64_t unjoined = 0;
+    const auto drain = [&] {
+        job.collectives.join();
+        for (const Collectives::Part& part : job.collectives.drain())
+            unjoined += part.sums.unjoined;
+    };
+    for (const uint32_t rank : busy)
+        for (uint64_t n = 0; n < calls; n++)
+            job.call(rank, n);
+    drain();
+    CHECK(unjoined == jobs * calls);
+    job.call(busy[0], calls);
+    drain();
+    CHECK(unjoined == jobs * calls); // which waits again
+}
