@@ -53,11 +53,11 @@ def runtime(version):
     raise Skip(why_not_fetched if version != "13.0" and why_not_fetched else f"no libcudart {version} here")
 
 
-def exports(library):
-    """Names of the functions that a library exports."""
+def exports(library, kinds="T"):
+    """Names of the functions that a library exports; W: also those that another library's may stand for."""
     lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     symbols = [line.split() for line in lines.splitlines()]
-    return {fields[2].partition("@")[0] for fields in symbols if len(fields) == 3 and fields[1] == "T"}
+    return {fields[2].partition("@")[0] for fields in symbols if len(fields) == 3 and fields[1] in kinds}
 
 
 class Program:

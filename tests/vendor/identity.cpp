@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says where communicators of a library say which they are: an offset, or "unknown".
+#include "attach/nccl_identity.hpp"
+#include "util/error.hpp"
+
+#include <cstdio>
+#include <fcntl.h>
+
+int main(int argc, char** argv)
+try {
+    if (argc != 2)
+        throw gpusnoop::Error("usage: identity LIBRARY");
+    const gpusnoop::Elf elf(gpusnoop::Fd(open(argv[1], O_RDONLY | O_CLOEXEC)));
+    if (const auto offset = gpusnoop::identity_offset(elf, gpusnoop::x86_64_decoder()))
+        printf("%#x\n", *offset);
+    else
+        puts("unknown");
+} catch (const gpusnoop::Error& error) {
+    fprintf(stderr, "identity: %s\n", error.what());
+    return 1;
+}
