@@ -173,17 +173,15 @@ void CudaGap::configure_gaps()
 }
 
 void CudaGap::load_programs(bool together)
-{
-    const LoadLog log;
-    const auto load = [this] { return cudagap_bpf::load(skeleton_.get()); };
-    if (int error = together ? load_together(load) : load()) {
-        if (const std::string missing = missing_of_kernel(skeleton_->obj); !missing.empty())
-            throw without(missing);
-        const Refusal refusal = refusal_of(-error, log.text());
-        if (is_needed(refusal.program))
-            throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
-        throw LoadError(refusal);
-    }
+try {
+    load_into_kernel([this] { return cudagap_bpf::load(skeleton_.get()); }, together);
+} catch (const LoadError& error) {
+    if (const std::string missing = missing_of_kernel(skeleton_->obj); !missing.empty())
+        throw without(missing);
+    const Refusal& refusal = error.refusal();
+    if (is_needed(refusal.program))
+        throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
+    throw;
 }
 
 void CudaGap::load()
@@ -216,7 +214,7 @@ void CudaGap::follow_scheduler()
     auto& links = skeleton_->links;
     follow(programs.switched, links.switched);
     follow(programs.exited, links.exited);
-    if (settings_.events || settings_.why)
+    if (skeleton_->rodata->follow_wakers)
         follow(programs.waking, links.waking);
     follow(programs.executed, links.executed);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ncclwait: which rank keeps the others waiting.
 #include "attach/load_together.hpp"
-#include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
 #include "calls/collectives.hpp"
 #include "columns/ncclwait_columns.hpp"
@@ -132,10 +131,7 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
 
 void NcclWait::load_programs(bool together)
 {
-    const LoadLog log;
-    const auto load = [this] { return ncclwait_bpf::load(skeleton_.get()); };
-    if (int error = together ? load_together(load) : load())
-        throw LoadError(refusal_of(-error, log.text()));
+    load_into_kernel([this] { return ncclwait_bpf::load(skeleton_.get()); }, together);
 }
 
 void NcclWait::load()

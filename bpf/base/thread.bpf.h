@@ -171,6 +171,15 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
+/* Another call goes on around this one: what was left without a return is no longer open. */
+INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
+{
+    bool inside = false;
+    for (u32 i = 0; i < OPEN_CALLS; i++)
+        inside |= &thread->open[i] != call && thread->open[i].place;
+    return inside;
+}
+
 /* The same; 0 where there is no thread or no room, which is counted. */
 INLINE struct open_call* open_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {

@@ -88,15 +88,6 @@ static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, con
     return comm;
 }
 
-/* Another call of the library goes on around this one: NCCL's own, of a function that is written in terms of others. */
-INLINE bool is_inner(struct thread_state* thread, const struct open_call* call)
-{
-    bool inner = false;
-    for (u32 i = 0; i < OPEN_CALLS; i++)
-        inner |= &thread->open[i] != call && thread->open[i].place;
-    return inner;
-}
-
 enum collective_word {
     KEPT_ROW = FOLLOWED_ROW,
     KEPT_COMM, /* of what makes one: where it is put */
@@ -117,8 +108,8 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     if (!call)
         return 0;
     call->word[KEPT_ROW] = FOLLOWED_NO_FURTHER;
-    if (is_inner(thread, call))
-        return 0;
+    if (is_inside_call(thread, call))
+        return 0; /* NCCL's own, of a function that is written in terms of others */
     const volatile struct probe_row* row = probe_row(number);
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);

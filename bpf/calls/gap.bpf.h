@@ -39,15 +39,6 @@ INLINE u64 part_of_call(const volatile struct probe_row* row)
     return TIME_CALL;
 }
 
-/* What the call that begins lies in: another one, or none. One that was left without a return is no longer open. */
-INLINE u64 call_around(struct thread_state* thread, struct open_call* call, struct thread_time* time)
-{
-    bool any = false;
-    for (u32 i = 0; i < OPEN_CALLS; i++)
-        any |= &thread->open[i] != call && thread->open[i].place;
-    return any ? time->now & TIME_CALL_BITS : 0;
-}
-
 INLINE int call_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -66,7 +57,7 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     struct thread_time* time = time_of(thread);
     if (!time)
         return 0;
-    u64 around = call_around(thread, call, time);
+    u64 around = is_inside_call(thread, call) ? time->now & TIME_CALL_BITS : 0;
     call->word[AROUND] = around;
     u64 part = part_of_call(probe_row(number));
     bool launches = !around && part == TIME_LAUNCH;

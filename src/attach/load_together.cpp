@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/load_together.hpp"
 
+#include "attach/refusal.hpp"
 #include "proc/process.hpp"
 #include "util/fd.hpp"
 
@@ -109,6 +110,13 @@ int load_together(const std::function<int()>& load)
     load_all(all);
     const auto refused = std::ranges::find_if(all, [](const PutOff& one) { return one.error != 0; });
     return refused == all.end() ? 0 : refused->error;
+}
+
+void load_into_kernel(const std::function<int()>& load, bool together)
+{
+    const LoadLog log;
+    if (const int error = together ? load_together(load) : load())
+        throw LoadError(refusal_of(-error, log.text()));
 }
 
 } // namespace gpusnoop

@@ -15,4 +15,7 @@ void let_programs_be_put_off();
 // why, as libbpf does where it loads the programs itself.
 int load_together(const std::function<int()>& load);
 
+// The same, or as libbpf does it. Throws LoadError.
+void load_into_kernel(const std::function<int()>& load, bool together);
+
 } // namespace gpusnoop

@@ -2,7 +2,6 @@
 #include "run/call_tool.hpp"
 
 #include "attach/load_together.hpp"
-#include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"
 #include "run/arguments.hpp"
@@ -150,10 +149,7 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
 
 void CallTool::load_programs(bool together)
 {
-    const LoadLog log;
-    const auto load = [this] { return load_object(); };
-    if (int error = together ? load_together(load) : load())
-        throw LoadError(refusal_of(-error, log.text()));
+    load_into_kernel([this] { return load_object(); }, together);
 }
 
 void CallTool::load()
