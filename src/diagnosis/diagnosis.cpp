@@ -158,6 +158,7 @@ void Diagnosis::add(const Interval& interval)
             history.launched_ns = interval.now_ns - static_cast<uint64_t>(interval.seconds * 1e9);
         end_interval(image, history, interval.seconds);
     }
+    add_load();
     verdicts_.clear();
     for (auto& [image, history] : known_)
         judge(image, history, interval);
@@ -244,6 +245,22 @@ void Diagnosis::look_at_threads(const ImageId& image, History& history)
                                      share->used_ns - std::min(share->used_ns, before->second.used_ns), interval_ns);
     }
     history.threads = std::move(now);
+}
+
+// Asked for once, and only where somebody lacks a CPU.
+void Diagnosis::add_load()
+{
+    constexpr uint64_t much_of = 10; // a tenth of the interval
+    std::optional<MachineLoad> now;
+    for (auto& [image, history] : known_) {
+        Counts& last = history.counts.back();
+        const auto much_ns = static_cast<uint64_t>(last.seconds * 1e9) / much_of;
+        if (std::ranges::none_of(last.starving | std::views::values, [&](uint64_t ns) { return ns > much_ns; }))
+            continue;
+        if (!now)
+            now = machine_load();
+        last.load = now;
+    }
 }
 
 uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)

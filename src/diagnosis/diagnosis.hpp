@@ -116,10 +116,11 @@ private:
         std::optional<uint64_t> cpu_ns;
         std::map<Place, uint64_t> copied_from; // synchronously; of those that had a stack
         ByThread launching, polling, waiting;
-        ByThread spinning;            // of waiting; of those threads of which it is known
-        ByThread starving;            // ready to run, but without a CPU; of those threads that have called
-        uint64_t turns = 0;           // that these had
-        std::set<uint32_t> callers{}; // threads
+        ByThread spinning;                 // of waiting; of those threads of which it is known
+        ByThread starving;                 // ready to run, but without a CPU; of those threads that have called
+        uint64_t turns = 0;                // that these had
+        std::optional<MachineLoad> load{}; // at its end; where one of them had no CPU
+        std::set<uint32_t> callers{};      // threads
     };
 
     // How long something has gone on, whose pauses are short.
@@ -151,6 +152,7 @@ private:
     static void look_at_threads(const ImageId& image, History& history);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
+    void add_load();
     void judge(const ImageId& image, History& history, const Interval& interval);
 
     Processes& processes_;

@@ -49,6 +49,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     std::map<Error, uint64_t> errors;
     uint64_t cpu_ns = 0;
     double cpu_seconds = 0, starving_seconds = 0;
+    MachineLoad loads;
+    unsigned times = 0;
     for (const Counts& counts : history.counts) {
         signs.seconds += counts.seconds;
         signs.launches += counts.launches;
@@ -74,6 +76,11 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         add_to(waiting, counts.waiting);
         add_to(starving, counts.starving);
         starving_seconds += counts.starving.empty() ? 0 : counts.seconds;
+        if (counts.load) {
+            loads.running += counts.load->running;
+            loads.cpus += counts.load->cpus;
+            times++;
+        }
         for (size_t i = 0; i < counts.calls.size(); i++)
             signs.failing.at(i).calls += counts.calls.at(i);
         for (const auto& [error, n] : counts.errors)
@@ -96,6 +103,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     signs.starving_percent = percent(most_of(starving), starving_seconds);
     if (signs.starving_percent > 1)
         signs.cpus = allowed_cpus(static_cast<pid_t>(image.pid));
+    if (times)
+        signs.load = MachineLoad{loads.running / times, loads.cpus / times};
     signs.capturing_seconds = history.capturing.seconds;
     signs.small_seconds = history.small.seconds;
     signs.growing_seconds = history.growing.seconds;

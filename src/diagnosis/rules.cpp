@@ -153,7 +153,9 @@ Found starves(const Signs& signs)
         return {};
     std::string words =
         fmt::format("a thread that calls CUDA waits {:.0f}% of its time for a CPU", signs.starving_percent);
-    if (signs.cpus)
+    if (signs.load)
+        words += fmt::format(": {:.0f} threads run or could run on {:.0f} CPUs", signs.load->running, signs.load->cpus);
+    if (signs.cpus && (!signs.load || signs.cpus < signs.load->cpus))
         words += fmt::format("; the process may use {} of them", signs.cpus);
     return Finding{signs.starving_percent >= most ? Severity::warning : Severity::note, std::move(words)};
 }

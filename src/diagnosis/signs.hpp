@@ -2,6 +2,8 @@
 // What is known of one process, in figures: plain data, which rules look at.
 #pragma once
 
+#include "proc/machine_load.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +44,7 @@ struct Signs {
     double cpu_percent = 0;      // of one CPU, of the whole process
     double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
     unsigned cpus = 0;           // that the process may run on; 0: not looked at, or not known
+    std::optional<MachineLoad> load{}; // on average, at the ends of intervals in which a thread had no CPU
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& of(Calls calls) const { return failing[static_cast<size_t>(calls)]; }

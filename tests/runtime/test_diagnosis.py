@@ -150,8 +150,10 @@ def starves(others):
         return equal(found, [], f"nobody is beside it: {told}")
     check(found, f"{others} beside it: {told}")
     for row in found:
-        check(re.fullmatch(r"a thread that calls CUDA waits \d+% of its time for a CPU; the process may use 1 of them",
-                           row["diagnosis"]), f"words: {row}")
+        words = re.fullmatch(r"a thread that calls CUDA waits \d+% of its time for a CPU: (\d+) threads run or could run "
+                             r"on (\d+) CPUs; the process may use 1 of them", row["diagnosis"])
+        check(words and int(words[2]) == os.sysconf("SC_NPROCESSORS_ONLN"), f"words: {row}")
+        check(int(words[1]) >= others, f"all of them could run: {row}")
     severity = "warning" if share > 65 else "note" if share < 55 else found[-1]["severity"]
     equal(found[-1]["severity"], severity, f"of {share:.0f}%")
 

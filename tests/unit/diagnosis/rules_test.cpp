@@ -188,8 +188,11 @@ const Case cases[] = {
      [](Signs& s) {
          s.starving_percent = 71;
          s.cpus = 4;
+         s.load = {32.4, 8};
      },
-     Severity::warning, "a thread that calls CUDA waits 71% of its time for a CPU; the process may use 4 of them",
+     Severity::warning,
+     "a thread that calls CUDA waits 71% of its time for a CPU: 32 threads run or could run on 8 CPUs; the process may "
+     "use 4 of them",
      [](Signs& s) { s.starving_percent = 29; }},
     {"shares",
      [](Signs& s) {
