@@ -45,6 +45,7 @@ constexpr ToolSpec about{
                 "  cudagap -H gap              # how long threads pause between launches, and why\n"
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
                 "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
+                "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
 
@@ -62,7 +63,8 @@ std::string missing_of_kernel(const bpf_object* object)
     bpf_program* program = nullptr;
     bpf_object__for_each_program (program, object) {
         const std::string_view name = tracepoint_of(program);
-        if (!name.empty() && libbpf_find_vmlinux_btf_id(name.data(), BPF_TRACE_RAW_TP) < 0)
+        if (!name.empty() && bpf_program__autoload(program) &&
+            libbpf_find_vmlinux_btf_id(name.data(), BPF_TRACE_RAW_TP) < 0)
             return fmt::format("the tracepoint {}, for programs", name);
     }
     const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), btf__free);
@@ -107,7 +109,7 @@ private:
     bool is_needed(const std::string& name) const;
     void follow_scheduler();
     void forget_ended();
-    Context context(double seconds) { return {options_, settings_, *processes_, seconds}; }
+    Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
 
     Options options_;
     Settings settings_;
@@ -117,6 +119,7 @@ private:
     std::optional<WakingThreads> wakers_;
     GapCauses causes_;
     std::optional<Processes> processes_;
+    std::optional<CircumstancesOf> around_;
     std::optional<CallEvents<GapLine, Context>> lines_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
 };
@@ -163,6 +166,8 @@ void CudaGap::configure_gaps()
     data.least_gap_ns = settings_.least_ns.value_or(settings_.why ? told_by_why_ns : 0);
     data.gap_unit_ns = options_.unit_ns();
     data.follow_wakers = data.tell_gaps;
+    data.follow_switches = !settings_.cheap;
+    bpf_program__set_autoload(skeleton_->progs.switched, data.follow_switches);
     bpf_program__set_autoload(skeleton_->progs.waking, data.follow_wakers);
     if (!data.follow_wakers)
         bpf_map__set_max_entries(skeleton_->maps.followed_threads, 1);
@@ -187,8 +192,9 @@ try {
 void CudaGap::load()
 {
     times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
-                   skeleton_->bss->places_taken);
+                   skeleton_->bss->places_taken, settings_.cheap);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    around_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
@@ -212,7 +218,8 @@ void CudaGap::follow_scheduler()
     };
     auto& programs = skeleton_->progs;
     auto& links = skeleton_->links;
-    follow(programs.switched, links.switched);
+    if (skeleton_->rodata->follow_switches)
+        follow(programs.switched, links.switched);
     follow(programs.exited, links.exited);
     if (skeleton_->rodata->follow_wakers)
         follow(programs.waking, links.waking);
@@ -255,9 +262,11 @@ void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
 // Where lines are shown, there are no reports.
 bool CudaGap::tick(Output&)
 {
-    if (settings_.events) {
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (!settings_.events) {
+        around_->meet(processes_->images(), now);
+    } else {
         processes_->refresh();
-        const uint64_t now = clock_ns(CLOCK_MONOTONIC);
         times_->forget_ended(times_->drain(now));
         wakers_->forget_idle(now);
         forget_ended();
@@ -270,7 +279,9 @@ void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (settings_.events)
         return;
     processes_->refresh();
-    const std::vector<ThreadTime> times = times_->drain(clock_ns(CLOCK_MONOTONIC));
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    const std::vector<ThreadTime> times = times_->drain(now);
+    around_->refresh(threads_of(times), now);
     print(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
     times_->forget_ended(times);
     forget_ended();
@@ -291,6 +302,7 @@ void CudaGap::forget_ended()
 {
     const std::vector<ImageId> gone = processes_->gone_of(leaving_);
     processes_->forget({gone.begin(), gone.end()});
+    around_->forget(gone);
 }
 
 } // namespace

@@ -20,6 +20,8 @@ void add_options(CommandLine& line, Settings& settings)
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings.by);
     line.flag("--why", "after 5 s, say why each process gives the GPU no more work, and what to type next",
               settings.why);
+    line.flag("--cheap", "no reasons: the scheduler is not traced, its own account of the threads is read",
+              settings.cheap);
     line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
     line.text("-l,--least", "MIN_US",
               "only gaps that last at least this many microseconds (or 5ms, 2s); as lines (-e), unless -H",
@@ -41,6 +43,8 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (s.why && (s.events || s.histogram() || s.by))
         throw UsageError("--why has a sentence for each process: leave out --by, -e and -H");
+    if (s.cheap && (s.why || s.events || s.histogram() || s.least_ns))
+        throw UsageError("--cheap knows no reasons: leave out --why, -e, -l and -H");
     if (s.why && options.interval)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudagap_why.hpp"
 
+#include "diagnosis/circumstance_rules.hpp"
 #include "diagnosis/gap_rules.hpp"
 
 #include <algorithm>
@@ -82,8 +83,12 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const GapCa
     for (const auto& [image, time] : threads) {
         const GapSigns signs{time->sums.ns, causes.worst(time->tid), causes.load(time->tid)};
         const Row row = row_of(*time, signs, context.processes);
-        const std::vector<std::string> next{"next: " + std::get<std::string>(row[std::size(columns) - 2])};
-        output.row(columns, row, context.options.json ? ExtraLines() : ExtraLines(next));
+        std::vector<std::string> lines;
+        if (const Circumstances* around = context.around.of(image))
+            lines = circumstance_words(*around);
+        if (!context.options.json)
+            lines.push_back("next: " + std::get<std::string>(row[std::size(columns) - 2]));
+        output.row(columns, row, {"around", lines});
     }
 }
 

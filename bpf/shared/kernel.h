@@ -157,9 +157,11 @@ struct cfs_rq {
 
 struct sched_entity {
     struct cfs_rq* cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
+    unsigned long long sum_exec_runtime;
 };
 
 struct sched_info {
+    unsigned long pcount;           /* times that it was given a CPU */
     unsigned long long run_delay;   /* ns that it has waited for a CPU, but for the wait that goes on */
     unsigned long long last_queued; /* since when it does, by the queue's clock; 0: it does not */
 };

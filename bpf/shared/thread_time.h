@@ -40,6 +40,13 @@ enum time_part {
 
 #define CHARACTER_DEVICE_MAJORS 512 /* CHRDEV_MAJOR_MAX */
 
+/* What a thread has had of the CPUs since it is there, as its schedstat in /proc has it. */
+struct cpu_use {
+    __u64 used_ns;
+    __u64 waited_ns; /* ready to run, but without one */
+    __u64 turns;     /* times that it was given one */
+};
+
 struct thread_time {
     __u64 begin_ns; /* CLOCK_MONOTONIC, of its first call; 0: the place is free */
     /* What it is in, and since when (ns after that): one word, so that whoever changes it owns what has gone by. */
@@ -58,6 +65,8 @@ struct thread_time {
     __u64 preempted;     /* ... because another one was to have it */
     __u64 faults_before; /* major ones, of its life */
     __u64 faults;
+    struct cpu_use at_begin; /* where switches are not followed */
+    struct cpu_use at_end;
 };
 
 static inline __attribute__((always_inline)) int is_queued(__u32 part)

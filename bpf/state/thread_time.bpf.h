@@ -8,6 +8,8 @@
 #include "shared/thread_time.h"
 #include "state/queueing.bpf.h"
 
+const volatile bool follow_switches = true; /* or there is but the scheduler's own account of a thread */
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, PLACES_MAX);
@@ -39,6 +41,13 @@ INLINE struct thread_time* time_of(const struct thread_state* thread)
     return bpf_map_lookup_elem(&thread_times, &place);
 }
 
+INLINE void read_cpu_use(struct task_struct* task, struct cpu_use* use)
+{
+    use->used_ns = task->se.sum_exec_runtime;
+    use->waited_ns = task->sched_info.run_delay;
+    use->turns = task->sched_info.pcount;
+}
+
 /* The first call of a thread. */
 static __attribute__((noinline)) int begin_time(struct thread_state* thread)
 {
@@ -56,6 +65,8 @@ static __attribute__((noinline)) int begin_time(struct thread_state* thread)
     time->cgroups = cgroups;
     time->tid = task->pid;
     time->faults_before = task->maj_flt;
+    if (!follow_switches)
+        read_cpu_use(task, &time->at_begin);
     time->begin_ns = bpf_ktime_get_ns();
     mark(task->pid, 1);
     return 0;
@@ -106,6 +117,8 @@ INLINE void end_time(struct task_struct* task, u32 tid)
         thread->open[i].place = 0;
     mark(tid, -1);
     time->faults = task->maj_flt - time->faults_before;
+    if (!follow_switches)
+        read_cpu_use(task, &time->at_end);
     turn(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0);
 }
 

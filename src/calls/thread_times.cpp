@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/thread_times.hpp"
 
+#include "proc/process.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <bpf/bpf.h>
@@ -76,6 +78,15 @@ TimeSums TimeSums::operator-(const TimeSums& earlier) const
     return since;
 }
 
+CpuTime& CpuTime::operator+=(const CpuTime& other)
+{
+    wall_ns += other.wall_ns;
+    used_ns += other.used_ns;
+    ready_ns += other.ready_ns;
+    turns += other.turns;
+    return *this;
+}
+
 // A thread as it was at one moment: the kernel side first says what it is in from now on, and then adds up what it was
 // in. Nullopt while it does that, for longer where it has been preempted there.
 std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
@@ -98,7 +109,44 @@ void ThreadTimes::give_back(uint32_t place)
     volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
     std::fill_n(bytes, sizeof(thread_time), static_cast<unsigned char>(0));
     told_[place] = {};
+    told_of_[place] = {};
     bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
+}
+
+// Since it was known last, which may be longer ago than the last report.
+CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
+{
+    constexpr size_t asked_max = 4096; // 20 ms of work
+    CpuTime& told = told_of_[place];
+    CpuTime now{.wall_ns = wall_ns,
+                .used_ns = time.at_end.used_ns,
+                .ready_ns = time.at_end.waited_ns,
+                .turns = time.at_end.turns};
+    if (!has_ended(time)) {
+        const auto share = asked_++ < asked_max
+                               ? cpu_share(static_cast<pid_t>(time.image.pid), static_cast<pid_t>(time.tid))
+                               : std::nullopt;
+        if (!share)
+            return {};
+        now.used_ns = share->used_ns;
+        now.ready_ns = share->waited_ns;
+        now.turns = share->turns;
+    }
+    if (!told.wall_ns)
+        told = {.wall_ns = 0,
+                .used_ns = time.at_begin.used_ns,
+                .ready_ns = time.at_begin.waited_ns,
+                .turns = time.at_begin.turns};
+    if (now.turns < told.turns) // another thread with its number; or the kernel keeps no account
+        return {};
+    CpuTime since{.wall_ns = now.wall_ns - told.wall_ns,
+                  .used_ns = now.used_ns - std::min(now.used_ns, told.used_ns),
+                  .ready_ns = now.ready_ns - std::min(now.ready_ns, told.ready_ns),
+                  .turns = now.turns - told.turns};
+    since.used_ns = std::min(since.used_ns, since.wall_ns);
+    since.ready_ns = std::min(since.ready_ns, since.wall_ns - since.used_ns);
+    told = now;
+    return since;
 }
 
 std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
@@ -106,6 +154,8 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
     std::vector<ThreadTime> times;
     const uint32_t taken = std::min<uint32_t>(std::atomic_ref(places_taken_).load(), PLACES_MAX);
     told_.resize(taken);
+    told_of_.resize(taken);
+    asked_ = 0;
     for (uint32_t place = 0; place < taken; place++) {
         if (!table_[place].begin_ns)
             continue;
@@ -120,7 +170,8 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
                          .cgroup = time->cgroups,
                          .tid = time->tid,
                          .other_syscall = {},
-                         .sums = sums - told_[place]};
+                         .sums = sums - told_[place],
+                         .cpu = cheap_ ? cpu_time(place, *time, sums.wall_ns) : CpuTime()};
         if (time->other_syscall)
             delta.other_syscall = time->other_syscall - 1;
         times.push_back(delta);
@@ -136,10 +187,20 @@ void ThreadTimes::forget_ended(const std::vector<ThreadTime>& drained)
             give_back(time.place);
 }
 
+std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times)
+{
+    std::set<std::pair<uint32_t, uint32_t>> threads;
+    for (const ThreadTime& time : times)
+        if (!time.ended)
+            threads.emplace(time.image.pid, time.tid);
+    return threads;
+}
+
 void TimeGroup::add(const ThreadTime& time)
 {
     threads.emplace(time.image.pid, time.tid);
     sums += time.sums;
+    cpu += time.cpu;
     const uint64_t other = time.sums.ns[TIME_OTHER];
     if (other > other_ns) {
         other_ns = other;

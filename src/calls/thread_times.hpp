@@ -29,6 +29,18 @@ struct TimeSums {
     TimeSums operator-(const TimeSums& earlier) const;
 };
 
+// Where switches are not followed: what the scheduler has in its own account of a thread. It is as old as the thread's
+// last switch or tick, so that these may be more than the time by the clock: no more of them is told.
+struct CpuTime {
+    uint64_t wall_ns = 0; // by the clock, of the threads of which it is known; 0: of none
+    uint64_t used_ns = 0;
+    uint64_t ready_ns = 0; // without a CPU
+    uint64_t turns = 0;    // times that they were given one
+
+    uint64_t off_ns() const { return wall_ns - used_ns - ready_ns; }
+    CpuTime& operator+=(const CpuTime& other);
+};
+
 // Of one thread.
 struct ThreadTime {
     uint32_t place = 0; // in the kernel side's tables
@@ -38,13 +50,15 @@ struct ThreadTime {
     uint32_t tid = 0;
     std::optional<uint32_t> other_syscall; // the last that it was blocked in for no reason that has a name
     TimeSums sums;
+    CpuTime cpu{};
 };
 
 class ThreadTimes {
 public:
     // The kernel side's table, its queue of free places in it, and how many have been taken.
-    ThreadTimes(int table_fd, int free_fd, __u32& places_taken)
-        : free_fd_(free_fd), table_(table_fd, PLACES_MAX), places_taken_(places_taken)
+    // cheap: switches are not followed.
+    ThreadTimes(int table_fd, int free_fd, __u32& places_taken, bool cheap = false)
+        : free_fd_(free_fd), table_(table_fd, PLACES_MAX), places_taken_(places_taken), cheap_(cheap)
     {}
 
     // What has come since the last call, up to now (CLOCK_MONOTONIC); that of threads that have ended, once.
@@ -55,12 +69,19 @@ public:
 private:
     std::optional<thread_time> settled(uint32_t place) const;
     void give_back(uint32_t place);
+    CpuTime cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns);
 
     int free_fd_;
     SharedArray<thread_time> table_;
     __u32& places_taken_;
-    std::vector<TimeSums> told_; // by place
+    bool cheap_;
+    std::vector<TimeSums> told_;   // by place
+    std::vector<CpuTime> told_of_; // the same, of CPUs
+    size_t asked_ = 0;             // threads that /proc has been asked for, in this report
 };
+
+// Their pids and tids, of those that have not ended.
+std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times);
 
 struct TimeKey {
     WhoKey who;
@@ -73,6 +94,7 @@ struct TimeGroup {
     std::optional<uint32_t> other_syscall;           // of the thread with the most of that
     uint64_t other_ns = 0;                           // of that thread
     TimeSums sums;
+    CpuTime cpu;
 
     void add(const ThreadTime& time);
 };

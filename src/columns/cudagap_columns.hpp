@@ -6,6 +6,7 @@
 #include "calls/gaps.hpp"
 #include "calls/report.hpp"
 #include "calls/thread_times.hpp"
+#include "who/circumstances.hpp"
 
 #include <bitset>
 #include <map>
@@ -23,6 +24,7 @@ struct Settings {
     std::string measure;              // of the histogram; empty: none
     bool events = false;              // a line per gap
     bool why = false;                 // a sentence per process
+    bool cheap = false;               // switches are not followed: there are no reasons
     std::optional<uint64_t> least_ns; // shorter gaps are left out
 
     bool histogram() const { return !measure.empty(); }
@@ -33,6 +35,7 @@ struct Context {
     const Settings& settings;
     Processes& processes;
     double seconds = 0;              // that the table covers
+    const CircumstancesOf& around;   // of the processes
     std::bitset<TIME_PARTS> parts{}; // that the table has columns of
 
     const WhoView& who() const { return settings.view.who; }

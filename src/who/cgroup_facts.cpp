@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/cgroup_facts.hpp"
+
+#include "util/fd.hpp"
+#include "util/read_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::string_view pressure_files[PRESSURES] = {"cpu", "io", "memory"};
+
+std::optional<std::string> text_of(const std::string& path)
+{
+    constexpr size_t max = 64 << 10;
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    return file ? read_text(file, max) : std::nullopt;
+}
+
+std::optional<uint64_t> number_at(std::string_view text)
+{
+    uint64_t number = 0;
+    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() ? std::optional(number)
+                                                                                             : std::nullopt;
+}
+
+bool has_word(std::string_view list, std::string_view word)
+{
+    while (!list.empty()) {
+        const std::string_view first = list.substr(0, list.find(','));
+        if (first == word)
+            return true;
+        list.remove_prefix(std::min(first.size() + 1, list.size()));
+    }
+    return false;
+}
+
+void add(std::optional<uint64_t>& sum, std::optional<uint64_t> more)
+{
+    if (more)
+        sum = sum.value_or(0) + *more;
+}
+
+} // namespace
+
+std::optional<double> parse_quota(std::string_view text)
+{
+    const size_t blank = text.find_first_of(" \n");
+    const auto quota = number_at(text); // not of "max", and not of -1
+    const auto period = blank == std::string_view::npos ? std::nullopt : number_at(text.substr(blank + 1));
+    if (!quota || !period || !*period)
+        return std::nullopt;
+    return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+std::optional<uint64_t> parse_flat(std::string_view text, std::string_view key)
+{
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
+            return number_at(line.substr(key.size() + 1));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+    }
+    return std::nullopt;
+}
+
+std::optional<uint64_t> parse_pressure(std::string_view text)
+{
+    constexpr std::string_view some = "some ", total = " total=";
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const size_t at = line.find(total);
+    return line.starts_with(some) && at != std::string_view::npos ? number_at(line.substr(at + total.size()))
+                                                                  : std::nullopt;
+}
+
+// The folder of the process' cgroup in the hierarchy with that controller; of v2 where it is empty, or v1 does not have
+// it. Empty: not known, as outside of what is mounted here.
+std::string CgroupFiles::path(std::string_view lines, std::string_view controller, const CgroupMount*& mount) const
+{
+    std::string_view in_v1, in_v2;
+    while (!lines.empty()) {
+        const std::string_view line = lines.substr(0, lines.find('\n'));
+        lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+        const size_t first = line.find(':'), second = line.find(':', first + 1);
+        if (first == std::string_view::npos || second == std::string_view::npos)
+            continue;
+        const std::string_view names = line.substr(first + 1, second - first - 1);
+        if (names.empty())
+            in_v2 = line.substr(second + 1);
+        else if (!controller.empty() && has_word(names, controller))
+            in_v1 = line.substr(second + 1);
+    }
+    const bool v2 = in_v1.empty();
+    std::string_view within = v2 ? in_v2 : in_v1;
+    const auto found = std::ranges::find_if(
+        mounts_, [&](const CgroupMount& of) { return v2 ? of.v2 : !of.v2 && of.controller == CONTROLLER_CPU; });
+    if (within.empty() || found == mounts_.end() || within.starts_with("/..") || within.size() >= PATH_MAX)
+        return {};
+    if (found->root != "/") {
+        if (!within.starts_with(found->root))
+            return {};
+        within.remove_prefix(found->root.size());
+        if (!within.empty() && within.front() != '/') // its neighbour
+            return {};
+    }
+    mount = &*found;
+    return found->path + (within == "/" ? std::string() : std::string(within));
+}
+
+// Its own, and those of all above it: each may be the one that holds it back.
+void CgroupFiles::add_quotas(std::string folder, const CgroupMount& mount, CgroupFacts& facts) const
+{
+    facts.throttles = facts.throttled_ns = 0;
+    for (int depth = 0; depth < CGROUP_WALK_MAX && folder.size() >= mount.path.size(); depth++) {
+        const std::string quota_text = mount.v2 ? text_of(folder + "/cpu.max").value_or("")
+                                                : text_of(folder + "/cpu.cfs_quota_us").value_or("") +
+                                                      text_of(folder + "/cpu.cfs_period_us").value_or("");
+        if (const auto quota = parse_quota(quota_text)) {
+            facts.quota_cpus = std::min(facts.quota_cpus.value_or(*quota), *quota);
+            const std::string stat = text_of(folder + "/cpu.stat").value_or("");
+            add(facts.throttles, parse_flat(stat, "nr_throttled"));
+            add(facts.throttled_ns, parse_flat(stat, "throttled_time"));
+            if (const auto us = parse_flat(stat, "throttled_usec"))
+                add(facts.throttled_ns, *us * 1000);
+        }
+        folder.resize(std::min(folder.rfind('/'), folder.size()));
+    }
+}
+
+CgroupFacts CgroupFiles::of(std::string_view lines) const
+{
+    CgroupFacts facts;
+    const CgroupMount* mount = nullptr;
+    if (const std::string folder = path(lines, "cpu", mount); !folder.empty())
+        add_quotas(folder, *mount, facts);
+    const auto read = [&](const std::string& folder, std::string_view suffix) {
+        for (size_t of = 0; of < PRESSURES; of++)
+            facts.stalled_us.at(of) =
+                parse_pressure(text_of(fmt::format("{}/{}{}", folder, pressure_files[of], suffix)).value_or(""));
+        return std::ranges::any_of(facts.stalled_us, [](const auto& us) { return us.has_value(); });
+    };
+    if (const std::string folder = path(lines, "", mount); folder.empty() || !read(folder, ".pressure"))
+        facts.of_machine = read("/proc/pressure", "");
+    return facts;
+}
+
+} // namespace gpusnoop

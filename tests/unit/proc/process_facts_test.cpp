@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proc/process_facts.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+constexpr auto stat = "77 (a) R 9 9) S 1 2 3 4 5 6 7 8 4711 10 11 12 13 14 15 16 17 18";
+
+} // namespace
+
+TEST_CASE("figures of a process, whatever it calls itself")
+{
+    const ProcessFacts facts = parse_process_facts(stat, "Name:\tVmSwap: 9\nVmSwap:\t    1200 kB\nThreads:\t65\n",
+                                                   "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
+    CHECK(facts.major_faults == 4711);
+    CHECK(facts.swapped_bytes == 1200 * 1024);
+    CHECK(facts.threads == 65);
+    CHECK(facts.read_bytes == 4096);
+    CHECK(facts.written_bytes == 8192);
+}
+
+TEST_CASE("what is not there is not known")
+{
+    const ProcessFacts none = parse_process_facts("", "", "");
+    CHECK(!none.major_faults);
+    CHECK(!none.swapped_bytes);
+    CHECK(!none.threads);
+    CHECK(!none.read_bytes);
+    CHECK(!parse_process_facts("77 (a) S 1 2", "Threads:\tmany\n", "cancelled_write_bytes: 5\n").major_faults);
+    CHECK(!parse_process_facts("", "", "cancelled_write_bytes: 5\n").written_bytes);
+    CHECK(!process_facts(0x7fffffff).threads);
+    CHECK(!parse_process_facts("77 (a) Z 1 2 3 4 5 6 7 8 9 10 11", "Threads:\t1\n", "").threads);
+}
+
+TEST_CASE("this process")
+{
+    const ProcessFacts before = process_facts(getpid());
+    REQUIRE(before.threads);
+    std::jthread another([](const std::stop_token& stop) {
+        while (!stop.stop_requested())
+            std::this_thread::yield();
+    });
+    CHECK(process_facts(getpid()).threads == *before.threads + 1);
+    CHECK(before.major_faults.has_value());
+    CHECK(before.allowed_cpus > 0);
+}
+
+TEST_CASE("nodes of GPUs, and of nothing else")
+{
+    char folder[] = "/tmp/gpusnoop-nodes-XXXXXX";
+    REQUIRE(mkdtemp(folder));
+    const auto add = [&](const std::string& name, const char* vendor, const char* kind, const char* node) {
+        const std::filesystem::path device = std::filesystem::path(folder) / "bus/pci/devices" / name;
+        std::filesystem::create_directories(device);
+        std::ofstream(device / "vendor") << vendor << '\n';
+        std::ofstream(device / "class") << kind << '\n';
+        std::ofstream(device / "numa_node") << node << '\n';
+    };
+    CHECK(gpu_nodes(folder).empty());
+    add("gpu", "0x10de", "0x030200", "1");
+    add("its sound", "0x10de", "0x040300", "2");
+    add("unknown", "0x10de", "0x030000", "-1");
+    add("another", "0x8086", "0x030000", "3");
+    CHECK(gpu_nodes(folder) == std::set<unsigned>{1});
+    std::filesystem::remove_all(folder);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "who/cgroup_facts.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace gpusnoop;
+
+namespace {
+
+// What looks like mounted hierarchies.
+class Hierarchies {
+public:
+    Hierarchies() { REQUIRE(mkdtemp(folder_)); }
+    ~Hierarchies() { std::filesystem::remove_all(folder_); }
+    Hierarchies(const Hierarchies&) = delete;
+    Hierarchies& operator=(const Hierarchies&) = delete;
+
+    void write(const std::string& path, const std::string& text)
+    {
+        const std::filesystem::path file = std::filesystem::path(folder_) / path;
+        std::filesystem::create_directories(file.parent_path());
+        std::ofstream(file) << text;
+    }
+    CgroupMount mount(const std::string& path, bool v2, const std::string& root = "/")
+    {
+        return {std::string(folder_) + "/" + path, root, v2, v2 ? CONTROLLER_NONE : CONTROLLER_CPU};
+    }
+
+private:
+    char folder_[32] = "/tmp/gpusnoop-cgroups-XXXXXX";
+};
+
+} // namespace
+
+TEST_CASE("quotas in CPUs")
+{
+    CHECK(parse_quota("20000 100000\n") == 0.2);
+    CHECK(parse_quota("400000\n100000\n") == 4);
+    for (const char* none : {"max 100000\n", "-1\n100000\n", "", "5", "5 0\n", "5 x\n"})
+        CHECK(!parse_quota(none));
+}
+
+TEST_CASE("lines of a key and a number")
+{
+    CHECK(parse_flat("nr_periods 9\nnr_throttled 7\nnr_throttled_more 1\n", "nr_throttled") == 7);
+    CHECK(!parse_flat("nr_throttled_more 1\nnr_throttled\n", "nr_throttled"));
+}
+
+TEST_CASE("pressure of some tasks")
+{
+    CHECK(parse_pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=4711\nfull avg10=0.00 total=9\n") == 4711);
+    CHECK(!parse_pressure("full avg10=0.00 total=9\n"));
+    CHECK(!parse_pressure(""));
+}
+
+TEST_CASE("v2: the least quota of a cgroup and those above it, and how often any of them was used up")
+{
+    Hierarchies of;
+    of.write("v2/pod/cpu.max", "200000 100000\n");
+    of.write("v2/pod/cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 40\n");
+    of.write("v2/pod/box/cpu.max", "50000 100000\n");
+    of.write("v2/pod/box/cpu.stat", "nr_throttled 2\nthrottled_usec 10\n");
+    of.write("v2/pod/box/free/cpu.max", "max 100000\n");
+    of.write("v2/pod/box/free/cpu.stat", "nr_throttled 1000\nthrottled_usec 1000\n");
+    of.write("v2/pod/box/free/io.pressure", "some avg10=0.00 total=12\n");
+    const CgroupFacts facts = CgroupFiles({of.mount("v2", true)}).of("0::/pod/box/free\n");
+    CHECK(facts.quota_cpus == 0.5);
+    CHECK(facts.throttles == 5);
+    CHECK(facts.throttled_ns == 50'000);
+    CHECK(facts.stalled_us[PRESSURE_IO] == 12);
+    CHECK(!facts.stalled_us[PRESSURE_CPU]);
+    CHECK(!facts.of_machine);
+}
+
+TEST_CASE("v1, beside a v2 without controllers")
+{
+    Hierarchies of;
+    of.write("cpu/box/cpu.cfs_quota_us", "150000\n");
+    of.write("cpu/box/cpu.cfs_period_us", "100000\n");
+    of.write("cpu/box/cpu.stat", "nr_throttled 7\nthrottled_time 123456\n");
+    const CgroupFiles files({of.mount("v2", true), of.mount("cpu", false)});
+    const CgroupFacts facts = files.of("9:name=systemd:/\n4:cpu,cpuacct:/box\n0::/other\n");
+    CHECK(facts.quota_cpus == 1.5);
+    CHECK(facts.throttles == 7);
+    CHECK(facts.throttled_ns == 123456);
+    CHECK(facts.of_machine);
+}
+
+TEST_CASE("a cgroup outside of what is mounted is not known")
+{
+    Hierarchies of;
+    of.write("v2/cpu.max", "50000 100000\n");
+    const CgroupFiles files({of.mount("v2", true, "/docker/abc")});
+    CHECK(files.of("0::/docker/abc\n").quota_cpus == 0.5);
+    for (const char* lines : {"0::/../other\n", "0::/docker\n", "0::/docker/abcdef\n", "", "0::", ":::\n"}) {
+        const CgroupFacts facts = files.of(lines);
+        CHECK(!facts.quota_cpus);
+        CHECK(!facts.throttles);
+    }
+    CHECK(!CgroupFiles({}).of("0::/\n").throttles);
+}
