@@ -45,6 +45,7 @@ constexpr ToolSpec about{
                 "  cudagap -H gap              # how long threads pause between launches, and why\n"
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
                 "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
+                "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
                 "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
@@ -117,6 +118,7 @@ private:
     std::optional<ThreadTimes> times_;
     std::optional<GapCounts> gaps_;
     std::optional<WakingThreads> wakers_;
+    std::optional<BlockStacks> stacks_;
     GapCauses causes_;
     std::optional<Processes> processes_;
     std::optional<CircumstancesOf> around_;
@@ -167,6 +169,11 @@ void CudaGap::configure_gaps()
     data.gap_unit_ns = options_.unit_ns();
     data.follow_wakers = data.tell_gaps;
     data.follow_switches = !settings_.cheap;
+    data.stacks_of_blocks = settings_.stacks;
+    if (!settings_.stacks) {
+        bpf_map__set_max_entries(skeleton_->maps.block_stacks, 1);
+        bpf_map__set_max_entries(skeleton_->maps.block_counts, 1);
+    }
     bpf_program__set_autoload(skeleton_->progs.switched, data.follow_switches);
     bpf_program__set_autoload(skeleton_->progs.waking, data.follow_wakers);
     if (!data.follow_wakers)
@@ -196,6 +203,7 @@ void CudaGap::load()
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     around_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts));
+    stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), bpf_map__fd(skeleton_->maps.block_stacks));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
     follow_scheduler();
@@ -263,6 +271,8 @@ void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
 bool CudaGap::tick(Output&)
 {
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (settings_.stacks)
+        stacks_->tick(*times_);
     if (!settings_.events) {
         around_->meet(processes_->images(), now);
     } else {
@@ -292,6 +302,9 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
     const CallView& view = settings_.view;
     if (settings_.why)
         print_why(output, times, causes_, context(seconds), wall_ns);
+    else if (settings_.stacks)
+        print_stacks(output, stacks_->drain(times, view, *processes_), context(seconds), wall_ns,
+                     [this](const BlockKey& key, const BlockGroup&) { return stacks_->frames(key); });
     else if (settings_.histogram())
         print_histograms(output, gaps_->drain(times, view, *processes_), context(seconds), wall_ns);
     else
@@ -303,6 +316,7 @@ void CudaGap::forget_ended()
     const std::vector<ImageId> gone = processes_->gone_of(leaving_);
     processes_->forget({gone.begin(), gone.end()});
     around_->forget(gone);
+    stacks_->forget(gone);
 }
 
 } // namespace

@@ -12,7 +12,6 @@ void add_options(CommandLine& line, Settings& settings)
 {
     const std::pair<const char*, const char*> refused[] = {
         {"--failed", "-x is about single calls, which cudagap does not show"},
-        {"--user-stacks", "-U is about single calls, which cudagap does not show"},
         {"--table-rows", "--table-rows is for counts of calls; cudagap has room for 16384 threads"},
     };
     for (const auto& [option, why] : refused)
@@ -49,11 +48,16 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
     s.events |= !s.why && s.least_ns && !s.histogram();
+    s.stacks = options.user_stacks;
+    if (s.stacks && (s.cheap || s.why || s.events || s.histogram()))
+        throw UsageError("-U has a table of its own: leave out --cheap, --why, -e, -l and -H");
+    if (s.stacks && s.sort == Settings().sort)
+        s.sort = "blocked_ns";
     if (!s.histogram() && (options.per_process || options.per_thread))
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
     if (!options.columns.empty() && (s.events || s.histogram() || s.why))
         throw UsageError("--columns is for tables: leave out -e, -H and --why, or --columns");
-    check_fields(options, s.sort);
+    s.stacks ? check_stack_fields(options, s.sort) : check_fields(options, s.sort);
     s.view.who.owner = options.extra_columns;
     s.view.who.pid |= options.per_process || options.per_thread;
     s.view.who.thread |= options.per_thread;

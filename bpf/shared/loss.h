@@ -21,6 +21,7 @@ enum loss {
     LOSS_THREAD,    /* a thread found no room: its time is not told */
     LOSS_TURN,      /* a thread went from one part of its time to another, which was not kept */
     LOSS_GAP,       /* a gap between launches found no room: it is in no histogram */
+    LOSS_BLOCK,     /* a block found no room: it is in no row of stacks */
     LOSS_WAKER,     /* a thread that wakes others found no room: it is not known what it did */
     LOSS_RUN,       /* the kernel did not run a program, as BPF was at work on that CPU: it counts that itself */
     LOSSES,

@@ -65,6 +65,8 @@ struct thread_time {
     __u64 preempted;     /* ... because another one was to have it */
     __u64 faults_before; /* major ones, of its life */
     __u64 faults;
+    __s32 user_stack; /* where it has blocked last, if that is asked for */
+    __s32 kernel_stack;
     struct cpu_use at_begin; /* where switches are not followed */
     struct cpu_use at_end;
 };
@@ -72,6 +74,12 @@ struct thread_time {
 static inline __attribute__((always_inline)) int is_queued(__u32 part)
 {
     return part == TIME_RUNQ || part == TIME_THROTTLED;
+}
+
+/* In no call. */
+static inline __attribute__((always_inline)) int is_blocked(__u32 part)
+{
+    return part >= TIME_LOCK && part < TIME_PARTS;
 }
 
 /* TIME_ENDED where it is no more. */

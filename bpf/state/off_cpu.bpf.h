@@ -4,6 +4,7 @@
 #define GPUSNOOP_OFF_CPU_BPF_H
 
 #include "state/block_reason.bpf.h"
+#include "state/block_stacks.bpf.h"
 #include "state/wakers.bpf.h"
 
 #define FAR_UP (64 << 10)
@@ -20,7 +21,7 @@ INLINE bool has_left_call(struct task_struct* task, const struct thread_state* t
     return sp > outermost && sp - outermost < FAR_UP;
 }
 
-static __attribute__((noinline)) int leave_cpu(struct task_struct* task, bool preempted)
+static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
 {
     struct thread_state* thread = thread_state(task);
     struct thread_time* time = any_time_of(thread, task);
@@ -39,8 +40,11 @@ static __attribute__((noinline)) int leave_cpu(struct task_struct* task, bool pr
         off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
     } else {
         time->blocked++;
-        if (!call)
+        if (!call) {
             off = block_reason(task, time);
+            if (stacks_of_blocks)
+                take_stacks(ctx, time);
+        }
     }
     turn(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0);
     return 0;
@@ -48,9 +52,16 @@ static __attribute__((noinline)) int leave_cpu(struct task_struct* task, bool pr
 
 static __attribute__((noinline)) int enter_cpu(struct task_struct* task)
 {
-    struct thread_time* time = any_time_of(thread_state(task), task);
-    if (time)
-        turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time));
+    struct thread_state* thread = thread_state(task);
+    struct thread_time* time = any_time_of(thread, task);
+    if (!time)
+        return 0;
+    u32 part = time_part_of(time->now);
+    bool counts = stacks_of_blocks && thread && is_blocked(part);
+    u64 before = counts ? time->ns[part] : 0;
+    turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time));
+    if (counts)
+        count_block(thread, time, part, time->ns[part] - before);
     return 0;
 }
 
@@ -58,7 +69,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool preempt, struct task_struct* prev, struct task_struct* next)
 {
     if (may_have_time(prev))
-        leave_cpu(prev, preempt);
+        leave_cpu(ctx, prev, preempt);
     if (may_have_time(next))
         enter_cpu(next);
     return 0;

@@ -113,6 +113,12 @@ void ThreadTimes::give_back(uint32_t place)
     bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
 }
 
+std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
+{
+    const auto time = place < PLACES_MAX ? settled(place) : std::nullopt;
+    return time && time->begin_ns ? std::optional<ImageId>(time->image) : std::nullopt;
+}
+
 // Since it was known last, which may be longer ago than the last report.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {

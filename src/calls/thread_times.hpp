@@ -63,6 +63,8 @@ public:
 
     // What has come since the last call, up to now (CLOCK_MONOTONIC); that of threads that have ended, once.
     std::vector<ThreadTime> drain(uint64_t now_ns);
+    // Whose thread has that place; nullopt: nobody's.
+    std::optional<ImageId> image_of(uint32_t place) const;
     // Others get the places of those of them that have ended: nothing is to be looked up by these any more.
     void forget_ended(const std::vector<ThreadTime>& drained);
 

@@ -2,6 +2,7 @@
 // What a run of cudagap was asked for, and the columns that show it.
 #pragma once
 
+#include "calls/block_stacks.hpp"
 #include "calls/call_events.hpp"
 #include "calls/gaps.hpp"
 #include "calls/report.hpp"
@@ -24,6 +25,7 @@ struct Settings {
     std::string measure;              // of the histogram; empty: none
     bool events = false;              // a line per gap
     bool why = false;                 // a sentence per process
+    bool stacks = false;              // where threads block
     bool cheap = false;               // switches are not followed: there are no reasons
     std::optional<uint64_t> least_ns; // shorter gaps are left out
 
@@ -60,6 +62,12 @@ void print_histograms(Output& output, const std::map<TimeKey, GapGroup>& groups,
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns);
+
+// The same of blocks, with the frames of each below it.
+void print_stacks(Output& output, const std::map<BlockKey, BlockGroup>& groups, const Context& context,
+                  uint64_t wall_ns, const FramesOf<BlockKey, BlockGroup>& frames);
+std::vector<Column> columns_of_stacks();
+void check_stack_fields(const Options& options, const std::string& sort);
 
 // Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
 void check_fields(const Options& options, const std::string& sort);

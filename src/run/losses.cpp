@@ -43,6 +43,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
     t[LOSS_TURN] = {"turns_lost", "changes of what threads are in were not kept: some time is in a wrong column"};
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: in no histogram"};
+    t[LOSS_BLOCK] = {"blocks_lost", "blocks did not fit in a table: in no row"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: what they did is not known"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where threads that call have blocked outside of calls, by reason and stack.
+#pragma once
+
+#include "bpf/shared/block.h"
+#include "calls/thread_times.hpp"
+#include "maps/bpf_map.hpp"
+#include "names/kernel_symbols.hpp"
+#include "names/stack_names.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct BlockKey {
+    WhoKey who;
+    ImageId image; // whose addresses the stack has
+    uint32_t part = 0;
+    int32_t user = 0, kernel = 0; // ids of stacks; negative: not known
+    auto operator<=>(const BlockKey&) const = default;
+};
+
+struct BlockGroup {
+    WhoSeen who;
+    uint64_t ns = 0;
+    uint64_t times = 0;
+};
+
+class BlockStacks {
+public:
+    BlockStacks(int counts_fd, int stacks_fd) : table_(counts_fd), stacks_fd_(stacks_fd) {}
+
+    // What has ended since the last call, of threads that have just been drained; then those that have ended are
+    // forgotten.
+    std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
+                                         Processes& processes);
+    // The kernel's first: it is what the program's last call has led to.
+    std::vector<std::string> frames(const BlockKey& key);
+    // Now and then: names are asked for while their processes live.
+    void tick(const ThreadTimes& times);
+    void forget(const std::vector<ImageId>& images);
+
+private:
+    std::vector<uint64_t> addresses(int32_t stack) const;
+
+    using Key = std::tuple<uint32_t, uint32_t, int32_t, int32_t>; // as the kernel side has it
+
+    HashTable<block_key, block_count> table_;
+    int stacks_fd_;
+    std::map<Key, block_count> told_;
+    std::set<std::pair<ImageId, int32_t>> named_; // that have been asked for
+    StackNames names_;
+    std::optional<KernelSymbols> kernel_names_; // once there is a stack
+};
+
+} // namespace gpusnoop

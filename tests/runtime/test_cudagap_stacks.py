@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagap -U: where threads block, in the kernel and in the program."""
+import re
+
+from gaps import Gaps, case, within
+from harness import check, equal
+from programs import Tool, Workload
+
+functions = {"lock": "futex_wait", "pipe": "pipe_read", "sleep": "nanosleep"}
+
+
+@case(each={"lock, 1": ("lock", 1), "pipe, 8": ("pipe", 8), "sleep, 8": ("sleep", 8)})
+def where(which):
+    """The longest block of each thread is the one that held it up; its stack says by what."""
+    reason, count = which
+    gaps = Gaps(reason, 300, count)
+    tool = Tool("-p", gaps.pid, "-U", "--by", "thread", losses=True)
+    gaps.go()
+    said = gaps.said()
+    rows = [row for row in tool.finish().rows if row["reason"] == reason and row["blocked_ns"] > 2e8]
+    equal(({row["tid"] for row in rows}, len(rows)), (set(said), count), f"one of each thread: {tool.rows}")
+    for row in rows:
+        held = said[row["tid"]]["held_ns"] - said[row["tid"]]["cpu_ns"] - said[row["tid"]]["queued_ns"]
+        within(row["blocked_ns"], held, said[row["tid"]], f"{reason} of a thread")
+        equal(row["average_ns"], row["blocked_ns"] // row["blocks"], "average")
+        kernel = [frame for frame in row["frames"] if frame.endswith(" (kernel)")]
+        check(any(functions[reason] in frame for frame in kernel), f"in the kernel: {row['frames']}")
+        check(not any("bpf" in frame for frame in kernel), f"who looked is no part of it: {kernel}")
+    equal(tool.lost, {}, "losses")
+
+
+@case
+def of_all_threads():
+    """Those with the same stack are one row."""
+    gaps = Gaps("sleep", 300, 8)
+    tool = Tool("-p", gaps.pid, "-U", "-i", "0.2", json=False)
+    gaps.go().said()
+    text = tool.finish().text
+    rows = [line.split() for line in text.splitlines() if re.match(r" +\d+ gaps +SLEEP ", line)]
+    check(sum(int(row[4]) for row in rows) >= 8, f"each thread slept: {text}")
+    check(rows and len(rows) <= 4, f"a row for each stack: {text}")
+    check(re.search(r"^ {4}\w*nanosleep\w*\+0x\w+ \(kernel\)$", text, re.M), f"frames: {text}")
+
+
+@case
+def in_the_program():
+    """As far as frame pointers lead, with names, as it lives long enough to be asked for them: here into libc, which is
+    the first and, without them, the last."""
+    workload = Workload("repeat 30; launch vecadd 5; sleep 50; end", "workload-driver")
+    tool = Tool("-p", workload.pid, "-U", "-i", "0.5")
+    workload.go().wait()
+    rows = [row for row in tool.finish().rows if row["reason"] == "sleep"]
+    check(sum(row["blocks"] for row in rows) == 30, f"each sleep: {rows}")
+    for row in rows:
+        frames = [frame for frame in row["frames"] if not frame.endswith(" (kernel)")]
+        check(frames and re.fullmatch(r"\w*nanosleep\+0x\w+ \(libc.*\)", frames[0]), f"in the program: {frames}")
+
+
+@case(each={"-e": ["-e"], "--why": ["--why"], "-H": ["-H", "gap"], "--cheap": ["--cheap"]})
+def what_makes_no_sense(arguments):
+    tool = Tool("-U", *arguments, json=False, banner=False).finish(2)
+    check("-U has a table of its own" in tool.error, f"why: {tool.error}")
