@@ -38,8 +38,10 @@ class Unmeasured(Exception):
 def until(condition, *processes, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
-        if time.monotonic() > end or any(process.poll() for process in processes):
-            raise Unmeasured(f"no end within {seconds} s, or a program failed")
+        if ended := next((process for process in processes if process.poll()), None):
+            raise Unmeasured(f"{ended.args[0]} ended with {ended.returncode}")
+        if time.monotonic() > end:
+            raise Unmeasured(f"no end within {seconds} s")
         time.sleep(0.001)
 
 
@@ -89,7 +91,7 @@ def measure(build, rounds):
     return [row for load in loads for row in compared(build, load.name, workload(build, load), load.count, load.ways, rounds)]
 
 
-def measure_training(build, rounds, python):
-    """Steps of samples/timed.py."""
-    command = [python, "-B", str(here / "samples/timed.py"), "{folder}", "300"]
+def measure_training(build, rounds, python, driver):
+    """Steps of samples/timed.py, behind a gate that is open."""
+    command = [python, "-B", str(here / "samples/gated.py"), driver, str(here / "samples/timed.py"), "{folder}", "300"]
     return compared(build, "training step (PyTorch)", command, 300, ["cudatop --cheap", "cudatop --latency"], rounds)

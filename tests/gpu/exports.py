@@ -38,7 +38,7 @@ if "cuGetProcAddress" in places and "cuInit" in places:
             elsewhere.append(base)
 
 print(json.dumps({
-    "listed": len(listed), "exported": len(places),
+    "listed": len(listed), "exported": len(places), "stand_in": hasattr(library, "standin_counts"),
     "first_bytes": {bytes_: {"functions": len(names), "such_as": sorted(names)[:3]}
                     for bytes_, names in sorted(begins.items(), key=lambda item: -len(item[1]))[:12]},
     "handed_out": handed_out, "handed_out_but_not_exported": elsewhere}))

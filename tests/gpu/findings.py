@@ -128,24 +128,31 @@ def memory(build, driver, nvml):
 
 
 def hang(build, driver, nvml):
-    """A kernel that runs for 8 s, as cudasync and cudatop have it; and how busy NVML says that it was."""
+    """A kernel that spins until both cudasync and cudatop have told, for a minute at most: how long each took; and how
+    busy NVML says that the process is."""
     with bench(build) as one:
-        process = one.workload("launch spin_us_8000000 1; sync 1; touch {folder}/over; wait {folder}/end")
+        process = one.workload("launch spin_us_60000000 1; sync 1; wait {folder}/end")
         one.tool("cudasync", "-p", process.pid, "0.5")
         one.tool("cudatop", "-p", process.pid, "1")
+        began = time.monotonic()
         one.go()
-        waits = lambda: any(row.get("waiting") and row.get("function", "cuCtxSynchronize") == "cuCtxSynchronize"
-                            for row in one.rows("cudasync"))
-        until(waits, "cudasync shows a wait that goes on", 10)
+        until(lambda: any(row.get("waiting") and row.get("function", "cuCtxSynchronize") == "cuCtxSynchronize"
+                          for row in one.rows("cudasync")), "cudasync shows a wait that goes on", 20)
+        shown = time.monotonic() - began
         words = until(lambda: next((row["diagnosis"] for row in one.rows("cudatop") if row.get("by") == "diagnosis"
-                                    and row.get("rule") == "hangs"), None), "cudatop says that it hangs", 10)
+                                    and row.get("rule") == "hangs"), None), "cudatop says that it hangs", 40)
+        told = time.monotonic() - began
         try:
             busy = asked_of_nvml(nvml, process.pid)["devices"]
         except Missing:
             busy = []
-        until(lambda: (one.folder / "over").exists(), "the kernel ends", 30)
-        (one.folder / "end").touch()
-    yield "a kernel of 8 s, by cudatop", words
+        ends = process.poll() is not None
+        process.kill()  # the kernel goes with its context
+    if ends:
+        raise Wrong(f"the program that spins ended by itself, with {process.returncode}")
+    yield "seconds until cudasync shows the wait of a kernel that spins", round(shown, 1)
+    yield "seconds until cudatop says that it hangs", round(told, 1)
+    yield "a kernel that spins, by cudatop", words
     sampled = [device["sm_percent"] for device in busy if device["sm_percent"] is not None]
     yield "SM% of the process meanwhile, by NVML", sampled or "not sampled"
     for index, device in enumerate(busy):

@@ -32,8 +32,8 @@ def witness(found):
     text += f"not for these that are counted: {cell(found['unknown']) or 'none'}.\n"
     if not found["programs"]:
         return text
-    text += "\nEach program ran once, seen by CUPTI and by cudalaunch, cudamemcpy, cudasync and gpualloc at the same time.\n\n"
-    text += of_keys({"program": "program", "compared": "compared", "unequal": "unequal", "lost": "lost"}, [
+    text += "\nEach program ran once, seen by CUPTI and by the tools at the same time.\n\n"
+    text += of_keys({"program": "program", "processes": "processes", "compared": "compared", "unequal": "unequal", "lost": "lost"}, [
         {"program": name, **one, "unequal": len(one["differences"])} for name, one in found["programs"].items()])
     differences = [{"program": name, **one} for name, some in found["programs"].items() for one in some["differences"]]
     return text + ("\n" + of_keys({"program": "program", "what": "what", "name": "of", "witness": "CUPTI", "tools": "gpusnoop"},
@@ -41,7 +41,10 @@ def witness(found):
 
 
 def markdown(report):
-    text = "# gpusnoop on a device\n\n" + table(["what", "found"], [
+    text = "# gpusnoop on a device\n\n"
+    if report["exports"] and report["exports"]["stand_in"]:
+        text += "A rehearsal: the driver is our stand-in, which does no work. No figure here is one of a device.\n\n"
+    text += table(["what", "found"], [
         *report["machine"].items(), ["driver library", report["driver"]],
         ["tracing", report["no_bpf"] and f"not possible: {report['no_bpf']}" or "works"],
         ["device", report["no_device"] and f"none: {report['no_device']}" or "works"]])

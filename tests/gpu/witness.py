@@ -7,11 +7,13 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
+import machine
 import processes
 
 places = ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so*",
@@ -20,14 +22,22 @@ places = ["/usr/local/cuda/extras/CUPTI/lib64/libcupti.so*", "/usr/local/cuda*/e
 wheels = ["nvidia/cuda_cupti/lib/libcupti.so*", "nvidia/cu1?/lib/libcupti.so*"]
 
 tools = {"cudalaunch": ["-l", "--by", "pid,api,kernel"], "cudamemcpy": ["-l", "--by", "pid,api,kind"],
-         "cudasync": ["--by", "pid,api"], "gpualloc": ["--by", "pid,api,kind"]}
-# Which of a tool's rows say how often a function was called, and how often in vain.
+         "cudasync": ["--by", "pid,api"], "gpualloc": ["--by", "pid,api,kind"], "gpualloc -e": [],
+         "cudagraph": ["--by", "pid,api"]}
+# Which fields of a tool's rows say how often a function was called, and how often in vain. A row of "gpualloc -e" is a call.
 called = {"cudalaunch": ("launches", "captured", "graph_launches", "host_functions"),
-          "cudamemcpy": ("calls", "errors", "captured"), "cudasync": ("calls",), "gpualloc": ("allocs", "failures", "captured")}
-failed = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",)}
+          "cudamemcpy": ("calls", "errors", "captured"), "cudasync": ("calls",), "gpualloc": ("allocs", "failures", "captured"),
+          "gpualloc -e": ("calls",),
+          "cudagraph": ("launches", "captured", "captures", "instantiates", "updates", "uploads", "parameter_sets", "destroyed",
+                        "errors")}
+failed = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",),
+          "gpualloc -e": ("failures",), "cudagraph": ("errors",)}
 # Kinds of the probe table that a tool has to count: what it leaves out is a difference, too.
 kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
-         "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW"}
+         "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW", "gpualloc -e": "FREE|PHYSICAL_FREE",
+         "cudagraph": "GRAPH_LAUNCH|CAPTURE_END|GRAPH_INSTANTIATE|GRAPH_UPDATE|GRAPH_UPLOAD|GRAPH_SET|EXEC_GONE"}
+# Of these the tool's rows have other functions, too, which it counts by half: what fails, or what is freed by others.
+of_kinds = ("gpualloc", "gpualloc -e", "cudagraph")
 # CUPTI's names for what gpualloc holds; others are no records of CUPTI's.
 memories = {"device": "device", "pool": "device", "array": "array", "managed": "managed", "pinned": "pinned"}
 
@@ -36,12 +46,12 @@ class Unseen(Exception):
     """Why there is no comparison."""
 
 
-def find(given=None):
+def find(given, python):
     """CUPTI's file; None if there is none."""
     if given:
         return pathlib.Path(given).resolve()
     code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
-    folders = subprocess.run(["python3", "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout.split()
+    folders = machine.output_of(python, "-c", code)[1].split("\n") if shutil.which(python) else []
     patterns = places + [f"{folder}/{wheel}" for folder in folders for wheel in wheels]
     return next((pathlib.Path(path).resolve() for pattern in patterns for path in sorted(glob.glob(pattern))), None)
 
@@ -62,13 +72,14 @@ def until(condition, what, seconds):
         time.sleep(0.01)
 
 
-def traced(build, folder, pid):
-    """The tools on a process, once they trace."""
+def traced(build, folder, whom):
+    """The tools, once they trace."""
     running = []
     try:
         for tool, options in tools.items():
             with open(folder / f"{tool}.out", "w") as out, open(folder / f"{tool}.err", "w") as error:
-                running.append(subprocess.Popen([build / tool, *options, "--json", "-p", str(pid)], stdin=subprocess.DEVNULL,
+                name, *more = tool.split()
+                running.append(subprocess.Popen([build / name, *more, *options, "--json", *whom], stdin=subprocess.DEVNULL,
                                                 stdout=out, stderr=error))
         for tool, process in zip(tools, running):
             said = folder / f"{tool}.err"
@@ -79,44 +90,61 @@ def traced(build, folder, pid):
     return running
 
 
-def run(build, cupti, command, env, seconds=300):
-    """The report of the witness, the rows of each tool by its name, and the truth if the program writes one. The program
-    opens the driver and calls nothing before it can read a line, or there is the file go in the folder that stands for
-    {folder} in its arguments."""
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(build, cupti, command, env, forks, seconds=300):
+    """The reports of the witness, one of each process, the rows of each tool by its name, and the truth if the program
+    writes one. The program opens the driver and calls nothing before it can read a line, or there is the file go in the
+    folder that stands for {folder} in its arguments and variables. `forks`: its children count, too, and so the tools trace
+    everybody."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
+        extra |= {variable: value.replace("{folder}", name) for variable, value in env.items()}
         try:
             with open(folder / "said", "w") as said:
                 program = subprocess.Popen([str(word).replace("{folder}", name) for word in command], stdin=subprocess.PIPE,
-                                           stdout=said, stderr=said, text=True, env=os.environ | env | extra)
+                                           stdout=said, stderr=said, text=True, env=os.environ | extra)
             running.append(program)
             opened = lambda: "libcuda.so" in pathlib.Path(f"/proc/{program.pid}/maps").read_text()
             until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60)
-            running += traced(build, folder, program.pid)
+            running += traced(build, folder, [] if forks else ["-p", str(program.pid)])
             (folder / "go").touch()
             with contextlib.suppress(BrokenPipeError):
                 program.communicate("5\n", seconds)
+            if forks:
+                processes.end(running[1:])
             for process in running[1:]:
                 until(lambda: process.poll() is not None, f"{process.args[0]} ends", 60)
-            report = folder / f"{program.pid}.json"
-            if program.returncode or not report.exists():
+            reports = [json.loads(path.read_text()) for path in folder.glob("[0-9]*.json")]
+            if program.returncode or program.pid not in (report["pid"] for report in reports):
                 last = (folder / "said").read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
-                raise Unseen(f"the program ended with {program.returncode}, "
-                             f"{'with' if report.exists() else 'without'} a report of the witness: {last[0][:300]}")
-            theirs = json.loads(report.read_text())
-            if theirs["failure"]:
-                raise Unseen(theirs["failure"])
+                raise Unseen(f"the program ended with {program.returncode}, {len(reports)} reports of the witness: {last[0][:300]}")
+            for report in reports:
+                if report["failure"]:
+                    raise Unseen(report["failure"])
             for tool, process in zip(tools, running[1:]):
                 if process.returncode:
                     raise Unseen(f"{tool} ended with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
-            rows = {tool: [json.loads(line) for line in (folder / f"{tool}.out").read_text().splitlines()] for tool in tools}
-            truth = folder / "truth"
-            return theirs, rows, [json.loads(line) for line in truth.read_text().splitlines()] if truth.exists() else []
+            truth, pids = lines(folder / "truth"), {report["pid"] for report in reports} if forks else {program.pid}
+            if forks and (silent := {row["pid"] for row in truth} - pids):
+                raise Unseen(f"of {len(silent)} children there is no report of the witness")
+            rows = {tool: [row for row in lines(folder / f"{tool}.out") if row["type"] == "lost" or row.get("pid") in pids]
+                    for tool in tools}
+            return [report for report in reports if report["pid"] in pids], rows, truth
         except subprocess.TimeoutExpired:
             raise Unseen(f"the program did not end within {seconds} s")
         finally:
             processes.end(running)
+
+
+def summed(values):
+    """Of reports: numbers are added, by their names."""
+    if all(isinstance(value, dict) for value in values):
+        return {key: summed([value[key] for value in values if key in value]) for key in dict.fromkeys(k for v in values for k in v)}
+    return sum(values)
 
 
 def sums(rows, key, *measures):
@@ -136,11 +164,12 @@ def compared(theirs, rows, truth, table):
         for name in sorted({*witness, *ours}):
             both[what, name] = [witness.get(name, 0), ours.get(name, 0)]
 
-    rows = {tool: [row for row in lines if row["type"] == "row"] for tool, lines in rows.items()}
+    rows = {tool: [row for row in some if row["type"] != "lost"] for tool, some in rows.items()}
+    rows["gpualloc -e"] = [{**row, "calls": 1, "failures": row["result_code"] != 0} for row in rows["gpualloc -e"]]
     calls = {name: [call["count"], call["failed"]] for name, call in theirs["calls"].items()}
     for tool in tools:
         ours = sums(rows[tool], lambda row: row.get("function"), called[tool], failed[tool])
-        if tool == "gpualloc":  # rows of frees are those of what allocated
+        if tool in of_kinds:
             ours = {name: value for name, value in ours.items() if name in table[tool]}
         add(f"{tool}: calls, failed", {name: calls[name] for name in calls if name in table[tool] or name in ours}, ours)
 
@@ -177,14 +206,16 @@ def losses(theirs, rows):
             (("dropped_records", "records dropped"), ("unknown_records", "records unknown to it"),
              ("calls_beyond", "calls of functions with numbers unknown to it")) if theirs[key]]
     return told + [f"{tool} lost {json.dumps({k: v for k, v in row.items() if k != 'type'})}"
-                   for tool, lines in rows.items() for row in lines if row["type"] == "lost"]
+                   for tool, some in rows.items() for row in some if row["type"] == "lost"]
 
 
-def compare(root, build, cupti, command, env):
+def compare(root, build, cupti, command, env, forks):
     """What a check of the report is made of."""
-    theirs, rows, truth = run(build, cupti, command, env)
+    reports, rows, truth = run(build, cupti, command, env, forks)
+    version = reports[0]["version"]
+    theirs = summed([{key: value for key, value in report.items() if key not in ("pid", "version", "failure")} for report in reports])
     both = compared(theirs, rows, truth, counted_by(root))
-    return {"cupti": theirs["version"], "compared": len(both), "lost": losses(theirs, rows),
+    return {"cupti": version, "processes": len(reports), "compared": len(both), "lost": losses(theirs, rows),
             "differences": [{"what": what, "name": name, "witness": witness, "tools": ours}
                             for (what, name), (witness, ours) in both.items() if witness != ours]}
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs under the witness: our workload, and programs with whatever of CUDA's libraries is installed."""
+import os
 import pathlib
 import shutil
 
@@ -15,7 +16,13 @@ copy 7 fn=cuMemcpyHtoD_v2 dst=a bytes=1000; copy 5 fn=cuMemcpyDtoH_v2 src=a byte
 copy 3 fn=cuMemcpyDtoDAsync_v2 src=a dst=b bytes=4096; copy 9 fn=cuMemcpyHtoDAsync_v2 dst=b bytes=64 stream=1
 copy 4 fn=cuMemsetD8_v2 dst=a bytes=100; copy 2 fn=cuMemsetD32_v2 dst=a bytes=400; sync 1
 free a; free m; free p; alloc s 30000 fn=cuMemAllocAsync; free s
-build vecadd 3; graph 40; capture begin; launch saxpy 6 stream=1; capture end; graph 11; sync 1"""
+free a again
+build vecadd 3; graph 40; capture begin; launch saxpy 6 stream=1; capture end; graph 11; sync 1
+graph create G; graph add G kernel 2; graph instantiate G X; graph launch X 5; graph update X G 3; graph upload X 2
+graph setparams X kernel 4; graph execdestroy X; sync 1"""
+# Children whose driver is their own: it is first called when they are there.
+forking = """dlopen; wait {folder}/go
+repeat 3; fork; launch saxpy 29; alloc c 4097; copy 13 fn=cuMemcpyHtoD_v2 dst=c bytes=5; free c; sync 3; end; end; launch vecadd 7; sync 1"""
 
 
 def missing(python, module):
@@ -24,20 +31,31 @@ def missing(python, module):
     return None if there else f"{python} has no {module}"
 
 
+def llama(build, driver):
+    """llama.cpp's own benchmark, where it and a model are: it is held until the tools trace by the witness's library."""
+    program, model = shutil.which("llama-bench"), os.environ.get("GPUSNOOP_LLAMA_MODEL")
+    why = "there is no llama-bench in PATH" if not program else None if model else "GPUSNOOP_LLAMA_MODEL names no model"
+    return ("llama_bench", [program, "-m", model, "-p", "64", "-n", "16", "-r", "1"],
+            {"LD_PRELOAD": f"{driver} {build / 'gpu/witness.so'}", "WITNESS_GATE": "{folder}/go"}, why)
+
+
 def programs(build, driver, python):
     """Each: name, command, variables, or why it cannot run."""
-    yield "workload", [build / "standin/workload-dlopen", "--truth", "{folder}/truth", script], {"WORKLOAD_DEVICE": "1"}, None
+    workload, ours = build / "standin/workload-dlopen", {"WORKLOAD_DEVICE": "1"}
+    yield "workload", [workload, "--truth", "{folder}/truth", script], ours, None
+    yield "workload_forks", [workload, "--truth", "{folder}/truth", forking], ours, None
     for path in sorted((here / "samples").glob("*_*.py")):
         yield path.stem, [python, here / "samples/gated.py", driver, path], {}, missing(python, path.stem.partition("_")[0])
     for form in ("static", "shared"):
         path = build / f"gpu/launcher-{form}"
         yield (f"nvcc_{form}", [path], {"LD_PRELOAD": driver},
                None if path.exists() else "the bundle was made without nvcc")
+    yield llama(build, driver)
 
 
 def run(root, build, driver, cupti, python, check, able):
     """The report's part; None where there is no CUPTI. `able`: why nothing can be traced or run, if so."""
-    library = witness.find(cupti)
+    library = witness.find(cupti, python)
     if not library:
         check("witness", "skip", "no libcupti.so: neither a toolkit nor a wheel has one (--cupti FILE)")
         return None
@@ -52,9 +70,10 @@ def run(root, build, driver, cupti, python, check, able):
             check(f"witness.{name}", "skip", why)
             continue
         try:
-            one = found["programs"][name] = witness.compare(root, build, library, command, variables)
+            one = found["programs"][name] = witness.compare(root, build, library, command, variables,
+                                                                 forks=name == "workload_forks")
         except (witness.Unseen, OSError) as error:  # what is not ours may have reasons of its own
-            check(f"witness.{name}", "FAIL" if name == "workload" else "skip", str(error))
+            check(f"witness.{name}", "FAIL" if name.startswith("workload") else "skip", str(error))
             continue
         wrong = [f"{each['what']} of {each['name']}: {each['witness']} by CUPTI, {each['tools']} by the tools"
                  for each in one["differences"]] + one["lost"]

@@ -19,12 +19,12 @@ public:
     // The device's records: while the driver still is what it was.
     void flush()
     {
-        if (failure_.empty())
+        if (failure_.empty() && getpid() == pid_)
             if (auto result = cupti_.ActivityFlushAll(cupti::flush_forced))
                 failure_ = cupti_.why("cuptiActivityFlushAll", result);
     }
 
-    // A child that was forked has done what its parent did until then; only the parent tells.
+    // A child that was forked when its parent had this has none of its own, and CUDA does not work in it.
     void write(const std::string& folder) const
     {
         if (getpid() != pid_)
@@ -93,6 +93,14 @@ void Witness::completed(void* context, uint32_t stream, uint8_t* buffer, size_t,
     if (!witness->cupti_.ActivityGetNumDroppedRecords(context, stream, &dropped))
         witness->counts_.dropped(dropped);
     free(buffer);
+}
+
+// A program that is preloaded with this waits until there is the file WITNESS_GATE, before it does anything.
+__attribute__((constructor)) void wait_at_gate()
+{
+    const char* gate = getenv("WITNESS_GATE");
+    while (gate && access(gate, F_OK))
+        usleep(1000);
 }
 
 // When all of the program's own ends are over.
