@@ -46,11 +46,14 @@ int spend_armed()
     int result = thread.next_result;
     uint64_t end = thread.next_delay_ns ? now_ns() + thread.next_delay_ns : 0;
     uint64_t block = thread.next_block_ns;
+    auto* const inside = std::exchange(thread.next_inside, nullptr);
     thread.armed = false;
     thread.next_result = 0;
     thread.next_delay_ns = thread.next_block_ns = 0;
     while (end && now_ns() < end)
         ;
+    if (inside)
+        inside();
     if (block) {
         timespec t = {static_cast<time_t>(block / 1'000'000'000), static_cast<long>(block % 1'000'000'000)};
         thread.asleep = true;
@@ -68,7 +71,7 @@ namespace {
 
 void arm()
 {
-    thread.armed = thread.next_result || thread.next_delay_ns || thread.next_block_ns;
+    thread.armed = thread.next_result || thread.next_delay_ns || thread.next_block_ns || thread.next_inside;
 }
 
 } // namespace
@@ -91,6 +94,13 @@ CONTROL(void, standin_next_delay_ns)(uint64_t ns)
 CONTROL(void, standin_next_block_ns)(uint64_t ns)
 {
     thread.next_block_ns = ns;
+    arm();
+}
+
+// The same call runs this before anything else happens: it waits for whatever that waits for.
+CONTROL(void, standin_next_inside)(void (*function)())
+{
+    thread.next_inside = function;
     arm();
 }
 

@@ -36,10 +36,11 @@ struct Stream {
 struct ThreadState {
     Context* stack[16];
     int depth;
-    bool armed; // a result, a delay or a block is waiting for the next call
+    bool armed; // a result, a delay, a block or a function is waiting for the next call
     int next_result;
     uint64_t next_delay_ns;
     uint64_t next_block_ns;
+    void (*next_inside)();
     bool asleep;
     unsigned next_update_result;
     unsigned shard; // which counters this thread uses, 0 until its first call

@@ -3,6 +3,7 @@
 // other where the real ones do, and nothing else of it is looked at from outside but communicators.
 #include "nccl.hpp"
 
+#include <unistd.h>
 #include <utility>
 
 using namespace standin::nccl;
@@ -11,6 +12,7 @@ namespace {
 
 thread_local int next_result = ok;
 thread_local int split_rank, split_ranks;
+thread_local unsigned next_block_ms = 0;
 int devices_used = 0;
 
 ncclResult_t result_of_call()
@@ -40,6 +42,8 @@ Comm* make(uint64_t hash, int rank, int ranks, int device)
 // What all of them do first.
 ncclResult_t enqueue(ncclComm_t comm)
 {
+    if (const unsigned block_ms = std::exchange(next_block_ms, 0))
+        usleep(block_ms * 1000);
     return comm && comm->start_magic == magic ? result_of_call() : invalid_argument;
 }
 
@@ -56,6 +60,11 @@ volatile size_t places[] = {offsetof(Comm, rank) / 4, offsetof(Comm, ranks) / 4,
 void standinNcclReturns(int result)
 {
     next_result = result;
+}
+
+void standinNcclBlocks(unsigned milliseconds)
+{
+    next_block_ms = milliseconds;
 }
 
 void standinNcclSplits(int rank, int ranks)

@@ -62,4 +62,5 @@ NCCL_API ncclResult_t ncclRecv(void*, size_t, int type, int peer, ncclComm_t, CU
 // Of the stand-in: what the next call returns that takes a communicator, or the next end of a group; and which rank of
 // how many the next split makes of this one, which the real one asks the others for.
 NCCL_API void standinNcclReturns(int result);
+NCCL_API void standinNcclBlocks(unsigned milliseconds); // in the next call that takes a communicator
 NCCL_API void standinNcclSplits(int rank, int ranks);

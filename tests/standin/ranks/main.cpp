@@ -22,6 +22,8 @@ int cuStreamCreate(CUstream_st** stream, unsigned flags);
 int cuStreamBeginCapture_v2(CUstream_st* stream, int mode);
 int cuStreamSynchronize(CUstream_st* stream);
 int cuStreamEndCapture(CUstream_st* stream, void** graph);
+void standin_next_block_ns(uint64_t ns);
+void standin_next_inside(void (*function)());
 }
 
 namespace {
@@ -61,19 +63,19 @@ struct Function {
     ncclResult_t (*call)(size_t count, int type, ncclComm_t comm);
 };
 
-constexpr int sum = 0, root = 0;
+int reduction = 0, root = 0; // of the next call
 
 const Function functions[] = {
     {"ncclAllReduce",
-     [](size_t n, int t, ncclComm_t c) { return ncclAllReduce(nullptr, nullptr, n, t, sum, c, stream); }},
+     [](size_t n, int t, ncclComm_t c) { return ncclAllReduce(nullptr, nullptr, n, t, reduction, c, stream); }},
     {"ncclReduce",
-     [](size_t n, int t, ncclComm_t c) { return ncclReduce(nullptr, nullptr, n, t, sum, root, c, stream); }},
+     [](size_t n, int t, ncclComm_t c) { return ncclReduce(nullptr, nullptr, n, t, reduction, root, c, stream); }},
     {"ncclBroadcast",
      [](size_t n, int t, ncclComm_t c) { return ncclBroadcast(nullptr, nullptr, n, t, root, c, stream); }},
     {"ncclBcast", [](size_t n, int t, ncclComm_t c) { return ncclBcast(nullptr, n, t, root, c, stream); }},
     {"ncclAllGather", [](size_t n, int t, ncclComm_t c) { return ncclAllGather(nullptr, nullptr, n, t, c, stream); }},
     {"ncclReduceScatter",
-     [](size_t n, int t, ncclComm_t c) { return ncclReduceScatter(nullptr, nullptr, n, t, sum, c, stream); }},
+     [](size_t n, int t, ncclComm_t c) { return ncclReduceScatter(nullptr, nullptr, n, t, reduction, c, stream); }},
     {"ncclAlltoAll", [](size_t n, int t, ncclComm_t c) { return ncclAlltoAll(nullptr, nullptr, n, t, c, stream); }},
     {"ncclAllToAll", [](size_t n, int t, ncclComm_t c) { return ncclAllToAll(nullptr, nullptr, n, t, c, stream); }},
     {"ncclGather", [](size_t n, int t, ncclComm_t c) { return ncclGather(nullptr, nullptr, n, t, root, c, stream); }},
@@ -82,7 +84,7 @@ const Function functions[] = {
     {"ncclRecv", [](size_t n, int t, ncclComm_t c) { return ncclRecv(nullptr, n, t, root, c, stream); }},
 };
 
-// call COMM FUNCTION TIMES [count=N] [type=N] [result=N]
+// call COMM FUNCTION TIMES [count=N] [type=N] [reduction=N] [root=N] [result=N] [block=MS]
 void call(const Step& step)
 {
     const ncclComm_t comm = comm_of(step, 0);
@@ -94,9 +96,13 @@ void call(const Step& step)
         wrong(step, "no such function");
     const size_t count = step.number("count", 1024);
     const int type = static_cast<int>(step.number("type", 7));
+    reduction = static_cast<int>(step.number("reduction", 0));
+    root = static_cast<int>(step.number("root", 0));
     for (uint64_t i = 0; i < workload::to_number(step, step.word(2, "1")); i++) {
         if (step.has("result"))
             standinNcclReturns(static_cast<int>(step.number("result", 0)));
+        if (step.has("block"))
+            standinNcclBlocks(static_cast<unsigned>(step.number("block", 0)));
         const int64_t entry = now_ns();
         const int result = function->call(count, type, comm);
         said << "{\"pid\":" << getpid() << ",\"comm\":\"" << step.word(0) << "\",\"rank\":" << numbers[step.word(0)]
@@ -161,7 +167,7 @@ struct Row {
 const Row rows[] = {
     {"comm", {false, ""}, make_comm},
     {"split", {false, ""}, split},
-    {"call", {false, "count type result"}, call},
+    {"call", {false, "count type reduction root result block"}, call},
     {"group", {true, "result"}, group},
     {"capture", {true, ""}, capture},
     {"destroy", {false, ""}, [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},
@@ -173,6 +179,19 @@ const Row rows[] = {
          pthread_barrier_wait(barrier);
          cuStreamSynchronize(stream);
      }},
+    {"complete",
+     {false, ""},
+     [](const Step&) {
+         standin_next_inside([] { pthread_barrier_wait(barrier); });
+         cuStreamSynchronize(stream);
+     }},
+    // Waits for the device, which takes so many milliseconds.
+    {"hang",
+     {false, ""},
+     [](const Step& s) {
+         standin_next_block_ns(s.number(0) * 1'000'000);
+         cuStreamSynchronize(stream);
+     }},
     {"sleep", {false, ""}, [](const Step& s) { usleep(static_cast<useconds_t>(s.number(0) * 1000)); }},
     {"only",
      {true, ""},
@@ -180,6 +199,13 @@ const Row rows[] = {
          if (static_cast<uint64_t>(my_rank) == s.number(0))
              run(s.body);
      }},
+    {"except",
+     {true, ""},
+     [](const Step& s) {
+         if (static_cast<uint64_t>(my_rank) != s.number(0))
+             run(s.body);
+     }},
+    {"exit", {false, ""}, [](const Step&) { _exit(0); }},
     {"repeat",
      {true, ""},
      [](const Step& s) {
