@@ -6,10 +6,12 @@
 #include "columns/ncclwait_columns.hpp"
 #include "maps/bpf_map.hpp"
 #include "maps/skeleton.hpp"
-#include "run/command_line.hpp"
+#include "names/stack_names.hpp"
+#include "ncclwait_options.hpp"
 #include "run/loop.hpp"
 #include "run/tool.hpp"
 #include "tools.hpp"
+#include "util/clock.hpp"
 
 #include "ncclwait.skel.h" // after the types that it mentions
 
@@ -32,6 +34,8 @@ constexpr ToolSpec about{
                 "  ncclwait --by rank 5         # how long each rank waits for the last one, how often it is that\n"
                 "  ncclwait --by rank,op 5      # ... of each operation\n"
                 "  ncclwait --by pod 5         # which pod's ranks wait\n"
+                "  ncclwait -e                 # a line per collective: when each rank came to it\n"
+                "  ncclwait --stalled 30       # who has not come to a collective for 30 s, and what it does instead\n"
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
                 "  ncclwait --json 1           # one JSON object per row and second\n",
     .without_returns = "it cannot be told what was enqueued",
@@ -43,7 +47,7 @@ class NcclWait : public Tool {
 public:
     NcclWait() : Tool(about) {}
 
-    void add_options(CommandLine& line) override;
+    void add_options(CommandLine& line) override { ncclwait::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
@@ -59,49 +63,31 @@ public:
 
 private:
     Options options_;
+    void look_for_stalls(Output& output);
+    void print_lines(Output& output, bool last);
+    std::vector<std::string> doing(const Verdict& verdict);
+    void forget_ended();
+    Context context(double seconds) { return {options_, settings_, *processes_, seconds}; }
+
     Settings settings_;
     Skeleton<ncclwait_bpf> skeleton_;
     std::optional<Collectives> collectives_;
+    std::optional<CollectiveVerdicts> verdicts_;
     std::optional<Processes> processes_;
-    Loop* loop_ = nullptr; // of the run
+    std::optional<RankLines> lines_;
+    StackNames stack_names_; // of what ranks do that do not come
+    Loop* loop_ = nullptr;   // of the run
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
     std::set<ImageId> gone_;     // to be forgotten after the next report
 };
 
-void NcclWait::add_options(CommandLine& line)
-{
-    const std::pair<const char*, const char*> refused[] = {
-        {"--failed", "-x is about single calls; errors have a column (--columns +ERRORS)"},
-        {"--user-stacks", "-U is about single calls, which ncclwait does not show"},
-        {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
-        {"--per-thread", "-L is for histograms (-H) of the other tools; here, --by rank makes rows of ranks"},
-        {"--milliseconds", "-m is for histograms (-H) of the other tools"},
-        {"--nanoseconds", "-N is for histograms (-H) of the other tools"},
-        {"--table-rows", "--table-rows is for counts of calls in the kernel, which ncclwait does not have"},
-    };
-    for (const auto& [option, why] : refused)
-        line.refuse(option, why);
-    line.text("--by", "WHAT[,WHAT]",
-              fmt::format("rows by communicator, rank, op, {}, or several (communicator)", WhoView::names),
-              settings_.by);
-    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings_.sort), settings_.sort);
-}
-
 RunPlan NcclWait::plan(const Options& options)
 {
-    check_fields(options, settings_.sort);
+    validate_options(settings_, options);
     options_ = options;
-    settings_.view.who.owner = options.extra_columns;
-    settings_.communicator = !settings_.by;
-    if (settings_.by) {
-        const Dimension own[] = {
-            {"communicator", &settings_.communicator}, {"rank", &settings_.rank}, {"op", &settings_.op}};
-        parse_by(*settings_.by, settings_.view, own, false);
-    }
-    settings_.communicator |= settings_.rank;
-    RunPlan plan{.traced = "NCCL calls", .one = "NCCL call"};
+    RunPlan plan{.traced = "NCCL calls", .one = "NCCL call", .lines = settings_.events};
     const std::string_view uncaptured = "calls captured into graphs count as executed";
     plan.programs = {
         {"coll", Layers::nccl, nccl_calls, true},
@@ -126,7 +112,11 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
 {
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
-    collectives_.emplace(probes, settings_.view.who.thread);
+    collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
+                                                    .per_size = settings_.size,
+                                                    .lines = settings_.events,
+                                                    .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
+    verdicts_.emplace(probes, settings_.stalled_ns);
 }
 
 void NcclWait::load_programs(bool together)
@@ -137,6 +127,7 @@ void NcclWait::load_programs(bool together)
 void NcclWait::load()
 {
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    lines_.emplace(line_fields(), context(0));
 }
 
 void NcclWait::begin(const Running& running)
@@ -155,8 +146,10 @@ void NcclWait::record(Output&, const void* data, size_t size)
         collectives_->learn(*static_cast<const comm_record*>(data));
     else if (type == RECORD_COLLECTIVE && size >= sizeof(collective_call))
         collectives_->add(*static_cast<const collective_call*>(data));
-    else if (type == RECORD_WAITED && size >= sizeof(waited_record))
+    else if (type == RECORD_WAITED && size >= sizeof(waited_record)) {
         collectives_->waited(*static_cast<const waited_record*>(data));
+        verdicts_->waited(*static_cast<const waited_record*>(data));
+    }
 }
 
 void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
@@ -165,29 +158,82 @@ void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
         leaving_.insert(static_cast<uint32_t>(pid));
 }
 
-bool NcclWait::tick(Output&)
+bool NcclWait::tick(Output& output)
 {
+    stack_names_.tick();
     collectives_->join();
+    if (loop_) // tracing has begun
+        look_for_stalls(output);
+    forget_ended();
+    if (settings_.events) {
+        print_lines(output, false);
+        collectives_->drain();
+        processes_->forget(std::exchange(gone_, {}));
+    }
+    // Until it is known whether there are jobs from before, and while there are; and what is told needs them.
+    return ticks_++ < ticks_at_start || settings_.events || collectives_->to_align() || verdicts_->asks_for_waits();
+}
+
+void NcclWait::look_for_stalls(Output& output)
+{
+    for (const Verdict& verdict : verdicts_->look(*collectives_, clock_ns(CLOCK_MONOTONIC)))
+        print_verdict(output, verdict, context(0), doing(verdict));
+}
+
+// With stacks, where they are asked for.
+std::vector<std::string> NcclWait::doing(const Verdict& verdict)
+{
+    std::vector<std::string> lines;
+    for (const Verdict::Doing& one : verdict.doing) {
+        lines.push_back(one.text);
+        if (options_.user_stacks && !one.callers.empty())
+            for (const std::string& frame : stack_names_.frames(one.image, one.callers))
+                lines.push_back("    " + frame);
+    }
+    return lines;
+}
+
+void NcclWait::print_lines(Output& output, bool last)
+{
+    for (const Collectives::Line& line : collectives_->drain_lines(clock_ns(CLOCK_MONOTONIC), last))
+        print_line(output, *lines_, line, context(0));
+}
+
+void NcclWait::forget_ended()
+{
     const std::vector<ImageId> gone = processes_->gone_of(leaving_);
-    for (const ImageId& image : gone)
+    for (const ImageId& image : gone) {
         collectives_->forget(image);
+        stack_names_.forget(image);
+    }
     gone_.insert(gone.begin(), gone.end());
     if (!gone.empty())
         for (const bpf_map* map : {skeleton_->maps.comms, skeleton_->maps.captures, skeleton_->maps.capturing_streams,
                                    skeleton_->maps.captured_events})
             erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
-    // Until it is known whether there are jobs from before; and while there are.
-    return ticks_++ < ticks_at_start || collectives_->to_align();
 }
 
 void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
+    const bool last = loop_ && loop_->stopped();
     processes_->refresh();
-    collectives_->join(loop_ && loop_->stopped());
-    const Context context{options_, settings_, *processes_, static_cast<double>(interval_ns) / 1e9};
-    print_groups(output, group_parts(collectives_->drain(), settings_, *processes_), context, wall_ns);
-    processes_->forget(gone_);
-    gone_.clear();
+    collectives_->join();
+    if (last) {
+        look_for_stalls(output); // what has come since the last tick
+        collectives_->join(true);
+    }
+    if (settings_.events) {
+        if (last)
+            print_lines(output, true);
+        return;
+    }
+    const CollectiveGroups groups = group_parts(collectives_->drain(), settings_, *processes_);
+    const Context shown = context(static_cast<double>(interval_ns) / 1e9);
+    if (settings_.histogram())
+        print_histograms(output, groups, shown, wall_ns);
+    else
+        print_groups(output, groups, shown, wall_ns);
+    processes_->forget(std::exchange(gone_, {}));
 }
 
 } // namespace

@@ -171,12 +171,13 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
-/* Another call goes on around this one: what was left without a return is no longer open. */
+/* Another call of the same part goes on around this one: what was left without a return is no longer open. */
 INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
 {
     bool inside = false;
     for (u32 i = 0; i < OPEN_CALLS; i++)
-        inside |= &thread->open[i] != call && thread->open[i].place;
+        inside |= &thread->open[i] != call && thread->open[i].place &&
+                  !((thread->open[i].place ^ call->place) & PLACE_BITS & ~PLACE_TOLD);
     return inside;
 }
 

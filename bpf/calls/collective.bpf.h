@@ -94,6 +94,8 @@ enum collective_word {
     KEPT_SEQUENCE,
     KEPT_ELEMENTS,
     KEPT_TYPE,
+    KEPT_ROOT,
+    KEPT_REDUCTION,
     KEPT_CAPTURED,
 };
 
@@ -118,6 +120,8 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     call->word[KEPT_COMM] = read_argument(&arguments, row, ARG_OUT);
     call->word[KEPT_ELEMENTS] = read_argument(&arguments, row, ARG_BYTES);
     call->word[KEPT_TYPE] = read_argument(&arguments, row, ARG_FORMAT);
+    call->word[KEPT_ROOT] = read_argument(&arguments, row, ARG_ROOT);
+    call->word[KEPT_REDUCTION] = read_argument(&arguments, row, ARG_REDUCTION);
     call->word[KEPT_CAPTURED] = 0;
     struct handle_number key = {.image = image_of(task), .number = read_argument(&arguments, row, ARG_HANDLE)};
     u64 stream = captures_open ? read_argument(&arguments, row, ARG_STREAM) : 0;
@@ -162,11 +166,14 @@ INLINE void send_collective(struct task_struct* task, const struct open_call* ca
     record->comm = call->word[KEPT_COMM];
     record->sequence = call->word[KEPT_SEQUENCE];
     record->result = result;
-    record->data_type = call->word[KEPT_TYPE];
+    record->data_type = call->word[KEPT_TYPE] < 0xff ? call->word[KEPT_TYPE] : 0xff;
+    record->reduction =
+        call->word[KEPT_REDUCTION] < COLLECTIVE_OWN_REDUCTION ? call->word[KEPT_REDUCTION] : COLLECTIVE_OWN_REDUCTION;
     record->captured = call->word[KEPT_CAPTURED];
     record->entry_ns = call->entry_ns;
     record->duration_ns = bpf_ktime_get_ns() - call->entry_ns;
     record->elements = call->word[KEPT_ELEMENTS];
+    record->root = call->word[KEPT_ROOT];
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
@@ -192,10 +199,11 @@ INLINE int coll_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
 
+/* These are attached and detached while threads wait: what is left open then is no loss. */
 INLINE int waited_entry_body(struct pt_regs* ctx)
 {
     struct followed at;
-    if (!follow_call(ctx, PART_WAIT, &at))
+    if (!follow_call(ctx, PART_STATE, &at))
         return 1;
     at.call->entry_ns = bpf_ktime_get_ns();
     return 0;
@@ -204,7 +212,7 @@ INLINE int waited_entry_body(struct pt_regs* ctx)
 INLINE int waited_return_body(struct pt_regs* ctx)
 {
     struct followed at;
-    if (!followed_returns(ctx, PART_WAIT, &at) || (s32)ctx->ax != 0)
+    if (!followed_returns(ctx, PART_STATE, &at) || (s32)ctx->ax != 0)
         return 0;
     struct waited_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record)

@@ -27,6 +27,8 @@ struct comm_record {
     __u32 made;                    /* was seen being made: none of its calls is missed */
 };
 
+#define COLLECTIVE_OWN_REDUCTION 5 /* and above: numbers that a communicator's ranks need not have in common */
+
 /* Sent when a call returns, unless it is part of another one. */
 struct collective_call {
     __u32 type; /* RECORD_COLLECTIVE */
@@ -36,11 +38,13 @@ struct collective_call {
     __u32 comm;     /* 0: of none */
     __u32 sequence; /* of the communicator's calls, from 1 on: a gap is what was lost */
     __s32 result;
-    __u16 data_type; /* enum ncclDataType_t */
-    __u16 captured;  /* into a graph: not executed */
-    __u64 entry_ns;  /* CLOCK_MONOTONIC */
+    __u8 data_type; /* enum ncclDataType_t */
+    __u8 reduction; /* enum ncclRedOp_t, COLLECTIVE_OWN_REDUCTION of all that are made by the program */
+    __u16 captured; /* into a graph: not executed */
+    __u64 entry_ns; /* CLOCK_MONOTONIC */
     __u64 duration_ns;
     __u64 elements;
+    __u64 root; /* of those that have one */
 };
 
 /* Sent when a wait for the device returns: what its stream had before is done, so all ranks have come to that. */

@@ -77,6 +77,8 @@ enum argument {
     ARG_GRAPH,
     ARG_CHILD,     /* a graph that is a node of another one */
     ARG_NODE_TYPE, /* enum CUgraphNodeType */
+    ARG_ROOT,      /* the rank that a collective is from or to */
+    ARG_REDUCTION, /* enum ncclRedOp_t */
     ARGUMENTS,
 };
 

@@ -4,7 +4,8 @@
 #include "calls/rank_alignment.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
+#include <iterator>
 #include <utility>
 
 namespace gpusnoop {
@@ -18,50 +19,7 @@ constexpr size_t pattern_calls = 512;
 constexpr size_t calls_to_align = 16;          // at least, unless no more come
 constexpr int64_t anywhere = int64_t{1} << 40; // what the first call of one that is older counts as
 
-constexpr std::array<uint8_t, 12> type_bytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}; // enum ncclDataType_t
-
-// The count is one rank's share, and a call is about all of them.
-constexpr std::string_view counted_by_share[] = {"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"};
-
 } // namespace
-
-std::string_view operation_of(std::string_view symbol)
-{
-    if (symbol.starts_with("nccl"))
-        symbol.remove_prefix(4);
-    if (symbol.ends_with("Config"))
-        symbol.remove_suffix(6);
-    return symbol == "Bcast" ? "Broadcast" : symbol == "AllToAll" ? "AlltoAll" : symbol;
-}
-
-std::optional<uint64_t> collective_bytes(std::string_view operation, uint64_t elements, unsigned data_type,
-                                         unsigned ranks)
-{
-    if (data_type >= type_bytes.size())
-        return std::nullopt;
-    const bool shares = std::ranges::find(counted_by_share, operation) != std::end(counted_by_share);
-    uint64_t bytes = 0;
-    if (__builtin_mul_overflow(elements, type_bytes.at(data_type) * uint64_t{shares ? ranks : 1}, &bytes))
-        return std::nullopt;
-    return bytes;
-}
-
-void CollectiveSums::add(const CollectiveSums& other)
-{
-    calls += other.calls;
-    captured += other.captured;
-    errors += other.errors;
-    bytes += other.bytes;
-    unsized += other.unsized;
-    enqueue_ns += other.enqueue_ns;
-    sizes.merge(other.sizes);
-    joined += other.joined;
-    unjoined += other.unjoined;
-    wait_ns += other.wait_ns;
-    last += other.last;
-    late_ns += other.late_ns;
-    skews.merge(other.skews);
-}
 
 uint16_t Collectives::operation_numbered(uint32_t row)
 {
@@ -151,7 +109,7 @@ void Collectives::add(const collective_call& call)
         break;
     case KIND_COMM_GONE:
         if (Rank* const rank = rank_numbered(call.comm))
-            rank->gone = true;
+            rank->gone = rank->destroyed = true;
         break;
     case KIND_COLLECTIVE:
     case KIND_MESSAGE: {
@@ -190,7 +148,16 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, bool fail
     Rank* const rank = rank_numbered(call.comm);
     if (!rank)
         return; // its record was lost, which is told
-    const Which which{operation_numbered(call.row), per_thread_ ? call.tid : 0};
+    const probe_row& row = probes_[call.row - 1].row;
+    Which which{.operation = operation_numbered(call.row), .tid = asked_.per_thread ? call.tid : 0};
+    const bool moves = operand_present(row.args[ARG_BYTES].word);
+    const auto known = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
+                                                static_cast<unsigned>(rank->identity.ranks))
+                             : std::nullopt;
+    const bool sized = known.has_value();
+    const uint64_t bytes = known.value_or(0);
+    if (asked_.per_size && sized)
+        which.octave = static_cast<uint8_t>(std::bit_width(bytes) + 1);
     CollectiveSums& sums = rank->sums[which];
     if (failed) {
         sums.errors++;
@@ -199,36 +166,42 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, bool fail
     sums.calls++;
     sums.captured += call.captured;
     sums.enqueue_ns += call.duration_ns + more_ns;
-    const probe_row& row = probes_[call.row - 1].row;
-    const bool moves = operand_present(row.args[ARG_BYTES].word);
-    const auto bytes = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
-                                                static_cast<unsigned>(rank->identity.ranks))
-                             : std::nullopt;
-    const bool share_of_unknown = !rank->identity.ranks && bytes == 0U && call.elements;
-    if (bytes && !share_of_unknown) {
-        sums.bytes += *bytes;
-        sums.sizes.add(histogram_bucket(*bytes), 1);
+    sums.enqueues.add(histogram_bucket((call.duration_ns + more_ns) / asked_.unit_ns), 1);
+    if (sized) {
+        sums.bytes += bytes;
+        sums.sizes.add(histogram_bucket(bytes), 1);
     } else {
         sums.unsized++;
     }
     if (row.kind == KIND_COLLECTIVE && !call.captured && rank->communicator)
-        count_arrival(*rank, call.tid, {call.entry_ns, bytes.value_or(0), which});
+        count_arrival(*rank, {.ns = call.entry_ns,
+                              .bytes = bytes,
+                              .which = which,
+                              .elements = call.elements,
+                              .tid = call.tid,
+                              .root = static_cast<uint32_t>(call.root),
+                              .type = call.data_type,
+                              .reduction = call.reduction,
+                              .sized = sized});
 }
 
-void Collectives::count_arrival(Rank& rank, uint32_t tid, Arrival arrival)
+void Collectives::count_arrival(Rank& rank, const Arrival& arrival)
 {
-    rank.tid = tid;
+    rank.latest = arrival;
     if (rank.queue.size() >= arrivals_max)
         lose_step(communicators_.at(rank.communicator));
     rank.queue.push_back(arrival);
 }
 
-void Collectives::leave_unjoined(Rank& rank)
+// alone: there is nobody to join it with.
+void Collectives::leave_unjoined(Rank& rank, bool alone)
 {
-    for (const Arrival& arrival : rank.queue)
-        rank.sums[arrival.which].unjoined++;
-    rank.next += static_cast<int64_t>(rank.queue.size());
-    rank.queue.clear();
+    for (; !rank.queue.empty(); rank.queue.pop_front(), rank.next++) {
+        if (!alone)
+            rank.sums[rank.queue.front().which].unjoined++;
+        if (asked_.lines)
+            add_line({&rank}, false);
+    }
 }
 
 // From here on they are aligned anew.
@@ -281,16 +254,14 @@ void Collectives::join(Communicator& communicator, bool last)
         return;
     communicator.here = std::max(communicator.here, ranks.size());
     if (communicator.here == 1) { // there is nobody to wait for
-        ranks.front()->next += static_cast<int64_t>(ranks.front()->queue.size());
-        ranks.front()->queue.clear();
-        return;
+        return leave_unjoined(*ranks.front(), true);
     }
     if (ranks.size() == 1)
         return leave_unjoined(*ranks.front());
     if (!get_in_step(communicator, last)) {
         communicator.joined = Joined::not_yet;
         if (last)
-            std::ranges::for_each(ranks, [](Rank* rank) { leave_unjoined(*rank); });
+            std::ranges::for_each(ranks, [this](Rank* rank) { leave_unjoined(*rank); });
         return;
     }
     communicator.joined = communicator.aligned ? Joined::aligned : Joined::exactly;
@@ -301,18 +272,24 @@ void Collectives::join(Communicator& communicator, bool last)
         for (Rank* rank : ranks)
             for (; rank->next < next && !rank->queue.empty(); rank->next++) {
                 rank->sums[rank->queue.front().which].unjoined++;
+                if (asked_.lines)
+                    add_line({rank}, false);
                 rank->queue.pop_front();
                 together = false;
             }
         if (together)
-            join_front(ranks);
+            join_front(communicator);
     }
     if (last)
-        std::ranges::for_each(ranks, [](Rank* rank) { leave_unjoined(*rank); });
+        std::ranges::for_each(ranks, [this](Rank* rank) { leave_unjoined(*rank); });
 }
 
-void Collectives::join_front(const std::vector<Rank*>& ranks)
+void Collectives::join_front(Communicator& communicator)
 {
+    const std::vector<Rank*>& ranks = communicator.ranks;
+    compare_front(communicator);
+    if (asked_.lines)
+        add_line(ranks, true);
     uint64_t first = UINT64_MAX, before = 0, late = 0; // before: of the last but one
     Rank* last = nullptr;
     for (Rank* rank : ranks) {
@@ -332,7 +309,7 @@ void Collectives::join_front(const std::vector<Rank*>& ranks)
         if (rank == last) {
             sums.last++;
             sums.late_ns += late - before;
-            sums.skews.add(histogram_bucket(late - first), 1);
+            sums.skews.add(histogram_bucket((late - first) / asked_.unit_ns), 1);
         }
         rank->queue.pop_front();
         rank->next++;
@@ -398,7 +375,9 @@ bool Collectives::to_align() const
 void Collectives::waited(const waited_record& wait)
 {
     for (auto& [number, rank] : ranks_) {
-        if (rank->tid != wait.tid || rank->in_step)
+        if (asked_.lines && rank->image.pid == wait.pid && rank->communicator)
+            add_wait(communicators_.at(rank->communicator), *rank, wait);
+        if (!rank->latest || rank->latest->tid != wait.tid || rank->in_step)
             continue;
         for (auto arrival = rank->queue.rbegin(); arrival != rank->queue.rend(); ++arrival) {
             if (arrival->done_ns != Pattern::never)
@@ -409,9 +388,13 @@ void Collectives::waited(const waited_record& wait)
     }
 }
 
+// Unless others have come to what it never will: they wait for it.
 void Collectives::remove_gone(Communicator& communicator)
 {
-    std::erase_if(communicator.ranks, [](const Rank* rank) { return rank->gone && rank->queue.empty(); });
+    const auto ended = [](const Rank* rank) { return rank->gone && rank->queue.empty(); };
+    const auto waits = [](const Rank* rank) { return rank->in_step && !rank->queue.empty(); };
+    if (std::ranges::none_of(communicator.ranks, waits))
+        std::erase_if(communicator.ranks, ended);
 }
 
 std::vector<Collectives::Part> Collectives::drain()
@@ -434,6 +417,9 @@ std::vector<Collectives::Part> Collectives::drain()
         for (auto& [which, sums] : rank->sums) {
             part.tid = which.tid;
             part.operation = operations_[which.operation];
+            part.size.reset();
+            if (which.octave)
+                part.size = which.octave == 1 ? 0 : uint64_t{1} << (which.octave - 2);
             part.sums = std::move(sums);
             parts.push_back(part);
         }
@@ -446,7 +432,11 @@ std::vector<Collectives::Part> Collectives::drain()
         return rank.gone && (found == communicators_.end() ||
                              std::ranges::find(found->second.ranks, &rank) == found->second.ranks.end());
     });
-    std::erase_if(communicators_, [](const auto& item) { return item.second.ranks.empty(); });
+    std::erase_if(communicators_, [this](auto& item) {
+        if (item.second.ranks.empty())
+            std::ranges::move(item.second.lines, std::back_inserter(loose_lines_));
+        return item.second.ranks.empty();
+    });
     for (auto& [number, communicator] : communicators_)
         communicator.here = communicator.ranks.size();
     return parts;

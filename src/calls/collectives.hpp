@@ -9,7 +9,7 @@
 #pragma once
 
 #include "bpf/shared/collective.h"
-#include "output/histogram.hpp"
+#include "calls/collective_sums.hpp"
 #include "probes/probes.hpp"
 #include "proc/image.hpp"
 
@@ -26,31 +26,6 @@
 
 namespace gpusnoop {
 
-// "AllReduce" of "ncclAllReduceConfig".
-std::string_view operation_of(std::string_view symbol);
-// What one rank's part of a call moves, as nccl-tests counts it; nullopt: unknown type.
-std::optional<uint64_t> collective_bytes(std::string_view operation, uint64_t elements, unsigned data_type,
-                                         unsigned ranks);
-
-struct CollectiveSums {
-    uint64_t calls = 0; // that were enqueued, or captured
-    uint64_t captured = 0;
-    uint64_t errors = 0; // not among the calls
-    uint64_t bytes = 0;
-    uint64_t unsized = 0;    // calls whose bytes are not known
-    uint64_t enqueue_ns = 0; // in calls, and their part of the ends of groups
-    Histogram sizes;
-    // Of collectives:
-    uint64_t joined = 0;   // with those of the other ranks here
-    uint64_t unjoined = 0; // it is not known which of the others' they belong to, or the others have made none
-    uint64_t wait_ns = 0;  // from when it arrived to when the last one did
-    uint64_t last = 0;     // calls that this rank came to last
-    uint64_t late_ns = 0;  // ... by so much after the one before it
-    Histogram skews;       // of these: from the first to the last
-
-    void add(const CollectiveSums& other);
-};
-
 // How the calls of a communicator's ranks are put together.
 enum class Joined : uint8_t {
     alone,   // it has one rank here
@@ -61,9 +36,12 @@ enum class Joined : uint8_t {
 
 class Collectives {
 public:
-    explicit Collectives(std::span<const Probe> probes, bool per_thread = false)
-        : probes_(probes), per_thread_(per_thread)
-    {}
+    struct Asked {
+        bool per_thread = false, per_size = false;
+        bool lines = false;   // of single collectives
+        uint64_t unit_ns = 1; // that histograms of times count in
+    };
+    explicit Collectives(std::span<const Probe> probes, const Asked& asked) : probes_(probes), asked_(asked) {}
 
     struct Part {                  // of one rank and one operation, by one thread if asked for, since the last time
         uint64_t communicator = 0; // a number of its own
@@ -74,7 +52,56 @@ public:
         unsigned here = 0;                        // ranks on this machine
         Joined joined = Joined::alone;
         std::string_view operation;
+        std::optional<uint64_t> size; // a power of two: calls move as much, or up to twice of it; where asked for
         CollectiveSums sums;
+    };
+
+    // Which communicator, and how much of it is seen.
+    struct Of {
+        uint64_t communicator = 0, hash = 0;
+        unsigned ranks = 0, here = 0;
+        Joined joined = Joined::alone;
+        std::optional<uint64_t> number{}; // of the collective, from 1 on; unknown where it is older than the run
+    };
+    // A rank's part of a collective.
+    struct Came {
+        unsigned rank = 0, device = 0;
+        ImageId image{};
+        uint32_t tid = 0;
+        uint64_t ns = 0;
+        std::string_view operation;
+        std::optional<uint64_t> bytes{};
+        uint64_t elements = 0;
+        uint32_t root = 0;
+        uint8_t type = 0, reduction = 0;
+        uint64_t wait_ns = 0; // its process' longest wait for the device before its next collective; 0: none
+    };
+    // The ranks' parts that belong together, in the order of ranks; one alone where it is not known to what it does.
+    struct Line {
+        Of of;
+        bool joined = false;
+        std::vector<Came> ranks;
+    };
+    // Of those ranks that have come to a collective as far as the others: when they did. Of the others: their last one.
+    struct Member : Came {
+        bool has_come = false;
+        bool called = false;                 // at all, as far as was seen
+        bool ended = false;                  // its process has
+        bool destroyed = false;              // ... or it has destroyed the communicator
+        std::optional<uint64_t> elsewhere{}; // hash of the communicator that its process has called for since
+        std::string_view operation_elsewhere{};
+    };
+    // A communicator that does not go on, or whose ranks do not do the same.
+    struct Stall {
+        enum class Kind : uint8_t {
+            missing,  // some ranks have not come to a collective that others have come to
+            mismatch, // all have, but not to the same one
+            silent,   // all have, and none has made another one since
+        };
+        Kind kind = Kind::silent;
+        Of of;
+        uint64_t since_ns = 0; // when the first one came to it; of silent ones, the last
+        std::vector<Member> members;
     };
 
     void learn(const comm_record& record);
@@ -87,10 +114,15 @@ public:
     // Puts calls together as far as they have come. last: no more will.
     void join(bool last = false);
     std::vector<Part> drain();
+    // As of the last join(): those that have not gone on since `before_ns`, and mismatches that were found meanwhile.
+    std::vector<Stall> stalls(uint64_t before_ns);
+    // Those of which it is known by now what came behind them; last: all.
+    std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);
 
 private:
     struct Which { // of a rank's sums
         uint16_t operation = 0;
+        uint8_t octave = 0; // of the size, from 1 on
         uint32_t tid = 0;
         auto operator<=>(const Which&) const = default;
     };
@@ -98,7 +130,19 @@ private:
         uint64_t ns;
         uint64_t bytes;
         Which which;
+        uint64_t elements = 0;
+        uint32_t tid = 0;
+        uint32_t root = 0;
+        uint8_t type = 0, reduction = 0;
+        bool sized = true;
         uint64_t done_ns = UINT64_MAX; // by then all had come to it
+        uint64_t wait_ns = 0;          // as in Came
+
+        bool is_like(const Arrival& other) const
+        {
+            return which.operation == other.which.operation && elements == other.elements && type == other.type &&
+                   root == other.root && reduction == other.reduction;
+        }
     };
     struct Rank {
         uint32_t number = 0;
@@ -108,9 +152,10 @@ private:
         bool made = false;
         bool in_step = false; // `next` counts as the others' does
         bool gone = false;
-        uint32_t sequence = 0; // of its last call
-        int64_t next = 0;      // which call the front of the queue is
-        uint32_t tid = 0;      // that made the last call
+        bool destroyed = false;        // ... by its process
+        uint32_t sequence = 0;         // of its last call
+        int64_t next = 0;              // which call the front of the queue is
+        std::optional<Arrival> latest; // that was counted
         std::deque<Arrival> queue;
         std::map<Which, CollectiveSums> sums;
     };
@@ -121,6 +166,9 @@ private:
         size_t here = 0;     // ranks, at the most since the last report
         bool aligned = false;
         Joined joined = Joined::alone;
+        uint64_t alike = 0;     // collectives in a row that were the same one to all ranks
+        bool differs = false;   // the last one was not
+        std::deque<Line> lines; // not told yet
     };
     struct Group { // of a thread
         uint32_t pid = 0;
@@ -133,25 +181,35 @@ private:
     void check_sequence(const collective_call& call);
     void group_ends(const collective_call& end, bool dropped);
     void count(const collective_call& call, uint64_t more_ns, bool failed);
-    void count_arrival(Rank& rank, uint32_t tid, Arrival arrival);
+    void count_arrival(Rank& rank, const Arrival& arrival);
     void limit_memory();
     void lose_step(Communicator& communicator);
-    static void leave_unjoined(Rank& rank);
+    void leave_unjoined(Rank& rank, bool alone = false);
     bool get_in_step(Communicator& communicator, bool last);
     bool not_told(Communicator& communicator);
     void join(Communicator& communicator, bool last);
-    static void join_front(const std::vector<Rank*>& ranks);
-    void remove_gone(Communicator& communicator);
+    void join_front(Communicator& communicator);
+    void compare_front(Communicator& communicator);
+    static void remove_gone(Communicator& communicator);
+    Of of(const Rank& rank, int64_t number) const;
+    Came came(const Rank& rank, const Arrival& arrival) const;
+    Member member(const Rank& rank, const Arrival* arrival) const;
+    std::optional<Stall> stall_of(const Communicator& communicator, uint64_t before_ns) const;
+    void add_line(const std::vector<Rank*>& ranks, bool joined);
+    static void add_wait(Communicator& communicator, Rank& rank, const waited_record& wait);
+    static bool is_followed(const Communicator& communicator, const Line& line, uint64_t now_ns);
     uint16_t operation_numbered(uint32_t row);
 
     std::span<const Probe> probes_;
-    bool per_thread_;
+    Asked asked_;
     std::vector<std::string_view> operations_;
     std::map<uint32_t, uint16_t> operation_of_row_;
     std::unordered_map<uint32_t, std::unique_ptr<Rank>> ranks_; // by number
     std::map<uint64_t, Communicator> communicators_;
     uint64_t communicators_seen_ = 0;
     std::unordered_map<uint32_t, Group> groups_; // by thread
+    std::vector<Stall> mismatches_;              // not told yet
+    std::vector<Line> loose_lines_;              // of communicators that are no more
 };
 
 } // namespace gpusnoop

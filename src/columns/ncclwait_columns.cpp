@@ -105,6 +105,9 @@ const Field<C, K, G> fields[] = {
      }},
     {{"", "ranks_here", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.here); }},
     {{"", "ranks", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.ranks); }},
+    {{"SIZE", "size_bytes", Unit::bytes, 6},
+     [](const C& c) { return c.settings.size ? Shown::both : Shown::no; },
+     [](const K& k, const G&, const C&) { return k.size ? Cell(*k.size) : Cell(); }},
     {{"CALLS/s", "", Unit::rate, 7},
      always<C>,
      [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); }},
@@ -199,7 +202,8 @@ CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const 
         CollectiveKey key{.who = who_key(settings.view.who, processes, part.image, part.tid, {}),
                           .communicator = settings.communicator ? part.communicator : 0,
                           .rank = {},
-                          .operation = settings.op ? part.operation : std::string_view()};
+                          .operation = settings.op ? part.operation : std::string_view(),
+                          .size = part.size};
         if (settings.rank && part.hash)
             key.rank = part.rank;
         CollectiveGroup& group = groups[key];
@@ -222,7 +226,8 @@ CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const 
 
 void check_fields(const Options& options, const std::string& sort)
 {
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
+    gpusnoop::check_fields<K, G, C>(fields, options, sort,
+                                    {{"line", columns_of_lines(line_fields())}, {"verdict", verdict_columns()}});
 }
 
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns)

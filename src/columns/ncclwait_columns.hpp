@@ -2,7 +2,9 @@
 // What a run of ncclwait was asked for, and the columns that show it.
 #pragma once
 
+#include "calls/call_events.hpp"
 #include "calls/call_view.hpp"
+#include "calls/collective_verdicts.hpp"
 #include "calls/collectives.hpp"
 #include "calls/report.hpp"
 
@@ -14,13 +16,22 @@
 
 namespace gpusnoop::ncclwait {
 
+enum class Measure : uint8_t { none, skew, size, enqueue };
+
 struct Settings {
     CallView view;
     bool communicator = false;
     bool rank = false;
     bool op = false;
+    bool size = false;
     std::optional<std::string> by;
     std::string sort = "wait_ns"; // JSON key or header of a column
+    bool events = false;          // a line per collective
+    std::string measure;          // of the histogram; empty: none
+    Measure histogram_of = Measure::none;
+    uint64_t stalled_ns = 10'000'000'000; // then it is said who is missing
+
+    bool histogram() const { return histogram_of != Measure::none; }
 };
 
 struct CollectiveKey {
@@ -28,6 +39,7 @@ struct CollectiveKey {
     uint64_t communicator = 0;
     std::optional<unsigned> rank;
     std::string_view operation;
+    std::optional<uint64_t> size; // a power of two
     auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -63,6 +75,36 @@ struct Context {
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
+
+// Prints a histogram of each group.
+void print_histograms(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
+
+// A rank's part of a collective; in text, the one that came last stands for all.
+struct RankCall {
+    struct Key {
+        ImageId image{};
+        struct cgroups cgroups {};
+    };
+    Key key;
+    uint64_t time_ns = 0;
+    uint32_t tid = 0;
+    char comm[16] = {};
+};
+struct RankLine {
+    RankCall call;
+    const Collectives::Line* line = nullptr;
+    const Collectives::Came* came = nullptr;
+    uint64_t since_ns = 0; // since the first line
+    uint64_t wall_ns = 0;
+};
+using RankLines = CallEvents<RankLine, Context>;
+std::span<const Field<Context, RankLine>> line_fields();
+void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context);
+
+// below: what its ranks do, a line each.
+std::vector<Column> verdict_columns();
+void print_verdict(Output& output, const Verdict& verdict, const Context& context,
+                   const std::vector<std::string>& below);
 
 // Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
 void check_fields(const Options& options, const std::string& sort);

@@ -99,6 +99,8 @@ private:
             {"graph", ARG_GRAPH},
             {"child", ARG_CHILD},
             {"node_type", ARG_NODE_TYPE},
+            {"root", ARG_ROOT},
+            {"reduction", ARG_REDUCTION},
         };
         for (auto [text, value] : names)
             if (text == name)

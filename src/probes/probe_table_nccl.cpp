@@ -5,31 +5,33 @@
 namespace gpusnoop {
 namespace {
 
-constexpr const char* all_reduce = "bytes:rdx format:rcx.l handle:r9 stream:s0";
-constexpr const char* reduce = "bytes:rdx format:rcx.l handle:s0 stream:s1";
+constexpr const char* all_reduce = "bytes:rdx format:rcx.l reduction:r8.l handle:r9 stream:s0";
+constexpr const char* reduce = "bytes:rdx format:rcx.l reduction:r8.l root:r9.l handle:s0 stream:s1";
+constexpr const char* broadcast = "bytes:rdx format:rcx.l root:r8.l handle:r9 stream:s0"; // and what has a root as well
 constexpr const char* all_gather = "bytes:rdx format:rcx.l handle:r8 stream:r9";
-constexpr const char* message = "bytes:rsi format:rdx.l handle:r8 stream:r9"; // and a broadcast in place
+constexpr const char* in_place = "bytes:rsi format:rdx.l root:rcx.l handle:r8 stream:r9";
+constexpr const char* message = "bytes:rsi format:rdx.l handle:r8 stream:r9";
 constexpr const char* made = "out:rdi";
 
 constexpr TableEntry table[] = {
     {"ncclAllReduce", KIND_COLLECTIVE, all_reduce},
     {"ncclReduce", KIND_COLLECTIVE, reduce},
-    {"ncclBroadcast", KIND_COLLECTIVE, all_reduce},
-    {"ncclBcast", KIND_COLLECTIVE, message},
+    {"ncclBroadcast", KIND_COLLECTIVE, broadcast},
+    {"ncclBcast", KIND_COLLECTIVE, in_place},
     {"ncclAllGather", KIND_COLLECTIVE, all_gather},
     {"ncclReduceScatter", KIND_COLLECTIVE, all_reduce},
     {"ncclAlltoAll", KIND_COLLECTIVE, all_gather}, // 2.28.3
-    {"ncclGather", KIND_COLLECTIVE, all_reduce},
-    {"ncclScatter", KIND_COLLECTIVE, all_reduce},
+    {"ncclGather", KIND_COLLECTIVE, broadcast},
+    {"ncclScatter", KIND_COLLECTIVE, broadcast},
     // The same with a structure of options behind the others: 2.31
     {"ncclAllReduceConfig", KIND_COLLECTIVE, all_reduce},
     {"ncclReduceConfig", KIND_COLLECTIVE, reduce},
-    {"ncclBroadcastConfig", KIND_COLLECTIVE, all_reduce},
+    {"ncclBroadcastConfig", KIND_COLLECTIVE, broadcast},
     {"ncclAllGatherConfig", KIND_COLLECTIVE, all_gather},
     {"ncclReduceScatterConfig", KIND_COLLECTIVE, all_reduce},
     {"ncclAlltoAllConfig", KIND_COLLECTIVE, all_gather},
-    {"ncclGatherConfig", KIND_COLLECTIVE, all_reduce},
-    {"ncclScatterConfig", KIND_COLLECTIVE, all_reduce},
+    {"ncclGatherConfig", KIND_COLLECTIVE, broadcast},
+    {"ncclScatterConfig", KIND_COLLECTIVE, broadcast},
     // RCCL. How much AllToAllv sends is in an array.
     {"ncclAllToAll", KIND_COLLECTIVE, all_gather},
     {"ncclAllToAllv", KIND_COLLECTIVE, "format:s0.l handle:s1 stream:s2"},

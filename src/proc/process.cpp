@@ -344,6 +344,20 @@ uint64_t thread_start_time_ns(pid_t pid, pid_t tid)
     return stat.state == 'Z' || stat.state == 'X' ? 0 : stat.start_ns;
 }
 
+std::string thread_doing(pid_t pid, pid_t tid)
+{
+    const std::string folder = "task/" + std::to_string(tid);
+    const char state = read_stat(pid, (folder + "/stat").c_str()).state;
+    const std::string_view words = state == 'R'                   ? "runs"
+                                   : state == 'S'                 ? "sleeps"
+                                   : state == 'D'                 ? "waits for a device or file"
+                                   : state == 'T' || state == 't' ? "is stopped"
+                                                                  : "";
+    // "0": it runs, or we may not know.
+    const std::string in = state == 'S' || state == 'D' ? read_proc(pid, (folder + "/wchan").c_str()).value_or("") : "";
+    return std::string(words) + (in.empty() || in == "0" ? "" : " in " + in);
+}
+
 std::optional<pid_t> process_of_thread(pid_t tid)
 {
     return status_field(tid, "\nTgid:\t");

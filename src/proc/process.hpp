@@ -104,6 +104,10 @@ unsigned allowed_cpus(pid_t pid);
 // The start of a thread; 0 where it has ended, or its process has, even if nobody has waited for it yet.
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 
+// What a thread does at this moment, in words: "runs", "sleeps in futex_wait_queue", "is stopped"; empty where it has
+// ended.
+std::string thread_doing(pid_t pid, pid_t tid);
+
 // The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt where there is none.
 std::optional<pid_t> process_of_thread(pid_t tid);
 

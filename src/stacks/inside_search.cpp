@@ -70,7 +70,7 @@ void InsideSearch::add_entries(ProcessImage& image, const ProcessImage::Code& co
         for (uint32_t i = 0; i < symbols_.size(); i++)
             if (!symbols_[i].empty() && numbers.emplace(symbols_[i], i + 1).second)
                 names.push_back(symbols_[i]);
-        if (main || is_cuda(path) || is_memfd(path) || elf.has_section(".nvFatBinSegment") ||
+        if (main || is_cuda(path) || is_nccl(path) || is_memfd(path) || elf.has_section(".nvFatBinSegment") ||
             elf.has_section(".nv_fatbin"))
             for (const Symbol& symbol : elf.functions(names))
                 known->second.push_back({symbol.address, slot_of(elf, symbol), numbers.at(symbol.name)});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "calls/collective_words.hpp"
 #include "calls/collectives.hpp"
 #include "calls/rank_alignment.hpp"
 
@@ -20,6 +21,8 @@ std::vector<Probe> nccl_probes()
 // Ranks of a job, and what the kernel side says of them.
 class Job {
 public:
+    explicit Job(bool lines = false) : lines_(lines) {}
+
     uint32_t rank(int number, int of, uint64_t hash = 7, bool made = true)
     {
         const uint32_t comm = ++comms_;
@@ -42,10 +45,12 @@ public:
                          .sequence = symbol.starts_with("ncclGroup") ? 0 : ++sequences_[comm],
                          .result = result,
                          .data_type = 7,
+                         .reduction = 0,
                          .captured = 0,
                          .entry_ns = ns,
                          .duration_ns = 10,
-                         .elements = elements});
+                         .elements = elements,
+                         .root = 0});
     }
     void wait(uint32_t comm, uint64_t begin_ns, uint64_t end_ns)
     {
@@ -69,9 +74,10 @@ private:
     std::vector<Probe> all_ = nccl_probes();
     uint32_t comms_ = 0;
     std::map<uint32_t, uint32_t> sequences_;
+    bool lines_;
 
 public:
-    Collectives collectives{all_};
+    Collectives collectives{all_, {.lines = lines_}};
 };
 
 } // namespace
@@ -321,4 +327,135 @@ TEST_CASE("ranks that nobody catches up with take no more than so much memory", 
     job.call(busy[0], calls);
     drain();
     CHECK(unjoined == jobs * calls); // which waits again
+}
+
+using Stall = Collectives::Stall;
+
+TEST_CASE("a rank is missing where others have come", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 3), b = job.rank(1, 3), c = job.rank(2, 3);
+    for (const uint32_t rank : {a, b, c})
+        job.call(rank, 100);
+    job.collectives.join();
+    CHECK(job.collectives.stalls(99).empty());
+    REQUIRE(job.collectives.stalls(100).size() == 1);
+    CHECK(job.collectives.stalls(100)[0].kind == Stall::Kind::silent);
+    CHECK(job.collectives.stalls(100)[0].of.number == 1);
+    job.call(a, 210);
+    job.call(c, 200);
+    job.call(a, 220);
+    job.collectives.join();
+    CHECK(job.collectives.stalls(199).empty());
+    const auto stalls = job.collectives.stalls(200);
+    REQUIRE(stalls.size() == 1);
+    const Stall& stall = stalls[0];
+    CHECK(stall.kind == Stall::Kind::missing);
+    CHECK(stall.since_ns == 200);
+    CHECK(stall.of.number == 2);
+    REQUIRE(stall.members.size() == 3);
+    CHECK(stall.members[0].ns == 210); // to the second, not to the third
+    CHECK(stall.members[0].has_come);
+    CHECK_FALSE(stall.members[1].has_come);
+    CHECK(stall.members[1].ns == 100);
+    SECTION("also once it has ended")
+    {
+        job.collectives.forget({.pid = 100 + b, .serial = 1});
+        for (int tick = 0; tick < 5; tick++)
+            job.collectives.join();
+        REQUIRE(job.collectives.stalls(200).size() == 1);
+        CHECK(job.collectives.stalls(200)[0].members[1].ended);
+        const auto parts = job.parts();
+        CHECK(parts.at(0).sums.joined == 1);
+        CHECK(parts.at(0).sums.unjoined == 2);
+    }
+    SECTION("and no longer when it comes")
+    {
+        job.call(b, 300);
+        job.collectives.join();
+        const auto after = job.collectives.stalls(300);
+        REQUIRE(after.size() == 1); // two have not come to the third
+        CHECK(after[0].of.number == 3);
+    }
+}
+
+TEST_CASE("of ranks that are not in step nothing is said", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2, 7, false);
+    job.rank(1, 2, 7, false);
+    for (uint64_t i = 0; i < 100; i++)
+        job.call(a, i);
+    job.collectives.join();
+    CHECK(job.collectives.stalls(UINT64_MAX).empty());
+}
+
+TEST_CASE("ranks that do not mean the same are told once", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    const auto mismatches = [&] {
+        job.collectives.join();
+        return job.collectives.stalls(0).size();
+    };
+    for (int i = 0; i < 3; i++) {
+        job.call(a, 100);
+        job.call(b, 100, "ncclAllReduce", 11);
+    }
+    CHECK(mismatches() == 1);
+    CHECK(mismatches() == 0);
+    job.call(a, 200);
+    job.call(b, 200, "ncclAllReduceConfig");
+    CHECK(mismatches() == 0);
+    job.call(a, 300);
+    job.call(b, 300, "ncclAllGather");
+    CHECK(mismatches() == 1);
+}
+
+TEST_CASE("a line waits for what its ranks do next", "[collectives]")
+{
+    Job job(true);
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    const auto lines = [&](uint64_t now_ns, bool last = false) {
+        job.collectives.join();
+        return job.collectives.drain_lines(now_ns, last);
+    };
+    job.call(b, 130);
+    job.call(a, 100);
+    CHECK(lines(1000).empty());
+    job.wait(a, 110, 150); // for its first
+    job.wait(a, 160, 170); // a shorter one
+    job.call(a, 200);
+    CHECK(lines(1000).empty());
+    job.wait(a, 210, 215);
+    job.call(b, 220);
+    const auto first = lines(1000);
+    REQUIRE(first.size() == 1);
+    CHECK(first[0].joined);
+    CHECK(first[0].of.number == 1);
+    REQUIRE(first[0].ranks.size() == 2);
+    CHECK(first[0].ranks[0].ns == 100);
+    CHECK(first[0].ranks[0].wait_ns == 40);
+    CHECK(first[0].ranks[1].wait_ns == 0);
+    CHECK(lines(UINT64_MAX).empty()); // of one that has not waited, it is not known
+    const auto second = lines(1000, true);
+    REQUIRE(second.size() == 1);
+    CHECK(second[0].ranks[0].wait_ns == 5);
+}
+
+TEST_CASE("ranks and collectives in words", "[collectives]")
+{
+    const unsigned some[] = {0, 1, 2, 5, 7, 8};
+    CHECK(ranks_in_words(some) == "ranks 0-2,5,7-8");
+    CHECK(ranks_in_words(std::span(some, 1)) == "rank 0");
+    Collectives::Came came;
+    came.operation = "Reduce";
+    came.elements = 12;
+    came.type = 200;
+    came.reduction = 9;
+    came.root = 3;
+    CHECK(meaning_in_words(came) == "Reduce of 12 of type 200, a reduction of its own, root 3");
+    came.bytes = 4096;
+    CHECK(collective_in_words({}, came) == "Reduce of 4.0K");
+    CHECK(collective_in_words({.number = 4}, came) == "Reduce of 4.0K (collective 4)");
 }

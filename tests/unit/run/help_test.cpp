@@ -81,6 +81,7 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         {"--hist", tool.name == "cudasync"                                ? "duration"
                    : tool.name == "cudagap"                               ? "gap"
                    : tool.name == "cudagraph"                             ? "launch"
+                   : tool.name == "ncclwait"                              ? "skew"
                    : tool.name == "cudamemcpy" || tool.name == "gpualloc" ? "size"
                                                                           : "latency"},
         {"--ring-mb", "16"},

@@ -32,10 +32,11 @@ using gpusnoop::Library;
 using gpusnoop::Probe;
 
 constexpr std::string_view argument_names[] = {
-    "func",  "stream",    "grid_x",   "grid_y",   "grid_z",       "block_x",  "block_y",   "block_z",   "smem",
-    "out",   "name",      "handle",   "count",    "device",       "dst",      "src",       "bytes",     "height",
-    "depth", "direction", "dst_type", "src_type", "dst_host",     "src_host", "dst_array", "src_array", "address",
-    "pitch", "location",  "format",   "channels", "channel_bits", "levels",   "graph",     "child",     "node_type",
+    "func",      "stream",    "grid_x",  "grid_y",    "grid_z",   "block_x",   "block_y",  "block_z",
+    "smem",      "out",       "name",    "handle",    "count",    "device",    "dst",      "src",
+    "bytes",     "height",    "depth",   "direction", "dst_type", "src_type",  "dst_host", "src_host",
+    "dst_array", "src_array", "address", "pitch",     "location", "format",    "channels", "channel_bits",
+    "levels",    "graph",     "child",   "node_type", "root",     "reduction",
 };
 static_assert(std::size(argument_names) == ARGUMENTS);
 

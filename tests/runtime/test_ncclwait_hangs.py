@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ncclwait's verdicts: who has not come, who came to something else, that all have come and wait all the same; and that
+nothing is said where nothing hangs."""
+from harness import check, equal
+from programs import Tool
+from ranks import Ranks, case
+
+stalled = "--stalled", "1"
+
+
+def verdicts(count, script, *arguments, targets=None):
+    ranks = Ranks(count, script)
+    tool = Tool(*(targets or ranks.targets), *stalled, *arguments)
+    ranks.go().wait()
+    return [event for event in tool.finish().events if "verdict" in event], ranks
+
+
+def the_same(event, **want):
+    equal({key: event.get(key) for key in want}, want, f"{event}")
+    check(len(event["communicator"]) == 16, f"whose: {event}")
+
+
+def in_order(words, text):
+    at = -1
+    for word in words:
+        at = text.find(word, at + 1)
+        check(at >= 0, f"'{word}' in '{text}'")
+
+
+# What a rank does that does not come, and what is said of it.
+instead = {
+    "it waits": ("hang 2600", "in cuStreamSynchronize"),
+    "it sleeps": ("sleep 2600", "in no call of NCCL, and in no wait for the device; thread"),
+    "it is in the call": ("call A ncclAllReduce 1 count=1000 block=2600", "in ncclAllReduce"),
+}
+
+
+@case(each={name: name for name in instead})
+def missing(name):
+    step, words = instead[name]
+    rest = "" if "call" in step else "call A ncclAllReduce 1 count=1000;"
+    found, ranks = verdicts(4, f"comm A; call A ncclAllReduce 5 count=1000; barrier; only 2; {step}; {rest} end; "
+                               "except 2; call A ncclAllReduce 1 count=1000; end; barrier; destroy A")
+    verdict, = found
+    the_same(verdict, verdict="missing", verdict_ranks="2", sequence=6, ranks_here=4, ranks=4, join="exact")
+    check(1e9 <= verdict["waited_ns"] < 2.6e9, f"for how long: {verdict}")
+    in_order(["rank 2 has not come to AllReduce", "(collective 6)", "ranks 0-1,3 wait for"], verdict["text"])
+    doing, = verdict["doing"]
+    in_order([f"rank 2 (process {ranks.pids[2]}): ", words, "; its last collective here was AllReduce, "], doing)
+
+
+@case
+def missing_for_another():
+    """Each of two waits for the other one, in another communicator."""
+    script = """comm A; comm B; barrier; only 0; call A ncclAllReduce 1; hang 2600; call B ncclAllGather 1; end
+                only 1; call B ncclAllGather 1; hang 2600; call A ncclAllReduce 1; end; barrier; destroy A; destroy B"""
+    found, _ = verdicts(2, script)
+    by_rank = {verdict["verdict_ranks"]: verdict for verdict in found}
+    equal((len(found), set(by_rank)), (2, {"0", "1"}), f"{found}")
+    for rank, operation, other in ("1", "AllReduce", "0"), ("0", "AllGather", "1"):
+        the_same(by_rank[rank], verdict="missing", sequence=1)
+        in_order([f"rank {rank} has not come to {operation}"], by_rank[rank]["text"])
+        in_order(["it has made no collective here", f"of communicator {by_rank[other]['communicator']}"],
+                 by_rank[rank]["doing"][0])
+
+
+different = {"count=2000": "of 2000 float32, sum", "type=1": "of 1000 uint8, sum", "reduction=2": "of 1000 float32, max"}
+
+
+@case
+def mismatches():
+    """One is told for each, and none of what all ranks mean alike."""
+    script = "comm A; comm B; call A ncclAllReduce 3 count=1000;"
+    for other in different:
+        script += f"""only 1; call A ncclAllReduce 1 {"" if "count" in other else "count=1000"} {other}; end
+                      except 1; call A ncclAllReduce 1 count=1000; end; call A ncclAllReduce 2 count=1000;"""
+    script += """only 1; call B ncclBroadcast 1 root=1; end; except 1; call B ncclBroadcast 1; end; call B ncclBcast 1
+                 only 1; call B ncclAllGather 1; end; except 1; call B ncclReduce 1; end; barrier; destroy A; destroy B"""
+    found, _ = verdicts(3, script)
+    equal([verdict["verdict"] for verdict in found], ["mismatch"] * 5, f"{found}")
+    words = [*(["ranks 0,2 call AllReduce of 1000 float32, sum; rank 1 calls AllReduce " + other] for other in different.values()),
+             ["root 0; rank 1 calls Broadcast", "root 1"], ["call Reduce", "rank 1 calls AllGather"]]
+    equal([verdict["sequence"] for verdict in found], [4, 7, 10, 1, 3], "which")
+    for verdict, of in zip(found, words):
+        the_same(verdict, verdict_ranks="1", join="exact")
+        in_order(of, verdict["text"])
+
+
+@case
+def stuck():
+    found, ranks = verdicts(4, "comm A; call A ncclAllReduce 7 count=1000; hang 4200; barrier; destroy A", "-U")
+    verdict, = found
+    the_same(verdict, verdict="stuck", sequence=7, ranks_here=4, ranks=4)
+    check("verdict_ranks" not in verdict and verdict["waited_ns"] >= 1e9, f"{verdict}")
+    in_order(["all 4 ranks here have come to AllReduce", "(collective 7)", "ranks 0-3 wait for the device"], verdict["text"])
+    equal([line.split(":")[0] for line in verdict["doing"] if line.startswith("rank")],
+          [f"rank {rank} (process {pid})" for rank, pid in enumerate(ranks.pids)], "who waits")
+    check(any(line.startswith("    ") and "(ranks)" in line for line in verdict["doing"]), f"from where: {verdict}")
+
+
+@case
+def ended():
+    found, _ = verdicts(3, "comm A; call A ncclAllReduce 4; barrier; only 1; exit; end; call A ncclAllReduce 2; sleep 3500")
+    verdict, = found
+    the_same(verdict, verdict="missing", verdict_ranks="1", sequence=5)
+    in_order(["its process has ended"], verdict["doing"][0])
+
+
+@case
+def nothing_hangs():
+    """Lateness below the limit, waits that return, time without any call or wait."""
+    found, _ = verdicts(3, """comm A; call A ncclAllReduce 5; only 1; sleep 700; end; call A ncclAllReduce 3
+                              repeat 26; hang 100; end; call A ncclAllReduce 1; sleep 2600; barrier; destroy A""")
+    equal(found, [], "verdicts")
+
+
+@case
+def in_text():
+    ranks = Ranks(2, "comm A; call A ncclAllReduce 1; only 1; sleep 2600; end; call A ncclAllReduce 1; barrier; destroy A")
+    tool = Tool(*ranks.targets, *stalled, json=False)
+    ranks.go().wait()
+    lines = tool.finish().text.splitlines()
+    equal(lines[0].split(), ["TIME", "COMMUNICATOR", "VERDICT"], "header")
+    check("missing: rank 1 has not come to AllReduce" in lines[1] and lines[2].startswith("    rank 1 (process "), f"{lines}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ncclwait's lines of single collectives, alone and joined with those of other hosts; and its histograms."""
+import collections
+
+from harness import check, equal
+from programs import Tool
+from ranks import Ranks, case, rounds
+
+
+def trace(count, script, *arguments, **options):
+    ranks = Ranks(count, script)
+    tool = Tool(*ranks.targets, *arguments, **options)
+    ranks.go().wait()
+    return tool.finish(), ranks.calls()
+
+
+late_one = "comm A; repeat 20; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; complete; end; destroy A"
+
+
+@case
+def lines():
+    """As JSON, one for each rank: when it came, by how much after the first one, and how long it waited then."""
+    tool, calls = trace(4, late_one, "-e")
+    by_call = {(event["sequence"], event["rank"]): event for event in tool.events}
+    equal(len(by_call), len(tool.events), "one of each")
+    for number, one in enumerate(rounds(calls), 1):
+        events = [by_call.pop((number, call["rank"])) for call in one]
+        first = min(event["time_ns"] for event in events)
+        last = max(events, key=lambda event: event["time_ns"])
+        for call, event in zip(one, events):
+            check(call["entry_ns"] <= event["time_ns"] <= call["return_ns"], f"when: {call}, {event}")
+            equal((event["pid"], event["op"], event["bytes"], event["join"]), (call["pid"], "AllReduce", 20000, "exact"), "what")
+            equal((event["offset_ns"], event["skew_ns"], event["last_rank"]),
+                  (event["time_ns"] - first, last["time_ns"] - first, last["rank"]), f"{event}")
+            least = last["time_ns"] - event["time_ns"] - 1_000_000
+            check(least <= event["sync_wait_ns"], f"at least {least} ns: {event}")
+        equal(last["rank"], 2, "who is last")
+    equal(by_call, {}, "no others")
+
+
+@case
+def lines_in_text():
+    tool, _ = trace(3, "comm A; only 1; sleep 20; end; call A ncclAllReduce 1 count=5000; call A ncclAllGather 1; barrier; destroy A",
+                    "-e", json=False)
+    header, first, second = tool.text.splitlines()
+    check(header.split()[-5:] == ["OP", "SIZE", "LAST", "LATE(us)", "OFFSETS(us)"], header)
+    equal((first.split()[5:9], second.split()[5:7]), (["1", "AllReduce", "19.5K", "1"], ["2", "AllGather"]), "lines")
+    check(all(f" {rank}:+" in first for rank in range(3)), first)
+
+
+@case
+def lines_that_are_alone():
+    """Of a rank without others, or that others never follow: a line all the same, which says so."""
+    tool, _ = trace(1, "comm A; call A ncclAllReduce 3; destroy A", "-e")
+    equal([(event["sequence"], event["join"], "offset_ns" in event) for event in tool.events],
+          [(number, "alone", False) for number in (1, 2, 3)], "alone")
+    tool, _ = trace(2, "comm A; call A ncclAllReduce 2; only 0; call A ncclAllReduce 1; end; barrier; destroy A", "-e")
+    equal(collections.Counter("offset_ns" in event for event in tool.events), {True: 4, False: 1}, "joined, and not")
+
+
+def rounds_of(files):
+    """Of the files of all hosts: each communicator's collectives, by their number."""
+    joined = collections.defaultdict(list)
+    for events in files:
+        for event in events:
+            joined[event["communicator"], event["sequence"]].append(event)
+    return joined
+
+
+def straggler(ranks):
+    """Of one collective: the rank that the others waited for, and how long; by durations, for each host has a clock of its
+    own. Who waited least is who came last."""
+    by_wait = sorted((event["sync_wait_ns"], event["rank"]) for event in ranks)
+    return by_wait[0][1], by_wait[len(by_wait) // 2][0] - by_wait[0][0]
+
+
+@case
+def two_hosts():
+    """Each has a half of the ranks, and a clock that is seconds away from the other's. Rank 5 is late by 290 ms at one
+    collective, and by its host's file alone the other host does not know."""
+    job = Ranks(8, """comm A; repeat 6; call A ncclAllReduce 1 count=1000; complete; end; only 5; sleep 290; end
+                      call A ncclAllReduce 1 count=1000; complete; repeat 5; call A ncclAllReduce 1 count=1000; complete; end; destroy A""")
+    hosts = [Tool("-p", ",".join(pids), "-e") for pids in (job.pids[:4], job.pids[4:])]
+    job.go().wait()
+    first, second = (tool.finish().events for tool in hosts)
+    for event in second:
+        event["time_ns"] += 5_000_000_000
+    equal({(event["ranks_here"], event["ranks"]) for event in first + second}, {(4, 8)}, "half of the ranks each")
+    joined = rounds_of([first, second])
+    equal((len(joined), {len(ranks) for ranks in joined.values()}), (12, {8}), "collectives, and their ranks")
+    late = {number: straggler(ranks) for (_, number), ranks in joined.items()}
+    rank, wait_ns = late.pop(7)
+    check(rank == 5 and 280e6 < wait_ns < 400e6, f"rank {rank}, {wait_ns} ns")
+    check(max(wait for _, wait in late.values()) < 150e6, f"nobody else: {late}")
+    here = [event for event in first if event["sequence"] == 7]
+    check(max(event["skew_ns"] for event in here) < 100e6 and min(event["sync_wait_ns"] for event in here) > 280e6,
+          f"the host without it sees a wait, and nobody late: {here}")
+
+
+@case(each={measure: measure for measure in ("skew", "size", "enqueue")})
+def histograms(measure):
+    script = "comm A; repeat 10; barrier; only 1; sleep 5; end; call A ncclAllReduce 1 count=1000; call A ncclAllGather 2; end; barrier; destroy A"
+    tool, _ = trace(2, script, "-H", measure, "--by", "op")
+    by_op = {hist["op"]: hist for hist in tool.of_type("hist")}
+    counts = {op: sum(bucket["count"] for bucket in hist["buckets"]) for op, hist in by_op.items()}
+    factor = 1 if measure == "skew" else 2  # a skew is of a collective, the others of each rank's call
+    equal(counts, {"AllReduce": 10 * factor, "AllGather": 20 * factor}, "how many")
+    if measure == "skew":
+        check(min(bucket["low"] for bucket in by_op["AllReduce"]["buckets"]) >= 4096, f"us: {by_op['AllReduce']}")
+    if measure == "size":
+        equal([bucket["count"] for bucket in by_op["AllReduce"]["buckets"]], [20], "one size")
+
+
+@case
+def by_size():
+    script = "comm A; call A ncclAllReduce 3 count=1000; call A ncclAllReduce 2 count=100000; call A ncclAllReduce 1 count=0; barrier; destroy A"
+    rows = trace(2, script, "--by", "op,size")[0].rows
+    equal({row["size_bytes"]: (row["calls"], row["bytes"], row["joined_calls"]) for row in rows},
+          {2048: (6, 24000, 3), 262144: (4, 1600000, 2), 0: (2, 0, 1)}, "by size")
+
+
+@case
+def contradictions():
+    for arguments, word in ((["-e", "-H", "skew"], "not both"), (["-H", "skews"], "'skew'"), (["-e", "1", "2"], "COUNT"),
+                            (["--stalled", "never"], "--stalled"), (["-e", "--by", "rank"], "--by")):
+        tool = Tool(*arguments, json=False, banner=False, attaches=False)
+        tool.finish(2)
+        check(word in tool.error, f"{arguments}: {tool.error}")
