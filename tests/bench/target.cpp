@@ -3,6 +3,7 @@
 //
 //     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel; cuGraphLaunch launches a graph of 8 kernels
 //     target LIBRARY ALLOC+FREE                a pair: what one allocates the other frees
+//     target LIBNCCL ncclAllReduce             by the only rank of a communicator
 //
 // It says "ready", and of each function "ADDRESS OFFSET CODE" (in memory and in the file, and its first bytes), then
 // for each line "run SECONDS [CALLS_PER_SECOND]" of stdin "CALLS NANOSECONDS_PER_CALL", of a pair nanoseconds for both
@@ -35,6 +36,8 @@ using LaunchKernel = int (*)(void* function, unsigned grid_x, unsigned grid_y, u
 using LaunchGraph = int (*)(void* exec, void* stream);
 using Allocate = int (*)(uint64_t* address, size_t bytes);
 using Free = int (*)(uint64_t address);
+using AllReduce = int (*)(const void* from, void* to, size_t count, int type, int reduction, void* communicator,
+                          void* stream);
 
 constexpr size_t allocation_bytes = 4096;
 constexpr unsigned graph_kernels = 8;
@@ -80,6 +83,8 @@ private:
     Allocate allocate_ = nullptr;
     Free free_ = nullptr; // of a pair
     LaunchGraph launch_graph_ = nullptr;
+    AllReduce all_reduce_ = nullptr;
+    void* communicator_ = nullptr;
     void* module_ = nullptr;
     void* stream_ = nullptr;
     void* exec_ = nullptr; // of the graph that is launched
@@ -98,6 +103,9 @@ Target::Target(const char* path, const char* function)
     const std::string first(names.substr(0, plus));
     if (names == "cuGraphLaunch") {
         launch_graph_ = symbol<LaunchGraph>(library_, first.c_str());
+    } else if (names == "ncclAllReduce") {
+        all_reduce_ = symbol<AllReduce>(library_, function);
+        symbol<int (*)(void**, int, const int*)>(library_, "ncclCommInitAll")(&communicator_, 1, nullptr);
     } else if (plus == std::string_view::npos) {
         call_ = symbol<LaunchKernel>(library_, first.c_str());
     } else {
@@ -106,7 +114,7 @@ Target::Target(const char* path, const char* function)
     }
     // Without a device the first of these fails and so does every call below, at once, behind the same probes.
     void* context = nullptr;
-    if (symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
+    if (!all_reduce_ && symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
         symbol<int (*)(void**, int)>(library_, "cuDevicePrimaryCtxRetain")(&context, 0);
         symbol<int (*)(void*)>(library_, "cuCtxSetCurrent")(context);
         symbol<int (*)(void**, const void*)>(library_, "cuModuleLoadData")(&module_, "bench");
@@ -117,6 +125,8 @@ Target::Target(const char* path, const char* function)
         say_where(reinterpret_cast<const void*>(call_));
     } else if (launch_graph_) {
         say_where(reinterpret_cast<const void*>(launch_graph_));
+    } else if (all_reduce_) {
+        say_where(reinterpret_cast<const void*>(all_reduce_));
     } else {
         say_where(reinterpret_cast<const void*>(allocate_));
         say_where(reinterpret_cast<const void*>(free_));
@@ -174,6 +184,8 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
     }
     for (unsigned i = 0; launch_graph_ && i < calls; i++)
         launch_graph_(function, stream_);
+    for (unsigned i = 0; all_reduce_ && i < calls; i++)
+        all_reduce_(nullptr, nullptr, 1 << 20, 7, 0, communicator_, nullptr);
     for (unsigned i = 0; call_ && i < calls; i++)
         call_(function, 1024, 1, 1, 256, 1, 1, 4096, nullptr, parameters, nullptr);
     return Clock::now() - begin;
