@@ -110,6 +110,7 @@ private:
     bool is_needed(const std::string& name) const;
     void follow_scheduler();
     void forget_ended();
+    bool tells_surroundings() const;
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
 
     Options options_;
@@ -273,9 +274,9 @@ bool CudaGap::tick(Output&)
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (settings_.stacks)
         stacks_->tick(*times_);
-    if (!settings_.events) {
+    if (tells_surroundings())
         around_->meet(processes_->images(), now);
-    } else {
+    if (settings_.events) {
         processes_->refresh();
         times_->forget_ended(times_->drain(now));
         wakers_->forget_idle(now);
@@ -291,7 +292,8 @@ void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     processes_->refresh();
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     const std::vector<ThreadTime> times = times_->drain(now);
-    around_->refresh(threads_of(times), now);
+    if (tells_surroundings())
+        around_->refresh(threads_of(times), now);
     print(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
     times_->forget_ended(times);
     forget_ended();
@@ -309,6 +311,14 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
         print_histograms(output, gaps_->drain(times, view, *processes_), context(seconds), wall_ns);
     else
         print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);
+}
+
+// What surrounds processes is in a dozen files of each; a table in text has none of it, unless somebody asks for that.
+bool CudaGap::tells_surroundings() const
+{
+    if (settings_.events || settings_.stacks || settings_.histogram())
+        return false;
+    return settings_.why || options_.json || !options_.columns.empty() || settings_.sort != Settings().sort;
 }
 
 void CudaGap::forget_ended()

@@ -6,16 +6,13 @@
 #include <bpf/bpf.h>
 #include <iterator>
 #include <span>
-#include <unordered_map>
 
 namespace gpusnoop {
 
 std::map<BlockKey, BlockGroup> BlockStacks::drain(const std::vector<ThreadTime>& times, const CallView& view,
                                                   Processes& processes)
 {
-    std::unordered_map<uint32_t, const ThreadTime*> threads;
-    for (const ThreadTime& time : times)
-        threads.emplace(time.place, &time);
+    const auto threads = by_place(times);
     std::map<BlockKey, BlockGroup> groups;
     std::vector<block_key> ended;
     table_.for_each([&](const block_key& key, std::span<const block_count> counts) {

@@ -20,7 +20,7 @@ uint64_t ago(uint64_t ns, uint64_t now_ns)
     return now_ns - std::min(now_ns, ns);
 }
 
-// "3 of its 8 ranks are on other machines", where they are.
+// "; 3 of its 8 ranks are not seen here, ...", where they are not.
 std::string of_elsewhere(const Collectives::Of& of)
 {
     return of.here < of.ranks ? fmt::format("; {} of its {} ranks are not seen here, and one of them may be missing",

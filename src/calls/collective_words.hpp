@@ -14,7 +14,7 @@ namespace gpusnoop {
 // "rank 5", "ranks 0-3,7"
 std::string ranks_in_words(std::span<const unsigned> ranks);
 
-// "AllReduce of 4.0M", with "(the 61st)" where it is known.
+// "AllReduce of 4.0M (collective 61)", as far as that is known.
 std::string collective_in_words(const Collectives::Of& of, const Collectives::Came& came);
 
 // "AllReduce of 1000 float32, sum": all that has to be the same in all ranks.

@@ -2,7 +2,6 @@
 #include "calls/earlier_waits.hpp"
 
 #include "proc/process.hpp"
-#include "stacks/inside_search.hpp"
 #include "util/clock.hpp"
 
 #include <algorithm>
@@ -21,16 +20,11 @@ constexpr size_t threads_max = 1024;   // of one of them
 
 EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                            ThreadRegisters& registers, FoundStacks& stacks)
-    : symbols_(symbols_of_waits(probes, driver, runtime)), probes_(probes), options_(options), stacks_(stacks),
-      registers_(registers), started_ns_(clock_ns(CLOCK_BOOTTIME)),
-      helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
-               .take = [this](const Message& message) { return take(message); },
-               .begun_anew =
-                   [this] {
-                       for (auto& [pid, process] : processes_)
-                           process.asked.clear();
-                   },
-               .consequence = "whether its threads waited before tracing began is not known"})
+    : probes_(probes), options_(options), stacks_(stacks), registers_(registers), started_ns_(clock_ns(CLOCK_BOOTTIME)),
+      helper_(symbols_of_waits(probes, driver, runtime), "whether its threads waited before tracing began is not known",
+              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+                  take(pid, tids, calls);
+              })
 {}
 
 bool EarlierWaits::is_asked_for(const thread_registers& thread) const
@@ -91,7 +85,7 @@ void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
         process.looks++;
         const auto of_process = called.find(pid);
         forget_threads(process, seen[pid], of_process == called.end() ? std::set<uint32_t>() : of_process->second);
-        if (process.asked.empty())
+        if (!helper_.is_asked_about(pid))
             ask(pid, process);
     }
 }
@@ -107,34 +101,23 @@ void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& se
     });
 }
 
-void EarlierWaits::ask(pid_t pid, Process& process)
+void EarlierWaits::ask(pid_t pid, const Process& process)
 {
     InsideQuestion question{.pid = static_cast<uint32_t>(pid)};
     for (const auto& [tid, thread] : process.threads)
         if (thread.asked && question.threads.size() < InsideQuestion::threads_max)
             question.threads.push_back(thread.registers);
-    if (question.threads.empty() || !helper_.post(pid, message_of(question)))
-        return;
-    for (const InsideQuestion::Thread& thread : question.threads)
-        process.asked.push_back(thread.tid);
+    helper_.ask(question);
 }
 
-bool EarlierWaits::take(const Message& message)
+void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
 {
-    const auto answer = read_message<InsideAnswer>(message.bytes);
-    if (!answer)
-        return false;
-    const auto known = processes_.find(static_cast<pid_t>(answer->pid));
+    const auto known = processes_.find(pid);
     if (known == processes_.end())
-        return true; // it has gone meanwhile
-    const std::vector<uint32_t> asked = std::exchange(known->second.asked, {});
-    if (asked.size() != answer->calls.size())
-        return false;
-    for (size_t i = 0; i < asked.size(); i++) {
-        const auto item = known->second.threads.find(asked[i]);
-        const InsideCall& call = answer->calls[i];
-        if (call.probe > symbols_.size())
-            return false;
+        return; // it has gone meanwhile
+    for (size_t i = 0; i < tids.size(); i++) {
+        const auto item = known->second.threads.find(tids[i]);
+        const InsideCall& call = calls[i];
         if (item == known->second.threads.end())
             continue;
         Thread& thread = item->second;
@@ -147,7 +130,6 @@ bool EarlierWaits::take(const Message& message)
             thread.lose();
         }
     }
-    return true;
 }
 
 std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, Processes& processes)

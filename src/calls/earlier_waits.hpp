@@ -6,7 +6,6 @@
 
 #include "calls/inside_waits.hpp"
 #include "calls/waits.hpp"
-#include "proc/answerer.hpp"
 #include "proc/thread_registers.hpp"
 #include "stacks/found_stacks.hpp"
 #include "util/options.hpp"
@@ -60,24 +59,22 @@ private:
     struct Process {
         uint64_t began_ns = 0; // when it was looked at first, CLOCK_MONOTONIC
         unsigned looks = 0;
-        std::vector<uint32_t> asked; // threads of the last question, while it has no answer
         std::map<uint32_t, Thread> threads;
     };
 
     bool is_asked_for(const thread_registers& thread) const;
     std::set<pid_t> due(const std::vector<pid_t>& users);
     void forget_threads(Process& process, const std::set<uint32_t>& seen, const std::set<uint32_t>& called) const;
-    void ask(pid_t pid, Process& process);
-    bool take(const Message& message);
+    void ask(pid_t pid, const Process& process);
+    void take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
 
-    std::vector<std::string_view> symbols_;
     std::span<const Probe> probes_;
     Options options_;
     FoundStacks& stacks_;
     ThreadRegisters& registers_;
     uint64_t started_ns_; // CLOCK_BOOTTIME
     std::map<pid_t, Process> processes_;
-    Answerer helper_;
+    InsideHelper helper_;
 };
 
 } // namespace gpusnoop

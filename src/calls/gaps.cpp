@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 #include <span>
-#include <unordered_map>
 
 namespace gpusnoop {
 
@@ -24,9 +23,7 @@ std::string comm_of(const waker& waker)
 std::map<TimeKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times, const CallView& view,
                                              Processes& processes)
 {
-    std::unordered_map<uint32_t, const ThreadTime*> threads;
-    for (const ThreadTime& time : times)
-        threads.emplace(time.place, &time);
+    const auto threads = by_place(times);
     std::map<TimeKey, GapGroup> groups;
     table_.for_each([&](const gap_key& key, std::span<const gap_count> counts) {
         const auto thread = threads.find(key.place);

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of the helper that finds which waits threads are in.
+// Which calls threads are in, as a helper finds by their stacks (stacks/inside_search.hpp).
 #pragma once
 
 #include "bpf/shared/thread_registers.h"
 #include "probes/probes.hpp"
+#include "proc/answerer.hpp"
 #include "stacks/inside_messages.hpp"
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <vector>
 
 namespace gpusnoop {
@@ -16,5 +22,29 @@ namespace gpusnoop {
 std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
 
 InsideQuestion::Thread question_of(const thread_registers& registers);
+
+// Asks that helper; of each process, one question at a time.
+class InsideHelper {
+public:
+    // tids: threads of the process, as it was asked about them; calls: what they are in, in the same order.
+    using Take = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)>;
+
+    // symbols: of calls, at their numbers less one. consequence: as in Answerer.
+    InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take);
+
+    // There is a question about it that has no answer yet.
+    bool is_asked_about(pid_t pid) const { return asked_.contains(pid); }
+    void ask(const InsideQuestion& question);
+    // Takes what has come. To be called now and then.
+    void hear() { helper_.hear(); }
+
+private:
+    bool take(const Message& message);
+
+    std::vector<std::string_view> symbols_;
+    Take take_;
+    std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the questions that have no answer yet
+    Answerer helper_;
+};
 
 } // namespace gpusnoop

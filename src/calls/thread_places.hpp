@@ -3,16 +3,13 @@
 // helper follows (stacks/inside_search.hpp).
 #pragma once
 
-#include "probes/probes.hpp"
-#include "proc/answerer.hpp"
+#include "calls/inside_waits.hpp"
 #include "proc/thread_registers.hpp"
-#include "stacks/inside_messages.hpp"
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <span>
-#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -45,20 +42,17 @@ private:
         unsigned seen = 0;
     };
     struct Process {
-        std::vector<uint32_t> asked; // threads of the last question, while it has no answer
         std::map<uint32_t, Thread> threads;
         std::map<uint32_t, Place> places;
     };
 
-    bool take(const Message& message);
-    void take(Process& process, const std::vector<uint32_t>& asked, const std::vector<InsideCall>& calls);
+    void take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
 
     std::span<const Probe> probes_;
-    std::vector<std::string_view> symbols_;
     std::map<pid_t, Process> processes_;
     uint64_t looked_ns_ = 0;
     ThreadRegisters registers_;
-    Answerer helper_;
+    InsideHelper helper_;
 };
 
 } // namespace gpusnoop

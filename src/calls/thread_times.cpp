@@ -193,6 +193,14 @@ void ThreadTimes::forget_ended(const std::vector<ThreadTime>& drained)
             give_back(time.place);
 }
 
+std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times)
+{
+    std::unordered_map<uint32_t, const ThreadTime*> threads;
+    for (const ThreadTime& time : times)
+        threads.emplace(time.place, &time);
+    return threads;
+}
+
 std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times)
 {
     std::set<std::pair<uint32_t, uint32_t>> threads;

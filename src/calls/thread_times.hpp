@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,8 @@ private:
     size_t asked_ = 0;             // threads that /proc has been asked for, in this report
 };
 
+// By their places.
+std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times);
 // Their pids and tids, of those that have not ended.
 std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times);
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/machine_load.hpp"
 
-#include "util/fd.hpp"
 #include "util/read_text.hpp"
 
 #include <charconv>
-#include <fcntl.h>
 
 namespace gpusnoop {
 
@@ -34,8 +32,7 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
 std::optional<MachineLoad> machine_load()
 {
     constexpr size_t max = 1 << 20; // a line for each CPU, and one with a number for each interrupt
-    const Fd file(open("/proc/stat", O_RDONLY | O_CLOEXEC));
-    const auto text = file ? read_text(file, max) : std::nullopt;
+    const auto text = read_text("/proc/stat", max);
     return text ? parse_machine_load(*text) : std::nullopt;
 }
 

@@ -2,12 +2,10 @@
 #include "proc/process_facts.hpp"
 
 #include "proc/process.hpp"
-#include "util/fd.hpp"
 #include "util/read_text.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -17,8 +15,7 @@ namespace {
 std::string text_of(const std::string& path)
 {
     constexpr size_t max = 64 << 10; // of a status some 2 KiB
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    return file ? read_text(file, max).value_or("") : "";
+    return read_text(path, max).value_or("");
 }
 
 template<class Number = uint64_t>

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
 
 namespace gpusnoop {
 
@@ -20,6 +21,12 @@ std::optional<std::string> read_text(const Fd& file, size_t max)
             return std::nullopt;
     }
     return text;
+}
+
+std::optional<std::string> read_text(const std::string& path, size_t max, int flags)
+{
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+    return file ? read_text(file, max) : std::nullopt;
 }
 
 } // namespace gpusnoop

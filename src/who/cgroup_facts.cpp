@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cgroup_facts.hpp"
 
-#include "util/fd.hpp"
 #include "util/read_text.hpp"
 
 #include <algorithm>
@@ -18,8 +17,7 @@ constexpr std::string_view pressure_files[PRESSURES] = {"cpu", "io", "memory"};
 std::optional<std::string> text_of(const std::string& path)
 {
     constexpr size_t max = 64 << 10;
-    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    return file ? read_text(file, max) : std::nullopt;
+    return read_text(path, max, O_NOFOLLOW);
 }
 
 std::optional<uint64_t> number_at(std::string_view text)
