@@ -3,32 +3,36 @@
 import collections
 import os
 import pathlib
-import shlex
 import statistics
 import subprocess
 import tempfile
 import time
 
+import machine
 import processes
 
 here = pathlib.Path(__file__).parent
 every_way = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudatop", "--cheap"],
-             "cudatop --latency": ["cudatop", "--latency"], "cudalaunch": ["cudalaunch"], "nvioctl": ["nvioctl"]}
+             "cudatop --latency": ["cudatop", "--latency"],
+             "cudalaunch": ["cudalaunch"], "cudagap": ["cudagap"], "nvioctl": ["nvioctl"]}
 
-# What it does so often, by how many threads; what it does before; and which ways besides untraced and cudatop. A step is
-# what one of a matrix multiplication does, with its input and output: the GPU is busy for 500 us.
-Load = collections.namedtuple("Load", "name count threads before script ways")
+# What it does so often, by how many threads; what it does before; which ways besides untraced and cudatop; and by how much
+# cudatop may slow it, if that is a goal. A step is what one of a matrix multiplication does, with its input and output: the
+# GPU is busy for 500 us.
+Load = collections.namedtuple("Load", "key name count threads before script ways goal")
 loads = [
-    Load("launch", 200_000, 1, "", "launch empty {each}", [*every_way]),
-    Load("launch, 8 threads", 200_000, 8, "", "launch empty {each}", [*every_way]),
-    Load("graph of 20 kernels", 50_000, 1, "build empty 20", "graph {each}", ["cudalaunch", "cudagraph"]),
-    Load("copy of 256 bytes", 50_000, 1, "alloc a 256 fn=cuMemAlloc_v2", "copy {each} fn=cuMemcpyHtoD_v2 dst=a bytes=256",
-         ["cudamemcpy", "gpualloc"]),
-    Load("step of 500 us", 1000, 1, "alloc a 1048576 fn=cuMemAlloc_v2",
+    Load("launch", "launch", 200_000, 1, "", "launch empty {each}", [*every_way], 10),
+    Load("launch_8", "launch, 8 threads", 200_000, 8, "", "launch empty {each}",
+         ["cudatop --cheap", "cudatop --latency", "cudalaunch"], 10),
+    Load("graph", "graph of 20 kernels", 50_000, 1, "build empty 20", "graph {each}", ["cudalaunch", "cudagraph"], None),
+    Load("copy", "copy of 256 bytes", 50_000, 1, "alloc a 256 fn=cuMemAlloc_v2",
+         "copy {each} fn=cuMemcpyHtoD_v2 dst=a bytes=256", ["cudamemcpy", "gpualloc"], None),
+    Load("step", "step of 500 us", 1000, 1, "alloc a 1048576 fn=cuMemAlloc_v2",
          "repeat {each}; copy 1 fn=cuMemcpyHtoDAsync_v2 dst=a bytes=65536; launch spin_us_500 1\n"
          "copy 1 fn=cuMemcpyDtoHAsync_v2 src=a bytes=4096; sync 1 fn=cuStreamSynchronize; end",
-         ["cudatop --cheap", "cudatop --latency", "cudasync"]),
+         ["cudatop --cheap", "cudatop --latency", "cudasync", "cudagap"], 1),
 ]
+training = Load("training", "training step (PyTorch)", 300, 1, None, None, ["cudatop --cheap", "cudatop --latency"], 1)
 
 
 class Unmeasured(Exception):
@@ -45,12 +49,15 @@ def until(condition, *processes, seconds=60):
         time.sleep(0.001)
 
 
-def workload(build, load):
-    """The command, for the files up, go, done and end of the folder {folder}."""
-    each = load.script.format(each=load.count // load.threads)
+def command_of(load, count, given):
+    """For the files up, go, done and end of the folder {folder}. Steps of training are samples/timed.py, behind a gate that
+    is open."""
+    if load is training:
+        return [given.python, "-B", str(here / "samples/gated.py"), given.driver, str(here / "samples/timed.py"), "{folder}", str(count)]
+    each = load.script.format(each=count // load.threads)
     script = (f"launch empty 1; launch spin_us_500 1; {load.before}; sync 1; touch {{folder}}/up; wait {{folder}}/go\n"
               f"threads {load.threads}; {each}; end; sync 1; touch {{folder}}/done; wait {{folder}}/end")
-    return [str(build / "standin/workload-dlopen"), script]
+    return [str(given.build / "standin/workload-dlopen"), script]
 
 
 def one(build, command, done, tool):
@@ -65,7 +72,7 @@ def one(build, command, done, tool):
                 with open(folder / "said", "w") as said:
                     running.append(subprocess.Popen([build / tool[0], *tool[1:], "-p", str(running[0].pid), "--json"],
                                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said))
-                until(lambda: "Tracing " in (folder / "said").read_text(errors="replace"), *running)
+                until(lambda: processes.traces(folder / "said"), *running)
             began = time.monotonic()
             (folder / "go").touch()
             until((folder / "done").exists, *running, seconds=300)
@@ -74,24 +81,38 @@ def one(build, command, done, tool):
             processes.end(reversed(running))
 
 
-def compared(build, name, command, done, ways, rounds):
-    """A row for each way, of medians."""
-    ways = {way: every_way.get(way, shlex.split(way)) for way in dict.fromkeys(["untraced", "cudatop", *ways])}
-    rates = {way: [] for way in ways}
+def compared(load, given, rounds, part):
+    """A row for each way, of medians; `part`: only such a part of what is to be done."""
+    count = int(load.count * part)
+    command, rates = command_of(load, count, given), collections.defaultdict(list)
+    ways = {way: every_way.get(way, [way]) for way in dict.fromkeys(["untraced", "cudatop", *load.ways])}
     for _ in range(rounds):
         for way, tool in ways.items():
-            rates[way].append(one(build, command, done, tool))
+            rates[way].append(one(given.build, command, count, tool))
     medians = {way: statistics.median(values) for way, values in rates.items()}
-    return [{"load": name, "way": way, "rounds": rounds, "per_second": round(median, 1), "least": round(min(rates[way]), 1),
-             "most": round(max(rates[way]), 1), "slower_percent": round(100 * (1 - median / medians["untraced"]), 1)}
+    return [{"load": load.name, "way": way, "rounds": rounds, "per_second": round(median, 1), "least": round(min(rates[way]), 1),
+             "most": round(max(rates[way]), 1), "slower_percent": round(100 * (1 - median / medians["untraced"]), 1),
+             "goal_percent": load.goal if way == "cudatop" else None}
             for way, median in medians.items()]
 
 
-def measure(build, rounds):
-    return [row for load in loads for row in compared(build, load.name, workload(build, load), load.count, load.ways, rounds)]
+def measured(load, given, rounds, part, check):
+    """The rows of a load; none, and a check says why."""
+    name, rows = f"costs.{load.key}", []
+    if missing := load is training and machine.missing_module(given.python, "torch"):
+        check(name, "skip", missing)
+        return rows
+    try:
+        rows = compared(load, given, rounds, part)
+        check(name, "ok")
+    except (Unmeasured, OSError) as error:
+        check(name, "FAIL", str(error))
+    return rows
 
 
-def measure_training(build, rounds, python, driver):
-    """Steps of samples/timed.py, behind a gate that is open."""
-    command = [python, "-B", str(here / "samples/gated.py"), driver, str(here / "samples/timed.py"), "{folder}", "300"]
-    return compared(build, "training step (PyTorch)", command, 300, ["cudatop --cheap", "cudatop --latency"], rounds)
+def run(given, rounds, part, unable, check, wanted, start):
+    """What gets the rows of each load. `unable`: why nothing can be traced or run, if so."""
+    chosen = [load for load in (*loads, training) if wanted(f"costs.{load.key}")]
+    if unable and chosen:
+        check("costs", "skip", unable)
+    return [] if unable else [start(measured, load, given, rounds, part, check) for load in chosen]

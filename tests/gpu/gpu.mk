@@ -23,19 +23,20 @@ $(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4ran
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -s -static-libstdc++ -static-libgcc -Wl,-z,defs \
 	    -Wl,--version-script=tests/gpu/witness/exports.map
 
-# Where the tools put probes. Of the tools' own variant.
-$(BIN)/placement: $(VENDOR)/placement.o $(OBJ)/libgpusnoop.a
+# Where the tools put probes, and which kernels they find registered. Of the tools' own variant.
+GPU_READERS := $(BIN)/placement $(BIN)/scan
+$(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(VARIANT_LDFLAGS) $(LIBS)
 
 # What tests/gpu/rehearse takes, beside the tools and the stand-in.
-gpu-parts: $(WITNESS) $(BIN)/placement
+gpu-parts: $(WITNESS) $(GPU_READERS)
 
 # Programs with a runtime, where there is an nvcc (tests/vendor/vendor.mk).
 GPU_LAUNCHERS := $(if $(NVCC),$(VENDOR)/launchers)
 
 gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)
-	$(Q)$(MAKE) --no-print-directory VARIANT=static $(BUILD)/static/placement
+	$(Q)$(MAKE) --no-print-directory VARIANT=static $(GPU_READERS:$(BIN)/%=$(BUILD)/static/%)
 	$(Q)tests/gpu/bundle $(BUILD)/gpu/gpusnoop-gpu $(BUILD)/static $(BUILD)/gpu/workload-dlopen $(WITNESS) \
 	    $(if $(GPU_LAUNCHERS),$$(ls $(VENDOR)/launcher-static $(VENDOR)/launcher-shared 2>/dev/null))
 	$(Q)tar -czf $(GPU_BUNDLE) -C $(BUILD)/gpu gpusnoop-gpu

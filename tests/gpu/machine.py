@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -39,6 +40,18 @@ def libraries(name):
     """Files that the loader knows by this name."""
     lines = output_of("sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p")[1].splitlines()
     return [line.rpartition(" => ")[2] for line in lines if line.split()[:1] == [name] and "x86-64" in line]
+
+
+def site_folders(python):
+    """Where this Python has its packages."""
+    code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
+    return output_of(python, "-c", code)[1].split() if shutil.which(python) else []
+
+
+def missing_module(python, module):
+    """Why a program in Python that wants this cannot run; None if it can."""
+    there = shutil.which(python) and output_of(python, "-c", f"import {module}")[0] == 0
+    return None if there else f"{python} has no {module}"
 
 
 def devices():

@@ -57,6 +57,6 @@ def markdown(report):
     if report["costs"]:
         text += "\n## What tracing costs\n\nSo often a second, by the median of the rounds.\n\n" + of_keys(
             {"load": "what", "way": "traced by", "per_second": "a second", "least": "least", "most": "most",
-             "slower_percent": "slower by %", "rounds": "rounds"}, report["costs"])
+             "slower_percent": "slower by %", "goal_percent": "at most, by our goal", "rounds": "rounds"}, report["costs"])
     return text + "\n## Checks\n\n" + of_keys({"name": "check", "result": "result", "seconds": "seconds", "reason": "reason"},
                                               report["checks"])

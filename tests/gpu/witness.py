@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,13 +45,15 @@ class Unseen(Exception):
     """Why there is no comparison."""
 
 
+class Failed(Unseen):
+    """The same, and it is the tools' fault."""
+
+
 def find(given, python):
     """CUPTI's file; None if there is none."""
     if given:
         return pathlib.Path(given).resolve()
-    code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
-    folders = machine.output_of(python, "-c", code)[1].split("\n") if shutil.which(python) else []
-    patterns = places + [f"{folder}/{wheel}" for folder in folders for wheel in wheels]
+    patterns = [f"{folder}/{wheel}" for folder in machine.site_folders(python) for wheel in wheels] + places
     return next((pathlib.Path(path).resolve() for pattern in patterns for path in sorted(glob.glob(pattern))), None)
 
 
@@ -64,11 +65,11 @@ def counted_by(root):
                    for suffix in {"", variant}} for tool, wanted in kinds.items()}
 
 
-def until(condition, what, seconds):
+def until(condition, what, seconds, error=Failed):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise Unseen(f"not within {seconds} s: {what}")
+            raise error(f"not within {seconds} s: {what}")
         time.sleep(0.01)
 
 
@@ -83,7 +84,7 @@ def traced(build, folder, whom):
                                                 stdout=out, stderr=error))
         for tool, process in zip(tools, running):
             said = folder / f"{tool}.err"
-            until(lambda: "Tracing " in said.read_text(errors="replace") or process.poll() is not None, f"{tool} traces", 60)
+            until(lambda: processes.traces(said) or process.poll() is not None, f"{tool} traces", 60)
     except BaseException:
         processes.end(running)
         raise
@@ -109,7 +110,7 @@ def run(build, cupti, command, env, forks, seconds=300):
                                            stdout=said, stderr=said, text=True, env=os.environ | extra)
             running.append(program)
             opened = lambda: "libcuda.so" in pathlib.Path(f"/proc/{program.pid}/maps").read_text()
-            until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60)
+            until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60, Unseen)
             running += traced(build, folder, [] if forks else ["-p", str(program.pid)])
             (folder / "go").touch()
             with contextlib.suppress(BrokenPipeError):
@@ -127,7 +128,7 @@ def run(build, cupti, command, env, forks, seconds=300):
                     raise Unseen(report["failure"])
             for tool, process in zip(tools, running[1:]):
                 if process.returncode:
-                    raise Unseen(f"{tool} ended with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
+                    raise Failed(f"{tool} ended with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
             truth, pids = lines(folder / "truth"), {report["pid"] for report in reports} if forks else {program.pid}
             if forks and (silent := {row["pid"] for row in truth} - pids):
                 raise Unseen(f"of {len(silent)} children there is no report of the witness")

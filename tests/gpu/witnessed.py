@@ -25,12 +25,6 @@ forking = """dlopen; wait {folder}/go
 repeat 3; fork; launch saxpy 29; alloc c 4097; copy 13 fn=cuMemcpyHtoD_v2 dst=c bytes=5; free c; sync 3; end; end; launch vecadd 7; sync 1"""
 
 
-def missing(python, module):
-    """Why a program in Python that wants this cannot run; None if it can."""
-    there = shutil.which(python) and machine.output_of(python, "-c", f"import {module}")[0] == 0
-    return None if there else f"{python} has no {module}"
-
-
 def llama(build, driver):
     """llama.cpp's own benchmark, where it and a model are: it is held until the tools trace by the witness's library."""
     program, model = shutil.which("llama-bench"), os.environ.get("GPUSNOOP_LLAMA_MODEL")
@@ -39,13 +33,13 @@ def llama(build, driver):
             {"LD_PRELOAD": f"{driver} {build / 'gpu/witness.so'}", "WITNESS_GATE": "{folder}/go"}, why)
 
 
-def programs(build, driver, python):
+def every_program(build, driver, python):
     """Each: name, command, variables, or why it cannot run."""
     workload, ours = build / "standin/workload-dlopen", {"WORKLOAD_DEVICE": "1"}
     yield "workload", [workload, "--truth", "{folder}/truth", script], ours, None
     yield "workload_forks", [workload, "--truth", "{folder}/truth", forking], ours, None
     for path in sorted((here / "samples").glob("*_*.py")):
-        yield path.stem, [python, here / "samples/gated.py", driver, path], {}, missing(python, path.stem.partition("_")[0])
+        yield path.stem, [python, here / "samples/gated.py", driver, path], {}, machine.missing_module(python, path.stem.partition("_")[0])
     for form in ("static", "shared"):
         path = build / f"gpu/launcher-{form}"
         yield (f"nvcc_{form}", [path], {"LD_PRELOAD": driver},
@@ -53,31 +47,41 @@ def programs(build, driver, python):
     yield llama(build, driver)
 
 
-def run(root, build, driver, cupti, python, check, able):
-    """The report's part; None where there is no CUPTI. `able`: why nothing can be traced or run, if so."""
-    library = witness.find(cupti, python)
+def comparison(root, build, library, program, check):
+    """The report's part of a program; None if there is none."""
+    name, command, variables, why = program
+    if why:
+        return check(f"witness.{name}", "skip", why)
+    try:
+        one = witness.compare(root, build, library, command, variables, forks=name == "workload_forks")
+    except (witness.Failed, OSError, ValueError, KeyError) as error:
+        return check(f"witness.{name}", "FAIL", str(error) if isinstance(error, witness.Failed) else repr(error))
+    except witness.Unseen as error:  # what is not ours may have reasons of its own
+        return check(f"witness.{name}", "FAIL" if name.startswith("workload") else "skip", str(error))
+    wrong = [f"{each['what']} of {each['name']}: {each['witness']} by CUPTI, {each['tools']} by the tools"
+             for each in one["differences"]] + one["lost"]
+    check(f"witness.{name}", "FAIL" if wrong else "ok", wrong and f"{len(wrong)} of {one['compared']}, {wrong[0]}" or None)
+    return one
+
+
+def run(root, given, cupti, unable, check, wanted, start):
+    """The report's part, None where there is no CUPTI; and for each program what gets the part of it. `unable`: why nothing
+    can be traced or run, if so."""
+    if not wanted("witness"):
+        return None, {}
+    library = witness.find(cupti, given.python)
     if not library:
         check("witness", "skip", "no libcupti.so: neither a toolkit nor a wheel has one (--cupti FILE)")
-        return None
+        return None, {}
     found, why = machine.json_of(here / "witness.py", root, library)
     if why:
         check("witness", "skip", f"{library}: {why}")
-        return None
-    check("witness.names", *(["ok"] if found["functions"] else ["FAIL", f"{library} has no names of functions"]))
-    found |= {"library": str(library), "programs": {}}
-    for name, command, variables, why in programs(build, driver, python) if not able else ():
-        if why:
-            check(f"witness.{name}", "skip", why)
-            continue
-        try:
-            one = found["programs"][name] = witness.compare(root, build, library, command, variables,
-                                                                 forks=name == "workload_forks")
-        except (witness.Unseen, OSError) as error:  # what is not ours may have reasons of its own
-            check(f"witness.{name}", "FAIL" if name.startswith("workload") else "skip", str(error))
-            continue
-        wrong = [f"{each['what']} of {each['name']}: {each['witness']} by CUPTI, {each['tools']} by the tools"
-                 for each in one["differences"]] + one["lost"]
-        check(f"witness.{name}", "FAIL" if wrong else "ok", wrong and f"{len(wrong)} of {one['compared']}, {wrong[0]}" or None)
-    if able:
-        check("witness.programs", "skip", able)
-    return found
+        return None, {}
+    if wanted("witness.names"):
+        check("witness.names", *(["ok"] if found["functions"] else ["FAIL", f"{library} has no names of functions"]))
+    if unable:
+        check("witness.programs", "skip", unable)
+        return found | {"library": str(library)}, {}
+    programs = [one for one in every_program(given.build, given.driver, given.python) if wanted(f"witness.{one[0]}")]
+    return found | {"library": str(library)}, {
+        one[0]: start(comparison, root, given.build, library, one, check) for one in programs}

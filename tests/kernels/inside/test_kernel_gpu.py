@@ -21,6 +21,6 @@ def xid():
     subprocess.run([gpu / "rehearsal/pose", build / "standin", harness.standin], check=True)
     (build / "standin/libcuda.so.1").symlink_to(harness.standin / "libcuda.so.1")
     (build / "nvioctl").symlink_to(harness.build / "nvioctl")
-    (what, value), = findings.xid(build, None, None)
+    (what, value), = findings.xid(findings.Given(build, None, None, None))
     calls = re.fullmatch(r"31 [^,]+, (\d+) calls before it", value)
     check(calls and int(calls[1]) >= 4, f"{what}: {value}")

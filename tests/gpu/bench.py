@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload of ours and the tools on it, for what findings.py wants to know of them."""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import processes
+
+
+class Missing(Exception):
+    """What a finding needs and is not here: it is skipped."""
+
+
+class Wrong(Exception):
+    """What was found is not what it has to be."""
+
+
+def until(condition, what, seconds=60):
+    seconds *= float(os.environ.get("GPUSNOOP_PATIENCE", 1))  # where tests/kernels emulates a machine
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise Wrong(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+    return value
+
+
+class Bench:
+    """One workload and the tools on it, in a folder that its script calls {folder}."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder, self.running = build, folder, []
+
+    def workload(self, script):
+        """Up, and waiting for go()."""
+        script = "dlopen; launch scale 1; sync 1; touch {folder}/up; wait {folder}/go\n" + script
+        process = self.start([self.build / "standin/workload-dlopen", script.replace("{folder}", str(self.folder))], "workload",
+                             os.environ | {"WORKLOAD_DEVICE": "1"})
+        until(lambda: (self.folder / "up").exists() or process.poll() is not None, "the workload is up")
+        return process
+
+    def go(self):
+        (self.folder / "go").touch()
+
+    def tool(self, name, *arguments):
+        process = self.start([self.build / name, "--json", *map(str, arguments)], name)
+        said = self.folder / f"{name}.err"
+        until(lambda: processes.traces(said) or process.poll() is not None, f"{name} traces")
+        if process.poll() is not None:
+            raise Missing(said.read_text(errors="replace").strip()[-300:])
+        return process
+
+    def start(self, command, name, env=None):
+        with open(self.folder / f"{name}.out", "w") as out, open(self.folder / f"{name}.err", "w") as error:
+            self.running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=error, env=env))
+        return self.running[-1]
+
+    def rows(self, name):
+        """Whole lines so far."""
+        return [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
+
+    def end(self):
+        processes.end(reversed(self.running))
+
+
+@contextlib.contextmanager
+def bench(build):
+    with tempfile.TemporaryDirectory(prefix="gpusnoop-findings-") as name:
+        one = Bench(build, pathlib.Path(name))
+        try:
+            yield one
+        finally:
+            one.end()
