@@ -65,16 +65,17 @@ std::vector<Verdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t
     // What they do is asked for in time, so that it is known then.
     std::vector<Stall> stalls = collectives.stalls(now_ns - std::min(now_ns, limit_ns_ / 2));
     std::set<pid_t> processes;
-    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {});
+    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // before
     for (const Stall& stall : stalls)
-        for (const Member& member : stall.members) {
-            if (stall.kind == Stall::Kind::silent) {
-                const auto known = silent.find(member.image.pid);
-                silent_[member.image.pid] = known == silent.end() ? now_ns : known->second;
-            }
-            if (stall.kind == Stall::Kind::silent || (stall.kind == Stall::Kind::missing && !member.has_come))
-                processes.insert(static_cast<pid_t>(member.image.pid));
-        }
+        if (stall.kind == Stall::Kind::silent)
+            look_at_silent(stall, now_ns, silent);
+        else if (stall.kind == Stall::Kind::missing)
+            for (const Member& member : stall.members)
+                if (!member.has_come)
+                    processes.insert(static_cast<pid_t>(member.image.pid));
+    idle_looks_.end_round();
+    for (const auto& [pid, since_ns] : silent_)
+        processes.insert(static_cast<pid_t>(pid));
     std::erase_if(waited_ns_, [this](const auto& item) { return !silent_.contains(item.first); });
     places_.look(processes, now_ns);
 
@@ -97,6 +98,19 @@ std::vector<Verdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t
             verdicts.push_back(std::move(verdict));
     }
     return verdicts;
+}
+
+// Its processes, unless it has been idle for long.
+void CollectiveVerdicts::look_at_silent(const Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before)
+{
+    const bool waits = std::ranges::any_of(stall.members, [this](const Member& member) {
+        const ThreadPlaces::Place* const place = place_of(member);
+        return place && place->is_wait();
+    });
+    if (!idle_looks_.is_due(stall.of.communicator, stall.since_ns, waits, now_ns))
+        return;
+    for (const Member& member : stall.members)
+        silent_[member.image.pid] = before.try_emplace(member.image.pid, now_ns).first->second;
 }
 
 // A thread of one of its ranks has been in the same wait at two looks, and none of the process' waits has returned

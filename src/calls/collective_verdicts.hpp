@@ -4,6 +4,7 @@
 #pragma once
 
 #include "calls/collectives.hpp"
+#include "calls/idle_looks.hpp"
 #include "calls/thread_places.hpp"
 
 #include <cstdint>
@@ -38,7 +39,7 @@ public:
     std::vector<Verdict> look(Collectives& collectives, uint64_t now_ns);
     // A process has waited for the device until now: that went on.
     void waited(const waited_record& wait);
-    // Somebody is silent, and is not stuck where its waits return.
+    // Somebody is silent and looked at, and is not stuck where its waits return.
     bool asks_for_waits() const { return !silent_.empty(); }
 
 private:
@@ -49,6 +50,7 @@ private:
         bool operator==(const Said&) const = default;
     };
 
+    void look_at_silent(const Collectives::Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before);
     bool is_stuck(const Collectives::Stall& stall, uint64_t now_ns) const;
     Verdict missing(Collectives::Stall stall, uint64_t now_ns) const;
     Verdict stuck(Collectives::Stall stall, uint64_t now_ns) const;
@@ -57,6 +59,7 @@ private:
 
     uint64_t limit_ns_;
     ThreadPlaces places_;
+    IdleLooks idle_looks_;
     std::map<uint64_t, Said> said_;          // by communicator
     std::map<uint32_t, uint64_t> silent_;    // processes, and since when their waits have been watched
     std::map<uint32_t, uint64_t> waited_ns_; // of these, when a wait has returned last

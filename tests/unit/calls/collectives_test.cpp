@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/collective_words.hpp"
 #include "calls/collectives.hpp"
+#include "calls/idle_looks.hpp"
 #include "calls/rank_alignment.hpp"
 
 #include <algorithm>
@@ -458,4 +459,25 @@ TEST_CASE("ranks and collectives in words", "[collectives]")
     came.bytes = 4096;
     CHECK(collective_in_words({}, came) == "Reduce of 4.0K");
     CHECK(collective_in_words({.number = 4}, came) == "Reduce of 4.0K (collective 4)");
+}
+
+TEST_CASE("an idle communicator is looked at ever less often, until something changes", "[collectives]")
+{
+    constexpr uint64_t second = 1'000'000'000;
+    IdleLooks looks;
+    const auto looked = [&](uint64_t from, uint64_t to, uint64_t since_ns, bool waits = false) {
+        unsigned times = 0;
+        for (uint64_t now = from; now < to; now++) {
+            times += looks.is_due(1, since_ns, waits, now * second);
+            looks.end_round();
+        }
+        return times;
+    };
+    CHECK(looked(0, 4, 5) == 4);
+    CHECK(looked(4, 600, 5) < 130);
+    CHECK(looked(600, 620, 5) >= 4); // within the longest pause
+    CHECK(looked(620, 624, 6) == 4); // it went on, and is silent again
+    CHECK(looked(624, 700, 6, true) == 76);
+    looks.end_round();
+    CHECK(looked(701, 705, 6) == 4);
 }
