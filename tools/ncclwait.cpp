@@ -35,6 +35,7 @@ constexpr ToolSpec about{
                 "  ncclwait --by rank,op 5      # ... of each operation\n"
                 "  ncclwait --by pod 5         # which pod's ranks wait\n"
                 "  ncclwait -e                 # a line per collective: when each rank came to it\n"
+                "  ncclwait -x                 # calls that fail, and communicators that do, with the error\n"
                 "  ncclwait --stalled 30       # who has not come to a collective for 30 s, and what it does instead\n"
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
                 "  ncclwait --json 1           # one JSON object per row and second\n",
@@ -87,7 +88,9 @@ RunPlan NcclWait::plan(const Options& options)
 {
     validate_options(settings_, options);
     options_ = options;
-    RunPlan plan{.traced = "NCCL calls", .one = "NCCL call", .lines = settings_.events};
+    RunPlan plan{.traced = options.failed_only ? "failed NCCL calls" : "NCCL calls",
+                 .one = "NCCL call",
+                 .lines = settings_.events};
     const std::string_view uncaptured = "calls captured into graphs count as executed";
     plan.programs = {
         {"coll", Layers::nccl, nccl_calls, true},
@@ -115,6 +118,7 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
                                                     .per_size = settings_.size,
                                                     .lines = settings_.events,
+                                                    .failed = options_.failed_only,
                                                     .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
     verdicts_.emplace(probes, settings_.stalled_ns);
 }

@@ -11,7 +11,6 @@ namespace gpusnoop::ncclwait {
 void add_options(CommandLine& line, Settings& settings)
 {
     const std::pair<const char*, const char*> refused[] = {
-        {"--failed", "-x is about single calls; errors have a column (--columns +ERRORS)"},
         {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
         {"--per-thread", "-L is for histograms (-H) of the other tools; here, --by rank makes rows of ranks"},
         {"--table-rows", "--table-rows is for counts of calls in the kernel, which ncclwait does not have"},
@@ -31,7 +30,8 @@ void add_options(CommandLine& line, Settings& settings)
                       time_argument("how long a rank may be waited for (--stalled)", text, "s", 10ms, 240h);
                   limit_ns = static_cast<uint64_t>(limit.count());
               });
-    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings.sort), settings.sort);
+    line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({}; with -x errors)", settings.sort),
+              settings.sort);
 }
 
 void validate_options(Settings& settings, const Options& options)
@@ -47,6 +47,13 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("--by is for tables and histograms: a line (-e) is a collective");
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
+    if (options.failed_only && s.histogram())
+        throw UsageError("calls that failed have neither skew nor size: leave out -x or -H");
+    s.failed = options.failed_only;
+    if (s.failed && !s.events && !s.by)
+        s.by = "rank,op"; // whose call, and which
+    if (s.failed && s.sort == Settings().sort)
+        s.sort = "errors";
     check_fields(options, s.sort);
     s.view.who.owner = options.extra_columns;
     s.communicator = !s.by;

@@ -16,6 +16,7 @@ struct comm {
     u32 known;
     u32 made;
     u32 calls;
+    s32 error; /* that was told of it last */
 };
 
 struct {
@@ -90,7 +91,9 @@ static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, con
 
 enum collective_word {
     KEPT_ROW = FOLLOWED_ROW,
-    KEPT_COMM, /* of what makes one: where it is put */
+    KEPT_COMM,
+    KEPT_OUT,
+    KEPT_HANDLE,
     KEPT_SEQUENCE,
     KEPT_ELEMENTS,
     KEPT_TYPE,
@@ -117,20 +120,23 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     begin_arguments(ctx, row, &arguments);
     call->word[KEPT_ROW] = number;
     call->word[KEPT_SEQUENCE] = read_argument(&arguments, row, ARG_COUNT);
-    call->word[KEPT_COMM] = read_argument(&arguments, row, ARG_OUT);
+    call->word[KEPT_COMM] = 0;
+    call->word[KEPT_OUT] = read_argument(&arguments, row, ARG_OUT);
     call->word[KEPT_ELEMENTS] = read_argument(&arguments, row, ARG_BYTES);
     call->word[KEPT_TYPE] = read_argument(&arguments, row, ARG_FORMAT);
     call->word[KEPT_ROOT] = read_argument(&arguments, row, ARG_ROOT);
     call->word[KEPT_REDUCTION] = read_argument(&arguments, row, ARG_REDUCTION);
     call->word[KEPT_CAPTURED] = 0;
     struct handle_number key = {.image = image_of(task), .number = read_argument(&arguments, row, ARG_HANDLE)};
+    call->word[KEPT_HANDLE] = key.number;
     u64 stream = captures_open ? read_argument(&arguments, row, ARG_STREAM) : 0;
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
     if (has_argument(row, ARG_HANDLE)) {
         struct comm* comm = find_comm(ctx, &key, 0);
         call->word[KEPT_COMM] = comm ? comm->number : 0;
-        call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
+        if (row->kind != KIND_COMM_ASKED)
+            call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
         call->word[KEPT_CAPTURED] = under_capture(&key.image, stream);
     }
     if (row->kind == KIND_COMM_GONE)
@@ -144,7 +150,7 @@ INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const stru
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
     for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++) {
-        struct handle_number key = {.image = image_of(task), .number = read_word(call->word[KEPT_COMM] + i * 8)};
+        struct handle_number key = {.image = image_of(task), .number = read_word(call->word[KEPT_OUT] + i * 8)};
         if (!key.number)
             continue;
         bpf_map_delete_elem(&comms, &key); /* one whose end was missed */
@@ -152,7 +158,7 @@ INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const stru
     }
 }
 
-INLINE void send_collective(struct task_struct* task, const struct open_call* call, s32 result)
+INLINE void send_collective(struct task_struct* task, const struct open_call* call, s32 result, bool asynchronous)
 {
     struct collective_call* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
@@ -170,11 +176,32 @@ INLINE void send_collective(struct task_struct* task, const struct open_call* ca
     record->reduction =
         call->word[KEPT_REDUCTION] < COLLECTIVE_OWN_REDUCTION ? call->word[KEPT_REDUCTION] : COLLECTIVE_OWN_REDUCTION;
     record->captured = call->word[KEPT_CAPTURED];
+    record->asynchronous = asynchronous;
     record->entry_ns = call->entry_ns;
     record->duration_ns = bpf_ktime_get_ns() - call->entry_ns;
     record->elements = call->word[KEPT_ELEMENTS];
     record->root = call->word[KEPT_ROOT];
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+/* What became of a communicator is asked again and again; it is told once. */
+INLINE void send_error(struct task_struct* task, const struct open_call* call)
+{
+    struct handle_number key = {.image = image_of(task), .number = call->word[KEPT_HANDLE]};
+    s32 error = 0;
+    bpf_probe_read_user(&error, sizeof(error), (void*)call->word[KEPT_OUT]);
+    struct comm* comm = collective_failed(error) ? bpf_map_lookup_elem(&comms, &key) : 0;
+    if (comm && __sync_lock_test_and_set(&comm->error, error) != error)
+        send_collective(task, call, error, true);
+}
+
+/* A call fails that is of no communicator: those of a process are told as of one that is unknown. */
+INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct open_call* call)
+{
+    struct handle_number key = {.image = image_of(task)};
+    struct comm* comm = find_comm(ctx, &key, 0);
+    call->word[KEPT_COMM] = comm ? comm->number : 0;
+    call->word[KEPT_SEQUENCE] = 0;
 }
 
 INLINE int coll_return_body(struct pt_regs* ctx)
@@ -190,10 +217,20 @@ INLINE int coll_return_body(struct pt_regs* ctx)
     if (number == FOLLOWED_NO_FURTHER)
         return 0;
     s32 result = ctx->ax;
-    if (probe_row(number)->kind == KIND_COMM_NEW)
+    u32 kind = probe_row(number)->kind;
+    bool failed = collective_failed(result);
+    if (kind == KIND_COMM_NEW && !failed) {
         note_comms(ctx, task, call);
-    else
-        send_collective(task, call, result);
+        return 0;
+    }
+    if (kind == KIND_COMM_ASKED && !failed) {
+        if (call->word[KEPT_OUT])
+            send_error(task, call);
+        return 0;
+    }
+    if (failed && !call->word[KEPT_COMM])
+        of_none(ctx, task, call);
+    send_collective(task, call, result, false);
     return 0;
 }
 

@@ -27,21 +27,30 @@ struct comm_record {
     __u32 made;                    /* was seen being made: none of its calls is missed */
 };
 
+#define COLLECTIVE_IN_PROGRESS 7 /* ncclInProgress, of communicators that do not block: no failure; 2.14 */
+
+static inline __attribute__((always_inline)) int collective_failed(int result)
+{
+    return result && result != COLLECTIVE_IN_PROGRESS;
+}
+
 #define COLLECTIVE_OWN_REDUCTION 5 /* and above: numbers that a communicator's ranks need not have in common */
 
-/* Sent when a call returns, unless it is part of another one. */
+/* Sent when a call returns, unless it is part of another one; of those that make communicators or ask about one, when
+ * they fail. */
 struct collective_call {
     __u32 type; /* RECORD_COLLECTIVE */
     __u32 row;  /* number of its row in the probe table */
     __u32 pid;
     __u32 tid;
     __u32 comm;     /* 0: of none */
-    __u32 sequence; /* of the communicator's calls, from 1 on: a gap is what was lost */
+    __u32 sequence; /* of the communicator's calls, from 1 on: a gap is what was lost; 0: not one of these */
     __s32 result;
-    __u8 data_type; /* enum ncclDataType_t */
-    __u8 reduction; /* enum ncclRedOp_t, COLLECTIVE_OWN_REDUCTION of all that are made by the program */
-    __u16 captured; /* into a graph: not executed */
-    __u64 entry_ns; /* CLOCK_MONOTONIC */
+    __u8 data_type;    /* enum ncclDataType_t */
+    __u8 reduction;    /* enum ncclRedOp_t, COLLECTIVE_OWN_REDUCTION of all that are made by the program */
+    __u8 captured;     /* into a graph: not executed */
+    __u8 asynchronous; /* the result is what became of a communicator later, not what the call returned */
+    __u64 entry_ns;    /* CLOCK_MONOTONIC */
     __u64 duration_ns;
     __u64 elements;
     __u64 root; /* of those that have one */

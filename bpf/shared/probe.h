@@ -135,6 +135,7 @@ enum probe_kind {
     KIND_GROUP_DROP, /* it ends, and nothing is enqueued */
     KIND_COMM_NEW,   /* *ARG_OUT is a communicator; with ARG_COUNT, so many are there */
     KIND_COMM_GONE,  /* ARG_HANDLE ends */
+    KIND_COMM_ASKED, /* ARG_HANDLE goes on, or not: *ARG_OUT is why, where there is one */
     KINDS,
 };
 

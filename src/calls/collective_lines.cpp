@@ -17,11 +17,25 @@ constexpr uint64_t patience_ns = 2'000'000'000; // with a rank that has waited f
 // Of what is at the front of these ranks' queues.
 void Collectives::add_line(const std::vector<Rank*>& ranks, bool joined)
 {
+    if (!asked_.lines || asked_.failed)
+        return;
     Line line{.of = of(*ranks.front(), ranks.front()->next), .joined = joined, .ranks = {}};
     for (const Rank* rank : ranks)
         line.ranks.push_back(came(*rank, rank->queue.front()));
     std::ranges::sort(line.ranks, {}, &Came::rank);
     communicators_.at(ranks.front()->communicator).lines.push_back(std::move(line));
+}
+
+// Nothing comes behind one that failed.
+void Collectives::add_failure(const Rank& rank, const Arrival& arrival, int result)
+{
+    if (!asked_.lines || !asked_.failed)
+        return;
+    Line line{.of = {}, .joined = false, .ranks = {came(rank, arrival)}, .result = result};
+    if (rank.communicator)
+        line.of = of(rank, 0);
+    line.of.number.reset();
+    loose_lines_.push_back(std::move(line));
 }
 
 // To the last collective that the rank came to before it waited.

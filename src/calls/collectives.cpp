@@ -11,7 +11,6 @@
 namespace gpusnoop {
 namespace {
 
-constexpr int in_progress = 7;           // ncclInProgress: of a communicator that does not block
 constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with
 constexpr size_t all_arrivals_max = 1 << 21;
 constexpr size_t group_calls_max = 1 << 12;
@@ -21,16 +20,22 @@ constexpr int64_t anywhere = int64_t{1} << 40; // what the first call of one tha
 
 } // namespace
 
-uint16_t Collectives::operation_numbered(uint32_t row)
+uint16_t Collectives::operation_called(std::string_view name)
 {
-    const auto [known, is_new] = operation_of_row_.try_emplace(row, 0);
-    if (is_new) {
-        const std::string_view name = operation_of(probes_[row - 1].symbol);
-        const auto found = std::ranges::find(operations_, name);
-        known->second = static_cast<uint16_t>(found - operations_.begin());
-        if (found == operations_.end())
-            operations_.push_back(name);
-    }
+    const auto found = std::ranges::find(operations_, name);
+    const auto number = static_cast<uint16_t>(found - operations_.begin());
+    if (found == operations_.end())
+        operations_.push_back(name);
+    return number;
+}
+
+uint16_t Collectives::operation_numbered(const collective_call& call)
+{
+    if (call.asynchronous)
+        return operation_called("AsyncError");
+    const auto [known, is_new] = operation_of_row_.try_emplace(call.row, 0);
+    if (is_new)
+        known->second = operation_called(operation_of(probes_[call.row - 1].symbol));
     return known->second;
 }
 
@@ -91,11 +96,12 @@ void Collectives::check_sequence(const collective_call& call)
 
 void Collectives::add(const collective_call& call)
 {
-    if (call.comm)
+    if (call.comm && call.sequence)
         check_sequence(call);
     if (!call.row || call.row > probes_.size())
         return;
     const uint8_t kind = probes_[call.row - 1].row.kind;
+    const bool failed = collective_failed(call.result);
     switch (kind) {
     case KIND_GROUP_BEGIN: {
         Group& group = groups_[call.tid];
@@ -110,15 +116,20 @@ void Collectives::add(const collective_call& call)
     case KIND_COMM_GONE:
         if (Rank* const rank = rank_numbered(call.comm))
             rank->gone = rank->destroyed = true;
+        if (failed)
+            count(call, 0, call.result);
+        break;
+    case KIND_COMM_NEW:
+    case KIND_COMM_ASKED:
+        count(call, 0, call.result);
         break;
     case KIND_COLLECTIVE:
     case KIND_MESSAGE: {
         const auto group = groups_.find(call.tid);
-        const bool failed = call.result && call.result != in_progress;
         if (group != groups_.end() && !failed && group->second.calls.size() < group_calls_max)
             group->second.calls.push_back(call);
         else
-            count(call, 0, failed);
+            count(call, 0, call.result);
         break;
     }
     default:
@@ -130,59 +141,70 @@ void Collectives::add(const collective_call& call)
 void Collectives::group_ends(const collective_call& end, bool dropped)
 {
     const auto found = groups_.find(end.tid);
-    if (found == groups_.end() || --found->second.depth > 0)
-        return; // it began before tracing did; or there is one around it
-    const std::vector<collective_call> calls = std::move(found->second.calls);
-    groups_.erase(found);
-    if (dropped || calls.empty())
+    if (found != groups_.end() && --found->second.depth > 0)
+        return;                         // there is one around it
+    std::vector<collective_call> calls; // of one that began before tracing did: not known
+    if (found != groups_.end()) {
+        calls = std::move(found->second.calls);
+        groups_.erase(found);
+    }
+    if (dropped || calls.empty()) {
+        if (collective_failed(end.result))
+            count(end, 0, end.result);
         return;
-    const bool failed = end.result && end.result != in_progress;
+    }
     const uint64_t each = end.duration_ns / calls.size();
-    count(calls.front(), each + end.duration_ns % calls.size(), failed);
+    count(calls.front(), each + end.duration_ns % calls.size(), end.result);
     for (const collective_call& call : std::span(calls).subspan(1))
-        count(call, each, failed);
+        count(call, each, end.result);
 }
 
-void Collectives::count(const collective_call& call, uint64_t more_ns, bool failed)
+Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_call& call)
+{
+    Which which{.operation = operation_numbered(call), .tid = asked_.per_thread ? call.tid : 0};
+    const bool moves = operand_present(probes_[call.row - 1].row.args[ARG_BYTES].word);
+    const auto bytes = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
+                                                static_cast<unsigned>(rank.identity.ranks))
+                             : std::nullopt;
+    if (asked_.per_size && bytes)
+        which.octave = static_cast<uint8_t>(std::bit_width(*bytes) + 1);
+    return {.ns = call.entry_ns,
+            .bytes = bytes.value_or(0),
+            .which = which,
+            .elements = call.elements,
+            .tid = call.tid,
+            .root = static_cast<uint32_t>(call.root),
+            .type = call.data_type,
+            .reduction = call.reduction,
+            .sized = bytes.has_value()};
+}
+
+void Collectives::count(const collective_call& call, uint64_t more_ns, int result)
 {
     Rank* const rank = rank_numbered(call.comm);
     if (!rank)
         return; // its record was lost, which is told
-    const probe_row& row = probes_[call.row - 1].row;
-    Which which{.operation = operation_numbered(call.row), .tid = asked_.per_thread ? call.tid : 0};
-    const bool moves = operand_present(row.args[ARG_BYTES].word);
-    const auto known = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
-                                                static_cast<unsigned>(rank->identity.ranks))
-                             : std::nullopt;
-    const bool sized = known.has_value();
-    const uint64_t bytes = known.value_or(0);
-    if (asked_.per_size && sized)
-        which.octave = static_cast<uint8_t>(std::bit_width(bytes) + 1);
-    CollectiveSums& sums = rank->sums[which];
-    if (failed) {
-        sums.errors++;
+    Arrival arrival = arrival_of(*rank, call);
+    if (collective_failed(result)) {
+        if (asked_.failed)
+            arrival.which.result = result;
+        rank->sums[arrival.which].errors++;
+        add_failure(*rank, arrival, result);
         return;
     }
+    CollectiveSums& sums = rank->sums[arrival.which];
     sums.calls++;
     sums.captured += call.captured;
     sums.enqueue_ns += call.duration_ns + more_ns;
     sums.enqueues.add(histogram_bucket((call.duration_ns + more_ns) / asked_.unit_ns), 1);
-    if (sized) {
-        sums.bytes += bytes;
-        sums.sizes.add(histogram_bucket(bytes), 1);
+    if (arrival.sized) {
+        sums.bytes += arrival.bytes;
+        sums.sizes.add(histogram_bucket(arrival.bytes), 1);
     } else {
         sums.unsized++;
     }
-    if (row.kind == KIND_COLLECTIVE && !call.captured && rank->communicator)
-        count_arrival(*rank, {.ns = call.entry_ns,
-                              .bytes = bytes,
-                              .which = which,
-                              .elements = call.elements,
-                              .tid = call.tid,
-                              .root = static_cast<uint32_t>(call.root),
-                              .type = call.data_type,
-                              .reduction = call.reduction,
-                              .sized = sized});
+    if (probes_[call.row - 1].row.kind == KIND_COLLECTIVE && !call.captured && rank->communicator)
+        count_arrival(*rank, arrival);
 }
 
 void Collectives::count_arrival(Rank& rank, const Arrival& arrival)
@@ -199,8 +221,7 @@ void Collectives::leave_unjoined(Rank& rank, bool alone)
     for (; !rank.queue.empty(); rank.queue.pop_front(), rank.next++) {
         if (!alone)
             rank.sums[rank.queue.front().which].unjoined++;
-        if (asked_.lines)
-            add_line({&rank}, false);
+        add_line({&rank}, false);
     }
 }
 
@@ -272,8 +293,7 @@ void Collectives::join(Communicator& communicator, bool last)
         for (Rank* rank : ranks)
             for (; rank->next < next && !rank->queue.empty(); rank->next++) {
                 rank->sums[rank->queue.front().which].unjoined++;
-                if (asked_.lines)
-                    add_line({rank}, false);
+                add_line({rank}, false);
                 rank->queue.pop_front();
                 together = false;
             }
@@ -288,8 +308,7 @@ void Collectives::join_front(Communicator& communicator)
 {
     const std::vector<Rank*>& ranks = communicator.ranks;
     compare_front(communicator);
-    if (asked_.lines)
-        add_line(ranks, true);
+    add_line(ranks, true);
     uint64_t first = UINT64_MAX, before = 0, late = 0; // before: of the last but one
     Rank* last = nullptr;
     for (Rank* rank : ranks) {
@@ -416,6 +435,7 @@ std::vector<Collectives::Part> Collectives::drain()
         }
         for (auto& [which, sums] : rank->sums) {
             part.tid = which.tid;
+            part.result = which.result;
             part.operation = operations_[which.operation];
             part.size.reset();
             if (which.octave)

@@ -39,6 +39,7 @@ public:
     struct Asked {
         bool per_thread = false, per_size = false;
         bool lines = false;   // of single collectives
+        bool failed = false;  // ... or of calls that failed; their sums are told apart by result
         uint64_t unit_ns = 1; // that histograms of times count in
     };
     explicit Collectives(std::span<const Probe> probes, const Asked& asked) : probes_(probes), asked_(asked) {}
@@ -53,6 +54,7 @@ public:
         Joined joined = Joined::alone;
         std::string_view operation;
         std::optional<uint64_t> size; // a power of two: calls move as much, or up to twice of it; where asked for
+        int result = 0;               // of those that failed, where asked for
         CollectiveSums sums;
     };
 
@@ -81,6 +83,7 @@ public:
         Of of;
         bool joined = false;
         std::vector<Came> ranks;
+        int result = 0; // of a call that failed, whether it is a collective or not
     };
     // Of those ranks that have come to a collective as far as the others: when they did. Of the others: their last one.
     struct Member : Came {
@@ -124,6 +127,7 @@ private:
         uint16_t operation = 0;
         uint8_t octave = 0; // of the size, from 1 on
         uint32_t tid = 0;
+        int result = 0;
         auto operator<=>(const Which&) const = default;
     };
     struct Arrival {
@@ -180,7 +184,7 @@ private:
     Communicator& communicator_of(Rank& rank);
     void check_sequence(const collective_call& call);
     void group_ends(const collective_call& end, bool dropped);
-    void count(const collective_call& call, uint64_t more_ns, bool failed);
+    void count(const collective_call& call, uint64_t more_ns, int result);
     void count_arrival(Rank& rank, const Arrival& arrival);
     void limit_memory();
     void lose_step(Communicator& communicator);
@@ -196,9 +200,12 @@ private:
     Member member(const Rank& rank, const Arrival* arrival) const;
     std::optional<Stall> stall_of(const Communicator& communicator, uint64_t before_ns) const;
     void add_line(const std::vector<Rank*>& ranks, bool joined);
+    void add_failure(const Rank& rank, const Arrival& arrival, int result);
     static void add_wait(Communicator& communicator, Rank& rank, const waited_record& wait);
     static bool is_followed(const Communicator& communicator, const Line& line, uint64_t now_ns);
-    uint16_t operation_numbered(uint32_t row);
+    uint16_t operation_numbered(const collective_call& call);
+    uint16_t operation_called(std::string_view name);
+    Arrival arrival_of(const Rank& rank, const collective_call& call);
 
     std::span<const Probe> probes_;
     Asked asked_;
@@ -209,7 +216,7 @@ private:
     uint64_t communicators_seen_ = 0;
     std::unordered_map<uint32_t, Group> groups_; // by thread
     std::vector<Stall> mismatches_;              // not told yet
-    std::vector<Line> loose_lines_;              // of communicators that are no more
+    std::vector<Line> loose_lines_;              // of communicators that are no more, and of failures
 };
 
 } // namespace gpusnoop

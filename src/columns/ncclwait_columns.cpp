@@ -109,83 +109,92 @@ const Field<C, K, G> fields[] = {
      [](const C& c) { return c.settings.size ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return k.size ? Cell(*k.size) : Cell(); }},
     {{"CALLS/s", "", Unit::rate, 7},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); }},
     {{"CALLS", "calls", Unit::count, 7},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C&) { return Cell(g.sums.calls); },
      extra},
     {{"BYTES/s", "", Unit::bytes, 7},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      }},
     {{"BYTES", "bytes", Unit::bytes, 7},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C&) { return Cell(g.sums.bytes); },
      extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); }},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); }},
     {{"", "enqueue_ns", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      [](const K&, const G& g, const C&) { return Cell(g.sums.enqueue_ns); }},
     {{"WAIT(us)", "", Unit::ns_as_us, 8},
-     [](const C& c) { return c.of_ranks() ? Shown::text : Shown::no; },
+     [](const C& c) { return c.of_ranks() ? of_made<Shown::text>(c) : Shown::no; },
      [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); }},
     {{"", "wait_ns", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      [](const K&, const G& g, const C&) { return of_joined(g, g.sums.wait_ns); }},
     {{"SKEW50", "skew_p50_ns", Unit::ns_as_us, 6},
-     [](const C& c) { return c.of_ranks() ? Shown::json : Shown::both; },
+     [](const C& c) { return c.of_ranks() ? of_made<Shown::json>(c) : of_made<Shown::both>(c); },
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); }},
     {{"SKEW99", "skew_p99_ns", Unit::ns_as_us, 6},
-     [](const C& c) { return c.of_ranks() ? Shown::json : Shown::both; },
+     [](const C& c) { return c.of_ranks() ? of_made<Shown::json>(c) : of_made<Shown::both>(c); },
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},
     {{"LAST", "last_rank", Unit::count, 4},
-     [](const C& c) { return c.of_ranks() ? Shown::no : Shown::both; },
+     [](const C& c) { return c.of_ranks() ? Shown::no : of_made<Shown::both>(c); },
      [](const K&, const G& g, const C&) {
          const auto* late = latest(g);
          return late ? Cell(uint64_t{late->first}) : Cell();
      }},
     {{"LAST%", "", Unit::percent, 5},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C& c) {
          return is_of_some(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
      }},
     {{"LATE(us)", "", Unit::ns_as_us, 8},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C& c) {
          const G::Late late = last_calls(g, c);
          return as_joined(g, mean(late.ns, late.calls));
      }},
     {{"", "last_calls", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? of_joined(g, last_calls(g, c).calls) : Cell(); }},
     {{"", "late_ns", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      [](const K&, const G& g, const C& c) { return of_joined(g, last_calls(g, c).ns); }},
     {{"", "joined_calls", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
     {{"UNJOINED", "unjoined_calls", Unit::count, 8},
-     [](const C& c) { return c.unjoined ? Shown::both : Shown::json; },
+     [](const C& c) { return c.unjoined ? of_made<Shown::both>(c) : of_made<Shown::json>(c); },
      [](const K&, const G& g, const C&) { return Cell(g.sums.unjoined); }},
     {{"CAPTURED", "captured_calls", Unit::count, 8},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C&) { return Cell(g.sums.captured); },
      extra},
     {{"ERRORS", "errors", Unit::count, 6},
-     [](const C& c) { return c.errors ? Shown::both : Shown::json; },
+     [](const C& c) { return c.errors || c.options.failed_only ? Shown::both : Shown::json; },
      [](const K&, const G& g, const C&) { return Cell(g.sums.errors); }},
+    {{"RESULT", "result", Unit::text, 22},
+     of_failed<Shown::both>,
+     [](const K& k, const G&, const C&) { return Cell(result_name(Library::nccl, k.result)); }},
+    {{"", "result_code", Unit::count},
+     of_failed<Shown::json>,
+     [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }},
     {{"UNSIZED", "unsized_calls", Unit::count, 7},
-     always<C>,
+     of_made<Shown::both>,
      [](const K&, const G& g, const C&) { return Cell(g.sums.unsized); },
      extra},
-    {{"JOIN", "join", Unit::text, 7}, always<C>, [](const K&, const G& g, const C&) { return joined_cell(g); }, extra},
+    {{"JOIN", "join", Unit::text, 7},
+     of_made<Shown::both>,
+     [](const K&, const G& g, const C&) { return joined_cell(g); },
+     extra},
     {{"OP", "", Unit::text, 9}, always<C>, [](const K&, const G& g, const C&) { return Cell(operations(g, 1)); }},
     {{"", "op", Unit::text},
      json_only<C>,
@@ -199,11 +208,14 @@ CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const 
 {
     CollectiveGroups groups;
     for (const Collectives::Part& part : parts) {
+        if (settings.failed && !part.sums.errors)
+            continue;
         CollectiveKey key{.who = who_key(settings.view.who, processes, part.image, part.tid, {}),
                           .communicator = settings.communicator ? part.communicator : 0,
                           .rank = {},
                           .operation = settings.op ? part.operation : std::string_view(),
-                          .size = part.size};
+                          .size = part.size,
+                          .result = part.result};
         if (settings.rank && part.hash)
             key.rank = part.rank;
         CollectiveGroup& group = groups[key];
@@ -239,7 +251,9 @@ void print_groups(Output& output, const CollectiveGroups& groups, const Context&
     }
     print_table<K, G, C>(
         output, fields, groups, shown, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.sums.wait_ns); },
+        [&](const G& group) {
+            return static_cast<double>(context.settings.failed ? group.sums.errors : group.sums.wait_ns);
+        },
         [](const K&, const G&) { return std::vector<std::string>(); });
 }
 

@@ -27,6 +27,7 @@ struct Settings {
     std::optional<std::string> by;
     std::string sort = "wait_ns"; // JSON key or header of a column
     bool events = false;          // a line per collective
+    bool failed = false;          // only calls that failed
     std::string measure;          // of the histogram; empty: none
     Measure histogram_of = Measure::none;
     uint64_t stalled_ns = 10'000'000'000; // then it is said who is missing
@@ -40,6 +41,7 @@ struct CollectiveKey {
     std::optional<unsigned> rank;
     std::string_view operation;
     std::optional<uint64_t> size; // a power of two
+    int result = 0;               // of calls that failed, where those are shown
     auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -72,6 +74,18 @@ struct Context {
     // Not all of a communicator's ranks are in a row.
     bool of_ranks() const { return settings.rank || who().pid || who().comm || who().thread || who().by_owner(); }
 };
+
+// Of calls that were made, and of those that failed (-x).
+template<Shown where>
+Shown of_made(const Context& c)
+{
+    return c.options.failed_only ? Shown::no : where;
+}
+template<Shown where>
+Shown of_failed(const Context& c)
+{
+    return c.options.failed_only ? where : Shown::no;
+}
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);

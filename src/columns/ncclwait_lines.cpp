@@ -27,10 +27,15 @@ Cell known(const std::optional<T>& value)
     return value ? Cell(uint64_t{*value}) : Cell();
 }
 
+// 0: of none that is known.
 Cell hash_cell(uint64_t hash)
 {
-    return Cell(fmt::format("{:016x}", hash));
+    return hash ? Cell(fmt::format("{:016x}", hash)) : Cell();
 }
+
+// What a communicator is known by.
+template<auto get>
+constexpr auto of_known = [](const L& l, const C&) { return l.line->of.hash ? Cell(uint64_t{get(l)}) : Cell(); };
 
 const Came& last_of(const Collectives::Line& line)
 {
@@ -74,28 +79,40 @@ const Field<C, L> fields_of_lines[] = {
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
      [](const L& l, const C&) { return hash_cell(l.line->of.hash); }},
-    {{"SEQ", "sequence", Unit::count, 6}, always<C>, [](const L& l, const C&) { return known(l.line->of.number); }},
-    {{"", "rank", Unit::count}, json_only<C>, [](const L& l, const C&) { return Cell(uint64_t{l.came->rank}); }},
-    {{"", "device", Unit::count}, json_only<C>, [](const L& l, const C&) { return Cell(uint64_t{l.came->device}); }},
-    {{"", "ranks_here", Unit::count},
-     json_only<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.line->of.here}); }},
-    {{"", "ranks", Unit::count}, json_only<C>, [](const L& l, const C&) { return Cell(uint64_t{l.line->of.ranks}); }},
-    {{"", "join", Unit::text}, json_only<C>, [](const L& l, const C&) { return join_cell(l.line->of); }},
+    {{"SEQ", "sequence", Unit::count, 6},
+     of_made<Shown::both>,
+     [](const L& l, const C&) { return known(l.line->of.number); }},
+    {{"RANK", "rank", Unit::count, 4},
+     [](const C& c) { return c.options.failed_only ? Shown::both : Shown::json; },
+     of_known<[](const L& l) { return l.came->rank; }>},
+    {{"", "device", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.came->device; }>},
+    {{"", "ranks_here", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.here; }>},
+    {{"", "ranks", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.ranks; }>},
+    {{"", "join", Unit::text}, of_made<Shown::json>, [](const L& l, const C&) { return join_cell(l.line->of); }},
     {{"OP", "op", Unit::text, 9}, always<C>, [](const L& l, const C&) { return Cell(std::string(l.came->operation)); }},
     {{"SIZE", "bytes", Unit::bytes, 6}, always<C>, [](const L& l, const C&) { return known(l.came->bytes); }},
+    {{"RESULT", "result", Unit::text, 22},
+     of_failed<Shown::both>,
+     [](const L& l, const C&) { return Cell(result_name(Library::nccl, l.line->result)); }},
+    {{"", "result_code", Unit::count},
+     of_failed<Shown::json>,
+     [](const L& l, const C&) { return Cell(int64_t{l.line->result}); }},
     {{"", "offset_ns", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      of_joined<[](const L& l) { return l.came->ns - first_ns(*l.line); }>},
-    {{"LAST", "last_rank", Unit::count, 4}, always<C>, of_joined<[](const L& l) { return last_of(*l.line).rank; }>},
-    {{"LATE(us)", "late_ns", Unit::ns_as_us, 8}, always<C>, of_joined<[](const L& l) { return late_ns(*l.line); }>},
+    {{"LAST", "last_rank", Unit::count, 4},
+     of_made<Shown::both>,
+     of_joined<[](const L& l) { return last_of(*l.line).rank; }>},
+    {{"LATE(us)", "late_ns", Unit::ns_as_us, 8},
+     of_made<Shown::both>,
+     of_joined<[](const L& l) { return late_ns(*l.line); }>},
     {{"", "skew_ns", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      of_joined<[](const L& l) { return last_of(*l.line).ns - first_ns(*l.line); }>},
     {{"", "sync_wait_ns", Unit::count},
-     json_only<C>,
+     of_made<Shown::json>,
      [](const L& l, const C&) { return l.came->wait_ns ? Cell(l.came->wait_ns) : Cell(); }},
-    {{"OFFSETS(us)", "", Unit::text, 11}, [](const C&) { return Shown::text; }, offsets},
+    {{"OFFSETS(us)", "", Unit::text, 11}, of_made<Shown::text>, offsets},
 };
 
 const Field<C, V> fields_of_verdicts[] = {

@@ -93,8 +93,8 @@ inline constexpr CallSet graph_calls = calls_of(
 inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT});
 
 // collective.bpf.h
-inline constexpr CallSet nccl_calls = calls_of(
-    {KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END, KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_GONE});
+inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
+                                                KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_GONE, KIND_COMM_ASKED});
 
 // ... and what returns when work is done.
 constexpr bool waits_for_work(const probe_row& row)

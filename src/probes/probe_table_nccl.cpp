@@ -58,6 +58,12 @@ constexpr TableEntry table[] = {
     {"ncclCommGrow", KIND_COMM_NEW, "out:r8"},
     {"ncclCommDestroy", KIND_COMM_GONE, "handle:rdi"},
     {"ncclCommAbort", KIND_COMM_GONE, "handle:rdi"},
+    // Of which only failures are told.
+    {"ncclCommGetAsyncError", KIND_COMM_ASKED, "handle:rdi out:rsi"}, // 2.4.2
+    {"ncclCommFinalize", KIND_COMM_ASKED, "handle:rdi"},              // 2.14.3
+    {"ncclCommRevoke", KIND_COMM_ASKED, "handle:rdi"},                // 2.28.7
+    {"ncclCommSuspend", KIND_COMM_ASKED, "handle:rdi"},               // 2.29.7
+    {"ncclCommResume", KIND_COMM_ASKED, "handle:rdi"},                // 2.29.7
 };
 
 } // namespace

@@ -37,7 +37,8 @@ std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 Runtime runtime_of(std::string_view soname);
 bool applies(const Probe& probe, Runtime runtime);
 
-// "CUDA_ERROR_INVALID_VALUE" for a CUresult, "cudaErrorInvalidValue" for a cudaError_t, "error N" when unknown.
+// "CUDA_ERROR_INVALID_VALUE" for a CUresult, "cudaErrorInvalidValue" for a cudaError_t, "ncclInvalidArgument" for a
+// ncclResult_t, "error N" when unknown.
 std::string result_name(Library library, int result);
 
 } // namespace gpusnoop

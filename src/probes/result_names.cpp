@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of results, from cuda.h and driver_types.h of CUDA 13.0. Numbers are never reused between versions.
+// Names of results, from cuda.h and driver_types.h of CUDA 13.0, and nccl.h of NCCL 2.30. Numbers are never reused
+// between versions.
 #include "probes/probes.hpp"
 
 #include <algorithm>
@@ -253,6 +254,12 @@ constexpr Result runtime_results[] = {
     {999, "cudaErrorUnknown"},
 };
 
+constexpr Result nccl_results[] = {
+    {0, "ncclSuccess"},       {1, "ncclUnhandledCudaError"}, {2, "ncclSystemError"},
+    {3, "ncclInternalError"}, {4, "ncclInvalidArgument"},    {5, "ncclInvalidUsage"},
+    {6, "ncclRemoteError"},   {7, "ncclInProgress"},         {8, "ncclTimeout"},
+};
+
 } // namespace
 
 std::string result_name(Library library, int result)
@@ -260,6 +267,8 @@ std::string result_name(Library library, int result)
     std::span<const Result> results = driver_results;
     if (library == Library::runtime)
         results = runtime_results;
+    if (library == Library::nccl)
+        results = nccl_results;
     auto found = std::ranges::lower_bound(results, result, {}, &Result::code);
     if (found != results.end() && found->code == result)
         return std::string(found->name);

@@ -222,9 +222,37 @@ def by_others():
     equal([(row["calls"], row["pid"] == row["tid"]) for row in rows], [(8, True)] * 2, "by thread")
 
 
+fails = """
+comm A; comm Z result=2; call A ncclAllReduce 3 result=4; call A ncclAllReduce 2; call A ncclAllReduce 2 result=7
+group result=5; call A ncclAllReduce 4; end; group result=3; end; group; call A ncclSend 1 result=4; call A ncclSend 1; end
+ask A 3; ask A 5 error=7; ask A 9 error=6; ask A 2 error=6; ask A 1 error=1; barrier; destroy A
+"""
+failures = {("AllReduce", "ncclInvalidArgument"): 3, ("AllReduce", "ncclInvalidUsage"): 4, ("Send", "ncclInvalidArgument"): 1,
+            ("AsyncError", "ncclRemoteError"): 1, ("AsyncError", "ncclUnhandledCudaError"): 1,
+            ("CommInitRank", "ncclSystemError"): 1, ("GroupEnd", "ncclInternalError"): 1}
+of_no_communicator = "CommInitRank", "GroupEnd"
+
+
+@case
+def failed():
+    """By rank, operation and result; what a communicator has come to is told once, however often it is asked for."""
+    ranks = Ranks(2, fails)
+    table, lines, all_ = (Tool(*ranks.targets, *arguments) for arguments in (["-x"], ["-x", "-e"], ["--by", "pid"]))
+    ranks.go().wait()
+    rows, events, by_pid = table.finish().rows, lines.finish().events, all_.finish().rows
+    want = {(rank, *what): n for what, n in failures.items() if what[0] not in of_no_communicator for rank in (0, 1)}
+    want |= {(None, *what): 2 * n for what, n in failures.items() if what[0] in of_no_communicator}
+    equal({(row.get("rank"), row["op"], row["result"]): row["errors"] for row in rows}, want, "rows")
+    check(all(("communicator" in row) == ("rank" in row) and "calls" not in row for row in rows), f"whose: {rows}")
+    equal(collections.Counter((str(event["pid"]), event["op"], event["result"]) for event in events),
+          {(pid, *what): n for what, n in failures.items() for pid in ranks.pids}, "lines")
+    equal({event["result_code"] for event in events}, {1, 2, 3, 4, 5, 6}, "numbers")
+    equal([(row["calls"], row["errors"]) for row in by_pid], [(5, sum(failures.values()))] * 2, "beside those that did not")
+
+
 @case
 def refused():
-    for arguments, word in ((["-x"], "+ERRORS"), (["-L"], "--by rank"), (["--by", "ranks"], "rank")):
+    for arguments, word in ((["-x", "-H", "skew"], "-x or -H"), (["-L"], "--by rank"), (["--by", "ranks"], "rank")):
         tool = Tool(*arguments, json=False, banner=False, attaches=False)
         tool.finish(2)
         check(word in tool.error, f"{arguments}: {tool.error}")

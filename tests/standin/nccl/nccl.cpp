@@ -67,6 +67,11 @@ void standinNcclBlocks(unsigned milliseconds)
     next_block_ms = milliseconds;
 }
 
+void standinNcclFails(ncclComm_t comm, int error)
+{
+    comm->error = static_cast<Result>(error);
+}
+
 void standinNcclSplits(int rank, int ranks)
 {
     split_rank = rank;
@@ -81,8 +86,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, Id id, int rank)
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, Id id, int rank, void*)
 {
-    *comm = make(hash_of(id.bytes, sizeof(id.bytes)), rank, ranks, devices_used++ % 8);
-    return ok;
+    const Result result = result_of_call();
+    *comm = result == ok ? make(hash_of(id.bytes, sizeof(id.bytes)), rank, ranks, devices_used++ % 8) : nullptr;
+    return result;
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int devices, const int* list)
@@ -111,6 +117,14 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     comm->start_magic = 0;
     delete comm;
+    return ok;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error)
+{
+    if (!comm)
+        return invalid_argument;
+    *error = comm->error;
     return ok;
 }
 

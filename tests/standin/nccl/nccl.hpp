@@ -27,6 +27,7 @@ struct Comm {
     uint64_t compute_capability[2];
     int64_t bus_id;
     int splits;
+    Result error; // that it has come to meanwhile
 };
 static_assert(offsetof(Comm, rank) == 0x34250);
 
@@ -43,6 +44,7 @@ NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t*, int devices, const int* list)
 NCCL_API ncclResult_t ncclCommSplit(ncclComm_t, int color, int key, ncclComm_t*, void* config);
 NCCL_API ncclResult_t ncclCommDestroy(ncclComm_t);
 NCCL_API ncclResult_t ncclCommAbort(ncclComm_t);
+NCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error);
 NCCL_API ncclResult_t ncclGroupStart();
 NCCL_API ncclResult_t ncclGroupEnd();
 NCCL_API ncclResult_t ncclGroupSimulateEnd(void*);
@@ -59,8 +61,10 @@ NCCL_API ncclResult_t ncclScatter(const void*, void*, size_t, int type, int root
 NCCL_API ncclResult_t ncclSend(const void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 NCCL_API ncclResult_t ncclRecv(void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 
-// Of the stand-in: what the next call returns that takes a communicator, or the next end of a group; and which rank of
-// how many the next split makes of this one, which the real one asks the others for.
+// Of the stand-in: what the next call returns that takes a communicator or makes one, or the next end of a group; what
+// a communicator has come to; and which rank of how many the next split makes of this one, which the real one asks the
+// others for.
 NCCL_API void standinNcclReturns(int result);
 NCCL_API void standinNcclBlocks(unsigned milliseconds); // in the next call that takes a communicator
+NCCL_API void standinNcclFails(ncclComm_t, int error);
 NCCL_API void standinNcclSplits(int rank, int ranks);

@@ -112,9 +112,11 @@ void call(const Step& step)
     }
 }
 
-// The id is made of the name.
+// comm NAME [result=N]: the id is made of the name.
 void make_comm(const Step& step)
 {
+    if (step.has("result"))
+        standinNcclReturns(static_cast<int>(step.number("result", 0)));
     standin::nccl::Id id{};
     strncpy(id.bytes, step.word(0).c_str(), sizeof(id.bytes) - 1);
     const pid_t job = getppid();
@@ -122,6 +124,16 @@ void make_comm(const Step& step)
     ncclComm_t& comm = comms[step.word(0)];
     ncclCommInitRankConfig(&comm, all_ranks, id, my_rank, nullptr);
     numbers[step.word(0)] = my_rank;
+}
+
+// ask COMM TIMES [error=N]: what it has come to
+void ask(const Step& step)
+{
+    const ncclComm_t comm = comm_of(step, 0);
+    standinNcclFails(comm, static_cast<int>(step.number("error", 0)));
+    ncclResult_t error{};
+    for (uint64_t i = 0; i < step.number(1); i++)
+        ncclCommGetAsyncError(comm, &error);
 }
 
 // split NEW OLD INTO: those that are as many apart are together.
@@ -165,7 +177,8 @@ struct Row {
 };
 
 const Row rows[] = {
-    {"comm", {false, ""}, make_comm},
+    {"comm", {false, "result"}, make_comm},
+    {"ask", {false, "error"}, ask},
     {"split", {false, ""}, split},
     {"call", {false, "count type reduction root result block"}, call},
     {"group", {true, "result"}, group},

@@ -48,6 +48,7 @@ public:
                          .data_type = 7,
                          .reduction = 0,
                          .captured = 0,
+                         .asynchronous = 0,
                          .entry_ns = ns,
                          .duration_ns = 10,
                          .elements = elements,
