@@ -68,7 +68,7 @@ private:
     void print_lines(Output& output, bool last);
     std::vector<std::string> doing(const Verdict& verdict);
     void forget_ended();
-    Context context(double seconds) { return {options_, settings_, *processes_, seconds}; }
+    Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
 
     Settings settings_;
     Skeleton<ncclwait_bpf> skeleton_;
@@ -76,6 +76,7 @@ private:
     std::optional<CollectiveVerdicts> verdicts_;
     std::optional<Processes> processes_;
     std::optional<RankLines> lines_;
+    CallerCpu cpu_;
     StackNames stack_names_; // of what ranks do that do not come
     Loop* loop_ = nullptr;   // of the run
     bool waits_traced_ = false;
@@ -166,6 +167,8 @@ bool NcclWait::tick(Output& output)
 {
     stack_names_.tick();
     collectives_->join();
+    if (settings_.rank)
+        cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
     if (loop_) // tracing has begun
         look_for_stalls(output);
     forget_ended();
@@ -231,12 +234,15 @@ void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
             print_lines(output, true);
         return;
     }
+    if (settings_.rank)
+        cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
     const CollectiveGroups groups = group_parts(collectives_->drain(), settings_, *processes_);
     const Context shown = context(static_cast<double>(interval_ns) / 1e9);
     if (settings_.histogram())
         print_histograms(output, groups, shown, wall_ns);
     else
         print_groups(output, groups, shown, wall_ns);
+    cpu_.begin_interval();
     processes_->forget(std::exchange(gone_, {}));
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with
 constexpr size_t all_arrivals_max = 1 << 21;
 constexpr size_t group_calls_max = 1 << 12;
+constexpr size_t callers_max = 64; // threads of a rank
 constexpr size_t pattern_calls = 512;
 constexpr size_t calls_to_align = 16;          // at least, unless no more come
 constexpr int64_t anywhere = int64_t{1} << 40; // what the first call of one that is older counts as
@@ -185,6 +186,8 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, int resul
     if (!rank)
         return; // its record was lost, which is told
     Arrival arrival = arrival_of(*rank, call);
+    if (rank->callers.size() < callers_max)
+        rank->callers.insert(call.tid);
     if (collective_failed(result)) {
         if (asked_.failed)
             arrival.which.result = result;
@@ -416,6 +419,15 @@ void Collectives::remove_gone(Communicator& communicator)
         std::erase_if(communicator.ranks, ended);
 }
 
+std::vector<Caller> Collectives::callers() const
+{
+    std::vector<Caller> all;
+    for (const auto& [number, rank] : ranks_)
+        for (const uint32_t tid : rank->callers)
+            all.emplace_back(rank->image, tid);
+    return all;
+}
+
 std::vector<Collectives::Part> Collectives::drain()
 {
     std::vector<Part> parts;
@@ -424,6 +436,7 @@ std::vector<Collectives::Part> Collectives::drain()
         const Communicator* const communicator = found == communicators_.end() ? nullptr : &found->second;
         Part part;
         part.image = rank->image;
+        part.callers = std::exchange(rank->callers, {});
         if (communicator) {
             part.communicator = found->first;
             part.hash = communicator->hash;

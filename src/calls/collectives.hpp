@@ -9,6 +9,7 @@
 #pragma once
 
 #include "bpf/shared/collective.h"
+#include "calls/caller_cpu.hpp"
 #include "calls/collective_sums.hpp"
 #include "probes/probes.hpp"
 #include "proc/image.hpp"
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +57,7 @@ public:
         std::string_view operation;
         std::optional<uint64_t> size; // a power of two: calls move as much, or up to twice of it; where asked for
         int result = 0;               // of those that failed, where asked for
+        std::set<uint32_t> callers;   // threads of the rank that have called, whichever operation
         CollectiveSums sums;
     };
 
@@ -112,6 +115,8 @@ public:
     void waited(const waited_record& wait);
     // There are ranks that are to be: waits will tell how.
     bool to_align() const;
+    // Of all ranks, those that have called since the last drain().
+    std::vector<Caller> callers() const;
     // Its process has ended.
     void forget(const ImageId& image);
     // Puts calls together as far as they have come. last: no more will.
@@ -162,6 +167,7 @@ private:
         std::optional<Arrival> latest; // that was counted
         std::deque<Arrival> queue;
         std::map<Which, CollectiveSums> sums;
+        std::set<uint32_t> callers; // threads, since the last time
     };
     struct Communicator {
         uint64_t hash = 0;

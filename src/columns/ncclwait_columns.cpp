@@ -67,6 +67,40 @@ Cell of_joined(const G& g, uint64_t value)
     return g.sums.joined ? Cell(value) : Cell();
 }
 
+// Of the threads that call, together; null: not known of any.
+std::optional<CallerCpu::Share> cpu_of(const G& g, const C& c)
+{
+    std::optional<CallerCpu::Share> sum;
+    for (const Caller& caller : g.callers)
+        if (const auto one = c.cpu.of(caller)) {
+            CallerCpu::Share& all = sum ? *sum : sum.emplace();
+            all.covered_ns = std::max(all.covered_ns, one->covered_ns);
+            all.used_ns += one->used_ns;
+            all.waited_ns += one->waited_ns;
+        }
+    return sum;
+}
+
+template<uint64_t CallerCpu::Share::*part>
+Cell cpu_percent(const K&, const G& g, const C& c)
+{
+    const auto sum = cpu_of(g, c);
+    return sum ? share((*sum).*part, sum->covered_ns) : Cell();
+}
+
+template<uint64_t CallerCpu::Share::*part>
+Cell cpu_cell(const K&, const G& g, const C& c)
+{
+    const auto sum = cpu_of(g, c);
+    return sum ? Cell((*sum).*part) : Cell();
+}
+
+template<Shown where>
+Shown of_one_rank(const C& c)
+{
+    return c.settings.rank ? of_made<where>(c) : Shown::no;
+}
+
 Cell joined_cell(const G& g)
 {
     constexpr std::string_view names[] = {"alone", "not yet", "exact", "aligned"};
@@ -125,7 +159,9 @@ const Field<C, K, G> fields[] = {
      [](const K&, const G& g, const C&) { return Cell(g.sums.bytes); },
      extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
-     of_made<Shown::both>,
+     [](const C& c) {
+         return c.settings.rank ? of_made<Shown::json>(c) : of_made<Shown::both>(c);
+     }, // all have the same
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); }},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
      of_made<Shown::both>,
@@ -171,6 +207,11 @@ const Field<C, K, G> fields[] = {
     {{"", "joined_calls", Unit::count},
      of_made<Shown::json>,
      [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
+    {{"CPU%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::used_ns>},
+    {{"RUNQ%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::waited_ns>},
+    {{"", "cpu_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::used_ns>},
+    {{"", "run_queue_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::waited_ns>},
+    {{"", "cpu_covered_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::covered_ns>},
     {{"UNJOINED", "unjoined_calls", Unit::count, 8},
      [](const C& c) { return c.unjoined ? of_made<Shown::both>(c) : of_made<Shown::json>(c); },
      [](const K&, const G& g, const C&) { return Cell(g.sums.unjoined); }},
@@ -231,6 +272,8 @@ CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const 
         group.operations.insert(part.operation);
         group.late[part.rank].calls += part.sums.last;
         group.late[part.rank].ns += part.sums.late_ns;
+        for (const uint32_t tid : part.callers)
+            group.callers.insert({part.image, tid});
         group.sums.add(part.sums);
     }
     return groups;

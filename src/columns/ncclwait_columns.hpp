@@ -56,6 +56,7 @@ struct CollectiveGroup {
     std::set<Joined> joined;
     std::set<std::string_view> operations;
     std::map<unsigned, Late> late; // by rank
+    std::set<Caller> callers;
     CollectiveSums sums;
 };
 
@@ -67,7 +68,8 @@ struct Context {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0;                    // that the table covers
+    double seconds = 0; // that the table covers
+    const CallerCpu& cpu;
     bool errors = false, unjoined = false; // there are some in it
 
     const WhoView& who() const { return settings.view.who; }

@@ -222,6 +222,22 @@ def by_others():
     equal([(row["calls"], row["pid"] == row["tid"]) for row in rows], [(8, True)] * 2, "by thread")
 
 
+@case
+def without_a_cpu():
+    """Two ranks that could run all the time have one CPU together; the third sleeps."""
+    ranks = Ranks(3, "comm A; call A ncclAllReduce 1; except 2; spin 2800; end; only 2; sleep 2800; end; call A ncclAllReduce 1; barrier; destroy A")
+    for pid in ranks.pids[:2]:
+        os.sched_setaffinity(int(pid), {min(os.sched_getaffinity(0))})
+    tool = Tool(*ranks.targets, "--by", "rank")
+    ranks.go().wait()
+    for row in tool.finish().rows:
+        used, waited = (row[key] / row["cpu_covered_ns"] for key in ("cpu_ns", "run_queue_ns"))
+        if row["rank"] == 2:
+            check(used + waited < 0.2, f"it sleeps: {row}")
+        else:
+            check(used < 0.7 and waited > 0.3 and 0.7 < used + waited < 1.2, f"it runs or waits for a CPU: {row}")
+
+
 fails = """
 comm A; comm Z result=2; call A ncclAllReduce 3 result=4; call A ncclAllReduce 2; call A ncclAllReduce 2 result=7
 group result=5; call A ncclAllReduce 4; end; group result=3; end; group; call A ncclSend 1 result=4; call A ncclSend 1; end

@@ -206,6 +206,12 @@ const Row rows[] = {
          cuStreamSynchronize(stream);
      }},
     {"sleep", {false, ""}, [](const Step& s) { usleep(static_cast<useconds_t>(s.number(0) * 1000)); }},
+    {"spin",
+     {false, ""},
+     [](const Step& s) {
+         for (const int64_t end = now_ns() + static_cast<int64_t>(s.number(0)) * 1'000'000; now_ns() < end;)
+             ;
+     }},
     {"only",
      {true, ""},
      [](const Step& s) {
