@@ -32,7 +32,6 @@ constexpr ToolSpec about{
     .examples = "  ncclwait                    # a row per communicator, until Ctrl-C\n"
                 "  ncclwait 5                  # a table every 5 seconds\n"
                 "  ncclwait --by rank 5         # how long each rank waits for the last one, how often it is that\n"
-                "  ncclwait --by rank,op 5      # ... of each operation\n"
                 "  ncclwait --by pod 5         # which pod's ranks wait\n"
                 "  ncclwait -e                 # a line per collective: when each rank came to it\n"
                 "  ncclwait -x                 # calls that fail, and communicators that do, with the error\n"
@@ -116,8 +115,10 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
 {
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
+    skeleton_->rodata->per_stream = settings_.stream;
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
                                                     .per_size = settings_.size,
+                                                    .per_stream = settings_.stream,
                                                     .lines = settings_.events,
                                                     .failed = options_.failed_only,
                                                     .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});

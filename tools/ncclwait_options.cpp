@@ -17,9 +17,10 @@ void add_options(CommandLine& line, Settings& settings)
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
-    line.text("--by", "WHAT[,WHAT]",
-              fmt::format("rows by communicator, rank, op, size, {}, or several (communicator)", WhoView::names),
-              settings.by);
+    line.text(
+        "--by", "WHAT[,WHAT]",
+        fmt::format("rows by communicator, rank, op, size, stream, {}, or several (communicator)", WhoView::names),
+        settings.by);
     line.flag("-e,--events", "one line per collective, with when each rank came to it", settings.events);
     line.text("-H,--hist", "WHAT", "histogram of skew, size or enqueue (how long calls take)", settings.measure);
     line.text("--stalled", "SECONDS",
@@ -58,11 +59,14 @@ void validate_options(Settings& settings, const Options& options)
     s.view.who.owner = options.extra_columns;
     s.communicator = !s.by;
     if (s.by) {
-        const Dimension own[] = {
-            {"communicator", &s.communicator}, {"rank", &s.rank}, {"op", &s.op}, {"size", &s.size}};
+        const Dimension own[] = {{"communicator", &s.communicator},
+                                 {"rank", &s.rank},
+                                 {"op", &s.op},
+                                 {"size", &s.size},
+                                 {"stream", &s.stream}};
         parse_by(*s.by, s.view, own, false);
     }
-    s.communicator |= s.rank;
+    s.communicator |= s.rank || s.stream;
 }
 
 } // namespace gpusnoop::ncclwait

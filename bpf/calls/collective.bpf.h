@@ -9,6 +9,9 @@
 #include "state/event.bpf.h"
 #include "state/state.bpf.h"
 
+const volatile bool per_stream =
+    false; /* it may lie on the stack, and reading that takes a fifth of what a call costs */
+
 #define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
 
 struct comm {
@@ -100,6 +103,7 @@ enum collective_word {
     KEPT_ROOT,
     KEPT_REDUCTION,
     KEPT_CAPTURED,
+    KEPT_STREAM,
 };
 
 INLINE int coll_entry_body(struct pt_regs* ctx)
@@ -129,7 +133,8 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     call->word[KEPT_CAPTURED] = 0;
     struct handle_number key = {.image = image_of(task), .number = read_argument(&arguments, row, ARG_HANDLE)};
     call->word[KEPT_HANDLE] = key.number;
-    u64 stream = captures_open ? read_argument(&arguments, row, ARG_STREAM) : 0;
+    u64 stream = per_stream || captures_open ? read_argument(&arguments, row, ARG_STREAM) : 0;
+    call->word[KEPT_STREAM] = stream;
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
     if (has_argument(row, ARG_HANDLE)) {
@@ -181,6 +186,7 @@ INLINE void send_collective(struct task_struct* task, const struct open_call* ca
     record->duration_ns = bpf_ktime_get_ns() - call->entry_ns;
     record->elements = call->word[KEPT_ELEMENTS];
     record->root = call->word[KEPT_ROOT];
+    record->stream = call->word[KEPT_STREAM];
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 

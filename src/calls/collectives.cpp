@@ -163,7 +163,10 @@ void Collectives::group_ends(const collective_call& end, bool dropped)
 Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_call& call)
 {
     Which which{.operation = operation_numbered(call), .tid = asked_.per_thread ? call.tid : 0};
-    const bool moves = operand_present(probes_[call.row - 1].row.args[ARG_BYTES].word);
+    const auto& arguments = probes_[call.row - 1].row.args;
+    if (asked_.per_stream && operand_present(arguments[ARG_STREAM].word))
+        which.stream = call.stream;
+    const bool moves = operand_present(arguments[ARG_BYTES].word);
     const auto bytes = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
                                                 static_cast<unsigned>(rank.identity.ranks))
                              : std::nullopt;
@@ -448,6 +451,7 @@ std::vector<Collectives::Part> Collectives::drain()
         }
         for (auto& [which, sums] : rank->sums) {
             part.tid = which.tid;
+            part.stream = which.stream;
             part.result = which.result;
             part.operation = operations_[which.operation];
             part.size.reset();

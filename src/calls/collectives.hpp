@@ -39,7 +39,7 @@ enum class Joined : uint8_t {
 class Collectives {
 public:
     struct Asked {
-        bool per_thread = false, per_size = false;
+        bool per_thread = false, per_size = false, per_stream = false;
         bool lines = false;   // of single collectives
         bool failed = false;  // ... or of calls that failed; their sums are told apart by result
         uint64_t unit_ns = 1; // that histograms of times count in
@@ -55,9 +55,10 @@ public:
         unsigned here = 0;                        // ranks on this machine
         Joined joined = Joined::alone;
         std::string_view operation;
-        std::optional<uint64_t> size; // a power of two: calls move as much, or up to twice of it; where asked for
-        int result = 0;               // of those that failed, where asked for
-        std::set<uint32_t> callers;   // threads of the rank that have called, whichever operation
+        std::optional<uint64_t> size;   // a power of two: calls move as much, or up to twice of it; where asked for
+        std::optional<uint64_t> stream; // where asked for, of calls that take one
+        int result = 0;                 // of those that failed, where asked for
+        std::set<uint32_t> callers;     // threads of the rank that have called, whichever operation
         CollectiveSums sums;
     };
 
@@ -132,6 +133,7 @@ private:
         uint16_t operation = 0;
         uint8_t octave = 0; // of the size, from 1 on
         uint32_t tid = 0;
+        std::optional<uint64_t> stream{};
         int result = 0;
         auto operator<=>(const Which&) const = default;
     };

@@ -142,6 +142,9 @@ const Field<C, K, G> fields[] = {
     {{"SIZE", "size_bytes", Unit::bytes, 6},
      [](const C& c) { return c.settings.size ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return k.size ? Cell(*k.size) : Cell(); }},
+    {{"STREAM", "stream", Unit::hex, 14},
+     [](const C& c) { return c.settings.stream ? Shown::both : Shown::no; },
+     [](const K& k, const G&, const C&) { return k.stream ? Cell(*k.stream) : Cell(); }},
     {{"CALLS/s", "", Unit::rate, 7},
      of_made<Shown::both>,
      [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); }},
@@ -256,6 +259,7 @@ CollectiveGroups group_parts(const std::vector<Collectives::Part>& parts, const 
                           .rank = {},
                           .operation = settings.op ? part.operation : std::string_view(),
                           .size = part.size,
+                          .stream = part.stream,
                           .result = part.result};
         if (settings.rank && part.hash)
             key.rank = part.rank;

@@ -24,6 +24,7 @@ struct Settings {
     bool rank = false;
     bool op = false;
     bool size = false;
+    bool stream = false;
     std::optional<std::string> by;
     std::string sort = "wait_ns"; // JSON key or header of a column
     bool events = false;          // a line per collective
@@ -41,7 +42,8 @@ struct CollectiveKey {
     std::optional<unsigned> rank;
     std::string_view operation;
     std::optional<uint64_t> size; // a power of two
-    int result = 0;               // of calls that failed, where those are shown
+    std::optional<uint64_t> stream;
+    int result = 0; // of calls that failed, where those are shown
     auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -74,7 +76,10 @@ struct Context {
 
     const WhoView& who() const { return settings.view.who; }
     // Not all of a communicator's ranks are in a row.
-    bool of_ranks() const { return settings.rank || who().pid || who().comm || who().thread || who().by_owner(); }
+    bool of_ranks() const
+    {
+        return settings.rank || settings.stream || who().pid || who().comm || who().thread || who().by_owner();
+    }
 };
 
 // Of calls that were made, and of those that failed (-x).

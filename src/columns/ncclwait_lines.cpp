@@ -207,6 +207,8 @@ void print_histograms(Output& output, const CollectiveGroups& groups, const Cont
             label.add("rank", known(key.rank));
         if (settings.op)
             label.add("op", std::string(key.operation));
+        if (settings.stream && key.stream)
+            label.add("stream", fmt::format("{:#x}", *key.stream));
         if (settings.size)
             label.add("size_bytes", known(key.size));
         output.histogram(label.title, settings.histogram_of == Measure::size ? "bytes" : context.options.unit_name(),

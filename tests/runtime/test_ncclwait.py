@@ -218,6 +218,10 @@ def by_others():
     row, = trace(2, script, "--by", "cgroup")[0].rows
     equal((row["calls"], row["joined_calls"], row["op"]), (16, 16, "AllGather,AllReduce"), "of all")
     check(not {"communicator", "last_rank", "ranks"} & set(row), f"none that is of one: {row}")
+    tool, calls = trace(2, "comm A; call A ncclAllReduce 3; call A ncclAllGather 5 own=1; call A ncclSend 2 own=1; barrier; destroy A",
+                        "--by", "rank,stream")
+    equal({(row["rank"], row["stream"]): row["calls"] for row in tool.rows},
+          collections.Counter((call["rank"], call["stream"]) for call in calls), "by stream")
     rows = trace(2, script, "--by", "thread")[0].rows
     equal([(row["calls"], row["pid"] == row["tid"]) for row in rows], [(8, True)] * 2, "by thread")
 

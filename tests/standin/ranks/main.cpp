@@ -33,7 +33,7 @@ using workload::Steps;
 
 int my_rank, all_ranks;
 pthread_barrier_t* barrier;
-CUstream_st* stream;
+CUstream_st* stream; // of the next call
 std::map<std::string, ncclComm_t> comms;
 std::map<std::string, int> numbers; // of the ranks in them
 int groups = 0;                     // begun
@@ -84,7 +84,7 @@ const Function functions[] = {
     {"ncclRecv", [](size_t n, int t, ncclComm_t c) { return ncclRecv(nullptr, n, t, root, c, stream); }},
 };
 
-// call COMM FUNCTION TIMES [count=N] [type=N] [reduction=N] [root=N] [result=N] [block=MS]
+// call COMM FUNCTION TIMES [count=N] [type=N] [reduction=N] [root=N] [result=N] [block=MS] [own=1: a new stream]
 void call(const Step& step)
 {
     const ncclComm_t comm = comm_of(step, 0);
@@ -98,6 +98,9 @@ void call(const Step& step)
     const int type = static_cast<int>(step.number("type", 7));
     reduction = static_cast<int>(step.number("reduction", 0));
     root = static_cast<int>(step.number("root", 0));
+    CUstream_st* const before = stream;
+    if (step.has("own"))
+        cuStreamCreate(&stream, 0);
     for (uint64_t i = 0; i < workload::to_number(step, step.word(2, "1")); i++) {
         if (step.has("result"))
             standinNcclReturns(static_cast<int>(step.number("result", 0)));
@@ -108,8 +111,10 @@ void call(const Step& step)
         said << "{\"pid\":" << getpid() << ",\"comm\":\"" << step.word(0) << "\",\"rank\":" << numbers[step.word(0)]
              << ",\"function\":\"" << function->name << "\",\"count\":" << count << ",\"type\":" << type
              << ",\"entry_ns\":" << entry << ",\"return_ns\":" << now_ns() << ",\"result\":" << result
-             << ",\"captured\":" << (capturing ? "true" : "false") << ",\"group\":" << in_group << "}\n";
+             << ",\"stream\":\"" << stream << "\",\"captured\":" << (capturing ? "true" : "false")
+             << ",\"group\":" << in_group << "}\n";
     }
+    stream = before;
 }
 
 // comm NAME [result=N]: the id is made of the name.
@@ -180,7 +185,7 @@ const Row rows[] = {
     {"comm", {false, "result"}, make_comm},
     {"ask", {false, "error"}, ask},
     {"split", {false, ""}, split},
-    {"call", {false, "count type reduction root result block"}, call},
+    {"call", {false, "count type reduction root result block own"}, call},
     {"group", {true, "result"}, group},
     {"capture", {true, ""}, capture},
     {"destroy", {false, ""}, [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},

@@ -52,7 +52,8 @@ public:
                          .entry_ns = ns,
                          .duration_ns = 10,
                          .elements = elements,
-                         .root = 0});
+                         .root = 0,
+                         .stream = 0});
     }
     void wait(uint32_t comm, uint64_t begin_ns, uint64_t end_ns)
     {
