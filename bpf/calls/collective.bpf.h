@@ -39,19 +39,21 @@ INLINE bool is_plausible(const struct comm_identity* identity)
            identity->device < COMM_DEVICES_MAX;
 }
 
-/* Of the rank; 0 where it could not be told. */
-INLINE u64 offset_of_rank(struct pt_regs* ctx)
+/* Where the file's code tells where communicators have it. */
+INLINE bool read_identity(struct pt_regs* ctx, u64 handle, struct comm_identity* identity)
 {
-    return (bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT) * 8;
+    u64 word = bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
+    u64 offset = (word & ~(u64)COMM_HAS_MAGIC) * 8;
+    if (!offset || (word & COMM_HAS_MAGIC && read_word(handle) != COMM_MAGIC))
+        return false;
+    u64 address = handle + offset - offsetof(struct comm_identity, rank);
+    return !bpf_probe_read_user(identity, sizeof(*identity), (void*)address) && is_plausible(identity);
 }
 
 INLINE void identify(struct pt_regs* ctx, const struct handle_number* key, struct comm* comm, bool is_new)
 {
     struct comm_identity identity = {};
-    u64 offset = offset_of_rank(ctx);
-    u64 address = key->number + offset - offsetof(struct comm_identity, rank);
-    comm->known =
-        offset && !bpf_probe_read_user(&identity, sizeof(identity), (void*)address) && is_plausible(&identity);
+    comm->known = read_identity(ctx, key->number, &identity);
     if (!comm->known && !is_new)
         return;
     struct comm_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);

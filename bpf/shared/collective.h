@@ -18,6 +18,11 @@ struct comm_identity {
 
 #define COMM_DEVICES_MAX 64
 
+/* In a cookie's word, beside the eighth of the rank's offset: communicators begin with COMM_MAGIC (NCCL 2.21) until
+ * they are destroyed. */
+#define COMM_HAS_MAGIC (1u << 23)
+#define COMM_MAGIC 0x0280028002800280ULL
+
 /* Sent when a communicator is first seen, and again once it is known which it is. */
 struct comm_record {
     __u32 type;   /* RECORD_COMM */

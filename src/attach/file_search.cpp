@@ -239,7 +239,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
 {
     found.cuda = true;
     if (found.library == Library::nccl)
-        found.word = identity_offset(elf, x86_64_decoder()).value_or(0) / 8;
+        found.word = identity_word(elf, x86_64_decoder());
     std::unordered_map<std::string_view, unsigned> wanted;
     std::vector<std::string_view> names;
     for (unsigned i = 0; i < probes_.size(); i++) {

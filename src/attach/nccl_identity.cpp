@@ -2,6 +2,7 @@
 #include "attach/nccl_identity.hpp"
 
 #include "bpf/shared/attach.h"
+#include "bpf/shared/collective.h"
 
 #include <algorithm>
 #include <span>
@@ -11,9 +12,12 @@
 namespace gpusnoop {
 namespace {
 
+static_assert((COMM_HAS_MAGIC | (COMM_HAS_MAGIC - 1)) <= COOKIE_WORD_MAX);
+
 constexpr size_t longest = 4096; // of such a function; 1238 in NCCL 2.29
 // In older ones nothing in front of the rank is the same in all ranks: 2.16.
 constexpr uint32_t oldest_version = 21600;
+constexpr uint32_t magic_version = 22100;
 
 class Functions {
 public:
@@ -35,20 +39,35 @@ private:
     std::vector<uint8_t> bytes_; // of the last one asked for
 };
 
+// 0 where it is not told.
+uint32_t version_of(const Elf& elf, const Decoder& decoder)
+{
+    constexpr std::string_view names[] = {"ncclGetVersion"};
+    return static_cast<uint32_t>(decoder.returned_constant(Functions(elf, names).code(names[0])).value_or(0));
+}
+
 } // namespace
 
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder)
 {
     // The first three in the order of their fields.
-    constexpr std::string_view names[] = {"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice", "ncclGetVersion"};
-    Functions functions(elf, names);
-    if (decoder.returned_constant(functions.code("ncclGetVersion")).value_or(0) < oldest_version)
+    constexpr std::string_view names[] = {"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"};
+    if (version_of(elf, decoder) < oldest_version)
         return std::nullopt;
+    Functions functions(elf, names);
     const auto rank = decoder.returned_field(functions.code(names[0]));
     for (size_t i = 1; i < 3; i++)
         if (const auto field = decoder.returned_field(functions.code(names[i])); !rank || field != *rank + 4 * i)
             return std::nullopt;
-    return *rank % 8 == 0 && *rank && *rank / 8 <= COOKIE_WORD_MAX ? rank : std::nullopt;
+    return *rank % 8 == 0 && *rank && *rank / 8 < COMM_HAS_MAGIC ? rank : std::nullopt;
+}
+
+uint32_t identity_word(const Elf& elf, const Decoder& decoder)
+{
+    const auto offset = identity_offset(elf, decoder);
+    if (!offset)
+        return 0;
+    return *offset / 8 | (version_of(elf, decoder) >= magic_version ? COMM_HAS_MAGIC : 0);
 }
 
 } // namespace gpusnoop

@@ -16,4 +16,7 @@ namespace gpusnoop {
 // and of RCCL since ROCm 6.3, whose functions jump through a table.
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder);
 
+// The same as probes are told it: an eighth of it, and COMM_HAS_MAGIC; 0 where it is not known.
+uint32_t identity_word(const Elf& elf, const Decoder& decoder);
+
 } // namespace gpusnoop

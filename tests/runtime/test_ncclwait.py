@@ -245,12 +245,14 @@ def without_a_cpu():
 fails = """
 comm A; comm Z result=2; call A ncclAllReduce 3 result=4; call A ncclAllReduce 2; call A ncclAllReduce 2 result=7
 group result=5; call A ncclAllReduce 4; end; group result=3; end; group; call A ncclSend 1 result=4; call A ncclSend 1; end
-ask A 3; ask A 5 error=7; ask A 9 error=6; ask A 2 error=6; ask A 1 error=1; barrier; destroy A
+ask A 3; ask A 5 error=7; ask A 9 error=6; ask A 2 error=6; ask A 1 error=1
+forge F A; call F ncclBroadcast 6; barrier; destroy A
 """
 failures = {("AllReduce", "ncclInvalidArgument"): 3, ("AllReduce", "ncclInvalidUsage"): 4, ("Send", "ncclInvalidArgument"): 1,
             ("AsyncError", "ncclRemoteError"): 1, ("AsyncError", "ncclUnhandledCudaError"): 1,
-            ("CommInitRank", "ncclSystemError"): 1, ("GroupEnd", "ncclInternalError"): 1}
-of_no_communicator = "CommInitRank", "GroupEnd"
+            ("CommInitRank", "ncclSystemError"): 1, ("GroupEnd", "ncclInternalError"): 1,
+            ("Broadcast", "ncclInvalidArgument"): 6}
+of_no_communicator = "CommInitRank", "GroupEnd", "Broadcast"
 
 
 @case

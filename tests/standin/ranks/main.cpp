@@ -141,6 +141,15 @@ void ask(const Step& step)
         ncclCommGetAsyncError(comm, &error);
 }
 
+// forge NEW OLD: what looks like OLD, and is none
+void forge(const Step& step)
+{
+    auto* forged = new standin::nccl::Comm(*comm_of(step, 1));
+    forged->start_magic = ~standin::nccl::magic;
+    comms[step.word(0)] = forged;
+    numbers[step.word(0)] = my_rank;
+}
+
 // split NEW OLD INTO: those that are as many apart are together.
 void split(const Step& step)
 {
@@ -183,6 +192,7 @@ struct Row {
 
 const Row rows[] = {
     {"comm", {false, "result"}, make_comm},
+    {"forge", {false, ""}, forge},
     {"ask", {false, "error"}, ask},
     {"split", {false, ""}, split},
     {"call", {false, "count type reduction root result block own"}, call},
