@@ -12,6 +12,8 @@
 namespace gpusnoop {
 namespace {
 
+constexpr uint64_t patience_ns = 3'000'000'000; // with the helper that says where threads are
+
 using Member = Collectives::Member;
 using Stall = Collectives::Stall;
 
@@ -90,6 +92,9 @@ std::vector<Verdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t
         const bool is_missing = stall.kind == Stall::Kind::missing;
         if (ago(stall.since_ns, now_ns) < limit_ns_ || !(is_missing || is_stuck(stall, now_ns)))
             continue;
+        if (is_missing && !said.contains(communicator) && !is_known_of(stall) &&
+            ago(stall.since_ns, now_ns) < limit_ns_ + patience_ns)
+            continue; // at the next look
         Verdict verdict = is_missing ? missing(std::move(stall), now_ns) : stuck(std::move(stall), now_ns);
         const Said now{verdict.kind, verdict.stall.since_ns, verdict.ranks};
         const auto before = said.find(communicator);
@@ -127,6 +132,15 @@ bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
     });
 }
 
+// What those do that have not come.
+bool CollectiveVerdicts::is_known_of(const Stall& stall) const
+{
+    return std::ranges::all_of(stall.members, [this](const Member& member) {
+        return member.has_come || member.ended || member.destroyed ||
+               places_.is_known(static_cast<pid_t>(member.image.pid));
+    });
+}
+
 // Of its threads: the one that calls, or another one that waits or is in a call of NCCL.
 const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) const
 {
@@ -152,7 +166,8 @@ Verdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_t now_ns) 
     } else {
         const uint32_t tid = member.called ? member.tid : pid;
         const std::string state = thread_doing(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
-        text += "in no call of NCCL, and in no wait for the device";
+        text += places_.is_known(static_cast<pid_t>(pid)) ? "in no call of NCCL, and in no wait for the device"
+                                                          : "what it is in is not known";
         if (!state.empty())
             text += fmt::format("; thread {} {}", tid, state);
     }

@@ -52,6 +52,7 @@ private:
 
     void look_at_silent(const Collectives::Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before);
     bool is_stuck(const Collectives::Stall& stall, uint64_t now_ns) const;
+    bool is_known_of(const Collectives::Stall& stall) const;
     Verdict missing(Collectives::Stall stall, uint64_t now_ns) const;
     Verdict stuck(Collectives::Stall stall, uint64_t now_ns) const;
     const ThreadPlaces::Place* place_of(const Collectives::Member& member) const;

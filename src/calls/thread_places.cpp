@@ -34,6 +34,12 @@ const std::map<uint32_t, ThreadPlaces::Place>& ThreadPlaces::of(pid_t pid) const
     return known == processes_.end() ? none : known->second.places;
 }
 
+bool ThreadPlaces::is_known(pid_t pid) const
+{
+    const auto known = processes_.find(pid);
+    return known != processes_.end() && known->second.answered;
+}
+
 void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
 {
     helper_.hear();
@@ -64,6 +70,7 @@ void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<con
     if (asked == processes_.end())
         return; // nobody asks any more
     Process& process = asked->second;
+    process.answered = true;
     std::map<uint32_t, Thread> before = std::exchange(process.threads, {});
     process.places.clear();
     for (size_t i = 0; i < tids.size(); i++) {

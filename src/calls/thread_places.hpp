@@ -34,6 +34,8 @@ public:
     };
     // Of the threads that are in a call, by their ids.
     const std::map<uint32_t, Place>& of(pid_t pid) const;
+    // It is known which those are, and that the others are in none.
+    bool is_known(pid_t pid) const;
 
 private:
     struct Thread {
@@ -44,6 +46,7 @@ private:
     struct Process {
         std::map<uint32_t, Thread> threads;
         std::map<uint32_t, Place> places;
+        bool answered = false;
     };
 
     void take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
