@@ -7,38 +7,47 @@ import json
 import pathlib
 import sys
 
-library = ctypes.CDLL(sys.argv[1])
-listed = [line.split()[0] for line in pathlib.Path(sys.argv[2]).read_text().splitlines() if line and line[0] != "#"]
-places = {}
-for name in listed:
-    try:
-        places[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    except AttributeError:
-        pass
+asked_for = ("cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpy",
+             "cuCtxSynchronize", "cuStreamSynchronize", "cuGraphLaunch", "cuMemAllocAsync", "cuStreamBeginCapture")
 
-begins = collections.defaultdict(list)
-for name, place in places.items():
-    begins[ctypes.string_at(place, 2).hex(" ")].append(name)
 
-names_at = collections.defaultdict(list)
-for name, place in places.items():
-    names_at[place].append(name)
-handed_out, elsewhere = {}, []
-if "cuGetProcAddress" in places and "cuInit" in places:
+def exported(library, listed):
+    """Where each function is that the library has."""
+    return {name: ctypes.cast(function, ctypes.c_void_p).value for name in listed if (function := getattr(library, name, None))}
+
+
+def handed_out(library, places):
+    """The exports that cuGetProcAddress hands out by a name, None where it hands out nothing; and by which names something
+    else."""
+    names_at, handed, elsewhere = collections.defaultdict(list), {}, []
+    for name, place in places.items():
+        names_at[place].append(name)
     library.cuInit(0)  # whatever it answers
-    for base in ("cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpy",
-                 "cuCtxSynchronize", "cuStreamSynchronize", "cuGraphLaunch", "cuMemAllocAsync", "cuStreamBeginCapture"):
+    for base in asked_for:
         found = ctypes.c_void_p()
         code = library.cuGetProcAddress(base.encode(), ctypes.byref(found), 12000, ctypes.c_uint64(0))
         if code or not found.value:
-            handed_out[base] = None
+            handed[base] = None
         elif found.value in names_at:
-            handed_out[base] = sorted(names_at[found.value])
+            handed[base] = sorted(names_at[found.value])
         else:
             elsewhere.append(base)
+    return handed, elsewhere
 
-print(json.dumps({
-    "listed": len(listed), "exported": len(places), "stand_in": hasattr(library, "standin_counts"),
-    "first_bytes": {bytes_: {"functions": len(names), "such_as": sorted(names)[:3]}
-                    for bytes_, names in sorted(begins.items(), key=lambda item: -len(item[1]))[:12]},
-    "handed_out": handed_out, "handed_out_but_not_exported": elsewhere}))
+
+def main(driver, names):
+    library = ctypes.CDLL(driver)
+    listed = [line.split()[0] for line in pathlib.Path(names).read_text().splitlines() if line and line[0] != "#"]
+    places, begins = exported(library, listed), collections.defaultdict(list)
+    for name, place in places.items():
+        begins[ctypes.string_at(place, 2).hex(" ")].append(name)
+    handed, elsewhere = handed_out(library, places) if {"cuGetProcAddress", "cuInit"} <= places.keys() else ({}, [])
+    print(json.dumps({
+        "listed": len(listed), "exported": len(places), "stand_in": hasattr(library, "standin_counts"),
+        "first_bytes": {bytes_: {"functions": len(names), "such_as": sorted(names)[:3]}
+                        for bytes_, names in sorted(begins.items(), key=lambda item: -len(item[1]))[:12]},
+        "handed_out": handed, "handed_out_but_not_exported": elsewhere}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -8,9 +8,6 @@ import sys
 
 PTX = b".version 5.0\n.target sm_50\n.address_size 64\n.visible .entry name_to_be_found()\n{\n    ret;\n}\n"
 NAME = b"name_to_be_found"
-cuda = ctypes.CDLL(sys.argv[1])
-context, module, library, function, kernel = (ctypes.c_void_p() for _ in range(5))
-none = ctypes.c_void_p()
 memory = os.open("/proc/self/mem", os.O_RDONLY)
 
 
@@ -35,19 +32,26 @@ def place(handle):
     return None
 
 
-def call(name, *arguments):
-    if code := getattr(cuda, name)(*arguments):
-        raise SystemExit(f"{name} returned {code}")
+def found(driver):
+    cuda, none = ctypes.CDLL(driver), ctypes.c_void_p()
+    context, module, library, function, kernel = (ctypes.c_void_p() for _ in range(5))
+
+    def call(name, *arguments):
+        if code := getattr(cuda, name)(*arguments):
+            raise SystemExit(f"{name} returned {code}")
+
+    call("cuInit", 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+    call("cuCtxSetCurrent", context)
+    call("cuModuleLoadData", ctypes.byref(module), PTX)
+    call("cuModuleGetFunction", ctypes.byref(function), module, NAME)
+    places = {"CUfunction": place(function.value)}
+    if hasattr(cuda, "cuLibraryLoadData"):
+        call("cuLibraryLoadData", ctypes.byref(library), PTX, none, none, 0, none, none, 0)
+        call("cuLibraryGetKernel", ctypes.byref(kernel), library, NAME)
+        places["CUkernel"] = place(kernel.value)
+    return places
 
 
-call("cuInit", 0)
-call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-call("cuCtxSetCurrent", context)
-call("cuModuleLoadData", ctypes.byref(module), PTX)
-call("cuModuleGetFunction", ctypes.byref(function), module, NAME)
-found = {"CUfunction": place(function.value)}
-if hasattr(cuda, "cuLibraryLoadData"):
-    call("cuLibraryLoadData", ctypes.byref(library), PTX, none, none, 0, none, none, 0)
-    call("cuLibraryGetKernel", ctypes.byref(kernel), library, NAME)
-    found["CUkernel"] = place(kernel.value)
-print(json.dumps(found))
+if __name__ == "__main__":
+    print(json.dumps(found(sys.argv[1])))
