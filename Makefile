@@ -28,10 +28,10 @@ else
 say = @:
 endif
 
-# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no libraries);
-# of some rooms also fuzz (tests/fuzz/fuzz.mk).
+# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no libraries:
+# the objects of release, linked otherwise); of some rooms also fuzz (tests/fuzz/fuzz.mk).
 VARIANT ?= release
-OBJ := $(BUILD)/obj/$(VARIANT)
+OBJ := $(BUILD)/obj/$(VARIANT:static=release)
 GEN := $(BUILD)/gen
 ifeq ($(VARIANT),release)
 BIN := $(BUILD)
@@ -49,9 +49,8 @@ OPTIMIZE ?= -O2 -g1
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
 LIBS := -lbpf -ldw -lelf -lz -llzma -lfmt -lZydis
 ifeq ($(VARIANT),asan)
-# -g1: a stack names its lines, and twice as much would be written and linked for more.
-# -Wno-maybe-uninitialized: with sanitizers GCC 12 finds that in its own <regex>.
-VARIANT_FLAGS := -O1 -g1 -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# -O0: optimized, what the sanitizers put in takes GCC as long again. -g1: a stack names its lines.
+VARIANT_FLAGS := -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),fuzz)
 # Clang gives up on the tables of probes sooner than GCC does.
@@ -59,11 +58,11 @@ VARIANT_FLAGS := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-saniti
                  -fconstexpr-steps=100000000 -Wno-c99-extensions
 endif
 ifeq ($(VARIANT),static)
-# Debian has no static libfmt, nor a static Zydis, which is made from its source; libdw wants what it decompresses with.
-# A static program cannot dlopen.
-VARIANT_FLAGS := -DFMT_HEADER_ONLY -DGPUSNOOP_STATIC
+# Debian has no static fmt and Zydis: they are made from their sources. libdw wants what it decompresses with.
 VARIANT_LDFLAGS := -static -s
-LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/zydis -lZydis
+LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/libraries -lfmt -lZydis
+# Linked before the library's, and so in its place: a static program cannot dlopen.
+INSTEAD := $(BUILD)/obj/static/src/nvml/nvml.o
 endif
 LIBS += -lncursesw -ltinfo
 
@@ -137,12 +136,17 @@ $(OBJ)/%.o: %.cpp | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(addprefix -include ,$(PRECOMPILED)) -MMD -MP -c $< -o $@
 
+$(BUILD)/obj/static/%.o: %.cpp
+	$(say) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -DGPUSNOOP_STATIC -MMD -MP -c $< -o $@
+
 $(OBJ)/libgpusnoop.a: $(SRC_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
 # One program with as many names as there are tools: half as large as seven programs.
-$(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(OBJ)/libgpusnoop.a
+$(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(VARIANT_LDFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
@@ -154,8 +158,8 @@ $(TOOL_BINS): $(BIN)/gpusnoop
 asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
-static:
-	$(Q)scripts/static-zydis $(BUILD)/zydis
+static: tools
+	$(Q)scripts/static-libraries $(BUILD)/libraries
 	$(Q)$(MAKE) --no-print-directory VARIANT=static tools
 	$(Q)for t in $(TOOLS); do file -L $(BUILD)/static/$$t | grep -q 'statically linked' || { echo "$$t is not static" >&2; exit 1; }; done
 

@@ -25,7 +25,7 @@ $(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4ran
 
 # Where the tools put probes, and which kernels they find registered. Of the tools' own variant.
 GPU_READERS := $(BIN)/placement $(BIN)/scan
-$(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(OBJ)/libgpusnoop.a
+$(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(VARIANT_LDFLAGS) $(LIBS)
 
