@@ -189,7 +189,7 @@ void Diagnosis::Streak::add(bool goes_on, bool is_over, double interval_seconds)
     if (is_over || pause >= longest_pause)
         *this = {};
     else if (goes_on)
-        seconds += interval_seconds;
+        seconds += interval_seconds, ++intervals;
 }
 
 void Diagnosis::end_interval(const ImageId& image, History& history, double seconds)

@@ -127,7 +127,10 @@ private:
     struct Streak {
         double seconds = 0; // without the pauses
         double pause = 0;
+        unsigned intervals = 0;
         void add(bool goes_on, bool is_over, double interval_seconds);
+        // What was seen in one interval only, however long that was, may have happened once.
+        double lasts() const { return intervals > 1 ? seconds : 0; }
     };
 
     struct History {

@@ -105,9 +105,9 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         signs.cpus = allowed_cpus(static_cast<pid_t>(image.pid));
     if (times)
         signs.load = MachineLoad{loads.running / times, loads.cpus / times};
-    signs.capturing_seconds = history.capturing.seconds;
+    signs.capturing_seconds = history.capturing.lasts();
     signs.small_seconds = history.small.seconds;
-    signs.growing_seconds = history.growing.seconds;
+    signs.growing_seconds = history.growing.lasts();
     if (history.wait) {
         const double elapsed = static_cast<double>(history.wait->elapsed_ns) / 1e9;
         signs.wait = {elapsed, std::string(wait_text(history.wait->key.wait.wait)), history.wait->earlier};

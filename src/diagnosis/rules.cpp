@@ -254,8 +254,8 @@ constexpr Rule table[] = {
     {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails_in_memory},
     {"ioctl", "calls into the driver fail, by the driver's own word", "nvioctl -p PID -x", fails_in_driver},
     {"grows",
-     "device memory grows by 1M/s or more, and nothing is freed, for 2 s (a warning from 10 s on, or where the "
-     "GPU is full within 10 min)",
+     "device memory grows by 1M/s or more, and nothing is freed, for 2 s and two reports (a warning from 10 s on, or "
+     "where the GPU is full within 10 min)",
      "gpualloc -p PID --leaks", grows},
     {"copies", "500 copies/s or more, 90% of them smaller than 64K (a warning where 90% are synchronous)",
      "cudamemcpy -p PID -U", copies},
@@ -265,7 +265,8 @@ constexpr Rule table[] = {
      "a thread that calls CUDA is ready to run for 30% of its time (a warning: 60%) and has no CPU: others have them, "
      "or its cgroup's quota is used up",
      "top -H", starves},
-    {"captures", "2 graphs/s or more are captured or instantiated, for 2 s", "cudagraph -p PID --storms", captures},
+    {"captures", "2 graphs/s or more are captured or instantiated, for 2 s and two reports",
+     "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",
      launches},
     {"blocks", "100 launches/s or more, 90% of them of fewer than 32 blocks, for 3 s; where the grid is in registers",
