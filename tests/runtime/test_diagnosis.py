@@ -14,104 +14,127 @@ from test_alloc_nvml import Nvml, library
 from test_top_screen import Screen
 from tops import Tool, case
 
-# What a program does for ever, and what is said of it: rule, severity, words. None: nothing.
 copies = "copy 500 bytes={bytes} fn={fn} gap_us=100"
-incidents = {
-    "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},
-             r"has waited \d+(\.\d)? s for the device, launched nothing since"),
-    "hung_in_a_copy": ("copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
-                       r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since"),
-    "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 grid=64 gap_us=2000; end",
-                         None, None, None),
-    "waits_fail": ("sync 1 fn=cudaStreamSynchronize stream=1 result=700; sleep 50", "wait", {"alarm"},
-                   r"all \d+ waits fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
-    "few_waits_fail": ("sync 1 fn=cuStreamSynchronize result=719; sync 9 fn=cuStreamSynchronize; sleep 50", "wait", {"warning"},
-                       r"\d+ of \d+ waits fail: CUDA_ERROR_LAUNCH_FAILED"),
-    "refused": ("alloc all 17179869184 result=2; sleep 50", "refused", {"alarm"},
-                r"(\d+) of \1 allocations refused, the last of 16\.0G: OUT_OF_MEMORY"),
-    "wrong_frees": ("alloc a 1000; free a; free a again result=1; sleep 50", "memory", {"warning"},
-                    r"\d+ of \d+ allocations and frees fail: CUDA_ERROR_INVALID_VALUE"),
-    "copies_fail": ("copy 1 fn=cuMemcpyHtoD_v2 result=700; sleep 50", "copy", {"alarm"},
-                    r"all \d+ copies fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
-    "grows": ("alloc result 8388608; sleep 100", "grows", {"note"}, r"grows by [\d.]+M/s of device memory, and frees none"),
-    "grows_and_frees": ("alloc result 8388608; alloc other 65536; free other; sleep 100", None, None, None),
-    "small_copies": (copies.format(bytes=2048, fn="cuMemcpyHtoD_v2"), "copies", {"warning"},
-                     r"copies \d+ times/s, 100% of them smaller than 64K, 100% synchronous"),
-    "large_copies": (copies.format(bytes=65536, fn="cuMemcpyHtoD_v2"), None, None, None),
-    "small_copies_without_waiting": (copies.format(bytes=2048, fn="cuMemcpyHtoDAsync_v2"), "copies", {"note"},
-                                     r"copies \d+ times/s, 100% of them smaller than 64K, 0% synchronous"),
-    "polls": ("sync 5000 fn=cuStreamQuery result=600; launch vecadd 1 grid=64", "polls", {"note", "warning"},
-              r"asks \d+ times/s whether work is done"),
-    "polls_at_times": ("sync 100 fn=cuStreamQuery result=600; sleep 100", None, None, None),
-    "captures": ("capture begin; launch vecadd 50 stream=1; capture end; graph 1; sleep 50", "captures", {"warning"},
-                 r"captures graphs \d+\.\d times/s, instantiates \d+\.\d/s \(re-capture storm\): \d+ launches/s are recorded, \d+/s are made"),
-    "instantiates": ("graph instantiate G X; graph launch X 1; graph execdestroy X; sleep 50", "captures", {"warning"},
-                     r"instantiates graphs \d+\.\d times/s: 0 launches/s are recorded, \d+/s are made"),
-    "captures_at_times": ("capture begin; launch vecadd 500 stream=1; capture end; graph 100; sleep 1000", None, None, None),
-    "instantiations_fail": ("graph instantiate G X result=2; graph launch Y 1; sleep 50", "graph", {"alarm"},
-                            r"(all )?\d+ (of \d+ )?captures and instantiations of graphs fail: CUDA_ERROR_OUT_OF_MEMORY"),
-    "captured_once": ("capture begin; launch vecadd 5000 stream=1; capture end; forever; graph 1; sleep 10; end", None, None, None),
-    "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},
-              r"waits \d+% of the time, and spins meanwhile: \d+% of a CPU"),
-    "sleeps_in_waits": ("sync 1 fn=cuCtxSynchronize block_us=500000; launch vecadd 1", None, None, None),
-    "launches": ("launch vecadd 100 grid=8,2,2 gap_us=1000; sync 1", None, None, None),
-    "small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 5 grid=32; sync 1", "blocks", {"note"},
-                       r"9[0-9]% of \d+ launches/s are of fewer than 32 blocks, too few to fill a GPU"),
-    "many_small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 15 grid=32; sync 1", None, None, None),
-    "few_small_launches": ("launch vecadd 10; sleep 200", None, None, None),
-    "small_launches_in_memory": ("launch vecadd 100 fn=cuLaunchKernelEx gap_us=1000", None, None, None),
+# What a program does for ever, and what is said of it: rule, severity, words. None: nothing. Those of a group run at the
+# same time, so at most one of them keeps a CPU busy.
+together = {
+    "waits": {
+        "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},
+                 r"has waited \d+(\.\d)? s for the device, launched nothing since"),
+        "hung_in_a_copy": ("copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
+                           r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since"),
+        "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 grid=64 gap_us=2000; end",
+                             None, None, None),
+        "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},
+                  r"waits \d+% of the time, and spins meanwhile: \d+% of a CPU"),
+        "sleeps_in_waits": ("sync 1 fn=cuCtxSynchronize block_us=500000; launch vecadd 1", None, None, None),
+    },
+    "failures": {
+        "waits_fail": ("sync 1 fn=cudaStreamSynchronize stream=1 result=700; sleep 50", "wait", {"alarm"},
+                       r"all \d+ waits fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
+        "few_waits_fail": ("sync 1 fn=cuStreamSynchronize result=719; sync 9 fn=cuStreamSynchronize; sleep 50", "wait", {"warning"},
+                           r"\d+ of \d+ waits fail: CUDA_ERROR_LAUNCH_FAILED"),
+        "refused": ("alloc all 17179869184 result=2; sleep 50", "refused", {"alarm"},
+                    r"(\d+) of \1 allocations refused, the last of 16\.0G: OUT_OF_MEMORY"),
+        "wrong_frees": ("alloc a 1000; free a; free a again result=1; sleep 50", "memory", {"warning"},
+                        r"\d+ of \d+ allocations and frees fail: CUDA_ERROR_INVALID_VALUE"),
+        "copies_fail": ("copy 1 fn=cuMemcpyHtoD_v2 result=700; sleep 50", "copy", {"alarm"},
+                        r"all \d+ copies fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
+        "instantiations_fail": ("graph instantiate G X result=2; graph launch Y 1; sleep 50", "graph", {"alarm"},
+                                r"(all )?\d+ (of \d+ )?captures and instantiations of graphs fail: CUDA_ERROR_OUT_OF_MEMORY"),
+    },
+    "memory_and_polls": {
+        "grows": ("alloc result 8388608; sleep 100", "grows", {"note"}, r"grows by [\d.]+M/s of device memory, and frees none"),
+        "grows_and_frees": ("alloc result 8388608; alloc other 65536; free other; sleep 100", None, None, None),
+        "polls": ("sync 5000 fn=cuStreamQuery result=600; launch vecadd 1 grid=64", "polls", {"note", "warning"},
+                  r"asks \d+ times/s whether work is done"),
+        "polls_at_times": ("sync 100 fn=cuStreamQuery result=600; sleep 100", None, None, None),
+    },
+    "copies": {
+        "small_copies": (copies.format(bytes=2048, fn="cuMemcpyHtoD_v2"), "copies", {"warning"},
+                         r"copies \d+ times/s, 100% of them smaller than 64K, 100% synchronous"),
+        "large_copies": (copies.format(bytes=65536, fn="cuMemcpyHtoD_v2"), None, None, None),
+        "small_copies_without_waiting": (copies.format(bytes=2048, fn="cuMemcpyHtoDAsync_v2"), "copies", {"note"},
+                                         r"copies \d+ times/s, 100% of them smaller than 64K, 0% synchronous"),
+    },
+    "graphs": {
+        "captures": ("capture begin; launch vecadd 50 stream=1; capture end; graph 1; sleep 50", "captures", {"warning"},
+                     r"captures graphs \d+\.\d times/s, instantiates \d+\.\d/s \(re-capture storm\): \d+ launches/s are recorded, \d+/s are made"),
+        "instantiates": ("graph instantiate G X; graph launch X 1; graph execdestroy X; sleep 50", "captures", {"warning"},
+                         r"instantiates graphs \d+\.\d times/s: 0 launches/s are recorded, \d+/s are made"),
+        "captures_at_times": ("capture begin; launch vecadd 500 stream=1; capture end; graph 100; sleep 1000", None, None, None),
+        "captured_once": ("capture begin; launch vecadd 5000 stream=1; capture end; forever; graph 1; sleep 10; end", None, None, None),
+    },
+    "launches": {
+        "launches": ("launch vecadd 100 grid=8,2,2 gap_us=1000; sync 1", None, None, None),
+        "small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 5 grid=32; sync 1", "blocks", {"note"},
+                           r"9[0-9]% of \d+ launches/s are of fewer than 32 blocks, too few to fill a GPU"),
+        "many_small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 15 grid=32; sync 1", None, None, None),
+        "few_small_launches": ("launch vecadd 10; sleep 200", None, None, None),
+        "small_launches_in_memory": ("launch vecadd 100 fn=cuLaunchKernelEx gap_us=1000", None, None, None),
+    },
 }
+incidents = {name: incident for some in together.values() for name, incident in some.items()}
 
 
 def said(tool, pid):
     return [row for row in tool.rows if row["by"] == "diagnosis" and row["pid"] == pid]
 
 
-@case(each={name: name for name in incidents}, alone=True)
-def incident(name):
-    """One rule speaks, and no other; or none does."""
-    script, rule, severities, words = incidents[name]
-    before = "graph create G; graph add G kernel 4; graph instantiate G Y;" if "graph instantiate" in script else ""
-    workload = Workload(f"{before} forever; {script}; end")
-    tool = Tool("-p", workload.pid, "-i", "1", "-d", "4.5")
-    workload.go()
+@case(each=together, alone=True)
+def incident(some):
+    """Of each process one rule speaks, and no other; or none does."""
+    before = "graph create G; graph add G kernel 4; graph instantiate G Y;"
+    workloads = {name: Workload(f"{before if 'graph instantiate' in script else ''} forever; {script}; end")
+                 for name, (script, *_) in some.items()}
+    tool = Tool("-p", ",".join(str(workload.pid) for workload in workloads.values()), "-i", "1", "-d", "4.5")
+    for workload in workloads.values():
+        workload.go()
     tool.finish()
-    found = said(tool, workload.pid)
-    equal({row["rule"] for row in found}, {rule} if rule else set(), f"rules that speak: {found}")
-    rows = tops.rows(tool, "pid")
-    equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), "the rows' column")
-    if not rule:
-        return
-    check({row["severity"] for row in found} <= severities, f"severity: {found}")
-    for row in found:
-        check(re.match(words, row["diagnosis"]), f"{row['diagnosis']} is not {words}")
-        check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph", "cudalaunch"), f"the command: {row}")
-        equal((row["comm"], row["pid"]), ("workload", workload.pid), "whose it is")
+    for name, (_, rule, severities, words) in some.items():
+        pid = workloads[name].pid
+        found = said(tool, pid)
+        equal({row["rule"] for row in found}, {rule} if rule else set(), f"{name}: rules that speak: {found}")
+        rows = [row for row in tops.rows(tool, "pid") if row["pid"] == pid]
+        check(rows, f"{name}: it has rows: {tool.rows}")
+        equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), f"{name}: the rows' column")
+        for row in found:
+            check(row["severity"] in severities, f"{name}: severity: {found}")
+            check(re.match(words, row["diagnosis"]), f"{name}: {row['diagnosis']} is not {words}")
+            check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph", "cudalaunch"),
+                  f"{name}: the command: {row}")
+            equal((row["comm"], row["pid"]), ("workload", pid), f"{name}: whose it is")
 
 
-@case(each={"launches": "launch saxpy 3 grid=64 result=719; sleep 20", "launch_bound": "launch vecadd 1000 grid=64 delay_us=200"}, alone=True)
-def known_with_latency(script):
+@case(alone=True)
+def known_with_latency():
     """What launches return, and how long they take, is not known by their entry."""
-    workload = Workload(f"forever; {script}; end")
-    without, tool = (Tool("-p", workload.pid, "-i", "1", "-d", "4", *more) for more in ([], ["-l"]))
-    workload.go()
+    wanted = {"launch saxpy 3 grid=64 result=719; sleep 20": ("launch", "all .* launches fail: CUDA_ERROR_LAUNCH_FAILED"),
+              "launch vecadd 1000 grid=64 delay_us=200":
+              ("launches", r"is bound by launches: a thread spends \d+% of its time in launch calls")}
+    workloads = [Workload(f"forever; {script}; end") for script in wanted]
+    pids = ",".join(str(workload.pid) for workload in workloads)
+    without, tool = (Tool("-p", pids, "-i", "1", "-d", "4", *more) for more in ([], ["-l"]))
+    for workload in workloads:
+        workload.go()
     without.finish(), tool.finish()
-    equal(said(without, workload.pid), [], "without")
-    rule, words = ("launch", "all .* launches fail: CUDA_ERROR_LAUNCH_FAILED") if "result" in script else \
-        ("launches", r"is bound by launches: a thread spends \d+% of its time in launch calls")
-    found = said(tool, workload.pid)
-    equal({row["rule"] for row in found}, {rule}, "with it")
-    check(all(re.match(words, row["diagnosis"]) for row in found), f"{words}: {found}")
+    for workload, (rule, words) in zip(workloads, wanted.values()):
+        equal(said(without, workload.pid), [], f"{rule}: without")
+        found = said(tool, workload.pid)
+        equal({row["rule"] for row in found}, {rule}, f"{rule}: with it")
+        check(all(re.match(words, row["diagnosis"]) for row in found), f"{words}: {found}")
 
 
 @case(alone=True)
 def copies_from():
-    """Where in the program most small copies come from, by the stacks of some of them: in the words, and below --why."""
+    """Where in the program most small copies come from, by the stacks of some of them: in the words, and below --why. That
+    it allocates once, in an interval of 2 s, is not growth."""
     workload = Workload("forever; copy 500 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end")
-    tool, why = Tool("-p", workload.pid, "-i", "1", "-d", "4.5"), Tool("-p", workload.pid, "--why", "-d", "4.5s", json=False)
+    tool, why = Tool("-p", workload.pid, "-i", "2", "-d", "4.5"), Tool("-p", workload.pid, "--why", "-d", "4.5s", json=False)
     workload.go()
     tool.finish(), why.finish()
     found = said(tool, workload.pid)
+    equal({row["rule"] for row in found}, {"copies"}, f"rules that speak: {found}")
     check(found and all(re.search(r"100% synchronous, from workload::\S.* \(workload\)$", row["diagnosis"]) for row in found),
           f"the function: {found}")
     check(re.search(r"^ +cudaMemcpy\+0x\w+ \(libcudart", why.text, re.M), f"the stack: {why.text}")
@@ -222,7 +245,7 @@ nights = {
 }
 
 
-@case(each={f"{night}_{size[0]}x{size[1]}": (night, size) for night in nights for size in ((80, 24), (120, 40))}, alone=True)
+@case(each={**{night: (night, (80, 24)) for night in nights}, "copies_120x40": ("copies", (120, 40))}, alone=True)
 def night_on_call(what):
     """Of 68 processes, the one in trouble, and what that is: on the first screen, without a key, 3 s after the command."""
     night, (columns, lines) = what

@@ -4,7 +4,7 @@ from harness import Skip, case, check, equal
 from programs import Tool, Workload, ahead_of_others
 
 # As long as a real launch takes; what of it is measured comes when the tool has found its way.
-busy = ("loop 3; launch scale 500 fn=cuLaunchKernel delay_us=2; end\n"
+busy = ("loop {settling}; launch scale 500 fn=cuLaunchKernel delay_us=2; end\n"
         "loop {seconds}; launch vecadd 500 fn=cuLaunchKernel delay_us=2; end")
 copies = "loop 5; copy 500 fn=cuMemcpyHtoDAsync_v2 bytes=4096 delay_us=2; end"
 ceiling = ("--max-overhead", 5, "-i", 1)
@@ -33,20 +33,20 @@ def said_and_near(tool, told, made, few_windows=False):
 
 @case(each=attach_kinds, timeout=300, alone=("perf",))
 def a_thread_that_does_nothing_but_launch(attach):
-    tool, truth = traced(busy.format(seconds=4), "--attach", attach)
+    tool, truth = traced(busy.format(settling=3, seconds=4), "--attach", attach)
     # Perf events go one by one, so that there may be too few windows to tell the error from.
     said_and_near(tool, sum(row["launches"] for row in tool.rows), count(truth), few_windows=attach == "perf")
 
 
 @case(tool="cudatop", timeout=300)
 def cudatop():
-    tool, truth = traced(busy.format(seconds=4))
+    tool, truth = traced(busy.format(settling=3, seconds=4))
     said_and_near(tool, sum(row.get("launches", 0) for row in tool.rows if "pid" in row), count(truth))
 
 
 @case(tool="cudatop", timeout=300)
 def cudatop_says_when_it_is_not_asked_for():
-    workload = Workload(busy.format(seconds=1))
+    workload = Workload(busy.format(settling=3, seconds=1))
     tool = Tool("-p", workload.pid, "-i", 1, losses=True)
     workload.go().wait()
     check("--max-overhead 5 counts launches" in tool.finish().error, f"it says what would help: {tool.error}")
@@ -61,15 +61,15 @@ def cudamemcpy():
 @case(timeout=300, alone=True)
 def wall_time_within_the_ceiling():
     """Calls a second, in turns with runs that are not traced, and with all probes."""
-    def calls(*options):
-        workload = Workload(busy.format(seconds=3), preexec=ahead_of_others)
+    def calls(*options, settling=0):
+        workload = Workload(busy.format(settling=settling, seconds=3), preexec=ahead_of_others)
         tool = Tool("-p", workload.pid, *options, losses=True) if options else None
         truth = workload.go().truth()
         if tool:
             tool.finish()
         return count([call for call in truth if "vecadd" in (call["kernel"] or "")])
 
-    runs = [(calls(), calls(*ceiling), calls("-i", 1)) for _ in range(3)]
+    runs = [(calls(), calls(*ceiling, settling=3), calls("-i", 1)) for _ in range(3)]
     untraced, held, all_probes = (sorted(of) for of in zip(*runs))
     if untraced[-1] > 1.04 * untraced[0]:
         raise Skip(f"the machine is busy: a speed says nothing: {runs}")
@@ -87,7 +87,7 @@ def below_the_ceiling_all_is_exact():
 
 @case(timeout=300)
 def marked_in_text():
-    text = traced(busy.format(seconds=2), json=False)[0].text
+    text = traced(busy.format(settling=3, seconds=2), json=False)[0].text
     check(any(word.startswith("~") for line in text.splitlines() if "vecadd" in line for word in line.split()),
           f"estimates are marked: {text}")
 
