@@ -57,14 +57,13 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     struct thread_time* time = time_of(thread);
     if (!time)
         return 0;
+    has_cpu(task, thread, time);
     u64 around = is_inside_call(thread, call) ? time->now & TIME_CALL_BITS : 0;
     call->word[AROUND] = around;
     u64 part = part_of_call(probe_row(number));
     bool launches = !around && part == TIME_LAUNCH;
     call->word[LAUNCHES] = launches;
-    /* It is on a CPU, whatever the scheduler has told: Linux 6.18 (Firecracker) does not run the program at one in some
-     * hundred switches, and does not count that as skipped. */
-    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0);
+    turn(time, TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0, UP_TO_NOW);
     if (wants_gaps() && launches)
         end_gap(thread, time);
     return 0;
@@ -77,7 +76,8 @@ INLINE void call_return_body(struct pt_regs* ctx)
     struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
     struct thread_time* time = call ? time_of(thread) : 0;
     if (time) {
-        turn(time, TIME_CALL_BITS, call->word[AROUND], 0);
+        has_cpu(task, thread, time);
+        turn(time, TIME_CALL_BITS, call->word[AROUND], 0, UP_TO_NOW);
         if (wants_gaps() && call->word[LAUNCHES])
             begin_gap(thread, time);
     } else if (!call) {

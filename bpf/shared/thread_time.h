@@ -55,6 +55,7 @@ struct thread_time {
     /* As it was when it left its CPU last: for how long it had waited for one; the queue that it was in, and for how
      * long that had been throttled. */
     __u64 queued_before;
+    __u64 clock_before; /* of the scheduler's, which is another one */
     __u64 queue;
     __u64 throttled_before;
     struct image image;

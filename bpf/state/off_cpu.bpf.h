@@ -4,7 +4,6 @@
 #define GPUSNOOP_OFF_CPU_BPF_H
 
 #include "state/block_reason.bpf.h"
-#include "state/block_stacks.bpf.h"
 #include "state/wakers.bpf.h"
 
 #define FAR_UP (64 << 10)
@@ -27,6 +26,7 @@ static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* ta
     struct thread_time* time = any_time_of(thread, task);
     if (!time)
         return 0;
+    has_cpu(task, thread, time);
     u64 call = time->now & TIME_CALL_BITS;
     if (call && thread && has_left_call(task, thread))
         call = 0;
@@ -46,7 +46,7 @@ static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* ta
                 take_stacks(ctx, time);
         }
     }
-    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0);
+    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0, UP_TO_NOW);
     return 0;
 }
 
@@ -54,14 +54,8 @@ static __attribute__((noinline)) int enter_cpu(struct task_struct* task)
 {
     struct thread_state* thread = thread_state(task);
     struct thread_time* time = any_time_of(thread, task);
-    if (!time)
-        return 0;
-    u32 part = time_part_of(time->now);
-    bool counts = stacks_of_blocks && thread && is_blocked(part);
-    u64 before = counts ? time->ns[part] : 0;
-    turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time));
-    if (counts)
-        count_block(thread, time, part, time->ns[part] - before);
+    if (time)
+        end_absence(task, thread, time, UP_TO_NOW);
     return 0;
 }
 

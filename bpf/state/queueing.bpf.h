@@ -29,6 +29,7 @@ INLINE bool is_throttled(struct task_struct* task)
 INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
 {
     time->queued_before = task->sched_info.run_delay;
+    time->clock_before = untrusted(task)->se.cfs_rq->rq->clock;
     if (!HAS_THROTTLED_TIME)
         return;
     struct cfs_rq* queue = untrusted(task)->se.cfs_rq;
@@ -36,12 +37,18 @@ INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
     time->throttled_before = throttled_so_far(queue);
 }
 
-/* It gets a CPU, and is not yet taken for one that has it (sched_info_arrive() comes after the tracepoint): for how
- * long it has waited for that. */
+/* It gets a CPU, and is not yet taken for one that has it (sched_info_arrive() comes after the tracepoint); or has had
+ * it for some time: for how long it has waited for that. */
 INLINE u64 end_queueing(struct task_struct* task, const struct thread_time* time)
 {
     u64 since = task->sched_info.last_queued, now = untrusted(task)->se.cfs_rq->rq->clock;
     return task->sched_info.run_delay - time->queued_before + (since && since < now ? now - since : 0);
+}
+
+/* It has a CPU: for how long it had none. */
+INLINE u64 was_away(struct task_struct* task, const struct thread_time* time)
+{
+    return task->sched_info.last_arrival - time->clock_before;
 }
 
 /* How much of that is because of the quota. */

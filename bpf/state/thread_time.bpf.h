@@ -72,9 +72,12 @@ static __attribute__((noinline)) int begin_time(struct thread_state* thread)
     return 0;
 }
 
-/* Replaces some bits of what a thread is in. The time up to now belongs to what it was in, but for what it has waited
- * for a CPU; and to whoever has replaced the word: the scheduler comes in between where a program can be preempted. */
-static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u64 to, u64 queued)
+#define UP_TO_NOW (~0ULL)
+
+/* Replaces some bits of what a thread is in. The time since that began, but at most so much of it, belongs to what it
+ * was in, but for what it has waited for a CPU; and to whoever has replaced the word: the scheduler comes in between
+ * where a program can be preempted. */
+static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {
         u64 before = *(volatile u64*)&time->now;
@@ -84,6 +87,8 @@ static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u6
         u64 since = before >> TIME_SINCE_SHIFT, until = bpf_ktime_get_ns() - time->begin_ns;
         if (until < since) /* the clock may go back by some ns where it is adjusted (timekeeping.c) */
             until = since;
+        if (until - since > at_most)
+            until = since + at_most;
         u64 after = until << TIME_SINCE_SHIFT | (before & ~bits & ((1 << TIME_SINCE_SHIFT) - 1)) | to;
         if (__sync_val_compare_and_swap(&time->now, before, after) != before)
             continue;
@@ -103,23 +108,6 @@ static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u6
     }
     lose(LOSS_TURN, 1);
     return 0;
-}
-
-/* The thread ends, or becomes another program. */
-INLINE void end_time(struct task_struct* task, u32 tid)
-{
-    struct thread_state* thread = thread_state(task);
-    struct thread_time* time = time_of(thread);
-    if (!time)
-        return;
-    thread->place = 0;
-    for (u32 i = 0; i < OPEN_CALLS; i++)
-        thread->open[i].place = 0;
-    mark(tid, -1);
-    time->faults = task->maj_flt - time->faults_before;
-    if (!follow_switches)
-        read_cpu_use(task, &time->at_end);
-    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0);
 }
 
 #endif

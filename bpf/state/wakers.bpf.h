@@ -5,7 +5,7 @@
 #define GPUSNOOP_WAKERS_BPF_H
 
 #include "shared/gap.h"
-#include "state/thread_time.bpf.h"
+#include "state/on_cpu.bpf.h"
 
 const volatile bool follow_wakers = false;
 
@@ -97,7 +97,8 @@ static __attribute__((noinline)) int has_woken(struct task_struct* task, u32 ste
     if (followed->steps <= steps)
         return 0; /* it is nearer itself: this is no end of what it did for ours */
     struct thread_time* time = &followed->time;
-    turn(time, 0, 0, 0);
+    has_cpu(task, 0, time);
+    turn(time, 0, 0, 0, UP_TO_NOW);
     end_period(&followed->open, time);
     followed->before = followed->open;
     __builtin_memcpy(followed->open.ns, time->ns, sizeof(time->ns));

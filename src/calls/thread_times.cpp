@@ -39,19 +39,27 @@ bool adds_up(const thread_time& time)
     return std::accumulate(std::begin(time.ns), std::end(time.ns), uint64_t{0}) == since_ns(time);
 }
 
-// That a thread waits for a CPU, and why, is known once it has one. What goes on is told as what it looks like, so some
-// of that may have to be taken back: it was a wait for a CPU, of one kind or the other. All of this is modulo 2^64.
+// So much of that as is there.
+uint64_t take(uint64_t& ns, uint64_t most)
+{
+    const uint64_t taken = std::min(ns, most);
+    ns -= taken;
+    return taken;
+}
+
+// That a thread waits for a CPU, and why, is known once it has one; and that it has one, some kernels do not tell at
+// once. What goes on is told as what it looks like, so some of that may have to be taken back: it was a wait for a CPU,
+// of one kind or the other, or it ran. All of this is modulo 2^64.
 void take_back(TimeParts& ns)
 {
-    const auto move = [](uint64_t& told, uint64_t& known) {
+    uint64_t too_much = 0;
+    for (uint64_t& told : ns)
         if (static_cast<int64_t>(told) < 0)
-            known += std::exchange(told, 0);
-    };
-    for (size_t part = 0; part < TIME_PARTS; part++)
-        if (!is_queued(static_cast<uint32_t>(part)))
-            move(ns[part], ns[TIME_RUNQ]);
-    move(ns[TIME_RUNQ], ns[TIME_THROTTLED]);
-    move(ns[TIME_THROTTLED], ns[TIME_RUNQ]);
+            too_much -= std::exchange(told, 0);
+    for (const uint32_t part : {TIME_RUNQ, TIME_THROTTLED, TIME_CPU})
+        too_much -= take(ns[part], too_much);
+    for (uint64_t& told : ns)
+        too_much -= take(told, too_much);
 }
 
 } // namespace
@@ -119,7 +127,8 @@ std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
     return time && time->begin_ns ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
-// Since it was known last, which may be longer ago than the last report.
+// Since it was known last, which may be longer ago than the last report. A wait for a CPU is known once it is over:
+// what of it is more than there was since then, the next report has.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {
     constexpr size_t asked_max = 4096; // 20 ms of work
@@ -151,7 +160,10 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
                   .turns = now.turns - told.turns};
     since.used_ns = std::min(since.used_ns, since.wall_ns);
     since.ready_ns = std::min(since.ready_ns, since.wall_ns - since.used_ns);
-    told = now;
+    told.wall_ns = now.wall_ns;
+    told.used_ns += since.used_ns;
+    told.ready_ns += since.ready_ns;
+    told.turns = now.turns;
     return since;
 }
 

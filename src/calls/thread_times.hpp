@@ -31,7 +31,7 @@ struct TimeSums {
 };
 
 // Where switches are not followed: what the scheduler has in its own account of a thread. It is as old as the thread's
-// last switch or tick, so that these may be more than the time by the clock: no more of them is told.
+// last switch or tick, so that these may be more than the time by the clock: the rest is told with the next report.
 struct CpuTime {
     uint64_t wall_ns = 0; // by the clock, of the threads of which it is known; 0: of none
     uint64_t used_ns = 0;

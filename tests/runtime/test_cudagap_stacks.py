@@ -50,8 +50,7 @@ def in_the_program():
     tool = Tool("-p", workload.pid, "-U", "-i", "0.5")
     workload.go().wait()
     rows = [row for row in tool.finish().rows if row["reason"] == "sleep"]
-    # Of some, Linux 6.18 does not tell the end (bpf/calls/gap.bpf.h).
-    check(27 <= sum(row["blocks"] for row in rows) <= 30, f"each sleep: {rows}")
+    equal(sum(row["blocks"] for row in rows), 30, f"each sleep: {rows}")
     for row in rows:
         frames = [frame for frame in row["frames"] if not frame.endswith(" (kernel)")]
         check(frames and re.fullmatch(r"\w*nanosleep\+0x\w+ \(libc.*\)", frames[0]), f"in the program: {frames}")

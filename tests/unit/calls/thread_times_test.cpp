@@ -135,6 +135,20 @@ TEST_CASE("a wait for a CPU that was told as one thing, and was another")
     CHECK(later.wall_ns == 150);
 }
 
+TEST_CASE("a thread that had a CPU for some time before that was known")
+{
+    Threads threads;
+    threads.first_call(0);
+    threads.turn(0, 100, TIME_PIPE);
+    CHECK(threads.one(400).ns[TIME_PIPE] == 300);
+    threads.turn(0, 150, TIME_CPU, 20);
+    const TimeSums later = threads.one(500);
+    CHECK(later.wall_ns == 100);
+    CHECK(later.ns[TIME_PIPE] == 0);
+    CHECK(later.ns[TIME_RUNQ] == 0);
+    CHECK(later.ns[TIME_CPU] == 100);
+}
+
 TEST_CASE("the time of a thread that has ended is told once, and its place is free")
 {
     Threads threads;
