@@ -19,11 +19,13 @@ from programs import Tool, Workload, end_at_last
 def same(row, said, part, what):
     """What held it up, how long it waited for a CPU, how long it lived; what is left over is what it did around that."""
     held = said["held_ns"] - said["cpu_ns"] - said["queued_ns"]
-    near(row[part], held, f"{part} of {what}")
+    # It may be held up by the same before and after, as by a lock where it joins another thread.
+    more = said["wall_ns"] - said["held_ns"] + said["around_ns"]
+    within(row[part], held, {"around_ns": more}, f"{part} of {what}")
     within(sum_of(row, queued), said["all_queued_ns"], said, f"wait for a CPU of {what}")
     within(row["wall_ns"], said["wall_ns"], said, f"wall of {what}")
     rest = sum_of(row, blocked) - row[part]
-    check(rest <= said["wall_ns"] - said["held_ns"] + said["around_ns"] + 5e6, f"blocked by anything else: {rest}, {what}")
+    check(rest <= more + 5e6, f"blocked by anything else: {rest}, {what}")
 
 
 def trace(gaps, *arguments, **options):
@@ -91,17 +93,24 @@ def stopped():
     tool = Tool("-p", gaps.pid, "--by", "thread")
     gaps.go()
     time.sleep(0.1)
+    before = time.monotonic_ns()
     os.kill(gaps.pid, signal.SIGSTOP)
+    since = time.monotonic_ns()
     time.sleep(0.3)
+    until = time.monotonic_ns()
     os.kill(gaps.pid, signal.SIGCONT)
+    after = time.monotonic_ns()
     said = gaps.said()
     (tid, row), = of_threads(tool.finish()).items()
-    same(row, said[tid], "other_ns", "a stopped thread")
+    # It stops and goes on where it has a CPU.
+    check(until - since - said[tid]["all_queued_ns"] - 5e6 <= row["other_ns"] <= after - before + 5e6, f"stopped: {row}")
+    within(sum_of(row, queued), said[tid]["all_queued_ns"], said[tid], "wait for a CPU")
+    on_cpu(row, said[tid])
 
 
 def on_cpu(row, said):
-    """Beside others the two have been up to 8 ms apart in 300, and why is not known: the kernel's account is by another
-    clock, and has the time of a switch with another thread than the tool has."""
+    """What the hypervisor took from a guest while it ran is not in the kernel's account (CONFIG_PARAVIRT_TIME_ACCOUNTING),
+    which has the time of a switch with another thread than the tool has, too: 8 ms in 300 have been seen."""
     check(abs(row["cpu_ns"] - said["cpu_ns"]) <= 2e7 + said["around_ns"], f"time on a CPU: {row}, {said}")
 
 
@@ -152,7 +161,8 @@ def throttled(others):
     said = gaps.said()
     (tid, row), = of_threads(tool.finish()).items()
     check(row["throttled_ns"] > 3e8, f"it was throttled: {row}")
-    near(row["throttled_ns"], quota.throttled_ns() - before, "throttled")
+    # Of its cgroup is also the thread that waits for its end.
+    within(quota.throttled_ns() - before, row["throttled_ns"], said[tid], "throttled, by the cgroup")
     within(sum_of(row, queued), said[tid]["all_queued_ns"], said[tid], "throttled, and wait for a CPU")
     on_cpu(row, said[tid])
 
@@ -182,8 +192,9 @@ def in_calls(count):
         known = part not in ("launch_ns", "memory_ns")
         slept, took = (call["slept_ns"], call["duration_ns"]) if known else (least[part], row["wall_ns"])
         check(slept - 5e6 <= row[part] <= took + 5e6, f"{part}: {row}, {call}")
-    for tid in called:
-        check(2e8 <= threads[tid]["sleep_ns"] <= 2e8 + 5e6 + threads[tid]["runq_ns"], f"sleep: {threads[tid]}")
+    for tid in called:  # the time is up so long after the call, on a CPU or not
+        off = abs(threads[tid]["sleep_ns"] - 2e8)
+        check(off <= 5e6 + threads[tid]["runq_ns"], f"sleep: {threads[tid]}")
 
 
 @case

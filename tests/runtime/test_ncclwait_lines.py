@@ -23,6 +23,7 @@ def lines():
     tool, calls = trace(4, late_one, "-e")
     by_call = {(event["sequence"], event["rank"]): event for event in tool.events}
     equal(len(by_call), len(tool.events), "one of each")
+    late = 0
     for number, one in enumerate(rounds(calls), 1):
         events = [by_call.pop((number, call["rank"])) for call in one]
         first = min(event["time_ns"] for event in events)
@@ -34,7 +35,12 @@ def lines():
                   (event["time_ns"] - first, last["time_ns"] - first, last["rank"]), f"{event}")
             least = last["time_ns"] - event["time_ns"] - 1_000_000
             check(least <= event["sync_wait_ns"], f"at least {least} ns: {event}")
-        equal(last["rank"], 2, "who is last")
+        # Another one may come later, where it has had no CPU for longer than the late one has slept.
+        others = [call["return_ns"] for call in one if call["rank"] != 2]
+        if max(others) < next(call["entry_ns"] for call in one if call["rank"] == 2):
+            equal(last["rank"], 2, "who is last")
+            late += 1
+    check(late, "it was late")
     equal(by_call, {}, "no others")
 
 
