@@ -161,10 +161,10 @@ struct sched_entity {
 };
 
 struct sched_info {
-    unsigned long pcount;           /* times that it was given a CPU */
-    unsigned long long run_delay;   /* ns that it has waited for a CPU, but for the wait that goes on */
-    unsigned long long last_arrival;
-    unsigned long long last_queued; /* since when it does, by the queue's clock; 0: it does not */
+    unsigned long pcount;            /* times that it was given a CPU */
+    unsigned long long run_delay;    /* ns that it has waited for a CPU, but for the wait that goes on */
+    unsigned long long last_arrival; /* on a CPU, by the same clock */
+    unsigned long long last_queued;  /* since when it does, by the queue's clock; 0: it does not */
 };
 
 struct task_struct {
