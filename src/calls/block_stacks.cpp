@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/block_stacks.hpp"
 
+#include "maps/stack_trace.hpp"
+
 #include <algorithm>
-#include <array>
-#include <bpf/bpf.h>
 #include <iterator>
 #include <span>
 
@@ -47,35 +47,24 @@ std::vector<std::string> BlockStacks::frames(const BlockKey& key)
 {
     if (!kernel_names_)
         kernel_names_ = KernelSymbols::of_this_kernel();
-    std::vector<std::string> all = kernel_names_->frames(addresses(key.kernel));
-    std::ranges::move(names_.frames(key.image, addresses(key.user)), std::back_inserter(all));
+    std::vector<std::string> all = kernel_names_->frames(stack_trace(stacks_fd_, key.kernel));
+    std::ranges::move(callers_.frames(key.image, key.user), std::back_inserter(all));
     return all;
 }
 
 void BlockStacks::tick(const ThreadTimes& times)
 {
-    names_.tick();
+    callers_.tick();
     table_.for_each([&](const block_key& key, std::span<const block_count>) {
-        if (const auto image = times.image_of(key.place); image && named_.emplace(*image, key.user).second)
-            names_.frames(*image, addresses(key.user));
+        if (const auto image = times.image_of(key.place))
+            callers_.expect(*image, key.user);
     });
 }
 
 void BlockStacks::forget(const std::vector<ImageId>& images)
 {
-    for (const ImageId& image : images) {
-        names_.forget(image);
-        std::erase_if(named_, [&](const auto& known) { return known.first == image; });
-    }
-}
-
-// Innermost first; empty where it is not known.
-std::vector<uint64_t> BlockStacks::addresses(int32_t stack) const
-{
-    std::array<uint64_t, BLOCK_FRAMES> frames{};
-    if (stack < 0 || bpf_map_lookup_elem(stacks_fd_, &stack, frames.data()) != 0)
-        return {};
-    return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
+    for (const ImageId& image : images)
+        callers_.forget(image);
 }
 
 } // namespace gpusnoop

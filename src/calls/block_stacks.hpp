@@ -3,10 +3,10 @@
 #pragma once
 
 #include "bpf/shared/block.h"
+#include "calls/caller_stacks.hpp"
 #include "calls/thread_times.hpp"
 #include "maps/bpf_map.hpp"
 #include "names/kernel_symbols.hpp"
-#include "names/stack_names.hpp"
 
 #include <cstdint>
 #include <map>
@@ -35,7 +35,7 @@ struct BlockGroup {
 
 class BlockStacks {
 public:
-    BlockStacks(int counts_fd, int stacks_fd) : table_(counts_fd), stacks_fd_(stacks_fd) {}
+    BlockStacks(int counts_fd, int stacks_fd) : table_(counts_fd), stacks_fd_(stacks_fd), callers_(stacks_fd) {}
 
     // What has ended since the last call, of threads that have just been drained; then those that have ended are
     // forgotten.
@@ -43,20 +43,17 @@ public:
                                          Processes& processes);
     // The kernel's first: it is what the program's last call has led to.
     std::vector<std::string> frames(const BlockKey& key);
-    // Now and then: names are asked for while their processes live.
+    // Now and then: names are asked for, and come.
     void tick(const ThreadTimes& times);
     void forget(const std::vector<ImageId>& images);
 
 private:
-    std::vector<uint64_t> addresses(int32_t stack) const;
-
     using Key = std::tuple<uint32_t, uint32_t, int32_t, int32_t>; // as the kernel side has it
 
     HashTable<block_key, block_count> table_;
     int stacks_fd_;
     std::map<Key, block_count> told_;
-    std::set<std::pair<ImageId, int32_t>> named_; // that have been asked for
-    StackNames names_;
+    CallerStacks callers_;
     std::optional<KernelSymbols> kernel_names_; // once there is a stack
 };
 
