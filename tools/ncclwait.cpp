@@ -2,11 +2,11 @@
 // ncclwait: which rank keeps the others waiting.
 #include "attach/load_together.hpp"
 #include "bpf/shared/record.h"
+#include "calls/caller_stacks.hpp"
 #include "calls/collectives.hpp"
 #include "columns/ncclwait_columns.hpp"
 #include "maps/bpf_map.hpp"
 #include "maps/skeleton.hpp"
-#include "names/stack_names.hpp"
 #include "ncclwait_options.hpp"
 #include "run/loop.hpp"
 #include "run/tool.hpp"
@@ -34,6 +34,7 @@ constexpr ToolSpec about{
                 "  ncclwait --by rank 5         # how long each rank waits for the last one, how often it is that\n"
                 "  ncclwait --by pod 5         # which pod's ranks wait\n"
                 "  ncclwait -e                 # a line per collective: when each rank came to it\n"
+                "  ncclwait -e -U              # ... and where in the program the last rank calls it\n"
                 "  ncclwait -x                 # calls that fail, and communicators that do, with the error\n"
                 "  ncclwait --stalled 30       # who has not come to a collective for 30 s, and what it does instead\n"
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
@@ -63,10 +64,12 @@ public:
 
 private:
     Options options_;
+    void add(const collective_call& call);
     void look_for_stalls(Output& output);
     void print_lines(Output& output, bool last);
     std::vector<std::string> doing(const Verdict& verdict);
     void forget_ended();
+    void forget_shown();
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
 
     Settings settings_;
@@ -76,8 +79,8 @@ private:
     std::optional<Processes> processes_;
     std::optional<RankLines> lines_;
     CallerCpu cpu_;
-    StackNames stack_names_; // of what ranks do that do not come
-    Loop* loop_ = nullptr;   // of the run
+    std::optional<CallerStacks> callers_;
+    Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
@@ -116,6 +119,9 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
     skeleton_->rodata->per_stream = settings_.stream;
+    skeleton_->rodata->stacks_of_lines = settings_.events && options_.user_stacks;
+    if (!skeleton_->rodata->stacks_of_lines)
+        bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
                                                     .per_size = settings_.size,
                                                     .per_stream = settings_.stream,
@@ -134,6 +140,7 @@ void NcclWait::load()
 {
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     lines_.emplace(line_fields(), context(0));
+    callers_.emplace(bpf_map__fd(skeleton_->maps.call_stacks));
 }
 
 void NcclWait::begin(const Running& running)
@@ -151,11 +158,18 @@ void NcclWait::record(Output&, const void* data, size_t size)
     else if (type == RECORD_COMM && size >= sizeof(comm_record))
         collectives_->learn(*static_cast<const comm_record*>(data));
     else if (type == RECORD_COLLECTIVE && size >= sizeof(collective_call))
-        collectives_->add(*static_cast<const collective_call*>(data));
+        add(*static_cast<const collective_call*>(data));
     else if (type == RECORD_WAITED && size >= sizeof(waited_record)) {
         collectives_->waited(*static_cast<const waited_record*>(data));
         verdicts_->waited(*static_cast<const waited_record*>(data));
     }
+}
+
+void NcclWait::add(const collective_call& call)
+{
+    collectives_->add(call);
+    if (const auto image = collectives_->image_of(call.comm))
+        callers_->expect(*image, call.stack);
 }
 
 void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
@@ -166,7 +180,7 @@ void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
 
 bool NcclWait::tick(Output& output)
 {
-    stack_names_.tick();
+    callers_->tick();
     collectives_->join();
     if (settings_.rank)
         cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
@@ -176,7 +190,7 @@ bool NcclWait::tick(Output& output)
     if (settings_.events) {
         print_lines(output, false);
         collectives_->drain();
-        processes_->forget(std::exchange(gone_, {}));
+        forget_shown();
     }
     // Until it is known whether there are jobs from before, and while there are; and what is told needs them.
     return ticks_++ < ticks_at_start || settings_.events || collectives_->to_align() || verdicts_->asks_for_waits();
@@ -195,7 +209,7 @@ std::vector<std::string> NcclWait::doing(const Verdict& verdict)
     for (const Verdict::Doing& one : verdict.doing) {
         lines.push_back(one.text);
         if (options_.user_stacks && !one.callers.empty())
-            for (const std::string& frame : stack_names_.frames(one.image, one.callers))
+            for (const std::string& frame : callers_->frames(one.image, one.callers))
                 lines.push_back("    " + frame);
     }
     return lines;
@@ -204,7 +218,8 @@ std::vector<std::string> NcclWait::doing(const Verdict& verdict)
 void NcclWait::print_lines(Output& output, bool last)
 {
     for (const Collectives::Line& line : collectives_->drain_lines(clock_ns(CLOCK_MONOTONIC), last))
-        print_line(output, *lines_, line, context(0));
+        print_line(output, *lines_, line, context(0),
+                   [this](const auto& came) { return callers_->frames(came.image, came.stack); });
 }
 
 void NcclWait::forget_ended()
@@ -212,13 +227,20 @@ void NcclWait::forget_ended()
     const std::vector<ImageId> gone = processes_->gone_of(leaving_);
     for (const ImageId& image : gone) {
         collectives_->forget(image);
-        stack_names_.forget(image);
     }
     gone_.insert(gone.begin(), gone.end());
     if (!gone.empty())
         for (const bpf_map* map : {skeleton_->maps.comms, skeleton_->maps.captures, skeleton_->maps.capturing_streams,
                                    skeleton_->maps.captured_events})
             erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
+}
+
+// Nothing is to be told any more of those that have ended.
+void NcclWait::forget_shown()
+{
+    for (const ImageId& image : gone_)
+        callers_->forget(image);
+    processes_->forget(std::exchange(gone_, {}));
 }
 
 void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -244,7 +266,7 @@ void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     else
         print_groups(output, groups, shown, wall_ns);
     cpu_.begin_interval();
-    processes_->forget(std::exchange(gone_, {}));
+    forget_shown();
 }
 
 } // namespace

@@ -12,6 +12,18 @@
 const volatile bool per_stream =
     false; /* it may lie on the stack, and reading that takes a fifth of what a call costs */
 
+const volatile bool stacks_of_lines = false;
+
+#define CALLER_FRAMES 64
+
+/* 1 entry where they are not asked for. */
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, 16384);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, CALLER_FRAMES * sizeof(u64));
+} call_stacks SEC(".maps");
+
 #define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
 
 struct comm {
@@ -165,8 +177,21 @@ INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const stru
     }
 }
 
-INLINE void send_collective(struct task_struct* task, const struct open_call* call, s32 result, bool asynchronous)
+/* Taken as the call returns: on entry the frame of its caller may not be found. */
+INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
+    guard_begin();
+    s32 stack = bpf_get_stackid(ctx, &call_stacks, BPF_F_USER_STACK);
+    guard_end();
+    if (stack < 0)
+        lose(LOSS_STACK, 1);
+    return stack;
+}
+
+INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const struct open_call* call, s32 result,
+                            bool asynchronous)
+{
+    s32 stack = stacks_of_lines ? stack_of_caller(ctx) : -1;
     struct collective_call* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
         lose(LOSS_EVENT, 1);
@@ -187,20 +212,21 @@ INLINE void send_collective(struct task_struct* task, const struct open_call* ca
     record->entry_ns = call->entry_ns;
     record->duration_ns = bpf_ktime_get_ns() - call->entry_ns;
     record->elements = call->word[KEPT_ELEMENTS];
-    record->root = call->word[KEPT_ROOT];
     record->stream = call->word[KEPT_STREAM];
+    record->root = call->word[KEPT_ROOT];
+    record->stack = stack;
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
 /* What became of a communicator is asked again and again; it is told once. */
-INLINE void send_error(struct task_struct* task, const struct open_call* call)
+INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const struct open_call* call)
 {
     struct handle_number key = {.image = image_of(task), .number = call->word[KEPT_HANDLE]};
     s32 error = 0;
     bpf_probe_read_user(&error, sizeof(error), (void*)call->word[KEPT_OUT]);
     struct comm* comm = collective_failed(error) ? bpf_map_lookup_elem(&comms, &key) : 0;
     if (comm && __sync_lock_test_and_set(&comm->error, error) != error)
-        send_collective(task, call, error, true);
+        send_collective(ctx, task, call, error, true);
 }
 
 /* A call fails that is of no communicator: those of a process are told as of one that is unknown. */
@@ -233,12 +259,12 @@ INLINE int coll_return_body(struct pt_regs* ctx)
     }
     if (kind == KIND_COMM_ASKED && !failed) {
         if (call->word[KEPT_OUT])
-            send_error(task, call);
+            send_error(ctx, task, call);
         return 0;
     }
     if (failed && !call->word[KEPT_COMM])
         of_none(ctx, task, call);
-    send_collective(task, call, result, false);
+    send_collective(ctx, task, call, result, false);
     return 0;
 }
 

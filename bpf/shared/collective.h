@@ -58,8 +58,9 @@ struct collective_call {
     __u64 entry_ns;    /* CLOCK_MONOTONIC */
     __u64 duration_ns;
     __u64 elements;
-    __u64 root;   /* of those that have one */
     __u64 stream; /* where it is asked for */
+    __u32 root;   /* of those that have one */
+    __s32 stack;  /* of the caller, in call_stacks; negative: none */
 };
 
 /* Sent when a wait for the device returns: what its stream had before is done, so all ranks have come to that. */

@@ -40,7 +40,8 @@ Collectives::Came Collectives::came(const Rank& rank, const Arrival& arrival) co
             .root = arrival.root,
             .type = arrival.type,
             .reduction = arrival.reduction,
-            .wait_ns = arrival.wait_ns};
+            .wait_ns = arrival.wait_ns,
+            .stack = arrival.stack};
 }
 
 // arrival: at the collective; null where it has not come.

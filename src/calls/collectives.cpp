@@ -46,6 +46,12 @@ Collectives::Rank* Collectives::rank_numbered(uint32_t number)
     return found == ranks_.end() ? nullptr : found->second.get();
 }
 
+std::optional<ImageId> Collectives::image_of(uint32_t comm) const
+{
+    const auto found = ranks_.find(comm);
+    return found == ranks_.end() ? std::nullopt : std::optional(found->second->image);
+}
+
 void Collectives::learn(const comm_record& record)
 {
     std::unique_ptr<Rank>& slot = ranks_[record.number];
@@ -177,10 +183,11 @@ Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_
             .which = which,
             .elements = call.elements,
             .tid = call.tid,
-            .root = static_cast<uint32_t>(call.root),
+            .root = call.root,
             .type = call.data_type,
             .reduction = call.reduction,
-            .sized = bytes.has_value()};
+            .sized = bytes.has_value(),
+            .stack = call.stack};
 }
 
 void Collectives::count(const collective_call& call, uint64_t more_ns, int result)

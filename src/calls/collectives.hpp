@@ -81,6 +81,7 @@ public:
         uint32_t root = 0;
         uint8_t type = 0, reduction = 0;
         uint64_t wait_ns = 0; // its process' longest wait for the device before its next collective; 0: none
+        int32_t stack = -1;   // of its caller; negative: none
     };
     // The ranks' parts that belong together, in the order of ranks; one alone where it is not known to what it does.
     struct Line {
@@ -114,6 +115,8 @@ public:
     void learn(const comm_record& record);
     void add(const collective_call& call);
     void waited(const waited_record& wait);
+    // Whose the kernel side's communicator of this number is.
+    std::optional<ImageId> image_of(uint32_t comm) const;
     // There are ranks that are to be: waits will tell how.
     bool to_align() const;
     // Of all ranks, those that have called since the last drain().
@@ -148,6 +151,7 @@ private:
         bool sized = true;
         uint64_t done_ns = UINT64_MAX; // by then all had come to it
         uint64_t wait_ns = 0;          // as in Came
+        int32_t stack = -1;            // as in Came
 
         bool is_like(const Arrival& other) const
         {

@@ -8,6 +8,7 @@
 #include "calls/collectives.hpp"
 #include "calls/report.hpp"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -120,7 +121,9 @@ struct RankLine {
 };
 using RankLines = CallEvents<RankLine, Context>;
 std::span<const Field<Context, RankLine>> line_fields();
-void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context);
+// frames: what stands below a line of that rank.
+void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
+                const std::function<std::vector<std::string>(const Collectives::Came&)>& frames);
 
 // below: what its ranks do, a line each.
 std::vector<Column> verdict_columns();

@@ -156,7 +156,8 @@ std::span<const Field<Context, RankLine>> line_fields()
     return fields_of_lines;
 }
 
-void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context)
+void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
+                const std::function<std::vector<std::string>(const Collectives::Came&)>& frames)
 {
     const auto print = [&](const Came& came) {
         const ProcessInfo& info = context.processes.info(came.image);
@@ -167,7 +168,7 @@ void print_line(Output& output, RankLines& lines, const Collectives::Line& line,
         one.call.time_ns = came.ns;
         one.call.tid = came.tid;
         info.comm.copy(one.call.comm, sizeof(one.call.comm) - 1);
-        lines.print(output, one, {});
+        lines.print(output, one, frames(came));
     };
     if (context.options.json)
         std::ranges::for_each(line.ranks, print);

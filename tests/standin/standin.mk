@@ -150,7 +150,7 @@ $(SB)/old/libnccl.so.2: $(call standin_objects,nccl,nccl-old)
 $(SB)/libnccl.so.2 $(SB)/hidden/libnccl.so.2 $(SB)/old/libnccl.so.2:
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,libnccl.so.2 $(STANDIN_SHARED)
-$(call standin_group,ranks,ranks,-fPIE)
+$(call standin_group,ranks,ranks,-fPIE -fno-omit-frame-pointer)
 $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/,script.o json.o) $(SB)/libcuda.so.1 \
     $(SB)/libnccl.so.2
 	$(Q)$(CXX) -o $@ $(filter %.o,$^) -pie -Wl,--no-as-needed $(filter $(SB)/lib%,$^) -pthread \

@@ -52,8 +52,9 @@ public:
                          .entry_ns = ns,
                          .duration_ns = 10,
                          .elements = elements,
+                         .stream = 0,
                          .root = 0,
-                         .stream = 0});
+                         .stack = -1});
     }
     void wait(uint32_t comm, uint64_t begin_ns, uint64_t end_ns)
     {
