@@ -120,8 +120,9 @@ $(GEN)/driver_tables.hpp: scripts/driver-tables $(wildcard data/*.tsv)
 
 # --- front ends ------------------------------------------------------------------------------------------------------
 
-ifeq ($(filter asan fuzz,$(VARIANT)),)
-PRECOMPILED := $(OBJ)/precompiled.hpp
+# PRECOMPILED= compiles without, as every file has to (tests/roots/compilers).
+ifneq ($(VARIANT),fuzz)
+PRECOMPILED ?= $(OBJ)/precompiled.hpp
 endif
 
 # The compiler takes the .gch beside the header, if it was made with the same flags, and else the header.

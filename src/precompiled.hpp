@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What most files include, compiled once: a third of the compilers' time. No file may rely on it; each includes what it
-// needs, which the variant with sanitizers shows, for it is compiled without.
+// needs, which tests/roots/compilers shows, for it compiles without.
 #include <algorithm>
 #include <array>
 #include <chrono>
