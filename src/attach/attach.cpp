@@ -119,7 +119,7 @@ void Attacher::look_first()
         looks.push_back({getpid(), true});
     for (pid_t pid : scope_.pids())
         looks.push_back({pid, true});
-    found_first_ = targets_.found_all(looks, scope_.pids().empty() ? time_for_all : time_for_named, options_.step);
+    found_first_ = targets_.found_all(looks, scope_.everybody() ? time_for_all : time_for_named, options_.step);
     for (const Targets::Look& left : looks)
         if (!left.in_reach)
             look_at(left.pid);
