@@ -67,7 +67,7 @@ private:
     void add(const collective_call& call);
     void look_for_stalls(Output& output);
     void print_lines(Output& output, bool last);
-    std::vector<std::string> doing(const Verdict& verdict);
+    std::vector<std::string> doing(const CollectiveVerdict& verdict);
     void forget_ended();
     void forget_shown();
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
@@ -198,15 +198,15 @@ bool NcclWait::tick(Output& output)
 
 void NcclWait::look_for_stalls(Output& output)
 {
-    for (const Verdict& verdict : verdicts_->look(*collectives_, clock_ns(CLOCK_MONOTONIC)))
+    for (const CollectiveVerdict& verdict : verdicts_->look(*collectives_, clock_ns(CLOCK_MONOTONIC)))
         print_verdict(output, verdict, context(0), doing(verdict));
 }
 
 // With stacks, where they are asked for.
-std::vector<std::string> NcclWait::doing(const Verdict& verdict)
+std::vector<std::string> NcclWait::doing(const CollectiveVerdict& verdict)
 {
     std::vector<std::string> lines;
-    for (const Verdict::Doing& one : verdict.doing) {
+    for (const CollectiveVerdict::Doing& one : verdict.doing) {
         lines.push_back(one.text);
         if (options_.user_stacks && !one.callers.empty())
             for (const std::string& frame : callers_->frames(one.image, one.callers))

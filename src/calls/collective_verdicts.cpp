@@ -30,7 +30,7 @@ std::string of_elsewhere(const Collectives::Of& of)
                               : std::string();
 }
 
-Verdict mismatch(Stall stall, uint64_t now_ns)
+CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
 {
     std::vector<std::pair<std::string, std::vector<unsigned>>> meanings; // in the order of their first ranks
     for (const Member& member : stall.members) {
@@ -40,7 +40,8 @@ Verdict mismatch(Stall stall, uint64_t now_ns)
             .second.push_back(member.rank);
     }
     std::ranges::stable_sort(meanings, std::greater<>(), [](const auto& one) { return one.second.size(); });
-    Verdict verdict{.kind = "mismatch", .stall = std::move(stall), .time_ns = now_ns, .ranks = {}, .text = {}};
+    CollectiveVerdict verdict{
+        .kind = "mismatch", .stall = std::move(stall), .time_ns = now_ns, .ranks = {}, .text = {}};
     for (auto& [meaning, ranks] : meanings) {
         verdict.text += fmt::format("{} call{} {}", ranks_in_words(ranks), ranks.size() == 1 ? "s" : "", meaning);
         if (&meaning != &meanings.back().first)
@@ -62,7 +63,7 @@ void CollectiveVerdicts::waited(const waited_record& wait)
         waited_ns_[wait.pid] = wait.end_ns;
 }
 
-std::vector<Verdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t now_ns)
+std::vector<CollectiveVerdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t now_ns)
 {
     // What they do is asked for in time, so that it is known then.
     std::vector<Stall> stalls = collectives.stalls(now_ns - std::min(now_ns, limit_ns_ / 2));
@@ -81,7 +82,7 @@ std::vector<Verdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t
     std::erase_if(waited_ns_, [this](const auto& item) { return !silent_.contains(item.first); });
     places_.look(processes, now_ns);
 
-    std::vector<Verdict> verdicts;
+    std::vector<CollectiveVerdict> verdicts;
     std::map<uint64_t, Said> said = std::exchange(said_, {});
     for (Stall& stall : stalls) {
         if (stall.kind == Stall::Kind::mismatch) {
@@ -95,7 +96,7 @@ std::vector<Verdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t
         if (is_missing && !said.contains(communicator) && !is_known_of(stall) &&
             ago(stall.since_ns, now_ns) < limit_ns_ + patience_ns)
             continue; // at the next look
-        Verdict verdict = is_missing ? missing(std::move(stall), now_ns) : stuck(std::move(stall), now_ns);
+        CollectiveVerdict verdict = is_missing ? missing(std::move(stall), now_ns) : stuck(std::move(stall), now_ns);
         const Said now{verdict.kind, verdict.stall.since_ns, verdict.ranks};
         const auto before = said.find(communicator);
         said_[communicator] = now;
@@ -151,11 +152,11 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
-Verdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_t now_ns) const
+CollectiveVerdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_t now_ns) const
 {
     const uint32_t pid = member.image.pid;
     std::string text = fmt::format("rank {} (process {}): ", member.rank, pid);
-    Verdict::Doing doing{.text = {}, .image = member.image};
+    CollectiveVerdict::Doing doing{.text = {}, .image = member.image};
     if (member.ended || member.destroyed) {
         text += member.ended ? "its process has ended" : "it has destroyed the communicator";
     } else if (const ThreadPlaces::Place* const place = place_of(member)) {
@@ -183,7 +184,7 @@ Verdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_t now_ns) 
     return doing;
 }
 
-Verdict CollectiveVerdicts::missing(Stall stall, uint64_t now_ns) const
+CollectiveVerdict CollectiveVerdicts::missing(Stall stall, uint64_t now_ns) const
 {
     std::vector<unsigned> come, others;
     const Member* first = nullptr;
@@ -192,7 +193,7 @@ Verdict CollectiveVerdicts::missing(Stall stall, uint64_t now_ns) const
         if (member.has_come && !first)
             first = &member;
     }
-    Verdict verdict{.kind = "missing", .stall = {}, .time_ns = now_ns, .ranks = others, .text = {}};
+    CollectiveVerdict verdict{.kind = "missing", .stall = {}, .time_ns = now_ns, .ranks = others, .text = {}};
     verdict.text =
         fmt::format("{} {} not come to {}, where {} {} for {}", ranks_in_words(others),
                     others.size() == 1 ? "has" : "have", collective_in_words(stall.of, *first), ranks_in_words(come),
@@ -204,10 +205,10 @@ Verdict CollectiveVerdicts::missing(Stall stall, uint64_t now_ns) const
     return verdict;
 }
 
-Verdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
+CollectiveVerdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
 {
     std::vector<unsigned> waiting;
-    Verdict verdict{.kind = "stuck", .stall = {}, .time_ns = now_ns, .ranks = {}, .text = {}};
+    CollectiveVerdict verdict{.kind = "stuck", .stall = {}, .time_ns = now_ns, .ranks = {}, .text = {}};
     for (const Member& member : stall.members) {
         const ThreadPlaces::Place* const place = place_of(member);
         if (!place || !place->is_wait())

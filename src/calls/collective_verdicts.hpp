@@ -16,7 +16,7 @@
 
 namespace gpusnoop {
 
-struct Verdict {
+struct CollectiveVerdict {
     struct Doing { // of one rank
         std::string text;
         ImageId image{};
@@ -36,7 +36,7 @@ public:
     CollectiveVerdicts(std::span<const Probe> probes, uint64_t limit_ns) : limit_ns_(limit_ns), places_(probes) {}
 
     // To be called once a second, after Collectives::join(). What was said is not said again.
-    std::vector<Verdict> look(Collectives& collectives, uint64_t now_ns);
+    std::vector<CollectiveVerdict> look(Collectives& collectives, uint64_t now_ns);
     // A process has waited for the device until now: that went on.
     void waited(const waited_record& wait);
     // Somebody is silent and looked at, and is not stuck where its waits return.
@@ -53,10 +53,10 @@ private:
     void look_at_silent(const Collectives::Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before);
     bool is_stuck(const Collectives::Stall& stall, uint64_t now_ns) const;
     bool is_known_of(const Collectives::Stall& stall) const;
-    Verdict missing(Collectives::Stall stall, uint64_t now_ns) const;
-    Verdict stuck(Collectives::Stall stall, uint64_t now_ns) const;
+    CollectiveVerdict missing(Collectives::Stall stall, uint64_t now_ns) const;
+    CollectiveVerdict stuck(Collectives::Stall stall, uint64_t now_ns) const;
     const ThreadPlaces::Place* place_of(const Collectives::Member& member) const;
-    Verdict::Doing doing(const Collectives::Member& member, uint64_t now_ns) const;
+    CollectiveVerdict::Doing doing(const Collectives::Member& member, uint64_t now_ns) const;
 
     uint64_t limit_ns_;
     ThreadPlaces places_;

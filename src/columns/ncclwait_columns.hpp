@@ -127,7 +127,7 @@ void print_line(Output& output, RankLines& lines, const Collectives::Line& line,
 
 // below: what its ranks do, a line each.
 std::vector<Column> verdict_columns();
-void print_verdict(Output& output, const Verdict& verdict, const Context& context,
+void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below);
 
 // Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.

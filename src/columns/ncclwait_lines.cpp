@@ -12,7 +12,7 @@ namespace {
 using C = Context;
 using L = RankLine;
 using Came = Collectives::Came;
-using V = Verdict;
+using V = CollectiveVerdict;
 
 constexpr std::string_view joined_names[] = {"alone", "not yet", "exact", "aligned"};
 
@@ -186,7 +186,7 @@ std::vector<Column> verdict_columns()
     return columns;
 }
 
-void print_verdict(Output& output, const Verdict& verdict, const Context& context,
+void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below)
 {
     Row row{verdict.time_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC)};

@@ -13,12 +13,12 @@ namespace gpusnoop {
 
 // "cuCtxSynchronize", or "cuMemcpy[_ptds]" where the same function for per-thread default streams is exported, too, as
 // NAME_ptds or NAME_ptsz. A mistake does not compile.
-struct Symbol {
+struct SymbolText {
     std::string_view name;
     std::string_view variant; // what the other function's name has behind it; empty: there is none
     Library library;
 
-    consteval Symbol(const char* text) // NOLINT: implicit, for the table
+    consteval SymbolText(const char* text) // NOLINT: implicit, for the table
         : name(text), library(name.starts_with("cuda") || name.starts_with("__cuda") ? Library::runtime
                               : name.starts_with("nccl")                             ? Library::nccl
                                                                                      : Library::driver)
@@ -37,7 +37,7 @@ struct Symbol {
 };
 
 struct TableEntry {
-    Symbol symbol;
+    SymbolText symbol;
     probe_kind kind;
     Layout layout;
     uint8_t runtimes = any_runtime; // bits of Runtime
