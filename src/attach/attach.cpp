@@ -18,9 +18,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr LookQueue::Clock::duration time_at_once = 50ms; // signals and reports wait that long
-constexpr std::chrono::milliseconds time_for_all = 1s;
-// Without the processes that are asked for there is nothing to trace: longer than a helper may hang.
-constexpr std::chrono::milliseconds time_for_named = 4s;
+// Without a word, before tracing begins without those that are not looked at yet: longer than a helper may hang, for
+// what they do until they have their probes is missed.
+constexpr std::chrono::milliseconds time_for_all = 4s;
 
 } // namespace
 
@@ -119,7 +119,7 @@ void Attacher::look_first()
         looks.push_back({getpid(), true});
     for (pid_t pid : scope_.pids())
         looks.push_back({pid, true});
-    found_first_ = targets_.found_all(looks, scope_.everybody() ? time_for_all : time_for_named, options_.step);
+    found_first_ = targets_.found_all(looks, time_for_all, options_.step);
     for (const Targets::Look& left : looks)
         if (!left.in_reach)
             look_at(left.pid);
