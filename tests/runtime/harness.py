@@ -16,6 +16,8 @@ ended of all; what takes long is named while it runs, and the time of each file'
 `make test` leaves out what is `long`: the sanitizers' builds, and what differs from another case in a way to attach or an
 option only. `make test-all` runs that as well.
 
+Where time is short, as in CI, GPUSNOOP_LEAVE_OUT leaves out the long cases that have it in their names, and says so.
+
 `gpu` marks what means the same on a real device, whose driver gives no result to order and takes its own time: those
 cases tests/gpu/run takes there, with GPUSNOOP_DEVICE set. Every program of theirs is then the one that opens a driver.
 """
@@ -312,6 +314,9 @@ def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
     that others use, too, it is run again by itself when the rest is done, and that counts."""
     counts, groups, unsteady = collections.Counter(), collections.Counter(), []
     wanted = choose(patterns, which, alone)
+    if left_out := [chosen for chosen in wanted if which == "long" and os.environ.get("GPUSNOOP_LEAVE_OUT", "\n") in chosen.name]:
+        wanted = [chosen for chosen in wanted if chosen not in left_out]
+        print(f"left out, and tried by make test-all: {', '.join(chosen.name for chosen in left_out)}")
 
     def count(chosen, out):
         counts[out["result"]] += 1
