@@ -46,6 +46,7 @@ constexpr ToolSpec about{
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
                 "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
                 "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
+                "  cudagap --tcp 5             # whom processes are connected to: round trips, retransmits, bytes\n"
                 "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
@@ -123,6 +124,7 @@ private:
     GapCauses causes_;
     std::optional<Processes> processes_;
     std::optional<CircumstancesOf> around_;
+    PeersOf peers_;
     std::optional<CallEvents<GapLine, Context>> lines_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
 };
@@ -132,6 +134,8 @@ RunPlan CudaGap::plan(const Options& options)
     validate_options(settings_, options);
     options_ = options;
     RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
+    if (settings_.tcp)
+        plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it
     if (settings_.events || settings_.histogram())
         plan.one = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :
@@ -276,6 +280,8 @@ bool CudaGap::tick(Output&)
         stacks_->tick(*times_);
     if (tells_surroundings())
         around_->meet(processes_->images(), now);
+    if (settings_.tcp || settings_.why)
+        peers_.meet(processes_->images());
     if (settings_.events) {
         processes_->refresh();
         times_->forget_ended(times_->drain(now));
@@ -294,6 +300,8 @@ void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     const std::vector<ThreadTime> times = times_->drain(now);
     if (tells_surroundings())
         around_->refresh(threads_of(times), now);
+    if (settings_.tcp || settings_.why)
+        peers_.refresh();
     print(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
     times_->forget_ended(times);
     forget_ended();
@@ -303,7 +311,9 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
 {
     const CallView& view = settings_.view;
     if (settings_.why)
-        print_why(output, times, causes_, context(seconds), wall_ns);
+        print_why(output, times, {causes_, peers_}, context(seconds), wall_ns);
+    else if (settings_.tcp)
+        print_peers(output, group_peers(times, peers_, view, *processes_), context(seconds), wall_ns);
     else if (settings_.stacks)
         print_stacks(output, stacks_->drain(times, view, *processes_), context(seconds), wall_ns,
                      [this](const BlockKey& key, const BlockGroup&) { return stacks_->frames(key); });
@@ -316,7 +326,7 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
 // What surrounds processes is in a dozen files of each; a table in text has none of it, unless somebody asks for that.
 bool CudaGap::tells_surroundings() const
 {
-    if (settings_.events || settings_.stacks || settings_.histogram())
+    if (settings_.events || settings_.stacks || settings_.tcp || settings_.histogram())
         return false;
     return settings_.why || options_.json || !options_.columns.empty() || settings_.sort != Settings().sort;
 }
@@ -326,6 +336,7 @@ void CudaGap::forget_ended()
     const std::vector<ImageId> gone = processes_->gone_of(leaving_);
     processes_->forget({gone.begin(), gone.end()});
     around_->forget(gone);
+    peers_.forget(gone);
     stacks_->forget(gone);
 }
 

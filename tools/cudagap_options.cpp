@@ -19,6 +19,7 @@ void add_options(CommandLine& line, Settings& settings)
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings.by);
     line.flag("--why", "after 5 s, say why each process gives the GPU no more work, and what to type next",
               settings.why);
+    line.flag("--tcp", "TCP connections by peer: round trips, retransmits, bytes", settings.tcp);
     line.flag("--cheap", "no reasons: the scheduler is not traced, its own account of the threads is read",
               settings.cheap);
     line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
@@ -53,11 +54,20 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("-U has a table of its own: leave out --cheap, --why, -e, -l and -H");
     if (s.stacks && s.sort == Settings().sort)
         s.sort = "blocked_ns";
+    if (s.tcp && (s.why || s.stacks || s.events || s.histogram()))
+        throw UsageError("--tcp has a table of its own: leave out --why, -U, -e, -l and -H");
+    if (s.tcp && s.sort == Settings().sort)
+        s.sort = "connections";
     if (!s.histogram() && (options.per_process || options.per_thread))
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
     if (!options.columns.empty() && (s.events || s.histogram() || s.why))
         throw UsageError("--columns is for tables: leave out -e, -H and --why, or --columns");
-    s.stacks ? check_stack_fields(options, s.sort) : check_fields(options, s.sort);
+    if (s.stacks)
+        check_stack_fields(options, s.sort);
+    else if (s.tcp)
+        check_peer_fields(options, s.sort);
+    else
+        check_fields(options, s.sort);
     s.view.who.owner = options.extra_columns;
     s.view.who.pid |= options.per_process || options.per_thread;
     s.view.who.thread |= options.per_thread;
@@ -65,6 +75,8 @@ void validate_options(Settings& settings, const Options& options)
         parse_by(*s.by, s.view, {}, false);
     else
         s.view.who.pid |= !s.histogram();
+    if (s.tcp && s.view.who.thread)
+        throw UsageError("connections are of processes, not of threads: leave out --by thread, or --tcp");
 }
 
 } // namespace gpusnoop::cudagap

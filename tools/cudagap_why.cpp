@@ -3,9 +3,11 @@
 
 #include "diagnosis/circumstance_rules.hpp"
 #include "diagnosis/gap_rules.hpp"
+#include "diagnosis/peer_rules.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string>
@@ -72,7 +74,7 @@ Row row_of(const ThreadTime& time, const GapSigns& signs, Processes& processes)
 
 } // namespace
 
-void print_why(Output& output, const std::vector<ThreadTime>& times, const GapCauses& causes, const Context& context,
+void print_why(Output& output, const std::vector<ThreadTime>& times, const Evidence& evidence, const Context& context,
                uint64_t wall_ns)
 {
     std::map<ImageId, const ThreadTime*> threads;
@@ -81,11 +83,13 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const GapCa
             most = &time;
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
     for (const auto& [image, time] : threads) {
-        const GapSigns signs{time->sums.ns, causes.worst(time->tid), causes.load(time->tid)};
+        const GapSigns signs{time->sums.ns, evidence.causes.worst(time->tid), evidence.causes.load(time->tid)};
         const Row row = row_of(*time, signs, context.processes);
         std::vector<std::string> lines;
         if (const Circumstances* around = context.around.of(image))
             lines = circumstance_words(*around);
+        if (const PeersOf::Told* told = evidence.peers.of(image))
+            std::ranges::move(peer_words(time->sums.ns, told->peers), std::back_inserter(lines));
         if (!context.options.json)
             lines.push_back("next: " + std::get<std::string>(row[std::size(columns) - 2]));
         output.row(columns, row, {"around", lines});

@@ -9,8 +9,13 @@
 
 namespace gpusnoop::cudagap {
 
+struct Evidence {
+    const GapCauses& causes;
+    const PeersOf& peers;
+};
+
 // Of a process' threads, the one that launches most is what it is about.
-void print_why(Output& output, const std::vector<ThreadTime>& times, const GapCauses& causes, const Context& context,
+void print_why(Output& output, const std::vector<ThreadTime>& times, const Evidence& evidence, const Context& context,
                uint64_t wall_ns);
 
 } // namespace gpusnoop::cudagap

@@ -215,7 +215,9 @@ std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups
 void check_fields(const Options& options, const std::string& sort)
 {
     gpusnoop::check_fields<K, G, C>(fields, options, sort,
-                                    {{"line", columns_of_lines(line_fields())}, {"stack", columns_of_stacks()}});
+                                    {{"line", columns_of_lines(line_fields())},
+                                     {"stack", columns_of_stacks()},
+                                     {"connection", columns_of_peers()}});
 }
 
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns)

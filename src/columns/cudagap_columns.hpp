@@ -8,6 +8,7 @@
 #include "calls/report.hpp"
 #include "calls/thread_times.hpp"
 #include "who/circumstances.hpp"
+#include "who/peers.hpp"
 
 #include <bitset>
 #include <map>
@@ -26,6 +27,7 @@ struct Settings {
     bool events = false;              // a line per gap
     bool why = false;                 // a sentence per process
     bool stacks = false;              // where threads block
+    bool tcp = false;                 // connections, by their peers
     bool cheap = false;               // switches are not followed: there are no reasons
     std::optional<uint64_t> least_ns; // shorter gaps are left out
 
@@ -68,6 +70,25 @@ void print_stacks(Output& output, const std::map<BlockKey, BlockGroup>& groups, 
                   uint64_t wall_ns, const FramesOf<BlockKey, BlockGroup>& frames);
 std::vector<Column> columns_of_stacks();
 void check_stack_fields(const Options& options, const std::string& sort);
+
+// TCP connections of whoever has the row to one address.
+struct PeerKey {
+    WhoKey who;
+    std::string address;
+    auto operator<=>(const PeerKey&) const = default;
+};
+
+struct PeerGroup {
+    WhoSeen who;
+    Peer peer;
+    bool all = true; // or these are some of them
+};
+
+std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, const PeersOf& peers,
+                                         const CallView& view, Processes& processes);
+void print_peers(Output& output, const std::map<PeerKey, PeerGroup>& groups, const Context& context, uint64_t wall_ns);
+std::vector<Column> columns_of_peers();
+void check_peer_fields(const Options& options, const std::string& sort);
 
 // Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
 void check_fields(const Options& options, const std::string& sort);

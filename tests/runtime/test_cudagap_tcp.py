@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudagap --tcp: what the kernel knows of a process' connections, by peer, against what the process asks it itself; and what
+--why makes of that."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import harness
+from gaps import case
+from harness import check, equal, wait_until
+from programs import Tool, end_at_last
+
+
+class FarPeer:
+    def __init__(self, milliseconds, lose_each):
+        if not (os.path.exists("/dev/net/tun") and shutil.which("ip")):
+            raise harness.Skip("needs /dev/net/tun and ip")
+        command = [sys.executable, pathlib.Path(__file__).parent / "far_peer.py", harness.standin / "libcuda.so.1",
+                   str(milliseconds), str(lose_each)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        end_at_last(self.process)
+        self.pid = int(self.process.stdout.readline() or 0)
+        check(self.pid, "the trainer has a network")
+        wait_until(lambda: os.path.exists("up"), "the trainer is up")
+
+    def asked(self):
+        open("go", "w").close()
+        wait_until(lambda: os.path.exists("asked"), "it is through", 60)
+        return json.loads(pathlib.Path("asked").read_text())
+
+    def end(self):
+        open("end", "w").close()
+        equal(self.process.wait(30 * harness.patience), 0, "exit status")
+
+
+keys = "segments", "retransmits", "sent_bytes", "received_bytes", "segments_received"
+
+
+@case
+def a_far_peer():
+    """20 ms away, and each fourth segment that is sent is lost, by IPv4 and IPv6: to the byte, over all reports."""
+    peer = FarPeer(20, 4)
+    tool = Tool("-p", peer.pid, "--tcp", "-i", "0.3")
+    why = Tool("-p", peer.pid, "--why", "-d", "30", json=False)
+    wait_until(lambda: len(tool.rows) >= 2, "the connections are known")
+    said = peer.asked()
+    def told():
+        """By address."""
+        sums = {}
+        for row in tool.rows:
+            one = sums.setdefault(row["peer"], dict.fromkeys(keys, 0))
+            for key in keys:
+                one[key] += row[key]
+        return sums
+    want = {address: {key: one[key] for key in keys} for address, one in said.items()}
+    wait_until(lambda: told() == want, f"{want}, and {told()}")
+    text = why.stop().text
+    peer.end()
+    last = {row["peer"]: row for row in tool.finish().rows}
+    for address, one in said.items():
+        row = last[address]
+        equal((row["pid"], row["connections"], row["peer_port"]), (peer.pid, 1, 9000), f"{row}")
+        equal((row["rtt_p50_ns"], row["rtt_p95_ns"]), (one["rtt_us"] * 1000,) * 2, f"round trip to {address}")
+        check(row["rtt_p50_ns"] >= 19e6 and one["retransmits"] >= 1, f"it is far, and segments get lost: {row}")
+    check(re.search(r"of \d+ segments sent to (10\.9\.0\.2|\[fd09::2\]):9000, \d+ went again", text), f"lost: {text}")
+    check(re.search(r"(10\.9\.0\.2|\[fd09::2\]):9000 is \d\d+\.\d ms away", text), f"far: {text}")
+
+
+@case(each={"-U": ["-U"], "--why": ["--why"], "-e": ["-e"], "--by": ["--by", "thread"]})
+def what_makes_no_sense(arguments):
+    tool = Tool("--tcp", *arguments, json=False, banner=False).finish(2)
+    check("--tcp" in tool.error, f"why: {tool.error}")
