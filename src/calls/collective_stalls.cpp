@@ -49,13 +49,15 @@ Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival
 {
     Member member;
     const Arrival* const last = arrival || !rank.latest ? arrival : &*rank.latest;
-    static_cast<Came&>(member) = came(rank, last ? *last : Arrival());
+    if (last)
+        static_cast<Came&>(member) = came(rank, *last);
+    member.rank = static_cast<unsigned>(rank.identity.rank);
+    member.device = static_cast<unsigned>(rank.identity.device);
+    member.image = rank.image;
     member.has_come = arrival;
     member.called = last;
     member.ended = rank.gone && !rank.destroyed;
     member.destroyed = rank.destroyed;
-    if (!last)
-        member.operation = {};
     uint64_t since_ns = member.ns;
     for (const auto& [number, other] : ranks_) {
         const bool is_other = other->image == rank.image && other->communicator != rank.communicator;

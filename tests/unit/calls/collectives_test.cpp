@@ -335,6 +335,14 @@ TEST_CASE("ranks that nobody catches up with take no more than so much memory", 
 
 using Stall = Collectives::Stall;
 
+TEST_CASE("a communicator that nobody has called yet does not hang", "[collectives]")
+{
+    Job job;
+    job.rank(0, 1);
+    CHECK(job.parts(false).empty());
+    CHECK(job.collectives.stalls(UINT64_MAX).empty());
+}
+
 TEST_CASE("a rank is missing where others have come", "[collectives]")
 {
     Job job;
