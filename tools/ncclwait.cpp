@@ -4,6 +4,7 @@
 #include "bpf/shared/record.h"
 #include "calls/caller_stacks.hpp"
 #include "calls/collectives.hpp"
+#include "calls/front_calls.hpp"
 #include "columns/ncclwait_columns.hpp"
 #include "maps/bpf_map.hpp"
 #include "maps/skeleton.hpp"
@@ -80,6 +81,7 @@ private:
     std::optional<RankLines> lines_;
     CallerCpu cpu_;
     std::optional<CallerStacks> callers_;
+    std::optional<FrontCalls> front_calls_;
     Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
@@ -141,6 +143,7 @@ void NcclWait::load()
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     lines_.emplace(line_fields(), context(0));
     callers_.emplace(bpf_map__fd(skeleton_->maps.call_stacks));
+    front_calls_.emplace(bpf_map__fd(skeleton_->maps.front_calls));
 }
 
 void NcclWait::begin(const Running& running)
@@ -229,10 +232,12 @@ void NcclWait::forget_ended()
         collectives_->forget(image);
     }
     gone_.insert(gone.begin(), gone.end());
-    if (!gone.empty())
-        for (const bpf_map* map : {skeleton_->maps.comms, skeleton_->maps.captures, skeleton_->maps.capturing_streams,
-                                   skeleton_->maps.captured_events})
-            erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
+    if (gone.empty())
+        return;
+    front_calls_->forget(gone_);
+    for (const bpf_map* map : {skeleton_->maps.comms, skeleton_->maps.captures, skeleton_->maps.capturing_streams,
+                               skeleton_->maps.captured_events})
+        erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
 }
 
 // Nothing is to be told any more of those that have ended.

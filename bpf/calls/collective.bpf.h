@@ -4,8 +4,10 @@
 #ifndef GPUSNOOP_COLLECTIVE_BPF_H
 #define GPUSNOOP_COLLECTIVE_BPF_H
 
+#include "base/front_calls.bpf.h"
 #include "base/wanted.bpf.h"
 #include "shared/collective.h"
+#include "state/comms.bpf.h"
 #include "state/event.bpf.h"
 #include "state/state.bpf.h"
 
@@ -25,22 +27,6 @@ struct {
 } call_stacks SEC(".maps");
 
 #define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
-
-struct comm {
-    u32 number;
-    u32 known;
-    u32 made;
-    u32 calls;
-    s32 error; /* that was told of it last */
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct comm);
-} comms SEC(".maps");
 
 __u32 comms_seen = 0; /* numbers them */
 
@@ -89,13 +75,13 @@ static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, con
 {
     if (!ctx || !key)
         return 0;
-    struct comm* comm = bpf_map_lookup_elem(&comms, key);
+    struct comm* comm = comm_in_table(key);
     bool is_new = !comm;
     if (is_new) {
         struct comm fresh = {.number = __sync_fetch_and_add(&comms_seen, 1) + 1, .made = made};
         introduce(&key->image, cgroups_of(untrusted(bpf_get_current_task_btf())));
-        bpf_map_update_elem(&comms, key, &fresh, BPF_NOEXIST);
-        comm = bpf_map_lookup_elem(&comms, key);
+        add_comm(key, &fresh);
+        comm = comm_in_table(key);
     }
     if (!comm) {
         lose(LOSS_STATE, 1);
@@ -107,7 +93,7 @@ static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, con
 }
 
 enum collective_word {
-    KEPT_ROW = FOLLOWED_ROW,
+    KEPT_ROW,
     KEPT_COMM,
     KEPT_OUT,
     KEPT_HANDLE,
@@ -126,13 +112,9 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     u32 number = wanted_row(ctx, task);
     if (!number)
         return 1;
-    struct thread_state* thread = thread_state_create(task);
-    struct open_call* call = open_call_in(ctx, thread, PART_COUNT);
+    struct front_call* call = begin_front_call(ctx, task);
     if (!call)
-        return 0;
-    call->word[KEPT_ROW] = FOLLOWED_NO_FURTHER;
-    if (is_inside_call(thread, call))
-        return 0; /* NCCL's own, of a function that is written in terms of others */
+        return 1; /* NCCL's own, of a function that is written in terms of others */
     const volatile struct probe_row* row = probe_row(number);
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);
@@ -152,27 +134,29 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
     if (has_argument(row, ARG_HANDLE)) {
-        struct comm* comm = find_comm(ctx, &key, 0);
+        struct comm* comm = comm_in_front(&key);
+        if (!comm || !comm->known)
+            comm = find_comm(ctx, &key, 0);
         call->word[KEPT_COMM] = comm ? comm->number : 0;
         if (row->kind != KIND_COMM_ASKED)
             call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
         call->word[KEPT_CAPTURED] = under_capture(&key.image, stream);
     }
     if (row->kind == KIND_COMM_GONE)
-        bpf_map_delete_elem(&comms, &key); /* the address may be another one's before this returns */
+        forget_comm(&key); /* the address may be another one's before this returns */
     call->entry_ns = bpf_ktime_get_ns();
     return 0;
 }
 
 /* Which are known as soon as they are complete. */
-INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const struct open_call* call)
+INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call)
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
     for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++) {
         struct handle_number key = {.image = image_of(task), .number = read_word(call->word[KEPT_OUT] + i * 8)};
         if (!key.number)
             continue;
-        bpf_map_delete_elem(&comms, &key); /* one whose end was missed */
+        forget_comm(&key); /* one whose end was missed */
         find_comm(ctx, &key, 1);
     }
 }
@@ -188,7 +172,7 @@ INLINE s32 stack_of_caller(struct pt_regs* ctx)
     return stack;
 }
 
-INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const struct open_call* call, s32 result,
+INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call, s32 result,
                             bool asynchronous)
 {
     s32 stack = stacks_of_lines ? stack_of_caller(ctx) : -1;
@@ -219,18 +203,18 @@ INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const
 }
 
 /* What became of a communicator is asked again and again; it is told once. */
-INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const struct open_call* call)
+INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task), .number = call->word[KEPT_HANDLE]};
     s32 error = 0;
     bpf_probe_read_user(&error, sizeof(error), (void*)call->word[KEPT_OUT]);
-    struct comm* comm = collective_failed(error) ? bpf_map_lookup_elem(&comms, &key) : 0;
+    struct comm* comm = collective_failed(error) ? comm_in_table(&key) : 0;
     if (comm && __sync_lock_test_and_set(&comm->error, error) != error)
         send_collective(ctx, task, call, error, true);
 }
 
 /* A call fails that is of no communicator: those of a process are told as of one that is unknown. */
-INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct open_call* call)
+INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task)};
     struct comm* comm = find_comm(ctx, &key, 0);
@@ -238,33 +222,34 @@ INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct open_c
     call->word[KEPT_SEQUENCE] = 0;
 }
 
-INLINE int coll_return_body(struct pt_regs* ctx)
+INLINE void coll_ends(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
-    struct task_struct* task = bpf_get_current_task_btf();
-    struct thread_state* thread = thread_state(task);
-    struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
-    if (!call) {
-        lose_end(task, false);
-        return 0;
-    }
-    u32 number = call->word[KEPT_ROW];
-    if (number == FOLLOWED_NO_FURTHER)
-        return 0;
     s32 result = ctx->ax;
-    u32 kind = probe_row(number)->kind;
+    u32 kind = probe_row(call->word[KEPT_ROW])->kind;
     bool failed = collective_failed(result);
     if (kind == KIND_COMM_NEW && !failed) {
         note_comms(ctx, task, call);
-        return 0;
-    }
-    if (kind == KIND_COMM_ASKED && !failed) {
+    } else if (kind == KIND_COMM_ASKED && !failed) {
         if (call->word[KEPT_OUT])
             send_error(ctx, task, call);
-        return 0;
+    } else {
+        if (failed && !call->word[KEPT_COMM])
+            of_none(ctx, task, call);
+        send_collective(ctx, task, call, result, false);
     }
-    if (failed && !call->word[KEPT_COMM])
-        of_none(ctx, task, call);
-    send_collective(ctx, task, call, result, false);
+}
+
+INLINE int coll_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    bool lost = false;
+    struct front_call* call = returning_front_call(ctx, task, &lost);
+    if (call) {
+        coll_ends(ctx, task, call);
+        end_front_call(call);
+    } else if (lost) {
+        lose_end(task, false);
+    }
     return 0;
 }
 

@@ -3,10 +3,11 @@
 own clocks allow."""
 import collections
 import os
+import pathlib
 import signal
 
 import harness
-from harness import check, equal, wait_until
+from harness import Skip, check, equal, wait_until
 from programs import Tool
 from ranks import Ranks, case, done, is_collective, operation, rounds, same_skews, same_waits, size
 
@@ -184,6 +185,31 @@ def one_is_killed():
     rows = tool.finish().rows
     equal(sum(row["calls"] for row in rows), 40, "calls")
     equal((sum(row["joined_calls"] for row in rows), sum(row["unjoined_calls"] for row in rows)), (10, 10), "joined, and not")
+
+
+def rank_numbered(number, script):
+    """A job of one rank with this pid, if nobody else takes it meanwhile."""
+    last = pathlib.Path("/proc/sys/kernel/ns_last_pid")  # as checkpoints are restored
+    for _ in range(60 if last.exists() else 0):
+        last.write_text(str(number - 2))  # the next one is the rank's parent
+        job = Ranks(1, script)
+        if job.pids == [str(number)]:
+            return job
+        os.kill(int(job.pids[0]), signal.SIGKILL)
+        job.process.wait()
+    raise Skip("no process can be given this pid")
+
+
+@case(alone=True)
+def at_one_place():
+    """Two threads whose calls have the same place (bpf/base/front_calls.bpf.h), one while the other is in its own."""
+    first = Ranks(1, "comm A; call A ncclBcast 1 block=1200; call A ncclBcast 50; destroy A")
+    second = rank_numbered(int(first.pids[0]) + 2048, "comm A; sleep 300; call A ncclBcast 500; destroy A")
+    tool = Tool("-p", f"{first.pids[0]},{second.pids[0]}", "--by", "pid")
+    for job in first.go(), second.go():
+        job.wait()
+    equal({str(row["pid"]): (row["op"], row["calls"]) for row in tool.finish().rows},
+          {first.pids[0]: ("Broadcast", 51), second.pids[0]: ("Broadcast", 500)}, "calls within calls are no others")
 
 
 @case

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The outermost call that each thread makes, for programs that count no call within another one. Its place is found by
+ * arithmetic alone (12 ns, where the thread's storage takes 45), and belongs to the thread from the call's entry to its
+ * return. */
+#ifndef GPUSNOOP_FRONT_CALLS_BPF_H
+#define GPUSNOOP_FRONT_CALLS_BPF_H
+
+#include "base/process.bpf.h"
+#include "shared/front_call.h"
+
+#define FRONT_TRIES 8 /* places that a thread may have: that of its number, and the next ones */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, FRONT_CALLS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
+    __type(value, struct front_call);
+} front_calls SEC(".maps");
+
+/* Numbers of threads are used again. */
+INLINE u64 front_owner(struct task_struct* task)
+{
+    return (u64)task->pid << 32 | (u32)task->start_boottime;
+}
+
+INLINE u32 place_of_call(u64 owner, u32 number)
+{
+    return ((owner >> 32) + number) & (FRONT_CALLS - 1);
+}
+
+INLINE struct front_call* front_call_at(u32 place)
+{
+    return bpf_map_lookup_elem(&front_calls, &place);
+}
+
+INLINE bool take_front_call(struct front_call* front, u64 owner)
+{
+    return !__sync_val_compare_and_swap(&front->owner, 0, owner);
+}
+
+/* Which place the thread has, or, where its call begins, takes; none: FRONT_CALLS. Seldom: somebody else has been at
+ * the first of its places. */
+static __attribute__((noinline)) u32 other_place(u64 owner, u32 begins)
+{
+    for (u32 i = 0; i < FRONT_TRIES; i++) {
+        struct front_call* front = front_call_at(place_of_call(owner, i));
+        if (front && front->owner == owner)
+            return place_of_call(owner, i);
+    }
+    for (u32 i = 0; begins && i < FRONT_TRIES; i++) {
+        struct front_call* front = front_call_at(place_of_call(owner, i));
+        if (front && take_front_call(front, owner)) {
+            front->stack = 0;
+            return place_of_call(owner, i);
+        }
+    }
+    return FRONT_CALLS;
+}
+
+/* The place of a call that begins; 0 where another one of the thread goes on around it, or there is none left. A call
+ * from further down the stack than this one, or from the same place, has been left without a return. */
+INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_struct* task)
+{
+    u64 owner = front_owner(task);
+    struct front_call* front = front_call_at(place_of_call(owner, 0));
+    if (!front)
+        return 0;
+    bool taken = !front->shared && take_front_call(front, owner);
+    if (taken) {
+        front->stack = 0;
+    } else if (front->owner != owner) {
+        front->shared = 1;
+        front = front_call_at(other_place(owner, true));
+        if (!front) {
+            lose(LOSS_START, 1);
+            return 0;
+        }
+    }
+    if (front->stack > ctx->sp)
+        return 0;
+    if (front->stack)
+        lose(LOSS_LEFT, 1);
+    front->stack = ctx->sp;
+    front->image = image_of(task);
+    return front;
+}
+
+/* The call that returns, which has ended as soon as end_front_call() says so; 0 where it is part of another one, or its
+ * entry was not seen, which is then counted. A return has popped the return address. */
+INLINE struct front_call* returning_front_call(struct pt_regs* ctx, struct task_struct* task, bool* lost)
+{
+    u64 owner = front_owner(task), stack = ctx->sp - 8;
+    struct front_call* front = front_call_at(place_of_call(owner, 0));
+    if (front && front->owner != owner)
+        front = front->shared ? front_call_at(other_place(owner, false)) : 0;
+    *lost = !front || front->stack < stack;
+    return front && front->stack == stack ? front : 0;
+}
+
+INLINE void end_front_call(struct front_call* front)
+{
+    front->stack = 0;
+    front->image.pid = 0;
+    barrier();
+    front->owner = 0;
+}
+
+#endif
