@@ -2,7 +2,7 @@
 #include "tests/unit/who/container_host.hpp"
 
 #include <catch2/catch_test_macros.hpp>
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <sys/stat.h>
 
@@ -76,7 +76,7 @@ TEST_CASE("files that are not what they should be", "[containers]")
 TEST_CASE("JSON that is not what it should be", "[containers]")
 {
     const Host host;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const auto repeated = [](const std::string& piece) {
         std::string text;
         while (text.size() + piece.size() <= HostFiles::max_size)
@@ -127,7 +127,9 @@ TEST_CASE("JSON that is not what it should be", "[containers]")
         CHECK(host.find(id).container.empty());
         CHECK(host.find(id).pod.empty());
     }
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+    // What takes a square of a text's length takes hours. The sanitizers' build needs 40 seconds, as far as nobody else
+    // is on the machine, which is not counted here.
+    CHECK((std::clock() - start) / CLOCKS_PER_SEC < 300);
 }
 
 TEST_CASE("values of other types than strings", "[containers]")
