@@ -5,6 +5,7 @@
 #define GPUSNOOP_CALL_BPF_H
 
 #include "base/common.bpf.h"
+#include "base/lines.bpf.h"
 #include "base/process.bpf.h"
 #include "base/thread.bpf.h"
 #include "shared/call.h"
@@ -78,11 +79,9 @@ struct call {
     };
 };
 
-INLINE bool send_call(u32 type, struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
+INLINE void describe_call(struct call_event* event, u32 type, struct task_struct* task, const struct call* call,
+                          u64 entry_ns, u64 duration_ns)
 {
-    struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
-    if (!event)
-        return false;
     event->type = type;
     event->tid = task->pid;
     event->time_ns = entry_ns;
@@ -90,22 +89,53 @@ INLINE bool send_call(u32 type, struct task_struct* task, const struct call* cal
     event->key = call->key;
     event->shape = call->shape;
     read_comm(task, (u64*)event->comm);
-    bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
-    return true;
 }
 
-/* Before each line: whose it is. A comparison where the thread has said so before. */
+INLINE void send_line(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
+{
+    u64 number;
+    struct line* line = take_place(&number);
+    if (!line) {
+        lose(LOSS_EVENT, 1);
+        return;
+    }
+    describe_call(&line->event, RECORD_CALL, task, call, entry_ns, duration_ns);
+    line_is_whole(line, number);
+}
+
+/* A call by itself, as the table is full: the front end has more room. */
+INLINE void send_spill(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
+{
+    struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
+    if (!event) {
+        lose(LOSS_ROW, 1);
+        return;
+    }
+    describe_call(event, RECORD_SPILL, task, call, entry_ns, duration_ns);
+    bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
+}
+
+/* Of each CPU: the image and its cgroups that were introduced there last, as one word, for a line is mostly of the same
+ * process as the one before it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} introduced_last SEC(".maps");
+
+/* Before each line: whose it is. */
 INLINE void introduce_caller(struct task_struct* task, const struct call_key* key)
 {
-    struct thread_state* thread = thread_state_create(task);
-    if (!thread)
-        return introduce(&key->image, key->cgroups);
-    if (thread->introduced.pid == key->image.pid && thread->introduced.serial == key->image.serial &&
-        thread->introduced_in.v2 == key->cgroups.v2 && thread->introduced_in.v1 == key->cgroups.v1)
+    u32 first = 0;
+    u64* last = bpf_map_lookup_elem(&introduced_last, &first);
+    u64 who =
+        (*(const u64*)&key->image * 0x9e3779b97f4a7c15ULL ^ key->cgroups.v2) * 0x9e3779b97f4a7c15ULL ^ key->cgroups.v1;
+    if (last && *last == who)
         return;
     introduce(&key->image, key->cgroups);
-    thread->introduced = key->image;
-    thread->introduced_in = key->cgroups;
+    if (last)
+        *last = who;
 }
 
 /* Not on the stack, which is short. */
@@ -190,8 +220,7 @@ INLINE struct call_stats* count_call(struct task_struct* task, struct call* call
 {
     if (emit_events) {
         introduce_caller(task, &call->key); /* per_cgroup, in lines */
-        if (!send_call(RECORD_CALL, task, call, entry_ns, duration_ns))
-            lose(LOSS_EVENT, 1);
+        send_line(task, call, entry_ns, duration_ns);
         return 0;
     }
     call->key.flags = (call->key.flags & ~CALL_GENERATION) | generation;
@@ -199,9 +228,7 @@ INLINE struct call_stats* count_call(struct task_struct* task, struct call* call
     if (!stats)
         stats = new_row(task, &call->key);
     if (!stats) {
-        /* The table is full: this call goes to the front end by itself, which has more room. */
-        if (!send_call(RECORD_SPILL, task, call, entry_ns, duration_ns))
-            lose(LOSS_ROW, 1);
+        send_spill(task, call, entry_ns, duration_ns);
         return 0;
     }
     count(stats, times, duration_ns);

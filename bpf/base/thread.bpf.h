@@ -67,12 +67,10 @@ struct thread_state {
     u64 context;               /* the current one's handle; 0 unknown */
     u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
     u64 depth;
-    u32 device;              /* ordinal + 1; 0 unknown */
-    u32 place;               /* in the tool's table of threads, + 1; 0 none yet */
-    u64 waits_at;            /* the stack pointer of the call that is shown there */
-    u64 waited_ns;           /* since the stack of a wait was taken last; 0: none was yet */
-    struct image introduced; /* as what the thread has made itself known */
-    struct cgroups introduced_in;
+    u32 device;    /* ordinal + 1; 0 unknown */
+    u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
+    u64 waits_at;  /* the stack pointer of the call that is shown there */
+    u64 waited_ns; /* since the stack of a wait was taken last; 0: none was yet */
     struct sampling sampling[SAMPLED];
     u64 seen_by_second; /* hooks, see base/exchange.bpf.h */
     struct open_call open[OPEN_CALLS];

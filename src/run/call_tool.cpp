@@ -6,6 +6,7 @@
 #include "bpf/shared/window.h"
 #include "run/arguments.hpp"
 #include "run/command_line.hpp"
+#include "run/lines.hpp"
 
 #include <algorithm>
 #include <array>
@@ -144,7 +145,9 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
     if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
         bpf_map__set_max_entries(windows, WINDOW_STACKS);
-    return {static_cast<uint32_t>(key_bytes), front_bits};
+    const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
+    return {static_cast<uint32_t>(key_bytes), front_bits, lines};
 }
 
 void CallTool::load_programs(bool together)

@@ -66,7 +66,7 @@ protected:
     // Results or durations are shown of the calls that it counts.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }
     struct RowSizes { // as the BPF programs have to know them
-        uint32_t key_bytes, front_bits;
+        uint32_t key_bytes, front_bits, lines;
     };
     RowSizes size_tables(bpf_object* object) const;
 
@@ -179,6 +179,7 @@ public:
         const RowSizes sizes = size_tables(skeleton_->obj);
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;
+        data.line_places = sizes.lines;
     }
 
 protected:

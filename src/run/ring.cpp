@@ -10,35 +10,41 @@
 
 namespace gpusnoop {
 
-Ring::Ring(int map, Take take) : take_(std::move(take)), ring_(ring_buffer__new(map, on_record, this, nullptr))
+Ring::Ring(bpf_object* object, Take take)
+    : take_(std::move(take)),
+      ring_(ring_buffer__new(bpf_object__find_map_fd_by_name(object, "ring"), on_record, this, nullptr))
 {
     if (!ring_)
         throw Error("the event buffer cannot be mapped: " + errno_text(errno), "try a smaller one with --ring-mb");
+    if (const bpf_map* lines = bpf_object__find_map_by_name(object, "lines"); lines && bpf_map__max_entries(lines) > 1)
+        lines_.emplace(bpf_map__fd(lines), bpf_map__max_entries(lines) - 1);
 }
 
 bool Ring::drain(std::chrono::nanoseconds longest)
 {
-    consume(longest);
-    return left_ > 0;
+    const uint64_t end = lines_ ? lines_->sent() : 0; // what these need to be understood has been sent before
+    const Time until = std::chrono::steady_clock::now() + longest;
+    consume(until);
+    return left_ > 0 || (lines_ && lines_->take(end, take_, until));
 }
 
 size_t Ring::drop()
 {
     size_t dropped = 0;
     const Take taker = std::exchange(take_, [&](const void*, size_t) { dropped++; });
-    consume(std::chrono::nanoseconds::max());
+    drain(std::chrono::hours(1));
     take_ = taker;
     return dropped;
 }
 
-void Ring::consume(std::chrono::nanoseconds longest)
+void Ring::consume(Time until)
 {
     left_ = ring__avail_data_size(ring_buffer__ring(ring_.get(), 0));
     if (!left_)
         return;
-    began_ = std::chrono::steady_clock::now();
-    longest_ = longest;
-    ring_buffer__consume(ring_.get()); // which would go on for as long as more is sent
+    until_ = until;
+    if (ring_buffer__consume(ring_.get()) >= 0) // which would go on for as long as more is sent
+        left_ = 0;                              // of records that were given up there is no word
     if (failure_)
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
@@ -55,7 +61,7 @@ int Ring::on_record(void* self, void* record, size_t size)
     }
     const size_t taken = (size + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
     ring.left_ -= std::min(taken, ring.left_);
-    return !ring.left_ || std::chrono::steady_clock::now() - ring.began_ > ring.longest_ ? -EAGAIN : 0;
+    return !ring.left_ || std::chrono::steady_clock::now() > ring.until_ ? -EAGAIN : 0;
 }
 
 } // namespace gpusnoop

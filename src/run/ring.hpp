@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records that the kernel side sends, in portions: it may send them faster than anybody prints them.
+// The records that the kernel side sends, lines behind all others, in portions: it may send them faster than anybody
+// prints them.
 #pragma once
+
+#include "run/lines.hpp"
 
 #include <bpf/libbpf.h>
 #include <chrono>
@@ -8,14 +11,15 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace gpusnoop {
 
 class Ring {
 public:
     using Take = std::function<void(const void* record, size_t size)>;
-    // map: its descriptor. Throws Error.
-    Ring(int map, Take take);
+    // Of the object's maps. Throws Error.
+    Ring(bpf_object* object, Take take);
 
     int descriptor() const { return ring_buffer__epoll_fd(ring_.get()); } // readable: there are records
 
@@ -31,14 +35,16 @@ private:
         void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
     };
 
-    void consume(std::chrono::nanoseconds longest);
+    using Time = std::chrono::steady_clock::time_point;
+
+    void consume(Time until);
 
     Take take_;
+    std::optional<Lines> lines_;
     std::unique_ptr<ring_buffer, Deleter> ring_;
     std::exception_ptr failure_; // of take_: it must not pass through libbpf
     size_t left_ = 0;            // bytes of what was there when drain() began
-    std::chrono::steady_clock::time_point began_;
-    std::chrono::nanoseconds longest_{};
+    Time until_;
 };
 
 } // namespace gpusnoop

@@ -136,8 +136,7 @@ void Run::attach()
     if (scope_.cgroup())
         fill(object, "target_cgroups", scope_.cgroup()->ids(), "cgroups (-c)");
     losses_.emplace(object);
-    ring_.emplace(bpf_object__find_map_fd_by_name(object, "ring"),
-                  [this](const void* data, size_t size) { tool_.record(*output_, data, size); });
+    ring_.emplace(object, [this](const void* data, size_t size) { tool_.record(*output_, data, size); });
     if (attacher_ && plan_.durations)
         duration_floor_ns_ = duration_floor_ns(attacher_->tier());
     watch_mappings();

@@ -132,7 +132,7 @@ def what_is_lost_is_counted(json):
     workload.go()
     wait_until((workload.go_file.parent / "done").exists, "the calls have been made")
     os.kill(tool.pid, signal.SIGCONT)
-    wait_until(lambda: len(tool.lines) > 5000, "the tool reads again")
+    wait_until(lambda: len(tool.lines) > 4000, "the tool reads again")
     (workload.go_file.parent / "end").touch()
     workload.wait()
     tool.finish()

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/lines.hpp"
+
+#include "util/fd.hpp"
+
+#include <bpf/bpf.h>
+#include <catch2/catch_test_macros.hpp>
+#include <utility>
+#include <vector>
+
+using namespace gpusnoop;
+
+namespace {
+
+constexpr uint32_t places = 8;
+constexpr auto never = std::chrono::steady_clock::time_point::max();
+
+Fd create()
+{
+    bpf_map_create_opts options{};
+    options.sz = sizeof(options);
+    options.map_flags = BPF_F_MMAPABLE;
+    return Fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, "lines", sizeof(uint32_t), sizeof(line), 1 + places, &options));
+}
+
+// The array, and who writes lines into it: each is told by its time.
+class Sender {
+public:
+    int map() const { return map_.get(); }
+    volatile line_ends& ends() { return reinterpret_cast<volatile line_ends&>(array_[0]); }
+    uint64_t take_place() { return std::exchange(ends().sent, ends().sent + 1); }
+    void write(uint64_t number)
+    {
+        volatile line& place = array_[1 + number % places];
+        place.event.time_ns = number;
+        place.whole = number + 1;
+    }
+    void send(int lines)
+    {
+        for (int i = 0; i < lines; i++)
+            write(take_place());
+    }
+
+private:
+    Fd map_ = create();
+    SharedArray<line> array_{map_.get(), 1 + places};
+};
+
+std::vector<uint64_t> take(Lines& lines, uint64_t end)
+{
+    std::vector<uint64_t> taken;
+    const bool more = lines.take(
+        end,
+        [&](const void* record, size_t size) {
+            CHECK(size == sizeof(call_event));
+            taken.push_back(static_cast<const call_event*>(record)->time_ns);
+        },
+        never);
+    CHECK_FALSE(more);
+    return taken;
+}
+
+using Numbers = std::vector<uint64_t>;
+
+} // namespace
+
+TEST_CASE("lines come in their order, all around the array", "[lines]")
+{
+    Sender sender;
+    Lines lines(sender.map(), places);
+    CHECK(take(lines, lines.sent()).empty());
+    sender.send(6);
+    CHECK(take(lines, 4) == Numbers{0, 1, 2, 3});
+    CHECK(sender.ends().taken == 4);
+    sender.send(6);
+    CHECK(take(lines, lines.sent()) == Numbers{4, 5, 6, 7, 8, 9, 10, 11});
+    CHECK(sender.ends().taken == 12);
+}
+
+TEST_CASE("a line that is still being written is waited for, by those behind it, too", "[lines]")
+{
+    Sender sender;
+    Lines lines(sender.map(), places);
+    for (int round = 0; round < 3; round++) { // in the second one there is an old line in its place
+        const uint64_t late = (sender.send(2), sender.take_place());
+        sender.send(1);
+        CHECK(take(lines, lines.sent()) == Numbers{late - 2, late - 1});
+        CHECK(take(lines, lines.sent()).empty());
+        CHECK(sender.ends().taken == late);
+        sender.write(late);
+        CHECK(take(lines, lines.sent()) == Numbers{late, late + 1});
+        sender.send(4);
+        CHECK(take(lines, lines.sent()).size() == 4);
+    }
+}
+
+TEST_CASE("who has no time leaves the rest", "[lines]")
+{
+    Sender sender;
+    Lines lines(sender.map(), places);
+    sender.send(3);
+    int taken = 0;
+    const auto one = [&](const void*, size_t) { taken++; };
+    CHECK(lines.take(lines.sent(), one, {}));
+    CHECK(taken == 1);
+    CHECK(sender.ends().taken == 1);
+    CHECK(lines.take(lines.sent(), one, {}));
+    CHECK_FALSE(lines.take(lines.sent(), one, {}));
+    CHECK(taken == 3);
+}
+
+TEST_CASE("a line that is refused has been taken", "[lines]")
+{
+    Sender sender;
+    Lines lines(sender.map(), places);
+    sender.send(2);
+    CHECK_THROWS(lines.take(
+        lines.sent(), [](const void*, size_t) { throw Error("no"); }, never));
+    CHECK(sender.ends().taken == 1);
+    CHECK(take(lines, lines.sent()) == Numbers{1});
+}
+
+TEST_CASE("places are a power of two, and take no more memory than there is", "[lines]")
+{
+    CHECK(Lines::places_in(0) == 0);
+    CHECK(Lines::places_in(sizeof(line)) == 1);
+    CHECK(Lines::places_in(1 << 20) == 4096);
+    CHECK(Lines::places_in(uint64_t{1024} << 20) * sizeof(line) <= uint64_t{1024} << 20);
+}
