@@ -5,6 +5,7 @@
 #include "calls/caller_stacks.hpp"
 #include "calls/collectives.hpp"
 #include "calls/front_calls.hpp"
+#include "calls/ras_verdicts.hpp"
 #include "columns/ncclwait_columns.hpp"
 #include "maps/bpf_map.hpp"
 #include "maps/skeleton.hpp"
@@ -38,6 +39,7 @@ constexpr ToolSpec about{
                 "  ncclwait -e -U              # ... and where in the program the last rank calls it\n"
                 "  ncclwait -x                 # calls that fail, and communicators that do, with the error\n"
                 "  ncclwait --stalled 30       # who has not come to a collective for 30 s, and what it does instead\n"
+                "  ncclwait --ras              # ... and what NCCL's own service says of ranks on other hosts\n"
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
                 "  ncclwait --json 1           # one JSON object per row and second\n",
     .without_returns = "it cannot be told what was enqueued",
@@ -77,6 +79,7 @@ private:
     Skeleton<ncclwait_bpf> skeleton_;
     std::optional<Collectives> collectives_;
     std::optional<CollectiveVerdicts> verdicts_;
+    std::optional<RasVerdicts> ras_;
     std::optional<Processes> processes_;
     std::optional<RankLines> lines_;
     CallerCpu cpu_;
@@ -131,6 +134,8 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
                                                     .failed = options_.failed_only,
                                                     .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
     verdicts_.emplace(probes, settings_.stalled_ns);
+    if (settings_.ras_port)
+        ras_.emplace(static_cast<uint16_t>(*settings_.ras_port), settings_.stalled_ns);
 }
 
 void NcclWait::load_programs(bool together)
@@ -201,8 +206,15 @@ bool NcclWait::tick(Output& output)
 
 void NcclWait::look_for_stalls(Output& output)
 {
-    for (const CollectiveVerdict& verdict : verdicts_->look(*collectives_, clock_ns(CLOCK_MONOTONIC)))
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    for (const CollectiveVerdict& verdict : verdicts_->look(*collectives_, now_ns)) {
         print_verdict(output, verdict, context(0), doing(verdict));
+        if (ras_)
+            ras_->told(verdict);
+    }
+    if (ras_)
+        for (const CollectiveVerdict& verdict : ras_->look(now_ns))
+            print_verdict(output, verdict, context(0), doing(verdict));
 }
 
 // With stacks, where they are asked for.

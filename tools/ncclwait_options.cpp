@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ncclwait_options.hpp"
 
+#include "calls/ras_client.hpp"
 #include "run/arguments.hpp"
 
 #include <fmt/format.h>
@@ -31,6 +32,9 @@ void add_options(CommandLine& line, Settings& settings)
                       time_argument("how long a rank may be waited for (--stalled)", text, "s", 10ms, 240h);
                   limit_ns = static_cast<uint64_t>(limit.count());
               });
+    line.number_or_none("--ras", "PORT",
+                        "with a hang, ask NCCL's RAS service about ranks on all hosts (28028); asked at the start, too",
+                        settings.ras_port, {1, 65535}, std::to_string(RasClient::usual_port));
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({}; with -x errors)", settings.sort),
               settings.sort);
 }

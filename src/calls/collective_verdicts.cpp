@@ -50,6 +50,7 @@ CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
             verdict.ranks.insert(verdict.ranks.end(), ranks.begin(), ranks.end());
     }
     std::ranges::sort(verdict.ranks);
+    verdict.stall.since_ns = 0; // nobody waits
     const auto& number = verdict.stall.of.number;
     verdict.text += number ? fmt::format(", as collective {}", *number) : ", as the same collective";
     return verdict;

@@ -18,11 +18,11 @@ namespace gpusnoop {
 
 struct CollectiveVerdict {
     struct Doing { // of one rank
-        std::string text;
+        std::string text{};
         ImageId image{};
         std::vector<uint64_t> callers{}; // of the call that it is in, the innermost first
     };
-    std::string_view kind; // "missing", "mismatch" or "stuck"
+    std::string_view kind; // "missing", "mismatch", "stuck", or "ras"
     Collectives::Stall stall;
     uint64_t time_ns = 0;        // CLOCK_MONOTONIC
     std::vector<unsigned> ranks; // that have not come, or differ from most

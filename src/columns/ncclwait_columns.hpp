@@ -33,6 +33,7 @@ struct Settings {
     std::string measure;          // of the histogram; empty: none
     Measure histogram_of = Measure::none;
     uint64_t stalled_ns = 10'000'000'000; // then it is said who is missing
+    std::optional<uint32_t> ras_port;     // of NCCL's own service, where it is asked
 
     bool histogram() const { return histogram_of != Measure::none; }
 };

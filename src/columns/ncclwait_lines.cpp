@@ -128,9 +128,7 @@ const Field<C, V> fields_of_verdicts[] = {
     {{"", "sequence", Unit::count}, json_only<C>, [](const V& v, const C&) { return known(v.stall.of.number); }},
     {{"", "waited_ns", Unit::count},
      json_only<C>,
-     [](const V& v, const C&) {
-         return v.stall.kind == Collectives::Stall::Kind::mismatch ? Cell() : Cell(v.time_ns - v.stall.since_ns);
-     }},
+     [](const V& v, const C&) { return v.stall.since_ns ? Cell(v.time_ns - v.stall.since_ns) : Cell(); }},
     {{"", "verdict_ranks", Unit::text},
      json_only<C>,
      [](const V& v, const C&) {

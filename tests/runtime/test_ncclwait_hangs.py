@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ncclwait's verdicts: who has not come, who came to something else, that all have come and wait all the same; and that
 nothing is said where nothing hangs."""
-from harness import check, equal
+import json
+import socket
+import threading
+import time
+
+from harness import check, equal, wait_until
 from programs import Tool
 from ranks import Ranks, case
 
@@ -122,3 +127,53 @@ def in_text():
     lines = tool.finish().text.splitlines()
     equal(lines[0].split(), ["TIME", "COMMUNICATOR", "VERDICT"], "header")
     check("missing: rank 1 has not come to AllReduce" in lines[1] and lines[2].startswith("    rank 1 (process "), f"{lines}")
+
+
+class Ras:
+    """NCCL's RAS service, which says what `communicators` returns."""
+
+    def __init__(self, communicators):
+        self.communicators = communicators
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            with self.socket.accept()[0] as client:
+                lines = client.makefile("rb")
+                while lines.readline() not in (b"STATUS\n", b""):
+                    pass
+                time.sleep(0.2)  # so that what the tool has said last is there
+                text = json.dumps({"nccl_version": "2.29.7", "communicators": self.communicators()}, indent=2)
+                client.sendall(b"SERVER PROTOCOL 2\nOK\n" + text.encode() + b"\n")
+                client.shutdown(socket.SHUT_RDWR)
+
+
+def of_rank(rank, count, host="10.0.0.1"):
+    return {"rank": rank, "host": host, "pid": 4000 + rank, "collective_counts": {"AllReduce": count}}
+
+
+@case
+def of_other_hosts():
+    """What NCCL's RAS says of a communicator that hangs, of ranks on all hosts; and of one that has hung before the run."""
+    dead = {"rank": 3, "host": "\x1b[2J\"", "pid": 4003, "status": {"considered_dead": True}}
+    before = {"hash": "0xabc", "size": 4, "ranks": [of_rank(0, 7), of_rank(1, 7), of_rank(2, 6)], "missing_ranks": [dead]}
+    ranks = Ranks(2, """comm A; call A ncclAllReduce 1; only 1; wait {up}2; end; call A ncclAllReduce 1; barrier; destroy A""")
+    told = lambda kind: [event for event in tool.events if event.get("verdict") == kind]
+    ras = Ras(lambda: [before, *({"hash": "0x" + one["communicator"], "size": 2, "ranks": [of_rank(0, 2), of_rank(1, 1, "10.0.0.2")],
+                                  "missing_ranks": []} for one in told("missing"))])
+    tool = Tool(*ranks.targets, *stalled, "--ras", ras.port)
+    ranks.go()
+    wait_until(lambda: len(told("ras")) == 2, "a hang, and one from before")
+    ranks.up_file.with_suffix(".up2").touch()
+    ranks.wait()
+    tool.finish()
+    missing, = told("missing")
+    by_communicator = {event["communicator"]: event for event in told("ras")}
+    old, now = by_communicator["0000000000000abc"], by_communicator[missing["communicator"]]
+    the_same(old, verdict_ranks="2,3", ranks=4, ranks_here=0)
+    equal(old["doing"], ["rank 2 (process 4002 on 10.0.0.1) has launched 6 of 7 AllReduce",
+                         "rank 3 (process 4003 on \x1b[2J\") is considered dead"], "of whom")
+    the_same(now, verdict_ranks="1", ranks=2, ranks_here=2, sequence=2)
+    equal(now["doing"], ["rank 1 (process 4001 on 10.0.0.2) has launched 1 of 2 AllReduce"], "of whom")
