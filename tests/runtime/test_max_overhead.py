@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--max-overhead: beyond the ceiling calls are sampled, what is told of them says so, and the process is fast again."""
+from containers import Cgroup, own
 from harness import Skip, case, check, equal
 from programs import Tool, Workload, ahead_of_others
 
@@ -11,11 +12,11 @@ ceiling = ("--max-overhead", 5, "-i", 1)
 attach_kinds = {"session": "session", "multi": "multi", "perf": "perf"}
 
 
-def traced(script, *arguments, **options):
-    workload = Workload(script)
-    tool = Tool("-p", workload.pid, *ceiling, *arguments, losses=True, **options)
-    workload.go().wait()
-    return tool.finish(), workload.truth()
+def traced(script, *arguments, whose=lambda workload: ("-p", workload.pid), **options):
+    workload = Workload(script, name="overhead")
+    tool = Tool(*whose(workload), *ceiling, *arguments, losses=True, **options)
+    truth = workload.go().truth()
+    return tool.stop(), truth
 
 
 def count(truth, bytes_each=1, **wanted):
@@ -52,9 +53,9 @@ def cudatop_says_when_it_is_not_asked_for():
     check("--max-overhead 5 counts launches" in tool.finish().error, f"it says what would help: {tool.error}")
 
 
-@case(tool="cudamemcpy", timeout=300)
+@case(tool="cudamemcpy", timeout=300, alone=True)
 def cudamemcpy():
-    tool, truth = traced(copies)
+    tool, truth = traced(copies, whose=lambda _: ("-n", "overhea"))
     said_and_near(tool, sum(row["bytes"] for row in tool.rows), count(truth, 4096, kind="copy"))
 
 
@@ -80,14 +81,18 @@ def wall_time_within_the_ceiling():
 
 @case
 def below_the_ceiling_all_is_exact():
-    tool, truth = traced("repeat 40; launch vecadd 25; sleep 50; end")
+    tool, truth = traced("repeat 40; launch vecadd 25 delay_us=100; sleep 20; end")
     check(not any("sampled_percent" in row for row in tool.rows), f"nothing is sampled: {tool.rows}")
     equal(sum(row["launches"] for row in tool.rows), count(truth), "launches")
 
 
 @case(timeout=300)
 def marked_in_text():
-    text = traced(busy.format(settling=3, seconds=2), json=False)[0].text
+    group = Cgroup("v2", own + "overhead")
+    def members(workload):
+        group.add(workload.pid)
+        return "-c", group.path
+    text = traced(busy.format(settling=3, seconds=2), whose=members, json=False)[0].text
     check(any(word.startswith("~") for line in text.splitlines() if "vecadd" in line for word in line.split()),
           f"estimates are marked: {text}")
 
