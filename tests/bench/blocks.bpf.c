@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* What handlers are made of: a program for each, which does that alone. */
+#include "base/lines.bpf.h"
 #include "base/window.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -23,6 +24,14 @@ struct record {
 MAP(an_array, BPF_MAP_TYPE_ARRAY, 16, u32, u64)
 MAP(a_hash, BPF_MAP_TYPE_HASH, 1024, u64, u64)
 MAP(rows, BPF_MAP_TYPE_PERCPU_HASH, 1024, struct key, struct record)
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, u64[2]);
+    __type(value, u64[7]); /* as what is held */
+} held SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -110,6 +119,14 @@ BLOCK(hash_lookup)
     return 0;
 }
 
+BLOCK(hash_entry)
+{
+    u64 key[2] = {1, ctx->sp}, value[7] = {};
+    if (!bpf_map_update_elem(&held, &key, &value, BPF_NOEXIST))
+        bpf_map_delete_elem(&held, &key);
+    return 0;
+}
+
 BLOCK(row)
 {
     struct key key = {{1, 2, 3}};
@@ -167,5 +184,19 @@ BLOCK(ring_128)
         return 0;
     record->word[0] = 1;
     bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    return 0;
+}
+
+BLOCK(line)
+{
+    u32 first = 0;
+    u64 number;
+    struct line* line = take_place(&number);
+    struct line_ends* ends = bpf_map_lookup_elem(&lines, &first);
+    if (!line || !ends)
+        return 0;
+    line->event.time_ns = 1;
+    line_is_whole(line, number);
+    ends->taken = number + 1; /* there is no reader */
     return 0;
 }

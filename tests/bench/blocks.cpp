@@ -46,6 +46,7 @@ int main(int argc, char** argv)
         if (is_it)
             wanted = program;
     }
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object.get(), "lines"), 2); // a place
     if (!wanted || bpf_object__load(object.get()))
         fail(argv[2]);
     const unsigned long offset = strtoul(argv[5], nullptr, 0);
