@@ -269,8 +269,21 @@ uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)
     return std::min(waiting_ns, cpu_ns - std::min(cpu_ns, elsewhere_ns));
 }
 
+// By the threads that a communicator has from 2.12 on, "NCCL Service 0" and the like: a library that is only mapped, as
+// PyTorch's is in each of its processes, says nothing.
+void Diagnosis::look_for_nccl(const ImageId& image, History& history)
+{
+    constexpr uint64_t long_ns = 2'000'000'000;
+    if (!history.wait)
+        history.has_nccl.reset();
+    else if (!history.has_nccl && history.wait->elapsed_ns >= long_ns)
+        history.has_nccl = std::ranges::any_of(thread_names(static_cast<pid_t>(image.pid)),
+                                               [](const std::string& name) { return name.starts_with("NCCL"); });
+}
+
 void Diagnosis::judge(const ImageId& image, History& history, const Interval& interval)
 {
+    look_for_nccl(image, history);
     const Signs now = signs(image, history, interval);
     history.free_bytes = now.free_bytes;
     for (const Rule& rule : rules()) {

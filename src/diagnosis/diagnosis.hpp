@@ -144,6 +144,7 @@ private:
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // Of the last interval.
         std::optional<Waiting::Part> wait;
+        std::optional<bool> has_nccl; // looked for once, while it waits for long
         std::optional<driver_call> pending;
         std::optional<uint64_t> free_bytes; // of its GPU
     };
@@ -153,6 +154,7 @@ private:
     void end_interval(const ImageId& image, History& history, double seconds);
     static std::optional<Place> most_copied_from(const History& history);
     static void look_at_threads(const ImageId& image, History& history);
+    static void look_for_nccl(const ImageId& image, History& history);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
     void add_load();

@@ -108,6 +108,7 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     signs.capturing_seconds = history.capturing.lasts();
     signs.small_seconds = history.small.seconds;
     signs.growing_seconds = history.growing.lasts();
+    signs.has_nccl = history.has_nccl.value_or(false);
     if (history.wait) {
         const double elapsed = static_cast<double>(history.wait->elapsed_ns) / 1e9;
         signs.wait = {elapsed, std::string(wait_text(history.wait->key.wait.wait)), history.wait->earlier};

@@ -57,13 +57,15 @@ Found hangs(const Signs& signs)
     constexpr double waits = 2, hangs = 10;
     if (!signs.wait || !signs.idle_since || signs.wait->seconds < waits)
         return {};
-    return Finding{
-        signs.wait->seconds >= hangs ? Severity::alarm : Severity::warning,
-        signs.wait->earlier
-            ? fmt::format("waits for {} since before tracing began, more than {}, launched nothing meanwhile",
-                          signs.wait->what, time_text(signs.wait->seconds))
-            : fmt::format("has waited {} for {}, launched nothing since", time_text(signs.wait->seconds),
-                          signs.wait->what)};
+    std::string words = signs.wait->earlier
+                            ? fmt::format("waits for {} since before tracing began, more than {}, launched nothing "
+                                          "meanwhile",
+                                          signs.wait->what, time_text(signs.wait->seconds))
+                            : fmt::format("has waited {} for {}, launched nothing since",
+                                          time_text(signs.wait->seconds), signs.wait->what);
+    if (signs.has_nccl)
+        words += "; NCCL runs in it: ncclwait --ras tells which rank is behind";
+    return Finding{signs.wait->seconds >= hangs ? Severity::alarm : Severity::warning, std::move(words)};
 }
 
 Found driver_call(const Signs& signs)

@@ -41,6 +41,7 @@ struct Signs {
 
     std::optional<GoingOn> wait; // the longest
     bool idle_since = false;     // nothing was launched while it went on, by any thread
+    bool has_nccl = false;       // NCCL's threads run in the process, if it waits for long
     double cpu_percent = 0;      // of one CPU, of the whole process
     double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
     unsigned cpus = 0;           // that the process may run on; 0: not looked at, or not known

@@ -21,8 +21,8 @@ together = {
     "waits": {
         "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},
                  r"has waited \d+(\.\d)? s for the device, launched nothing since"),
-        "hung_in_a_copy": ("copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
-                           r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since"),
+        "hung_in_a_copy": ("background; name NCCL-Service; sleep 60000; end; copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
+                           r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since; NCCL runs in it: ncclwait --ras .*"),
         "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 grid=64 gap_us=2000; end",
                              None, None, None),
         "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},

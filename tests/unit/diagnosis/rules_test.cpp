@@ -59,6 +59,15 @@ const Case cases[] = {
      },
      Severity::warning, "waits for the device since before tracing began, more than 2.0 s, launched nothing meanwhile",
      [](Signs& s) { s.wait->seconds = 1.9; }},
+    {"hangs",
+     [](Signs& s) {
+         s.wait = {2, "a stream"};
+         s.idle_since = s.has_nccl = true;
+     },
+     Severity::warning,
+     "has waited 2.0 s for a stream, launched nothing since; NCCL runs in it: ncclwait --ras tells which rank is "
+     "behind",
+     [](Signs& s) { s.wait->seconds = 1.9; }},
     {"driver",
      [](Signs& s) {
          s.driver_call = {12, "RM_ALLOC"};
