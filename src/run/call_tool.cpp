@@ -4,6 +4,7 @@
 #include "attach/load_together.hpp"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"
+#include "maps/stack_trace.hpp"
 #include "run/arguments.hpp"
 #include "run/command_line.hpp"
 #include "run/lines.hpp"
@@ -302,9 +303,10 @@ namespace {
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
 
 // In code without frame pointers, what follows an address that is none is no part of its stack.
-void append_code(std::vector<uint64_t>& addresses, std::span<const __u64> walked)
+template<class Address>
+void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walked)
 {
-    for (const __u64 address : walked) {
+    for (const uint64_t address : walked) {
         if (!address || address >= user_addresses_end)
             return;
         addresses.push_back(address);
@@ -327,14 +329,15 @@ std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, u
         window_stack found{};
         const int32_t place = stack & ~STACK_OF_WINDOW;
         if (bpf_map_lookup_elem(window_stacks_fd_, &place, &found) == 0)
-            append_code(addresses, std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
+            append_code<__u64>(addresses,
+                               std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
         return stack_names_.frames(image, addresses);
     }
-    __u64 walked[127]{};
     const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
-    const int32_t id = stack & ~STACK_WITHOUT_FIRST;
-    if (stack >= 0 && bpf_map_lookup_elem(stacks_fd_, &id, walked) == 0)
-        append_code(addresses, std::span(walked).subspan(without_first ? 0 : 1));
+    if (stack >= 0) {
+        const std::vector<uint64_t> walked = stack_trace(stacks_fd_, stack & ~STACK_WITHOUT_FIRST);
+        append_code<uint64_t>(addresses, std::span(walked).subspan(without_first || walked.empty() ? 0 : 1));
+    }
     return stack_names_.frames(image, addresses);
 }
 
