@@ -30,7 +30,7 @@ loads = [
     Load("step", "step of 500 us", 1000, 1, "alloc a 1048576 fn=cuMemAlloc_v2",
          "repeat {each}; copy 1 fn=cuMemcpyHtoDAsync_v2 dst=a bytes=65536; launch spin_us_500 1\n"
          "copy 1 fn=cuMemcpyDtoHAsync_v2 src=a bytes=4096; sync 1 fn=cuStreamSynchronize; end",
-         ["cudatop --cheap", "cudatop --latency", "cudasync", "cudagap"], 1),
+         ["cudatop --cheap", "cudatop --latency", "cudasync", "cudagap", "ncclwait"], 1),
 ]
 training = Load("training", "training step (PyTorch)", 300, 1, None, None, ["cudatop --cheap", "cudatop --latency"], 1)
 
