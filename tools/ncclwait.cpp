@@ -17,6 +17,7 @@
 
 #include "ncclwait.skel.h" // after the types that it mentions
 
+#include <algorithm>
 #include <bpf/libbpf.h>
 #include <cstring>
 #include <fmt/format.h>
@@ -34,6 +35,7 @@ constexpr ToolSpec about{
     .examples = "  ncclwait                    # a row per communicator, until Ctrl-C\n"
                 "  ncclwait 5                  # a table every 5 seconds\n"
                 "  ncclwait --by rank 5         # how long each rank waits for the last one, how often it is that\n"
+                "  ncclwait --by rank -U 5      # ... and where in the program the late one makes its calls\n"
                 "  ncclwait --by pod 5         # which pod's ranks wait\n"
                 "  ncclwait -e                 # a line per collective: when each rank came to it\n"
                 "  ncclwait -e -U              # ... and where in the program the last rank calls it\n"
@@ -71,6 +73,7 @@ private:
     void look_for_stalls(Output& output);
     void print_lines(Output& output, bool last);
     std::vector<std::string> doing(const CollectiveVerdict& verdict);
+    std::vector<std::string> latest_callers(const CollectiveGroup& group);
     void forget_ended();
     void forget_shown();
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
@@ -124,8 +127,8 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
     skeleton_->rodata->per_stream = settings_.stream;
-    skeleton_->rodata->stacks_of_lines = settings_.events && options_.user_stacks;
-    if (!skeleton_->rodata->stacks_of_lines)
+    skeleton_->rodata->stacks_of_calls = options_.user_stacks && (settings_.events || settings_.rank);
+    if (!skeleton_->rodata->stacks_of_calls)
         bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
                                                     .per_size = settings_.size,
@@ -230,6 +233,16 @@ std::vector<std::string> NcclWait::doing(const CollectiveVerdict& verdict)
     return lines;
 }
 
+// Of a rank: from where the calls come by which the others lost most.
+std::vector<std::string> NcclWait::latest_callers(const CollectiveGroup& group)
+{
+    const auto& from = group.sums.late_from;
+    if (!settings_.rank || from.empty())
+        return {};
+    const auto most = std::ranges::max_element(from, {}, [](const auto& stack) { return stack.second; });
+    return callers_->frames(*group.who.images.begin(), most->first);
+}
+
 void NcclWait::print_lines(Output& output, bool last)
 {
     for (const Collectives::Line& line : collectives_->drain_lines(clock_ns(CLOCK_MONOTONIC), last))
@@ -281,7 +294,7 @@ void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (settings_.histogram())
         print_histograms(output, groups, shown, wall_ns);
     else
-        print_groups(output, groups, shown, wall_ns);
+        print_groups(output, groups, shown, wall_ns, [this](const auto& group) { return latest_callers(group); });
     cpu_.begin_interval();
     forget_shown();
 }

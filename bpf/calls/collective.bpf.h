@@ -14,7 +14,7 @@
 const volatile bool per_stream =
     false; /* it may lie on the stack, and reading that takes a fifth of what a call costs */
 
-const volatile bool stacks_of_lines = false;
+const volatile bool stacks_of_calls = false;
 
 #define CALLER_FRAMES 64
 
@@ -175,7 +175,7 @@ INLINE s32 stack_of_caller(struct pt_regs* ctx)
 INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call, s32 result,
                             bool asynchronous)
 {
-    s32 stack = stacks_of_lines ? stack_of_caller(ctx) : -1;
+    s32 stack = stacks_of_calls ? stack_of_caller(ctx) : -1;
     struct collective_call* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
         lose(LOSS_EVENT, 1);

@@ -54,6 +54,8 @@ void CollectiveSums::add(const CollectiveSums& other)
     last += other.last;
     late_ns += other.late_ns;
     skews.merge(other.skews);
+    for (const auto& [stack, ns] : other.late_from)
+        late_from[stack] += ns;
 }
 
 } // namespace gpusnoop

@@ -5,6 +5,7 @@
 #include "output/histogram.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -32,6 +33,7 @@ struct CollectiveSums {
     uint64_t last = 0;     // calls that this rank came to last
     uint64_t late_ns = 0;  // ... by so much after the one before it
     Histogram skews;       // of these: from the first to the last
+    std::map<int32_t, uint64_t> late_from{}; // late_ns by the caller's stack, where that is known
 
     void add(const CollectiveSums& other);
 };

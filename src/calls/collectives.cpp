@@ -342,6 +342,8 @@ void Collectives::join_front(Communicator& communicator)
             sums.last++;
             sums.late_ns += late - before;
             sums.skews.add(histogram_bucket((late - first) / asked_.unit_ns), 1);
+            if (const int32_t stack = rank->queue.front().stack; stack >= 0)
+                sums.late_from[stack] += late - before;
         }
         rank->queue.pop_front();
         rank->next++;

@@ -289,7 +289,8 @@ void check_fields(const Options& options, const std::string& sort)
                                     {{"line", columns_of_lines(line_fields())}, {"verdict", verdict_columns()}});
 }
 
-void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns)
+void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
+                  const std::function<std::vector<std::string>(const CollectiveGroup&)>& frames)
 {
     Context shown = context;
     for (const auto& [key, group] : groups) {
@@ -301,7 +302,7 @@ void print_groups(Output& output, const CollectiveGroups& groups, const Context&
         [&](const G& group) {
             return static_cast<double>(context.settings.failed ? group.sums.errors : group.sums.wait_ns);
         },
-        [](const K&, const G&) { return std::vector<std::string>(); });
+        [&](const K&, const G& group) { return frames(group); });
 }
 
 } // namespace gpusnoop::ncclwait

@@ -96,8 +96,9 @@ Shown of_failed(const Context& c)
     return c.options.failed_only ? where : Shown::no;
 }
 
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for. frames: what stands below a row.
+void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
+                  const std::function<std::vector<std::string>(const CollectiveGroup&)>& frames);
 
 // Prints a histogram of each group.
 void print_histograms(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);

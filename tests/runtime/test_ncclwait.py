@@ -39,8 +39,13 @@ def who_is_last():
 
 @case(each={way: way for way in ("session", "multi", "tracefs", "perf")}, long=["perf"])
 def of_each_rank(way):
-    tool, calls = trace(4, late_one, "--by", "rank", "--attach", way)
+    stacks = ["-U"] if way == "session" else []
+    tool, calls = trace(4, late_one, "--by", "rank", "--attach", way, *stacks)
     same_waits(tool.rows, calls)
+    if stacks:
+        late = max(tool.rows, key=lambda row: row["late_ns"])
+        check("::call(" in " ".join(late["frames"]) and "(ranks)" in late["frames"][0], f"from where it comes late: {late}")
+        check(all("frames" in row or not row["last_calls"] for row in tool.rows), f"others, too, if at all: {tool.rows}")
 
 
 @case(alone=True)
