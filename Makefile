@@ -3,7 +3,7 @@
 
 # The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp or tools/X/), its columns in src/columns/, man/X.8,
 # tools/X_example.txt.
-TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait
+TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend
 VERSION := 0.1.0
 
 PREFIX  ?= /usr/local

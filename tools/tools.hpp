@@ -19,6 +19,7 @@ std::unique_ptr<Tool> make_cudagraph();
 std::unique_ptr<Tool> make_nvioctl();
 std::unique_ptr<Tool> make_cudagap();
 std::unique_ptr<Tool> make_ncclwait();
+std::unique_ptr<Tool> make_gpuspend();
 
 struct NamedTool {
     std::string_view name;
@@ -28,6 +29,7 @@ inline constexpr NamedTool tools[] = {
     {"cudatop", make_cudatop},   {"cudalaunch", make_cudalaunch}, {"cudamemcpy", make_cudamemcpy},
     {"cudasync", make_cudasync}, {"gpualloc", make_gpualloc},     {"cudagraph", make_cudagraph},
     {"nvioctl", make_nvioctl},   {"cudagap", make_cudagap},       {"ncclwait", make_ncclwait},
+    {"gpuspend", make_gpuspend},
 };
 
 } // namespace gpusnoop

@@ -26,6 +26,7 @@ struct NvmlDeviceState {
     std::optional<unsigned> minor; // N of /dev/nvidiaN, which need not be the index
     std::string name;              // printable
     std::string pci;               // "0000:3b:00.0"
+    std::string uuid;              // printable: "GPU-..."
     // Percent of the driver's last sampling period (1/6 to 1 s) in which a kernel ran, at all. Unknown under MIG.
     std::optional<unsigned> utilization;
     // Bytes; used is without what the driver keeps for itself where it says so (510 and newer). Unknown where the

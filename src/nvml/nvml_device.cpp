@@ -10,7 +10,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned name_length = 96;            // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+constexpr unsigned text_length = 96;            // NVML_DEVICE_NAME_V2_BUFFER_SIZE, NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr uint32_t max_minor = 247;             // of the driver's device files, those above are no GPUs
 constexpr uint32_t max_milliwatts = 10'000'000; // of what is still a device
 
@@ -57,6 +57,7 @@ std::optional<T> fill(int (*function)(NvmlDevice, void*), NvmlDevice device, con
 NvmlDeviceQueries::NvmlDeviceQueries(const NvmlSymbols& symbols)
 {
     symbols.find(name_, {"nvmlDeviceGetName"});
+    symbols.find(uuid_, {"nvmlDeviceGetUUID"});
     symbols.find(pci_, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
     symbols.find(utilization_, {"nvmlDeviceGetUtilizationRates"});
     symbols.find(memory_v2_, {"nvmlDeviceGetMemoryInfo_v2"});
@@ -70,7 +71,8 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
 {
     NvmlDeviceState state;
     state.index = index;
-    state.name = name(device);
+    state.name = text(name_, device);
+    state.uuid = text(uuid_, device);
     state.pci = pci(device);
     state.mig = mig(device);
     state.minor = minor_number(device);
@@ -81,12 +83,12 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
     return state;
 }
 
-std::string NvmlDeviceQueries::name(NvmlDevice device) const
+std::string NvmlDeviceQueries::text(TextFunction function, NvmlDevice device)
 {
     std::array<char, 256> room{}; // for more than was asked for, too
-    if (!name_ || name_(device, room.data(), name_length) != NVML_OK)
+    if (!function || function(device, room.data(), text_length) != NVML_OK)
         return {};
-    return printable({room.data(), strnlen(room.data(), name_length)});
+    return printable({room.data(), strnlen(room.data(), text_length)});
 }
 
 // Of the numbers: the text has a domain of 4 digits in older versions, and of 8 in newer ones.

@@ -18,7 +18,9 @@ public:
 private:
     using Fill = int (*)(NvmlDevice, void*);
 
-    std::string name(NvmlDevice device) const;
+    using TextFunction = int (*)(NvmlDevice, char*, unsigned);
+
+    static std::string text(TextFunction function, NvmlDevice device);
     std::string pci(NvmlDevice device) const;
     std::optional<unsigned> utilization(NvmlDevice device) const;
     std::optional<double> power_watts(NvmlDevice device) const;
@@ -26,7 +28,7 @@ private:
     std::optional<unsigned> minor_number(NvmlDevice device) const;
     void add_memory(NvmlDevice device, NvmlDeviceState& state) const;
 
-    int (*name_)(NvmlDevice, char*, unsigned) = nullptr;
+    TextFunction name_ = nullptr, uuid_ = nullptr;
     int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
     Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr,
          minor_ = nullptr;

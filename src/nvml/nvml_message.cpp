@@ -22,7 +22,7 @@ static void fields(auto& each, same_as_const<NvmlUse> auto& u)
 
 static void fields(auto& each, same_as_const<NvmlDeviceState> auto& s)
 {
-    each(s.index, s.minor, s.name, s.pci, s.utilization, s.memory_used, s.memory_total, s.power_watts, s.mig);
+    each(s.index, s.minor, s.name, s.pci, s.uuid, s.utilization, s.memory_used, s.memory_total, s.power_watts, s.mig);
 }
 
 static void fields(auto& each, same_as_const<NvmlAnswers> auto& a)

@@ -92,5 +92,7 @@ std::unique_ptr<Output> make_silent_output();
 // timestamps: a TIME line or column (-T).
 std::unique_ptr<Output> make_text_output(bool timestamps);
 std::unique_ptr<Output> make_json_output();
+// For tools whose rows are all of one kind: the header has the columns' keys.
+std::unique_ptr<Output> make_csv_output();
 
 } // namespace gpusnoop

@@ -3,7 +3,6 @@
 
 #include "util/error.hpp"
 #include "util/options.hpp"
-#include "who/cgroup_path.hpp"
 #include "who/containers.hpp"
 #include "who/cuda_hints.hpp"
 
@@ -189,6 +188,30 @@ cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
         if (mount.controller != CONTROLLER_NONE)
             return mount.controller;
     return CONTROLLER_NONE;
+}
+
+std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
+{
+    constexpr size_t most = 65'536; // that are looked at
+    std::vector<ContainerCgroup> found;
+    for (const CgroupMount& mount : cgroup_mounts(host_root)) {
+        if (!mount.v2 && mount.controller == CONTROLLER_NONE)
+            continue;
+        size_t seen = 0;
+        walk(open_folder(mount.path).get(), [&](int cgroup, const std::string& path) {
+            CgroupOwner owner = parse_cgroup_path(path);
+            struct stat st {};
+            if (seen++ >= most || fstat(cgroup, &st) != 0)
+                return false;
+            const bool container = !owner.container_id.empty();
+            if (container || !owner.pod_uid.empty())
+                found.push_back({st.st_ino, path, std::move(owner)});
+            return !container;
+        });
+        if (!found.empty())
+            break;
+    }
+    return found;
 }
 
 CgroupTarget::CgroupTarget(const std::string& what, const std::string& host_root) : what_(what)

@@ -4,6 +4,7 @@
 
 #include "bpf/shared/cgroup.h"
 #include "util/fd.hpp"
+#include "who/cgroup_path.hpp"
 
 #include <cstdint>
 #include <string>
@@ -28,6 +29,15 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& host_root);
 
 // The hierarchy that stands for v1 where rows are labelled; none where v1 is not mounted.
 cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts);
+
+// Of a container, or of a pod.
+struct ContainerCgroup {
+    uint64_t id = 0; // as the kernel side has it
+    std::string path;
+    CgroupOwner owner;
+};
+// Those that are there now, the outermost of nested ones; of the first hierarchy that has some.
+std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
 // What -c asks for: one cgroup, or those of a pod that has several; what lies below belongs to it.
 class CgroupTarget {

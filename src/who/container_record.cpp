@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace gpusnoop {
 
@@ -119,11 +120,34 @@ void ContainerRecord::set_image(std::string_view image)
     set_once(names.image, image);
 }
 
+void ContainerRecord::set_environment(std::string_view variable)
+{
+    constexpr std::string_view visible = "NVIDIA_VISIBLE_DEVICES=";
+    if (variable.starts_with(visible))
+        set_once(names.visible_devices, variable.substr(visible.size()));
+}
+
+void ContainerRecord::set_device(std::string_view path)
+{
+    constexpr std::string_view gpu = "/dev/nvidia";
+    constexpr size_t most = 256;
+    uint32_t minor = 0;
+    if (!path.starts_with(gpu) || names.gpu_files.size() == most)
+        return;
+    const char* const end = path.data() + path.size();
+    const auto [behind, error] = std::from_chars(path.data() + gpu.size(), end, minor);
+    if (error == std::errc() && behind == end)
+        names.gpu_files.push_back(minor);
+}
+
 void fill(ContainerNames& names, const ContainerNames& more)
 {
-    for (const auto field : {&ContainerNames::container, &ContainerNames::pod, &ContainerNames::pod_namespace,
-                             &ContainerNames::pod_uid, &ContainerNames::runtime, &ContainerNames::image})
+    for (const auto field :
+         {&ContainerNames::container, &ContainerNames::pod, &ContainerNames::pod_namespace, &ContainerNames::pod_uid,
+          &ContainerNames::runtime, &ContainerNames::image, &ContainerNames::visible_devices})
         set_once(names.*field, more.*field);
+    if (names.gpu_files.empty())
+        names.gpu_files = more.gpu_files;
     names.sandbox |= more.sandbox;
     if (names.sandbox)
         names.container.clear();
@@ -140,6 +164,10 @@ bool read_oci_config(const std::string& text, ContainerRecord& record)
     return each_json_string(text, [&](const JsonPath& at, const std::string& value) {
         if (at.size() == 2 && at[0] == "annotations")
             record.set_label(at[1], value);
+        else if (at.size() == 3 && at[0] == "process" && at[1] == "env")
+            record.set_environment(value);
+        else if (at.size() == 4 && at[0] == "linux" && at[1] == "devices" && at[3] == "path")
+            record.set_device(value);
     });
 }
 

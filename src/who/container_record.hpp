@@ -19,6 +19,8 @@ struct ContainerRecord {
     void set_label(std::string_view key, std::string_view value); // or annotation; many name nothing
     void set_given_name(std::string_view name);
     void set_image(std::string_view image);
+    void set_environment(std::string_view variable); // NAME=VALUE
+    void set_device(std::string_view path);
 };
 
 // Adds what `names` does not have yet.
@@ -27,8 +29,8 @@ void fill(ContainerNames& names, const ContainerNames& more);
 // True where the text can be an id of a container or a pod, and so is safe as a part of a path.
 bool is_container_id(std::string_view text);
 
-// Takes the annotations of an OCI runtime's config.json. False where it cannot be read; what is taken then is of no
-// use.
+// Takes the annotations, the environment and the devices of an OCI runtime's config.json. False where it cannot be
+// read; what is taken then is of no use.
 bool read_oci_config(const std::string& text, ContainerRecord& record);
 
 } // namespace gpusnoop

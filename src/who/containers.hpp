@@ -5,9 +5,11 @@
 #include "who/cgroup_path.hpp"
 #include "who/host_files.hpp"
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -19,7 +21,9 @@ struct ContainerNames {
     std::string pod_uid;
     std::string runtime; // "docker", "containerd", "cri-o", "podman"
     std::string image;
-    bool sandbox = false; // the pause container that holds the namespaces of a Kubernetes pod
+    bool sandbox = false;              // the pause container that holds the namespaces of a Kubernetes pod
+    std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES of its configuration
+    std::vector<uint32_t> gpu_files{}; // N of each /dev/nvidiaN in it
 
     bool operator==(const ContainerNames&) const = default;
 };

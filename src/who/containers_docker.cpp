@@ -25,6 +25,8 @@ bool read_docker_config(const std::string& text, ContainerRecord& record)
             name = value;
         else if (at.size() == 2 && at[0] == "Config" && at[1] == "Image")
             record.set_image(value);
+        else if (at.size() == 3 && at[0] == "Config" && at[1] == "Env")
+            record.set_environment(value);
         else if (at.size() == 3 && at[0] == "Config" && at[1] == "Labels")
             record.set_label(at[2], value);
     });

@@ -119,7 +119,7 @@ columns_of() {
 keys_without_column() {
     LC_ALL=C comm -23 <(sed -n '/^\.SH FIELDS/,/^\.S[HS] \(JSON OUTPUT\|Histograms\)/p' "$build/man/$1.8" |
         sed -nE 's/^\.(BR|RB) .*\(([a-z][a-z0-9_]+(, [a-z0-9_]+)*)\).*/\2/p' | sorted_words) \
-        <({ columns_of "$1"; printf '%s\n' time frames last_calls; } | LC_ALL=C sort -u)
+        <({ columns_of "$1"; printf '%s\n' time frames last_calls notes; } | LC_ALL=C sort -u)
 }
 
 # Headers of the columns of its tables.
@@ -203,7 +203,7 @@ check_completion() {
     check_values "$tool" --attach
     same "$tool: completion goes on behind a comma" "pid,container" "$(complete_words "$program" --by pid,con)"
     same "$tool: completion behind --" "true" "$(complete_words "$program" -- tru | grep -xF true | head -1)"
-    same "$tool: completion of --by=" "thread" "$(complete_words "$program" --by = th)"
+    same "$tool: completion of --by=" "namespace" "$(complete_words "$program" --by = nam)"
     same "$tool: completion does not offer a value twice" "" "$(complete_words "$program" --by pid,pi)"
     same "$tool: nothing to complete for a number" "" "$(complete_words "$program" -d "")"
     check "$tool: -p completes process ids" "$(complete_words "$program" -p "" | grep -vE '^[0-9]+$')"

@@ -22,7 +22,8 @@ our_programs = {name[:15] for name in (
     *(f"{call}_{end}" for call in ("ioctl", "close", "mmap") for end in ("enter", "exit")),
     "function_entry", "function_return", "open_exit", "xid_event", "xid_report", "mapped_inodes", "registers")}
 # Processes that hold such programs are called so.
-tools = "cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait"
+tools = "cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait", \
+    "gpuspend"
 tracefs = "/sys/kernel/tracing/uprobe_events"
 
 

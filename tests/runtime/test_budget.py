@@ -14,7 +14,8 @@ from programs import Tool
 
 per_program = 50_000
 per_tool = 120_000
-tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait")
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait",
+         "gpuspend")
 
 
 def allowed(tool):

@@ -23,7 +23,8 @@ import system
 from harness import Failure, Skip, case, check, equal, wait_until
 from programs import Workload
 
-tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait")
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait",
+         "gpuspend")
 endless = "forever; launch vecadd 100; end"
 soon = 1.5  # seconds from a signal to the end of the tool; a second is promised, to whom the machine belongs
 numbers = itertools.count(1)

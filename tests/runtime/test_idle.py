@@ -9,7 +9,8 @@ import harness
 from harness import case, check
 from programs import Tool
 
-tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "cudagap", "ncclwait")
+tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "cudagap", "ncclwait",
+         "gpuspend")
 
 
 def descriptors(pid):

@@ -11,8 +11,9 @@
 namespace {
 
 // What may fail.
-const std::set<std::string> questions = {"device", "compute",   "graphics", "mps", "name",    "pci",   "utilization",
-                                         "memory", "memory_v2", "power",    "mig", "samples", "minor", "gpm"};
+const std::set<std::string> questions = {"device", "compute",     "graphics", "mps",       "name",
+                                         "pci",    "utilization", "memory",   "memory_v2", "power",
+                                         "mig",    "samples",     "minor",    "gpm",       "uuid"};
 
 // A number, or $NAME: the value of that variable of whoever asks.
 bool read_pid(std::istringstream& words, uint32_t& pid)
@@ -87,10 +88,10 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
         device.gpm[metric] = value;
         return read;
     }
-    if (word == "name") {
-        std::string name;
-        std::getline(words >> std::ws, name);
-        device.name = unescaped(name);
+    if (word == "name" || word == "uuid") {
+        std::string text;
+        std::getline(words >> std::ws, text);
+        (word == "name" ? device.name : device.uuid) = unescaped(text);
         return true;
     }
     if (word == "pci") {

@@ -55,7 +55,7 @@ struct Device {
     std::vector<Process> processes;
     std::vector<Sample> samples;
     std::map<uint32_t, double> gpm; // by the number of the metric
-    std::optional<std::string> name;
+    std::optional<std::string> name, uuid;
     std::optional<Pci> pci;
     std::optional<Memory> memory;
     std::optional<uint32_t> utilization, power, mig, minor;

@@ -51,17 +51,27 @@ int number(void* handle, const char* question, std::optional<uint32_t> Device::*
     });
 }
 
-} // namespace
-
 // Not terminated where it is as long as the room.
-EXPORT int nvmlDeviceGetName(void* handle, char* name, unsigned length)
+int text(void* handle, const char* question, std::optional<std::string> Device::*figure, char* to, unsigned length)
 {
-    return of_device(handle, "name", [&](const Answers&, const Device& device) -> int {
-        if (!device.name)
+    return of_device(handle, question, [&](const Answers&, const Device& device) -> int {
+        if (!(device.*figure))
             return not_supported;
-        strncpy(name, device.name->c_str(), length);
+        strncpy(to, (device.*figure)->c_str(), length);
         return ok;
     });
+}
+
+} // namespace
+
+EXPORT int nvmlDeviceGetName(void* handle, char* name, unsigned length)
+{
+    return text(handle, "name", &Device::name, name, length);
+}
+
+EXPORT int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned length)
+{
+    return text(handle, "uuid", &Device::uuid, uuid, length);
 }
 
 EXPORT int nvmlDeviceGetPciInfo(void* handle, PciInfo* info)

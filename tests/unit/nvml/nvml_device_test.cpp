@@ -95,6 +95,15 @@ TEST_CASE("the device file of a GPU", "[nvml]")
     CHECK(!states.at(3).minor); // /dev/nvidiactl
 }
 
+TEST_CASE("the UUID of a GPU", "[nvml]")
+{
+    const Answers answers("device 0\nuuid GPU-1b2c\ndevice 1\ndevice 2\nuuid GPU-\\x1b\nfail uuid 1 15\n");
+    const auto states = open(standin())->states();
+    CHECK(states.at(0).uuid == "GPU-1b2c");
+    CHECK(states.at(1).uuid.empty());
+    CHECK(states.at(2).uuid == "GPU-\\x1B");
+}
+
 TEST_CASE("figures of a device that cannot be", "[nvml]")
 {
     const Answers answers("device 0\nutilization 101\npower 4294967295\nmemory 100 101 0\npci 0 100 0\n");

@@ -78,6 +78,7 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         {"--names", "full"},
         {"--graphs", "both"},
         {"--by", "pid"},
+        {"--split", "busy"},
         {"--hist", tool.name == "cudasync"                                ? "duration"
                    : tool.name == "cudagap"                               ? "gap"
                    : tool.name == "cudagraph"                             ? "launch"

@@ -355,3 +355,25 @@ TEST_CASE("a host without containers, and no host", "[containers]")
     check(nowhere.find({.container_id = id, .uid = 0}), {});
     CHECK(nowhere.find_named("web").empty());
 }
+
+TEST_CASE("GPUs that a container's configuration names", "[containers]")
+{
+    Host host;
+    json config = json::parse(oci_config(cri_annotations()));
+    CHECK((host.write(task(id), config.dump()), host.find(id).visible_devices) == "all");
+    config["process"]["env"] = {"A=NVIDIA_VISIBLE_DEVICES=1", "NVIDIA_VISIBLE_DEVICES=GPU-1b2c,2",
+                                "NVIDIA_VISIBLE_DEVICES=3"};
+    config["linux"]["devices"] = {{{"path", "/dev/nvidia3"}},
+                                  {{"path", "/dev/nvidiactl"}},
+                                  {{"path", "/dev/nvidia12"}},
+                                  {{"path", "/dev/nvidia99999999999"}},
+                                  {{"path", 7}}};
+    host.write(task(id), config.dump());
+    CHECK(host.find(id).visible_devices == "GPU-1b2c,2");
+    CHECK(host.find(id).gpu_files == std::vector<uint32_t>{3, 12});
+    json of_docker = json::parse(docker_config("/trainer", json::object()));
+    of_docker["Config"]["Env"] = {"NVIDIA_VISIBLE_DEVICES=0"};
+    Host other;
+    other.write(docker(id), of_docker.dump());
+    CHECK(other.find(id).visible_devices == "0");
+}

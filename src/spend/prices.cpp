@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spend/prices.hpp"
+
+#include "util/error.hpp"
+#include "util/json_strings.hpp"
+#include "util/read_text.hpp"
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t most_rows = 4096;
+constexpr uint64_t dearest = 1'000'000 * micros_per_unit; // an hour
+
+std::string_view trimmed(std::string_view text)
+{
+    constexpr std::string_view blank = " \t\r";
+    const size_t from = text.find_first_not_of(blank);
+    if (from == std::string_view::npos)
+        return {};
+    return text.substr(from, text.find_last_not_of(blank) + 1 - from);
+}
+
+bool is_currency(std::string_view text)
+{
+    return text.size() == 3 && std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+} // namespace
+
+std::optional<uint64_t> parse_price(std::string_view text)
+{
+    uint64_t micros = 0;
+    size_t decimals = 0;
+    bool point = false, digit = false;
+    for (const char c : text) {
+        if (c == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (c < '0' || c > '9' || (point && ++decimals > 6) || micros >= dearest)
+            return std::nullopt;
+        digit = true;
+        micros = micros * 10 + static_cast<uint64_t>(c - '0');
+    }
+    for (; decimals < 6; decimals++)
+        micros *= 10;
+    return digit && micros < dearest ? std::optional(micros) : std::nullopt;
+}
+
+std::string money_text(uint64_t micros, std::string_view currency)
+{
+    const uint64_t cents = micros / 10'000 + (micros % 10'000 >= 5'000);
+    const std::string number = fmt::format("{}.{:02}", cents / 100, cents % 100);
+    if (currency == "USD")
+        return "$" + number;
+    if (currency == "EUR")
+        return "€" + number;
+    if (currency == "GBP")
+        return "£" + number;
+    return fmt::format("{} {}", number, currency);
+}
+
+std::string read_list(std::string_view what, const std::string& path)
+{
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat st {};
+    if (!file || fstat(file.get(), &st) != 0)
+        throw Error(fmt::format("the file of {} cannot be read: '{}': {}", what, path, errno_text(errno)));
+    if (!S_ISREG(st.st_mode))
+        throw Error(fmt::format("the file of {} is not a regular file: '{}'", what, path));
+    auto text = read_text(file, largest_list);
+    if (!text)
+        throw Error(fmt::format("the file of {} cannot be read: '{}': {}", what, path, errno_text(errno)));
+    if (text->size() > largest_list)
+        throw Error(fmt::format("the file of {} is larger than {}: '{}'", what, human_bytes(largest_list), path));
+    return std::move(*text);
+}
+
+Prices Prices::of_file(const std::string& path)
+{
+    return {read_list("prices (--prices)", path), path};
+}
+
+Prices::Prices(std::string_view text, const std::string& file)
+{
+    if (trimmed(text.substr(0, text.find('\n'))).starts_with('{')) {
+        std::optional<uint64_t> price;
+        const bool read = each_json_string(text, [&](const JsonPath& at, const std::string& value) {
+            if (at.size() == 1 && at[0] == "GPU")
+                price = parse_price(value);
+        });
+        if (!read || !price)
+            throw Error(
+                fmt::format("'{}' is no price file: as JSON it needs \"GPU\" with a price per hour, in quotes, as "
+                            "OpenCost's custom pricing has it",
+                            file));
+        rows_.push_back({"*", *price});
+        return;
+    }
+    size_t number = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = trimmed(rest.substr(0, std::min(rest.find('#'), end)));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        const bool heading = number == 0 && line.starts_with("gpu_model_glob");
+        number++;
+        if (!line.empty() && !heading)
+            add_line(line, fmt::format("'{}', line {}", file, number));
+    }
+    if (rows_.empty())
+        throw Error(fmt::format("'{}' has no price in it", file), "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY]");
+}
+
+void Prices::add_line(std::string_view line, const std::string& where)
+{
+    constexpr const char* form = "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY], as in *H100*,2.95,USD";
+    const size_t first = std::min(line.find(','), line.size());
+    const std::string_view glob = trimmed(line.substr(0, first));
+    const std::string_view rest = line.substr(std::min(first + 1, line.size()));
+    const size_t second = std::min(rest.find(','), rest.size());
+    const auto price = parse_price(trimmed(rest.substr(0, second)));
+    const std::string_view currency = trimmed(rest.substr(std::min(second + 1, rest.size())));
+    if (glob.empty() || !price || (second < rest.size() && !is_currency(currency)))
+        throw Error(fmt::format("{} is no price: '{}'", where, printable(line.substr(0, 200))), form);
+    const std::string_view named = currency.empty() ? std::string_view(currency_) : currency;
+    if (!rows_.empty() && named != currency_)
+        throw Error(
+            fmt::format("{}: all prices must be of one currency, and {} came before {}", where, currency_, named));
+    if (rows_.size() == most_rows)
+        throw Error(fmt::format("{}: there are more than {} prices", where, most_rows));
+    currency_ = std::string(named);
+    rows_.push_back({std::string(glob), *price});
+}
+
+std::optional<uint64_t> Prices::of(std::string_view model) const
+{
+    const std::string name(model);
+    for (const Row& row : rows_)
+        if (fnmatch(row.glob.c_str(), name.c_str(), FNM_NOESCAPE) == 0)
+            return row.micros;
+    return std::nullopt;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuspend: who holds the GPUs by whose word, who uses them, and that time and money add up to those of the devices."""
+import csv
+import functools
+import io
+
+import copies
+import harness
+from containers import Cgroup, HostRoot, Name, kubepods
+from harness import check, equal, wait_until
+from programs import Tool, Workload
+from test_alloc_nvml import Nvml, mib
+from test_refusals import refused
+from truth import launched, layer_wanted
+
+case = functools.partial(harness.case, tool="gpuspend")
+
+model, price = "NVIDIA H100 80GB HBM3", 2_950_000  # millionths per hour
+hour_ns = 3_600_000_000_000
+
+
+def priced(text=f"*H100*,{price / 1e6}\n"):
+    path = harness.here / "prices"
+    path.write_text(text)
+    return ["--prices", path]
+
+
+def device(index, *lines):
+    return [f"device {index}", f"uuid GPU-{index}", f"name {model}", f"minor {index}", *lines]
+
+
+def cost_of(ns):
+    return (ns * price + hour_ns // 2) // hour_ns
+
+
+def adds_up(rows, devices):
+    """To the nanosecond and to the millionth: over the lines of people, and over all lines."""
+    by = lambda of: [row for row in rows if row["of"] == of]
+    tenants, (idle,), (unallocated,), (total,) = by("tenant"), by("idle"), by("unallocated"), by("total")
+    equal(total["devices"], devices, "devices")
+    equal(sum(row["used_ns"] for row in tenants), total["used_ns"], "time that was used")
+    equal(sum(row["idle_ns"] for row in tenants), idle["device_time_ns"], "time that was held idle")
+    lines = [*tenants, idle, unallocated]
+    equal(sum(row["device_time_ns"] for row in lines), total["device_time_ns"], "time of all lines")
+    equal(total["device_time_ns"], devices * total["interval_ns"], "time of all devices")
+    if "cost_micros" in total:
+        equal(sum(row["cost_micros"] for row in lines), total["cost_micros"], "money of all lines")
+        equal(sum(row["idle_cost_micros"] for row in tenants), idle["cost_micros"], "money for what was idle")
+        equal(total["cost_micros"], devices * cost_of(total["interval_ns"]), "money for all devices")
+    return tenants, total
+
+
+def grant(name, *ids):
+    return {"PodUID": name.pod_uid, "ContainerName": name.container, "ResourceName": "nvidia.com/gpu",
+            "DeviceIDs": {"0": list(ids)}, "AllocResp": "CgA="}
+
+
+@case(alone=True)
+def pods():
+    """One launches, one was given two devices and has no process at all, one has ended, and a device is nobody's."""
+    host, busy, idle, gone = HostRoot(), Name(), Name(), Name()
+    for name in busy, idle:
+        host.containerd(name)
+    host.write("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", {"Data": {
+        "PodDeviceEntries": [grant(busy, "GPU-0"), grant(idle, "GPU-1", "GPU-2"), grant(gone, "GPU-3")],
+        "RegisteredDevices": {"nvidia.com/gpu": [f"GPU-{i}" for i in range(4)]}}, "Checksum": 1})
+    cgroups = [Cgroup("v2", kubepods(name)) for name in (busy, idle)]
+    workload = Workload("forever; launch vecadd 17; copy 3 bytes=1000; sleep 20; end", preexec=cgroups[0].join)
+    nvml = Nvml(*device(0, f"process {workload.pid} {25 * mib}"), *device(1), *device(2), *device(3))
+    tool = nvml.tool("-i", "0.5", "--host-root", host.path, *priced(), preexec=host.enter)
+    workload.go()
+    wait_until(lambda: any(row.get("pod") == idle.pod and row["idle_ns"] > 10**9 for row in tool.rows), "a second of the idle pod")
+    truth = workload.stop().truth()
+    tool.stop()
+    reports = {}
+    for row in tool.rows:
+        reports.setdefault(row["time"], []).append(row)
+    sums = {}
+    for rows in reports.values():
+        for row in adds_up(rows, 4)[0]:
+            one = sums.setdefault(row.get("pod"), {"ids": set(), "by": set(), "launches": 0, "copy_bytes": 0, "used_ns": 0})
+            one["ids"] |= set(row.get("device_ids", "").split(",")) - {""}
+            one["by"] |= set(row.get("held_by", "").split(",")) - {""}
+            for key in "launches", "copy_bytes", "used_ns":
+                one[key] += row[key]
+    equal(set(sums) - {None}, {busy.pod, idle.pod}, "pods that live")
+    kernels = [call for call in truth if call["kind"] == "kernel"]
+    equal((sums[busy.pod]["ids"], sums[busy.pod]["launches"]), ({"GPU-0"}, launched(kernels)), "the busy pod")
+    equal(sums[busy.pod]["copy_bytes"], sum(copies.sums(call, False)["bytes"] for call in truth
+                                              if copies.is_copy(call) and layer_wanted(call, "driver")), "bytes copied")
+    check({"kubelet", "context"} <= sums[busy.pod]["by"], f"who says so: {sums[busy.pod]}")
+    equal(sums[idle.pod], {"ids": {"GPU-1", "GPU-2"}, "by": {"kubelet"}, "launches": 0, "copy_bytes": 0, "used_ns": 0}, "the idle pod")
+    notes = {note for row in tool.rows for note in row.get("notes", [])}
+    check(any(note.startswith(f"{idle.namespace}/{idle.pod} holds 2 GPUs for ") and "launched nothing for" in note for note in notes),
+          f"the sentence: {notes}")
+
+
+@case(asan=True)
+def a_shared_device():
+    """Two processes on one device: what each of the ways to split says, and the same as a table and as FOCUS has it."""
+    script = "forever; launch vecadd {}; sleep 50; end"
+    many, few = (Workload(script.format(n)) for n in (90, 10))
+    nvml = Nvml(*device(0, f"process {many.pid} {10 * mib}", f"process {few.pid} {30 * mib}"))
+    common = ["-p", f"{many.pid},{few.pid}", "--by", "pid", "-d", "1.5", *priced()]
+    tools = {how: nvml.tool(*common, "--split", how) for how in ("launches", "memory")}
+    focus = nvml.tool(*common, "--csv", json=False)
+    many.go(), few.go()
+    for tool in (*tools.values(), focus):
+        tool.finish()
+    share = {}
+    for how, tool in tools.items():
+        tenants, total = adds_up(tool.rows, 1)
+        equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "what is said of it")
+        of = {row["pid"]: row["used_ns"] + row["idle_ns"] for row in tenants}
+        share[how] = of[few.pid] / total["device_time_ns"]
+    check(0.02 < share["launches"] < 0.5 < share["memory"] < 0.9, f"share of the one with few launches: {share}")
+    lines = list(csv.DictReader(io.StringIO(focus.text)))
+    nanoseconds = [int(line["x_Seconds"].replace(".", "")) for line in lines]
+    micros = [int(line["EffectiveCost"].replace(".", "")) for line in lines]
+    equal(sum(micros), cost_of(sum(nanoseconds)), "money of all lines")
+    equal({(line["ResourceId"], line["ResourceName"], line["BillingCurrency"], line["ConsumedUnit"]) for line in lines},
+          {("GPU-0", model, "USD", "GPU-Hours")}, "of which device")
+    check({"used"} <= {line["x_Part"] for line in lines}, f"parts: {lines}")
+
+
+@case
+def nobody_knows_of_devices():
+    """What was done is counted; what is held is not known, which is said, and not 0."""
+    workload = Workload("launch vecadd 31; copy 2 bytes=50")
+    tools = [Tool("-p", workload.pid, "--nvml", "off", "--host-root", HostRoot().path, "--by", "comm", *mode, json=not mode)
+             for mode in ([], ["--cheap", "-T"])]
+    workload.go().wait()
+    for tool in tools:
+        tool.finish()
+    row, total = tools[0].rows
+    equal((row["launches"], row["copy_bytes"], row["comm"]), (31, 100, "workload"), "what it did")
+    equal([key for key in ("held_by", "device_ids", "cost_micros", "used_ns", "idle_ns") if key in row], [], "what is not known")
+    check("no GPU of this machine is known" in total["notes"][0] and "(unallocated)" not in tools[1].text, f"{total}")
+    equal([key for key in total if key.endswith("_ns") and key != "interval_ns"], [], "time of no device")
+
+
+@case
+def prices_that_are_none():
+    refused(["-p", "1", *priced("*H100*,cheap\n")], 1, "line 1", "cheap")
+    refused(["-p", "1", "--prices", harness.here], 1, "not a regular file")

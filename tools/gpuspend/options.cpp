@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include "util/suggestion.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace gpusnoop::gpuspend {
+
+void add_own_options(CommandLine& line, Settings& settings)
+{
+    Settings& s = settings;
+    const std::pair<const char*, const char*> refused[] = {
+        {"--failed", "-x belongs to the other tools: what fails costs what it holds, and is no use of a GPU"},
+        {"--user-stacks", "-U belongs to the other tools: gpuspend counts, and does not say where in a program"},
+        {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
+        {"--per-thread", "-L is for histograms (-H) of the other tools; a thread holds no GPU"},
+        {"--milliseconds", "-m is for histograms (-H) of the other tools"},
+        {"--nanoseconds", "-N is for histograms (-H) of the other tools"},
+        {"--extra-columns", "-X belongs to the other tools: whose a row is, is what gpuspend shows"},
+    };
+    for (const auto& [option, why] : refused)
+        line.refuse(option, why);
+    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pod)", View::names), s.by);
+    line.text("--split", "HOW", "divide the time of a shared GPU by launches, busy or memory (launches)", s.split_by);
+    line.flag("--cheap", "entry probes only: launches and copies, no waits and no memory", s.cheap);
+    line.text("-s,--sort", "COLUMN", "column to sort by (device_time_ns)", s.sort);
+    line.text("--prices", "FILE", "what an hour of a GPU costs, by model: MODEL_GLOB,PRICE[,CURRENCY], or OpenCost's",
+              s.prices);
+    line.flag("--csv", "comma-separated values under FOCUS 1.3's names, for those who do the accounts", s.csv);
+    line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
+}
+
+void validate_options(Settings& settings, const Options& options)
+{
+    Settings& s = settings;
+    constexpr std::string_view splits = "launches, busy or memory";
+    if (s.split_by != "launches" && s.split_by != "busy" && s.split_by != "memory")
+        throw UsageError(fmt::format("--split takes {}, not '{}'{}", splits, s.split_by,
+                                     suggestion(s.split_by, std::string(splits))));
+    s.split = s.split_by == "busy" ? SplitBy::busy : s.split_by == "memory" ? SplitBy::memory : SplitBy::launches;
+    if (s.split == SplitBy::memory && s.cheap)
+        throw UsageError("--split memory needs probes that --cheap leaves out: choose one");
+    if (s.csv && options.json)
+        throw UsageError("choose --csv or --json, not both");
+    if (s.csv && !options.columns.empty())
+        throw UsageError("--columns is for tables: leave out --csv or --columns");
+    s.rows.parse(s.by.value_or("pod"));
+    check_fields(options, s.sort);
+}
+
+} // namespace gpusnoop::gpuspend

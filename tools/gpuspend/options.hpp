@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of gpuspend was asked for, and whether that goes together.
+#pragma once
+
+#include "columns/gpuspend_columns.hpp"
+#include "run/command_line.hpp"
+
+namespace gpusnoop::gpuspend {
+
+void add_own_options(CommandLine& line, Settings& settings);
+
+// What follows from what was asked for. Throws UsageError where that makes no sense.
+void validate_options(Settings& settings, const Options& options);
+
+} // namespace gpusnoop::gpuspend
