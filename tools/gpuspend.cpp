@@ -4,8 +4,10 @@
 #include "gpuspend/options.hpp"
 #include "gpuspend/slices.hpp"
 #include "run/call_tool.hpp"
+#include "spend/spend_state.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
+#include "util/text.hpp"
 
 #include "bpf/shared/record.h"
 #include "gpuspend.skel.h" // after the types that it mentions
@@ -29,6 +31,7 @@ constexpr ToolSpec about{
                 "  gpuspend --split busy 60    # shared GPUs by how busy the driver saw each process keep them\n"
                 "  gpuspend --cheap 60         # launches and copies only: the cheapest probes\n"
                 "  gpuspend --csv -d 24h --prices /etc/gpu-prices   # for accounts, as FOCUS 1.3 names it\n"
+                "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # a month, over restarts\n"
                 "  gpuspend --json 60          # one JSON object per row and minute\n",
     .ring_mb = 4, // there are no lines
     .without_returns = "waits and memory are unknown",
@@ -68,13 +71,19 @@ private:
     void ended(Output&, const std::set<ImageId>&) override { take_slice(); }
     void forget(const std::set<ImageId>& images) override;
     void take_slice();
-    std::vector<std::string> notes(const Ledger& named, const Bill& bill) const;
+    void keep_sums(uint64_t wall_ns);
+    std::vector<std::string> notes(const Bill& bill) const;
 
     Prices prices_;
     Holdings holdings_;
     std::optional<HeldTable> held_;
     std::optional<Slices> slices_;
-    std::optional<Ledger> ledger_; // since the last report
+    Teams teams_;
+    std::optional<Ledger> ledger_; // by ids, for some seconds
+    SpendState sums_;              // by names, since the last report, or since the state began
+    std::optional<StateFile> state_;
+    bool complained_ = false;
+    uint64_t ticks_ = 0;
     std::optional<Running> running_;
     uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
     bool followed_ = false; // calls to their return
@@ -116,6 +125,19 @@ Opened GpuSpend::open()
 {
     if (!settings_.prices.empty())
         prices_ = Prices::of_file(settings_.prices);
+    if (!settings_.teams.empty())
+        teams_ = Teams::of_file(settings_.teams);
+    sums_ = {.view = settings_.by.value_or("pod"), .began_ns = 0, .saved_ns = 0, .ledger = Ledger(settings_.split)};
+    if (!settings_.state.empty()) {
+        state_.emplace(settings_.state);
+        if (auto kept = state_->read()) {
+            if (kept->view != sums_.view || kept->ledger.split() != settings_.split)
+                throw Error(fmt::format("the state '{}' is of --by {} --split {}", settings_.state,
+                                        printable(kept->view), split_name(kept->ledger.split())),
+                            "ask for the same, or name another file");
+            sums_ = std::move(*kept);
+        }
+    }
     return CallToolOn::open();
 }
 
@@ -140,7 +162,7 @@ void GpuSpend::load()
 {
     CallToolOn::load();
     held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
-    slices_.emplace(settings_, options_.host_root, processes(), prices_);
+    slices_.emplace(settings_, options_.host_root, processes(), prices_, teams_);
 }
 
 void GpuSpend::begin(const Running& running)
@@ -183,8 +205,31 @@ void GpuSpend::forget(const std::set<ImageId>& images)
 
 bool GpuSpend::tick(Output& output)
 {
+    constexpr uint64_t seconds_between = 10; // what a run that is killed may lose, which is told as unseen
     held_->make_room(holdings_);
-    return CallToolOn::tick(output);
+    const bool naming = CallToolOn::tick(output);
+    if (++ticks_ % seconds_between == 0)
+        keep_sums(clock_ns(CLOCK_REALTIME));
+    return naming;
+}
+
+// By then, who holds has a name.
+void GpuSpend::keep_sums(uint64_t wall_ns)
+{
+    sums_.ledger.add(ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); }));
+    ledger_.emplace(settings_.split);
+    slices_->forget_names();
+    sums_.saved_ns = wall_ns;
+    if (!sums_.began_ns)
+        sums_.began_ns = wall_ns - std::min(wall_ns, sums_.ledger.ns());
+    if (!state_)
+        return;
+    try {
+        state_->write(sums_);
+    } catch (const Error& error) {
+        if (!std::exchange(complained_, true))
+            warn(error.what());
+    }
 }
 
 // The first one only says where time begins.
@@ -211,9 +256,9 @@ void GpuSpend::take_slice()
 }
 
 // What cannot be known here, and why.
-std::vector<std::string> GpuSpend::notes(const Ledger& named, const Bill& bill) const
+std::vector<std::string> GpuSpend::notes(const Bill& bill) const
 {
-    std::vector<std::string> lines = sentences(make_bill(named, false), prices_.currency());
+    std::vector<std::string> lines = sentences(make_bill(sums_.ledger, false), prices_.currency());
     const Grants& grants = slices_->grants();
     if (bill.devices.empty())
         lines.emplace_back(
@@ -228,28 +273,33 @@ std::vector<std::string> GpuSpend::notes(const Ledger& named, const Bill& bill) 
             lines.push_back(fmt::format("no price for the model '{}'", model));
     if (const uint64_t unknown = grants.unknown())
         lines.push_back(fmt::format("{} devices that the kubelet has given are none of these GPUs", unknown));
+    if (const uint64_t unseen = sums_.unseen_ns(); state_ && unseen >= 1'000'000'000)
+        lines.push_back(fmt::format("of the {} since the state began, nobody looked for {}",
+                                    time_text(sums_.saved_ns - sums_.began_ns), time_text(unseen)));
     return lines;
 }
 
 void GpuSpend::report(Output& output, uint64_t wall_ns, uint64_t)
 {
     take_slice();
-    const Ledger named = ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); });
-    const Bill bill = make_bill(named, settings_.rows.device || settings_.csv);
-    const bool priced =
-        std::ranges::any_of(named.devices(), [](const auto& one) { return one.first.price.has_value(); });
+    keep_sums(wall_ns);
+    const Bill bill = make_bill(sums_.ledger, settings_.rows.device || settings_.csv);
+    const auto has_price = [](const auto& one) { return one.first.price.has_value(); };
     const Context context{.options = options_,
                           .settings = settings_,
                           .bill = bill,
                           .currency = prices_.currency(),
-                          .priced = priced,
+                          .priced = std::ranges::any_of(sums_.ledger.devices(), has_price),
+                          .since_ns = state_ ? sums_.began_ns : wall_ns - std::min(wall_ns, bill.covered_ns),
                           .wall_ns = wall_ns};
     if (settings_.csv)
         print_focus(output, context);
     else
-        print_bill(output, context, notes(named, bill));
-    ledger_.emplace(settings_.split);
-    slices_->forget_names();
+        print_bill(output, context, notes(bill));
+    if (!state_) {
+        sums_.began_ns = 0;
+        sums_.ledger = Ledger(settings_.split);
+    }
 }
 
 } // namespace

@@ -74,14 +74,13 @@ Cell pod_text(const L& l, const C&)
     return known(tenant.owner);
 }
 
-template<class Value>
-Cell own_text(const L& l, const C& c, Value value)
+Cell own_text(const L& l, const C& c, std::string Tenant::*part)
 {
     // Where no pod names the line.
     const View& rows = c.settings.rows;
     if (l.of != Of::tenant)
         return rows.pod || rows.container ? Cell() : pod_text(l, c);
-    const std::string& text = value(l.key->tenant);
+    const std::string& text = l.key->tenant.*part;
     return text.empty() && !rows.pod && !rows.container ? known(l.key->tenant.owner) : known(text);
 }
 
@@ -251,20 +250,27 @@ const Field<C, L> fields[] = {
      pod_text},
     {{"NAMESPACE", "", Unit::text, 20},
      where_told_apart<&View::pod_namespace>,
-     [](const L& l, const C& c) { return own_text(l, c, [](const Tenant& t) { return t.pod_namespace; }); }},
+     [](const L& l, const C& c) { return own_text(l, c, &Tenant::pod_namespace); }},
     {{"CONTAINER", "container", Unit::text, 20}, where_told_apart<&View::container>, of_tenant<&Tenant::container>},
+    {{"TEAM", "team", Unit::text, 16},
+     [](const C& c) { return c.settings.rows.team || !c.settings.teams.empty() ? Shown::both : Shown::no; },
+     [](const L& l, const C& c) {
+         return l.of == Of::tenant     ? known(l.key->tenant.team)
+                : c.settings.rows.team ? own_text(l, c, &Tenant::team)
+                                       : Cell();
+     }},
     {{"USER", "user", Unit::text, 12},
      where_told_apart<&View::user>,
-     [](const L& l, const C& c) { return own_text(l, c, [](const Tenant& t) { return t.user; }); }},
+     [](const L& l, const C& c) { return own_text(l, c, &Tenant::user); }},
     {{"CGROUP", "cgroup", Unit::text, 40},
      where_told_apart<&View::cgroup>,
-     [](const L& l, const C& c) { return own_text(l, c, [](const Tenant& t) { return t.cgroup; }); }},
+     [](const L& l, const C& c) { return own_text(l, c, &Tenant::cgroup); }},
     {{"PID", "pid", Unit::count, 7},
      where_told_apart<&View::pid>,
      [](const L& l, const C&) { return l.key && l.key->tenant.pid ? Cell(uint64_t{l.key->tenant.pid}) : Cell(); }},
     {{"COMM", "comm", Unit::text, 15},
      [](const C& c) { return c.settings.rows.pid || c.settings.rows.comm ? Shown::both : Shown::no; },
-     [](const L& l, const C& c) { return own_text(l, c, [](const Tenant& t) { return t.comm; }); }},
+     [](const L& l, const C& c) { return own_text(l, c, &Tenant::comm); }},
     {{"", "namespace", Unit::text}, json_only, of_tenant<&Tenant::pod_namespace>},
     {{"", "pod", Unit::text}, json_only, of_tenant<&Tenant::pod>},
     {{"", "owner", Unit::text}, json_only, of_tenant<&Tenant::owner>},
@@ -277,7 +283,8 @@ const Field<C, L> fields[] = {
      where_told_apart<&View::device>,
      [](const L& l, const C& c) {
          const View& rows = c.settings.rows;
-         const bool alone = !rows.pod && !rows.container && !rows.of_processes() && !rows.pod_namespace && !rows.cgroup;
+         const bool alone =
+             !rows.pod && !rows.container && !rows.of_processes() && !rows.pod_namespace && !rows.cgroup && !rows.team;
          return l.key ? known(l.key->device) : alone ? pod_text(l, c) : Cell();
      }},
     {{"DEVICES", "devices", Unit::count, 7}, always, devices},
@@ -340,10 +347,16 @@ const Field<C, L> fields[] = {
 
 void View::parse(std::string_view list)
 {
-    const std::pair<std::string_view, bool*> dimensions[] = {
-        {"device", &device}, {"user", &user},           {"pid", &pid}, {"process", &pid},
-        {"comm", &comm},     {"container", &container}, {"pod", &pod}, {"namespace", &pod_namespace},
-        {"cgroup", &cgroup}};
+    const std::pair<std::string_view, bool*> dimensions[] = {{"device", &device},
+                                                             {"team", &team},
+                                                             {"user", &user},
+                                                             {"pid", &pid},
+                                                             {"process", &pid},
+                                                             {"comm", &comm},
+                                                             {"container", &container},
+                                                             {"pod", &pod},
+                                                             {"namespace", &pod_namespace},
+                                                             {"cgroup", &cgroup}};
     for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
         end = list.find(',', at);
         const std::string_view name = list.substr(at, end - at);

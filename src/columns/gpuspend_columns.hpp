@@ -16,9 +16,9 @@ namespace gpusnoop::gpuspend {
 // What rows tell apart.
 struct View {
     bool pid = false, comm = false, user = false, container = false, pod = false, pod_namespace = false, cgroup = false,
-         device = false;
+         team = false, device = false;
 
-    static constexpr std::string_view names = "device, user, pid, comm, container, pod, namespace, cgroup";
+    static constexpr std::string_view names = "device, team, user, pid, comm, container, pod, namespace, cgroup";
     void parse(std::string_view list); // throws UsageError
     bool of_processes() const { return pid || comm || user; }
 };
@@ -29,8 +29,8 @@ struct Settings : CallSettings {
     bool cheap = false;
     bool csv = false;
     std::string split_by = "launches";
-    std::string prices;       // file
-    std::string nvml_library; // as in NvmlFigures
+    std::string prices, teams, state; // files
+    std::string nvml_library;         // as in NvmlFigures
 };
 
 struct Context {
@@ -38,8 +38,8 @@ struct Context {
     const Settings& settings;
     const Bill& bill;
     std::string_view currency;
-    bool priced = false;  // some device has a price
-    uint64_t wall_ns = 0; // at the end of what the bill covers
+    bool priced = false;                // some device has a price
+    uint64_t since_ns = 0, wall_ns = 0; // when what the bill covers begins and ends, time of day
 };
 
 // The rows, what nobody was given, and the sum; below it the sentences and what is not known.

@@ -83,9 +83,7 @@ Cell share(const L& l, const C&)
 }
 
 const Field<C, L> fields[] = {
-    {{"", "ChargePeriodStart", Unit::text},
-     always,
-     [](const L&, const C& c) { return moment(c.wall_ns - c.bill.covered_ns); }},
+    {{"", "ChargePeriodStart", Unit::text}, always, [](const L&, const C& c) { return moment(c.since_ns); }},
     {{"", "ChargePeriodEnd", Unit::text}, always, [](const L&, const C& c) { return moment(c.wall_ns); }},
     {{"", "ChargeCategory", Unit::text}, always, [](const L&, const C&) { return Cell(std::string("Usage")); }},
     {{"", "ServiceCategory", Unit::text}, always, [](const L&, const C&) { return Cell(std::string("Compute")); }},

@@ -76,12 +76,11 @@ Bill make_bill(const Ledger& ledger, bool by_device)
         if (!by_device || account.elsewhere.launches || account.elsewhere.bytes || account.elsewhere.wait_ns ||
             account.elsewhere.byte_ns)
             bill.rows[{tenant, {}}].tenant = account;
-        if (by_device)
-            for (auto& [key, row] : bill.rows)
-                if (key.tenant == tenant && !key.device.empty()) {
-                    row.tenant = account;
-                    row.tenant.elsewhere = {};
-                }
+        for (auto row = bill.rows.upper_bound({tenant, {}}); row != bill.rows.end() && row->first.tenant == tenant;
+             ++row) {
+            row->second.tenant = account;
+            row->second.tenant.elsewhere = {};
+        }
     }
     return bill;
 }

@@ -3,6 +3,7 @@
 import csv
 import functools
 import io
+import re
 
 import copies
 import harness
@@ -143,3 +144,30 @@ def nobody_knows_of_devices():
 def prices_that_are_none():
     refused(["-p", "1", *priced("*H100*,cheap\n")], 1, "line 1", "cheap")
     refused(["-p", "1", "--prices", harness.here], 1, "not a regular file")
+
+
+@case
+def over_restarts():
+    """Runs that are killed and one that ends add up, and nothing is counted twice; a file tells whose team a row is."""
+    workload = Workload("forever; launch vecadd 3; sleep 10; end")
+    nvml = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1))
+    (harness.here / "teams").write_text("nobody,namespace,x\nthe-team,user,*\n")
+    state = harness.here / "state"
+    common = ["-p", workload.pid, "--by", "team", "--teams", harness.here / "teams", "--state", state, *priced()]
+
+    def kept():
+        found = re.search(r"^time\t\d+\t\d+\t(\d+)$", state.read_text(), re.M) if state.exists() else None
+        return int(found[1]) if found else 0
+    workload.go()
+    for _ in range(2):
+        before, running = kept(), nvml.tool(*common, "-i", "0.2")
+        wait_until(lambda: kept() > before, "the state grows")
+        running.process.kill()
+        running.process.wait()
+    before, last = kept(), nvml.tool(*common, "-d", "0.5").finish()
+    tenants, total = adds_up(last.rows, 2)
+    equal([row["team"] for row in tenants], ["the-team"], "teams")
+    equal((total["interval_ns"], total["interval_ns"] - before >= 500_000_000), (kept(), True), "time of all runs")
+    check(any("nobody looked for" in note for note in total["notes"]), f"what was not seen: {total['notes']}")
+    refused(["-p", workload.pid, "--state", state], 1, "--by team")
+    workload.stop()

@@ -28,6 +28,9 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.text("-s,--sort", "COLUMN", "column to sort by (device_time_ns)", s.sort);
     line.text("--prices", "FILE", "what an hour of a GPU costs, by model: MODEL_GLOB,PRICE[,CURRENCY], or OpenCost's",
               s.prices);
+    line.text("--teams", "FILE", "whose rows are, by lines of TEAM,KIND,GLOB; KIND is namespace, pod, user, ...",
+              s.teams);
+    line.text("--state", "FILE", "go on with what earlier runs have counted, and keep it there", s.state);
     line.flag("--csv", "comma-separated values under FOCUS 1.3's names, for those who do the accounts", s.csv);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }

@@ -29,8 +29,9 @@ uint8_t source_of(GpuSource source)
 
 } // namespace
 
-Slices::Slices(const Settings& settings, const std::string& host_root, Processes& processes, const Prices& prices)
-    : settings_(settings), host_root_(host_root), processes_(processes), prices_(prices),
+Slices::Slices(const Settings& settings, const std::string& host_root, Processes& processes, const Prices& prices,
+               const Teams& teams)
+    : settings_(settings), host_root_(host_root), processes_(processes), prices_(prices), teams_(teams),
       figures_(settings.nvml_library), process_gpus_(figures_), grants_(host_root), users_(host_root)
 {}
 
@@ -89,8 +90,12 @@ void Slices::remember(const Tenant& tenant, const Owner& owner, const ImageId* i
         name.pid = image->pid;
         name.start_ns = processes_.info(*image).start_ns;
     }
-    if (image && view.user)
-        name.user = users_.of(static_cast<pid_t>(image->pid)).value_or(names_[tenant].user);
+    std::string user;
+    if (image && (view.user || teams_.any()))
+        user = users_.of(static_cast<pid_t>(image->pid)).value_or(names_[tenant].user);
+    if (view.user)
+        name.user = user;
+    name.team = teams_.of(owner, user);
     // Who is in no pod is still somebody; a process that has no row of its own is at least its pod's.
     if ((view.pod || view.container) && !in_pod)
         name.owner = owner.text();

@@ -11,6 +11,7 @@
 #include "spend/ledger.hpp"
 #include "spend/machine_gpus.hpp"
 #include "spend/prices.hpp"
+#include "spend/teams.hpp"
 #include "who/processes.hpp"
 #include "who/users.hpp"
 
@@ -26,7 +27,8 @@ namespace gpusnoop::gpuspend {
 class Slices {
 public:
     // only: processes that were asked for; all others are one tenant. null: all are.
-    Slices(const Settings& settings, const std::string& host_root, Processes& processes, const Prices& prices);
+    Slices(const Settings& settings, const std::string& host_root, Processes& processes, const Prices& prices,
+           const Teams& teams);
 
     void add(const CallDelta& delta);
     // Of the time until now. memory: what processes hold as far as they were seen to allocate it.
@@ -63,6 +65,7 @@ private:
     std::string host_root_;
     Processes& processes_;
     const Prices& prices_;
+    const Teams& teams_;
     NvmlFigures figures_;
     ProcessGpus process_gpus_;
     MachineGpus gpus_;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ledger that outlives the run (--state): a file that is replaced as a whole, or not at all.
+#pragma once
+
+#include "spend/ledger.hpp"
+#include "util/fd.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+class SpendState {
+public:
+    // What rows are by, and what a shared device is divided by: another run's must be the same.
+    std::string view;
+    uint64_t began_ns = 0; // time of day
+    uint64_t saved_ns = 0;
+    Ledger ledger;
+
+    // Between the two nobody looked, for as long as the ledger's slices do not cover.
+    uint64_t unseen_ns() const;
+
+    std::string text() const;
+    // Throws Error where it is not what text() makes; nothing of it is believed unseen.
+    static SpendState of(std::string_view text, const std::string& file);
+};
+
+class StateFile {
+public:
+    // Takes it for this run alone. Throws Error where another one has it, or it cannot be.
+    explicit StateFile(std::string path);
+
+    // nullopt: there is none yet. Throws Error.
+    std::optional<SpendState> read() const;
+    // Written beside it, brought to the disk, and put in its place. at: called before each step (for tests, which end
+    // there). Throws Error.
+    void write(const SpendState& state, const std::function<void(int step)>& at = {}) const;
+
+private:
+    std::string path_;
+    Fd lock_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spend/teams.hpp"
+
+#include "spend/prices.hpp"
+#include "util/error.hpp"
+#include "util/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t most_rows = 4096;
+constexpr std::array<std::string_view, 7> kinds = {"namespace", "pod", "container", "cgroup", "user", "unit", "job"};
+
+std::string_view trimmed(std::string_view text)
+{
+    const size_t from = std::min(text.find_first_not_of(" \t\r"), text.size());
+    return text.substr(from, text.find_last_not_of(" \t\r") + 1 - from);
+}
+
+std::string value(size_t kind, const Owner& owner, const std::string& user)
+{
+    switch (kind) {
+    case 0:
+        return owner.names.pod_namespace;
+    case 1:
+        return owner.names.pod.empty() ? std::string() : owner.pod_name();
+    case 2:
+        return owner.container_name();
+    case 3:
+        return owner.cgroup;
+    case 4:
+        return user;
+    case 5:
+        return owner.where.unit;
+    default:
+        return owner.where.slurm_job;
+    }
+}
+
+} // namespace
+
+Teams Teams::of_file(const std::string& path)
+{
+    return {read_list("teams (--teams)", path), path};
+}
+
+Teams::Teams(std::string_view text, const std::string& file)
+{
+    size_t number = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = trimmed(rest.substr(0, std::min(rest.find('#'), end)));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        number++;
+        if (line.empty())
+            continue;
+        const size_t first = std::min(line.find(','), line.size());
+        const size_t second = std::min(line.find(',', std::min(first + 1, line.size())), line.size());
+        const std::string_view team = trimmed(line.substr(0, first));
+        const std::string_view kind = first < second ? trimmed(line.substr(first + 1, second - first - 1)) : "";
+        const std::string_view glob = second < line.size() ? trimmed(line.substr(second + 1)) : "";
+        const auto found = std::ranges::find(kinds, kind);
+        if (team.empty() || glob.empty() || found == kinds.end())
+            throw Error(fmt::format("'{}', line {} names no team: '{}'", file, number, printable(line.substr(0, 200))),
+                        fmt::format("a line is TEAM,KIND,GLOB with a KIND of {}", joined(kinds, ", ")));
+        if (rows_.size() == most_rows)
+            throw Error(fmt::format("'{}', line {}: there are more than {} lines of teams", file, number, most_rows));
+        rows_.push_back({std::string(team), std::string(glob), static_cast<size_t>(found - kinds.begin())});
+    }
+    if (rows_.empty())
+        throw Error(fmt::format("'{}' has no team in it", file), "a line is TEAM,KIND,GLOB");
+}
+
+const std::string& Teams::of(const Owner& owner, const std::string& user) const
+{
+    static const std::string none;
+    for (const Row& row : rows_)
+        if (const std::string text = value(row.kind, owner, user);
+            !text.empty() && fnmatch(row.glob.c_str(), text.c_str(), FNM_NOESCAPE) == 0)
+            return row.team;
+    return none;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which team somebody belongs to: by a file that the user writes, as labels of pods are not on the node's disk.
+#pragma once
+
+#include "who/attribution.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+class Teams {
+public:
+    Teams() = default; // there are none
+    // Lines of TEAM,KIND,GLOB, the first match counts; # begins a comment. KIND: namespace, pod (NAMESPACE/NAME),
+    // container, cgroup, user, unit or job (Slurm's). Throws Error, which names the file and the line.
+    Teams(std::string_view text, const std::string& file);
+    static Teams of_file(const std::string& path);
+
+    // Empty: none.
+    const std::string& of(const Owner& owner, const std::string& user) const;
+    bool any() const { return !rows_.empty(); }
+
+private:
+    struct Row {
+        std::string team, glob;
+        size_t kind;
+    };
+    std::vector<Row> rows_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept over runs: whole, or as it was before; nothing of it is lost or counted twice by a kill at any point.
+#include "spend/spend_state.hpp"
+
+#include "spend/bill.hpp"
+#include "tests/unit/who/container_host.hpp"
+#include "util/error.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <random>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+using gpusnoop::container_host::Host;
+
+namespace {
+
+constexpr uint64_t second = 1'000'000'000;
+
+Slice slice(uint64_t ns)
+{
+    Holder one{.tenant = {.pod_namespace = "research", .pod = "trainer\t0%\n", .owner = "ä\x01"},
+               .sources = HELD_BY_KUBELET};
+    one.used.launches = 3;
+    one.used.byte_ns = uint128{80'000'000'000} * ns * 1000;
+    one.active = true;
+    Slice all{.ns = ns,
+              .devices = {{.device = {"GPU-a", 2'950'000}, .model = "H100", .parts = 4, .holders = {one}}},
+              .elsewhere = {}};
+    all.devices.push_back({.device = {"GPU-b", {}}, .model = "", .parts = 1, .holders = {}});
+    all.devices.front().holders.front().parts = 3;
+    all.elsewhere[one.tenant].bytes = 7;
+    return all;
+}
+
+SpendState state(uint64_t slices)
+{
+    SpendState all{
+        .view = "pod", .began_ns = 1000, .saved_ns = 1000 + slices * second, .ledger = Ledger(SplitBy::memory)};
+    for (uint64_t i = 0; i < slices; i++)
+        all.ledger.add(slice(second));
+    if (slices)
+        all.ledger.saw_pod(slice(1).devices.front().holders.front().tenant, "uid-1");
+    return all;
+}
+
+uint64_t seconds_in(const StateFile& file)
+{
+    const auto read = file.read();
+    return read ? read->ledger.ns() / second : 0;
+}
+
+} // namespace
+
+TEST_CASE("a state is read as it was written", "[spend]")
+{
+    const std::string text = state(5).text();
+    const SpendState read = SpendState::of(text, "f");
+    CHECK(read.text() == text);
+    CHECK(read.ledger.split() == SplitBy::memory);
+    CHECK(make_bill(read.ledger, true).micros == make_bill(state(5).ledger, true).micros);
+    CHECK(read.ledger.tenants().begin()->second.pods == std::set<std::string>{"uid-1"});
+    CHECK(SpendState::of(state(0).text(), "f").text() == state(0).text());
+    CHECK(SpendState{.view = {}, .began_ns = 5, .saved_ns = 12, .ledger = Ledger()}.unseen_ns() == 7);
+}
+
+TEST_CASE("a state that was cut or changed is none", "[spend]")
+{
+    const std::string text = state(2).text();
+    for (size_t size = 0; size + 1 < text.size(); size++) // without its last line end it is whole
+        REQUIRE_THROWS_AS(SpendState::of(std::string_view(text).substr(0, size), "f"), Error);
+    CHECK_THROWS_AS(SpendState::of(text + "x", "f"), Error);
+    // Whatever changes is refused, or a state that adds up.
+    std::mt19937 random(3);
+    for (int i = 0; i < 3000; i++) {
+        std::string changed = text;
+        for (unsigned k = 0; k <= random() % 3; k++)
+            changed[random() % changed.size()] = static_cast<char>(random() % 2 ? '0' + random() % 10 : random());
+        try {
+            const Bill bill = make_bill(SpendState::of(changed, "f").ledger, true);
+            REQUIRE(bill.used_ns + bill.idle_ns + bill.unallocated_ns == bill.ns);
+        } catch (const Error&) {}
+    }
+}
+
+TEST_CASE("one run has a state, and others cannot write it", "[spend]")
+{
+    const Host folder;
+    const std::string path = folder.path("state").string();
+    const StateFile file(path);
+    CHECK(!file.read());
+    CHECK_THROWS_AS(StateFile(path), Error);
+    file.write(state(1));
+    CHECK(seconds_in(file) == 1);
+    std::filesystem::permissions(path, std::filesystem::perms::others_write, std::filesystem::perm_options::add);
+    CHECK_THROWS_AS(file.read(), Error);
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    CHECK_THROWS_AS(file.read(), Error);
+    CHECK_THROWS_AS(file.write(state(1)), Error);
+    CHECK_THROWS_AS(StateFile(folder.path("no/folder").string()), Error);
+}
+
+TEST_CASE("ended before each step, it is the old state or the new one", "[spend]")
+{
+    struct Ended {};
+    const Host folder;
+    const StateFile file(folder.path("state").string());
+    file.write(state(1));
+    for (int last = 0; last <= 5; last++) {
+        const auto end = [&](int step) {
+            if (step == last)
+                throw Ended();
+        };
+        CHECK_THROWS_AS(file.write(state(2), end), Ended);
+        CHECK(seconds_in(file) == (last == 5 ? 2 : 1));
+    }
+    file.write(state(3)); // over what was left
+    CHECK(seconds_in(file) == 3);
+}
+
+TEST_CASE("killed 100 times at random", "[spend]")
+{
+    const Host folder;
+    const std::string path = folder.path("state").string();
+    std::mt19937 random(11);
+    uint64_t last = 0;
+    for (int i = 0; i < 100; i++) {
+        const pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            const StateFile file(path);
+            SpendState all = file.read().value_or(state(0));
+            for (;;) { // a second each time
+                all.ledger.add(slice(second));
+                all.saved_ns += second;
+                file.write(all, [](int) {});
+            }
+        }
+        usleep(static_cast<useconds_t>(random() % 6000));
+        kill(child, SIGKILL);
+        REQUIRE(waitpid(child, nullptr, 0) == child);
+        const auto read = StateFile(path).read();
+        const uint64_t seconds = read ? read->ledger.ns() / second : 0;
+        REQUIRE(seconds >= last);
+        last = seconds;
+        if (!read)
+            continue;
+        const Bill bill = make_bill(read->ledger, true);
+        REQUIRE(bill.ns == 2 * seconds * second); // two devices
+        REQUIRE(bill.used_ns + bill.idle_ns + bill.unallocated_ns == bill.ns);
+        REQUIRE(read->ledger.tenants().begin()->second.elsewhere.bytes == 7 * seconds);
+    }
+    CHECK(last > 0);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spend/teams.hpp"
+
+#include "util/error.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+
+TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
+{
+    const Teams teams("# who pays\n"
+                      "vision, pod, research/trainer-* # and its like\n"
+                      "science,namespace,research\n"
+                      "ops,user,root\n"
+                      "batch,job,12*\n"
+                      "data,cgroup,/data.slice/*\r\n",
+                      "f");
+    Owner pod;
+    pod.where.pod_uid = "u";
+    pod.names.pod_namespace = "research";
+    pod.names.pod = "trainer-0";
+    CHECK(teams.of(pod, "root") == "vision");
+    pod.names.pod = "notebook-0";
+    CHECK(teams.of(pod, "root") == "science");
+    CHECK(teams.of({}, "root") == "ops");
+    CHECK(teams.of({}, "alice").empty());
+    Owner job;
+    job.where.slurm_job = "1234";
+    CHECK(teams.of(job, "") == "batch");
+    Owner cgroup;
+    cgroup.cgroup = "/data.slice/a/b";
+    CHECK(teams.of(cgroup, "") == "data");
+    CHECK(!Teams().any());
+}
+
+TEST_CASE("what names no team is said, with its line", "[spend]")
+{
+    for (const char* text :
+         {"a", "a,b", "a,namespace", "a,namespace,", ",namespace,x", "a,label,x", "", "# none\n", ",,"})
+        CHECK_THROWS_AS(Teams(text, "f"), Error);
+}
