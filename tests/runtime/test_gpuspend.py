@@ -102,10 +102,10 @@ def a_shared_device():
     script = "forever; launch vecadd {}; sleep 50; end"
     many, few = (Workload(script.format(n)) for n in (90, 10))
     nvml = Nvml(*device(0, f"process {many.pid} {10 * mib}", f"process {few.pid} {30 * mib}"))
+    many.go(), few.go()  # before any tool: none is over before they launch
     common = ["-p", f"{many.pid},{few.pid}", "--by", "pid", "-d", "1.5", *priced()]
     tools = {how: nvml.tool(*common, "--split", how) for how in ("launches", "memory")}
     focus = nvml.tool(*common, "--csv", json=False)
-    many.go(), few.go()
     for tool in (*tools.values(), focus):
         tool.finish()
     share = {}
