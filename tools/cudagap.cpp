@@ -92,6 +92,10 @@ public:
 
     void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
+    std::unique_ptr<Output> make_output(const Options& options) override
+    {
+        return settings_.folded ? make_folded_output("comm", "blocked_ns") : Tool::make_output(options);
+    }
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load_programs(bool together) override;
@@ -106,6 +110,7 @@ public:
 
 private:
     void told(Output& output, const gap_record& gap);
+    std::vector<std::string> frames_of(const gap_record& gap);
     void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
     void configure_gaps();
     bool is_needed(const std::string& name) const;
@@ -122,6 +127,8 @@ private:
     std::optional<WakingThreads> wakers_;
     std::optional<BlockStacks> stacks_;
     GapCauses causes_;
+    BlockedFiles files_;
+    bool tells_faults_ = false; // the kernel has addresses of page faults
     std::optional<Processes> processes_;
     std::optional<CircumstancesOf> around_;
     PeersOf peers_;
@@ -133,6 +140,8 @@ RunPlan CudaGap::plan(const Options& options)
 {
     validate_options(settings_, options);
     options_ = options;
+    if (settings_.folded)
+        options_.rows = 0; // all
     RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
         plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it
@@ -175,10 +184,14 @@ void CudaGap::configure_gaps()
     data.follow_wakers = data.tell_gaps;
     data.follow_switches = !settings_.cheap;
     data.stacks_of_blocks = settings_.stacks;
-    if (!settings_.stacks) {
+    data.count_blocks = settings_.stacks && !settings_.events;
+    if (!data.stacks_of_blocks)
         bpf_map__set_max_entries(skeleton_->maps.block_stacks, 1);
+    if (!data.count_blocks)
         bpf_map__set_max_entries(skeleton_->maps.block_counts, 1);
-    }
+    tells_faults_ = data.tell_gaps &&
+                    libbpf_find_vmlinux_btf_id(tracepoint_of(skeleton_->progs.faulted).data(), BPF_TRACE_RAW_TP) > 0;
+    bpf_program__set_autoload(skeleton_->progs.faulted, tells_faults_);
     bpf_program__set_autoload(skeleton_->progs.switched, data.follow_switches);
     bpf_program__set_autoload(skeleton_->progs.waking, data.follow_wakers);
     if (!data.follow_wakers)
@@ -236,6 +249,8 @@ void CudaGap::follow_scheduler()
     follow(programs.exited, links.exited);
     if (skeleton_->rodata->follow_wakers)
         follow(programs.waking, links.waking);
+    if (tells_faults_)
+        follow(programs.faulted, links.faulted);
     follow(programs.executed, links.executed);
 }
 
@@ -258,12 +273,29 @@ void CudaGap::record(Output& output, const void* data, size_t size)
 
 void CudaGap::told(Output& output, const gap_record& gap)
 {
+    const GapFiles files = files_.of(gap);
     if (settings_.why) {
-        causes_.add(gap);
+        causes_.add(gap, files);
         return;
     }
-    const std::vector<std::string> wakers = waker_lines(gap);
-    lines_->print(output, {gap}, {"wakers", wakers});
+    const std::vector<std::string> wakers = waker_lines(gap, files), frames = frames_of(gap);
+    const ExtraLines stack(frames);
+    ExtraLines below("wakers", wakers);
+    below.then = &stack;
+    lines_->print(output, {gap, files}, below);
+}
+
+// Where the longest block of a gap was; none if that was in a call.
+std::vector<std::string> CudaGap::frames_of(const gap_record& gap)
+{
+    const waker& block = gap.gap.waker;
+    if (!settings_.stacks || !block.blocked_ns || !is_blocked(block.part))
+        return {};
+    return stacks_->frames({.who = {},
+                            .image = gap.key.image,
+                            .part = block.part,
+                            .user = block.user_stack,
+                            .kernel = block.kernel_stack});
 }
 
 void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
@@ -276,6 +308,7 @@ void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
 bool CudaGap::tick(Output&)
 {
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    files_.tick();
     if (settings_.stacks)
         stacks_->tick(*times_);
     if (tells_surroundings())

@@ -30,6 +30,9 @@ void add_options(CommandLine& line, Settings& settings)
                   const auto least = time_argument("a minimum duration (-l)", text, "us", 0ns, 240h);
                   least_ns = static_cast<uint64_t>(least.count());
               });
+    line.explain("--user-stacks",
+                 "where threads block, by stack in the kernel and in the program; with -e, below lines");
+    line.flag("--folded", "the same for flame graphs, one stack per line", settings.folded);
     line.text("-H,--hist", "WHAT", "histogram of gap (between launches of a thread)", settings.measure);
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings.sort), settings.sort);
 }
@@ -49,10 +52,12 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
     s.events |= !s.why && s.least_ns && !s.histogram();
-    s.stacks = options.user_stacks;
-    if (s.stacks && (s.cheap || s.why || s.events || s.histogram()))
-        throw UsageError("-U has a table of its own: leave out --cheap, --why, -e, -l and -H");
-    if (s.stacks && s.sort == Settings().sort)
+    s.stacks = options.user_stacks || s.folded;
+    if (s.stacks && (s.cheap || s.why || s.histogram()))
+        throw UsageError("-U has a table of its own: leave out --cheap, --why and -H");
+    if (s.folded && (s.events || options.json))
+        throw UsageError("--folded has lines of its own: leave out -e, -l and --json");
+    if (s.stacks && !s.events && s.sort == Settings().sort)
         s.sort = "blocked_ns";
     if (s.tcp && (s.why || s.stacks || s.events || s.histogram()))
         throw UsageError("--tcp has a table of its own: leave out --why, -U, -e, -l and -H");
@@ -62,7 +67,7 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
     if (!options.columns.empty() && (s.events || s.histogram() || s.why))
         throw UsageError("--columns is for tables: leave out -e, -H and --why, or --columns");
-    if (s.stacks)
+    if (s.stacks && !s.events)
         check_stack_fields(options, s.sort);
     else if (s.tcp)
         check_peer_fields(options, s.sort);

@@ -10,7 +10,7 @@
 #define MODE_SOCKET 0140000
 
 /* What a descriptor of a task stands for, or NULL. */
-INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descriptor)
+INLINE struct file* file_of_descriptor(struct task_struct* task, u64 descriptor)
 {
     struct fdtable* table = BPF_CORE_READ(task, files, fdt);
     if (descriptor >= BPF_CORE_READ(table, max_fds))
@@ -18,6 +18,12 @@ INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descripto
     struct file** files = BPF_CORE_READ(table, fd);
     struct file* file = 0;
     bpf_probe_read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
+    return file;
+}
+
+INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descriptor)
+{
+    struct file* file = file_of_descriptor(task, descriptor);
     return file ? BPF_CORE_READ(file, f_inode) : 0;
 }
 

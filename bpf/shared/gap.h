@@ -21,14 +21,22 @@ struct gap_owner {
     struct cgroups cgroups; /* of its first call */
 };
 
-/* Who has ended the longest block of a thread in some time. */
+#define FILE_NAME 48
+#define FOLDER_NAME 32
+
+/* Who has ended the longest block of a thread in some time, and what that was. */
 struct waker {
     __u32 pid;
     __u32 tid;     /* 0: nobody, an interrupt, or there was no block */
     char comm[16]; /* of the thread */
     __u64 blocked_ns;
-    __u32 part; /* that the blocked one was in */
+    __u32 part;       /* that the blocked one was in */
+    __s32 user_stack; /* its own, outside of calls, if that is asked for; negative: not known */
+    __s32 kernel_stack;
     __u32 zero;
+    __u64 fault;              /* address, of a page fault; 0: not known */
+    char file[FILE_NAME];     /* of a read or write: its name, as much of it as there is room for; "": not known */
+    char folder[FOLDER_NAME]; /* the last one of its path */
 };
 
 /* What a thread did in some time. */

@@ -68,6 +68,7 @@ struct thread_time {
     __u64 faults;
     __s32 user_stack; /* where it has blocked last, if that is asked for */
     __s32 kernel_stack;
+    __u64 fault;             /* address of its last page fault, if that is asked for */
     struct cpu_use at_begin; /* where switches are not followed */
     struct cpu_use at_end;
 };

@@ -113,6 +113,21 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     return BPF_CORE_READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
 }
 
+/* System calls on a file, of which the first argument is the descriptor. */
+INLINE bool has_descriptor(u64 number)
+{
+    switch (number) {
+    case __NR_fsync:
+    case __NR_fdatasync:
+    case __NR_sync_file_range:
+    case __NR_syncfs:
+    case __NR_fallocate:
+    case __NR_getdents64:
+        return true;
+    }
+    return number < sizeof(reasons) && reasons[number] == BY_DESCRIPTOR;
+}
+
 /* By the debugger, by job control, or with its cgroup: whatever it was in then. */
 INLINE bool is_stopped(struct task_struct* task)
 {

@@ -7,6 +7,7 @@
 #include "state/thread_time.bpf.h"
 
 const volatile bool stacks_of_blocks = false;
+const volatile bool count_blocks = false; /* by these, and not only told in lines */
 
 /* 1 entry where they are not asked for. */
 struct {

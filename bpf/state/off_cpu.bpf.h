@@ -42,7 +42,7 @@ static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* ta
         time->blocked++;
         if (!call) {
             off = block_reason(task, time);
-            if (stacks_of_blocks)
+            if (stacks_of_blocks && thread && thread->place)
                 take_stacks(ctx, time);
         }
     }
@@ -75,6 +75,19 @@ int BPF_PROG(waking, struct task_struct* task)
 {
     if (may_have_time(task))
         wake(task);
+    return 0;
+}
+
+/* Only where it is asked for lines, and the kernel has it: all page faults of the machine pay. */
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(faulted, unsigned long address)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (!may_have_time(task))
+        return 0;
+    struct thread_time* time = any_time_of(thread_state(task), task);
+    if (time)
+        time->fault = address;
     return 0;
 }
 

@@ -9,7 +9,7 @@ static __attribute__((noinline)) int end_absence(struct task_struct* task, const
                                                  struct thread_time* time, u64 at_most)
 {
     u32 part = time_part_of(time->now);
-    bool counts = stacks_of_blocks && thread && is_blocked(part);
+    bool counts = count_blocks && thread && is_blocked(part);
     u64 before = counts ? time->ns[part] : 0;
     turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time), at_most);
     if (counts)

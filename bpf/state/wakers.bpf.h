@@ -5,6 +5,7 @@
 #define GPUSNOOP_WAKERS_BPF_H
 
 #include "shared/gap.h"
+#include "state/block_file.bpf.h"
 #include "state/on_cpu.bpf.h"
 
 const volatile bool follow_wakers = false;
@@ -122,7 +123,7 @@ INLINE bool thread_wakes(struct task_struct* task, u32 part)
 }
 
 /* Only the longest block of a period counts: that is what the thread has waited for. */
-INLINE void end_block(const struct thread_time* time, struct period* period, u32 steps)
+INLINE void end_block(struct task_struct* blocked_one, const struct thread_time* time, struct period* period, u32 steps)
 {
     u64 now = time->now;
     u32 off = now & TIME_OFF_BITS;
@@ -140,6 +141,7 @@ INLINE void end_block(const struct thread_time* time, struct period* period, u32
     waker->tid = is_known ? task->pid : 0;
     waker->pid = is_known ? task->tgid : 0;
     read_comm(task, (u64*)waker->comm);
+    describe_block(blocked_one, time, waker);
     if (is_known)
         has_woken(task, steps);
 }
@@ -151,12 +153,12 @@ static __attribute__((noinline)) int wake(struct task_struct* task)
     if (time) {
         struct open_period* gap = gap_of(thread);
         if (gap)
-            end_block(time, &gap->period, 0);
+            end_block(task, time, &gap->period, 0);
         return 0;
     }
     struct waking_thread* followed = followed_of(task->pid);
     if (followed)
-        end_block(&followed->time, &followed->open, followed->steps);
+        end_block(task, &followed->time, &followed->open, followed->steps);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "calls/gaps.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <functional>
 
 namespace gpusnoop {
@@ -18,9 +19,34 @@ uint32_t largest_part(const TimeParts& parts)
     return static_cast<uint32_t>(std::ranges::max_element(parts) - parts.begin());
 }
 
-void GapCauses::add(const gap_record& gap)
+void WaitedFiles::add(const std::string& file, uint64_t ns)
+{
+    constexpr size_t most_folders = 256, most_files = 1000;
+    if (file.empty())
+        return;
+    const size_t slash = file.rfind('/');
+    const std::string folder = slash == std::string::npos ? std::string() : file.substr(0, slash);
+    if (folders_.size() >= most_folders && !folders_.contains(folder))
+        return;
+    OfFolder& of = folders_[folder];
+    of.ns += ns;
+    if (of.files.size() < most_files)
+        of.files.insert(file);
+}
+
+std::string WaitedFiles::most() const
+{
+    if (folders_.empty())
+        return {};
+    const auto& files =
+        std::ranges::max_element(folders_, {}, [](const auto& folder) { return folder.second.ns; })->second.files;
+    return files.size() == 1 ? *files.begin() : fmt::format("{} and {} more", *files.begin(), files.size() - 1);
+}
+
+void GapCauses::add(const gap_record& gap, const GapFiles& files)
 {
     OfThread& thread = threads_[gap.tid];
+    thread.files.add(files[0], gap.gap.waker.blocked_ns);
     if (gap.cpus) {
         thread.gaps++;
         thread.running += gap.running;
@@ -38,8 +64,10 @@ void GapCauses::add(const gap_record& gap)
     cause.pids.insert(who->pid);
     cause.blocked_ns += gap.gap.waker.blocked_ns;
     cause.indirect |= step > 0;
-    if (known)
-        std::ranges::transform(cause.parts, parts_of(gap.wakers[step]), cause.parts.begin(), std::plus<>());
+    if (!known)
+        return;
+    cause.files.add(files.at(step + 1), gap.wakers[step].waker.blocked_ns);
+    std::ranges::transform(cause.parts, parts_of(gap.wakers[step]), cause.parts.begin(), std::plus<>());
 }
 
 std::optional<GapCause> GapCauses::worst(uint32_t tid) const
@@ -50,6 +78,12 @@ std::optional<GapCause> GapCauses::worst(uint32_t tid) const
     return std::ranges::max_element(thread->second.causes, {},
                                     [](const auto& cause) { return cause.second.blocked_ns; })
         ->second;
+}
+
+std::string GapCauses::files(uint32_t tid) const
+{
+    const auto thread = threads_.find(tid);
+    return thread == threads_.end() ? std::string() : thread->second.files.most();
 }
 
 std::optional<GapCauses::Load> GapCauses::load(uint32_t tid) const

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/shared/gap.h"
+#include "calls/blocked_files.hpp"
 #include "calls/thread_times.hpp"
 
 #include <cstdint>
@@ -13,6 +14,22 @@
 
 namespace gpusnoop {
 
+// For how long files of each folder were waited for.
+class WaitedFiles {
+public:
+    // "folder/file"; empty: not known.
+    void add(const std::string& file, uint64_t ns);
+    // Those of the folder that was waited for longest: "folder/file and 3 more". Empty where none is known.
+    std::string most() const;
+
+private:
+    struct OfFolder {
+        std::set<std::string> files; // some of them
+        uint64_t ns = 0;
+    };
+    std::map<std::string, OfFolder> folders_;
+};
+
 // Threads of one name that a thread waited for, maybe by way of others.
 struct GapCause {
     std::string comm;
@@ -20,11 +37,12 @@ struct GapCause {
     uint64_t blocked_ns = 0; // that the thread waited for them
     TimeParts parts{};       // what they did meanwhile; all 0: not known
     bool indirect = false;   // others came between
+    WaitedFiles files{};     // that they waited for
 };
 
 class GapCauses {
 public:
-    void add(const gap_record& gap);
+    void add(const gap_record& gap, const GapFiles& files);
 
     // Of a thread: who was waited for longest, and how many threads ran or could run on so many CPUs on average.
     std::optional<GapCause> worst(uint32_t tid) const;
@@ -33,11 +51,15 @@ public:
     };
     std::optional<Load> load(uint32_t tid) const;
 
+    // What the thread itself waited for; empty where that is not known.
+    std::string files(uint32_t tid) const;
+
     void clear() { threads_.clear(); }
 
 private:
     struct OfThread {
         std::map<std::string, GapCause> causes; // by name
+        WaitedFiles files;
         uint64_t gaps = 0, running = 0, cpus = 0;
     };
     std::map<uint32_t, OfThread> threads_;

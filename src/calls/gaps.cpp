@@ -62,14 +62,18 @@ void WakingThreads::forget_idle(uint64_t now_ns)
     if (now_ns < looked_ns_ + often)
         return;
     looked_ns_ = now_ns;
+    const auto is_idle = [now_ns](const waking_thread& thread) { return now_ns > thread.woke_ns + idle; };
     std::vector<uint32_t> gone;
     table_.for_each([&](uint32_t tid, std::span<const waking_thread> threads) {
-        if (now_ns > threads.front().woke_ns + idle)
+        if (is_idle(threads.front()))
             gone.push_back(tid);
     });
-    for (uint32_t tid : gone)
-        if (table_.erase(tid))
+    for (uint32_t tid : gone) {
+        // It may have woken one since its part of the table was read, which takes some ms.
+        const auto thread = table_.find(tid);
+        if (thread && is_idle(*thread) && table_.erase(tid))
             std::atomic_ref(marks_[tid % marks_.size()]).fetch_sub(1);
+    }
 }
 
 } // namespace gpusnoop

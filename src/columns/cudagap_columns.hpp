@@ -3,6 +3,7 @@
 #pragma once
 
 #include "calls/block_stacks.hpp"
+#include "calls/blocked_files.hpp"
 #include "calls/call_events.hpp"
 #include "calls/gaps.hpp"
 #include "calls/report.hpp"
@@ -27,6 +28,7 @@ struct Settings {
     bool events = false;              // a line per gap
     bool why = false;                 // a sentence per process
     bool stacks = false;              // where threads block
+    bool folded = false;              // these, for flame graphs
     bool tcp = false;                 // connections, by their peers
     bool cheap = false;               // switches are not followed: there are no reasons
     std::optional<uint64_t> least_ns; // shorter gaps are left out
@@ -48,6 +50,7 @@ struct Context {
 // A gap, as its line shows it.
 struct GapLine {
     const gap_record& call;
+    const GapFiles& files;
     uint64_t since_ns = 0; // since the first line
     uint64_t wall_ns = 0;
 };
@@ -56,7 +59,7 @@ struct GapLine {
 std::span<const Field<Context, GapLine>> line_fields();
 
 // Who woke its thread, and what kept that one: below the line.
-std::vector<std::string> waker_lines(const gap_record& gap);
+std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files);
 
 // Prints a histogram of the gaps of each group.
 void print_histograms(Output& output, const std::map<TimeKey, GapGroup>& groups, const Context& context,

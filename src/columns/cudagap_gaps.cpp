@@ -15,13 +15,24 @@ namespace {
 using C = Context;
 using L = GapLine;
 
-// "PIPE 143.2 ms"
-std::string longest_block(const waker& waker)
+// "PIPE 143.2 ms"; "DISK 20.1 ms on train/part-7.tar"
+std::string longest_block(const waker& waker, const std::string& file)
 {
     const std::string_view header = part_names[std::min<size_t>(waker.part, TIME_OTHER)].header;
-    return fmt::format("{} {:.1f} ms", header.substr(0, header.size() - 1),
-                       static_cast<double>(waker.blocked_ns) / 1e6);
+    return fmt::format("{} {:.1f} ms{}{}", header.substr(0, header.size() - 1),
+                       static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
 }
+
+std::string reason_key(const waker& waker)
+{
+    const std::string_view key = part_names[std::min<size_t>(waker.part, TIME_OTHER)].key;
+    return std::string(key.substr(0, key.rfind('_')));
+}
+
+// What there is of the longest block only where there was one.
+template<auto get>
+constexpr auto of_block =
+    [](const L& l, const C&) { return l.call.gap.waker.blocked_ns ? Cell(get(l.call.gap.waker)) : Cell(); };
 
 // What there is of wakers only where one is known.
 template<auto get>
@@ -63,6 +74,13 @@ const Field<C, L> fields_of_lines[] = {
     part_field<TIME_DRIVER>,
     part_field<TIME_CHILD>,
     part_field<TIME_OTHER>,
+    {{"", "block_reason", Unit::text}, json_only<C>, of_block<reason_key>},
+    {{"", "block_ns", Unit::count},
+     json_only<C>,
+     of_block<[](const waker& waker) { return uint64_t{waker.blocked_ns}; }>},
+    {{"", "block_file", Unit::text},
+     json_only<C>,
+     [](const L& l, const C&) { return l.files[0].empty() ? Cell() : Cell(l.files[0]); }},
     {{"", "waker_pid", Unit::count},
      json_only<C>,
      of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>},
@@ -131,14 +149,19 @@ std::string largest_parts(const TimeParts& parts)
     return text;
 }
 
-std::vector<std::string> waker_lines(const gap_record& gap)
+std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files)
 {
     std::vector<std::string> lines;
     const period* held_up = &gap.gap;
-    for (uint32_t step = 0; held_up->waker.tid; step++) {
+    for (uint32_t step = 0;; step++) {
         const waker& waker = held_up->waker;
-        lines.push_back(
-            fmt::format("{:{}}{}, woken by {} {}", "", 2 * step, longest_block(waker), waker.pid, comm_of(waker)));
+        const std::string& file = files.at(step);
+        if (!waker.tid && file.empty())
+            break;
+        lines.push_back(fmt::format("{:{}}{}", "", 2 * step, longest_block(waker, file)));
+        if (!waker.tid)
+            break;
+        lines.back() += fmt::format(", woken by {} {}", waker.pid, comm_of(waker));
         if (step >= std::min<uint32_t>(gap.known, WAKERS))
             break;
         held_up = &gap.wakers[step];

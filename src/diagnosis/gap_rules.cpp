@@ -46,6 +46,13 @@ std::string who(const GapCause& cause)
     return cause.pids.size() == 1 ? first : fmt::format("{} and {} more", first, cause.pids.size() - 1);
 }
 
+// Which they are, where it is files that are waited for.
+std::string of_files(uint32_t part, const std::string& files)
+{
+    return files.empty() || (part != TIME_DISK && part != TIME_FAULT) ? std::string()
+                                                                      : fmt::format(", most of it for {}", files);
+}
+
 } // namespace
 
 const GapRule& gap_rule(uint32_t part)
@@ -59,7 +66,7 @@ std::string gap_words(const GapSigns& signs)
     const double percent = percent_of_largest(signs.parts);
     if (part == TIME_WAIT)
         return fmt::format("is held up by nothing: the GPU is busy, it waits for that {:.0f}% of its time", percent);
-    std::string words = fmt::format("{} {:.0f}% of its time", table[part].words, percent);
+    std::string words = fmt::format("{} {:.0f}% of its time", table[part].words, percent) + of_files(part, signs.files);
     if (is_of_others(part) && signs.cause) {
         const GapCause& cause = *signs.cause;
         words += fmt::format(", {}for {}", cause.indirect ? "in the end " : "", who(cause));
@@ -67,7 +74,8 @@ std::string gap_words(const GapSigns& signs)
             part = largest_part(cause.parts);
             const bool several = cause.pids.size() > 1;
             words += fmt::format(", which {} {:.0f}% of that time", several ? table[part].they : table[part].words,
-                                 of_cause);
+                                 of_cause) +
+                     of_files(part, cause.files.most());
         }
     }
     if (part == TIME_RUNQ && signs.load)

@@ -15,6 +15,7 @@ struct GapSigns {
     TimeParts parts{};
     std::optional<GapCause> cause;
     std::optional<GapCauses::Load> load;
+    std::string files{}; // that it waited for
 };
 
 struct GapRule {

@@ -37,6 +37,7 @@ public:
 struct ExtraLines {
     std::span<const std::string> lines;
     std::string_view key = "frames";
+    const ExtraLines* then = nullptr; // more, with another key
 
     ExtraLines() = default;
     ExtraLines(std::span<const std::string> of) : lines(of) {}    // NOLINT: what there is below most rows
@@ -94,5 +95,8 @@ std::unique_ptr<Output> make_text_output(bool timestamps);
 std::unique_ptr<Output> make_json_output();
 // For tools whose rows are all of one kind: the header has the columns' keys.
 std::unique_ptr<Output> make_csv_output();
+// Rows with frames, for flame graphs: "NAME;OUTERMOST;...;INNERMOST NUMBER", of the columns with these keys; nothing
+// else.
+std::unique_ptr<Output> make_folded_output(std::string_view name, std::string_view number);
 
 } // namespace gpusnoop

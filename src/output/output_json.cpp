@@ -120,8 +120,10 @@ private:
         buffer_.line_ended();
     }
 
-    void append(ExtraLines below)
+    void append(const ExtraLines& below)
     {
+        if (below.then)
+            append(*below.then);
         if (below.lines.empty())
             return;
         fields_.key(below.key);

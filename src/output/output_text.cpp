@@ -33,11 +33,12 @@ public:
             header(columns);
         }
         line(columns, [&](size_t i, bool is_last) { return append_cell(columns[i], row.at(i), is_last); });
-        for (const std::string& line : below.lines) {
-            buffer_.text += "    ";
-            append_printable(buffer_.text, line);
-            buffer_.line_ended();
-        }
+        for (const ExtraLines* more = &below; more; more = more->then)
+            for (const std::string& line : more->lines) {
+                buffer_.text += "    ";
+                append_printable(buffer_.text, line);
+                buffer_.line_ended();
+            }
     }
 
     void event(std::span<const Column> columns, const Row& event, ExtraLines below) override

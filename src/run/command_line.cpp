@@ -132,6 +132,13 @@ void CommandLine::refuse(const std::string& long_name, const std::string& why)
     std::erase_if(options_, [&](const ListedOption& option) { return option.names.ends_with(long_name); });
 }
 
+void CommandLine::explain(std::string_view long_name, const std::string& help)
+{
+    for (ListedOption& option : options_)
+        if (option.names.ends_with(long_name))
+            option.text = help;
+}
+
 void CommandLine::parse(int argc, char** argv)
 {
     try {

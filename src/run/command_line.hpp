@@ -63,6 +63,9 @@ public:
     // An option that all tools share and this one cannot mean: --help does not list it, and who gives it reads why.
     void refuse(const std::string& long_name, const std::string& why);
 
+    // Of an option that all tools share, what --help says of it.
+    void explain(std::string_view long_name, const std::string& help);
+
     // Throws UsageError, and Answer where that was all: --help or --version.
     void parse(int argc, char** argv);
 

@@ -136,7 +136,7 @@ loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/run/los
 # its lines and histograms are of, what it sorts by, what it measures.
 letters_of() {
     _gpusnoop_options "$build/$1" | sed -nE 's/^(-[A-Za-z]),(--[a-z-]+)\t[^\t]*\t(.*)/\1 \2 \3/p' |
-        sed -E 's/^(-[Hels] --[a-z]+) .*/\1/'
+        sed -E 's/^(-[HelsU] --[a-z-]+) .*/\1/'
 }
 
 # A letter, or a long name, that means one thing here and another there. cudasync and nvioctl always measure: their -l

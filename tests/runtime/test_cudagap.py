@@ -13,7 +13,7 @@ import harness
 import system
 from containers import Cgroup
 from gaps import Gaps, adds_up, blocked, case, near, of_threads, queued, sum_of, within
-from harness import check, equal
+from harness import check, equal, wait_until
 from programs import Tool, Workload, end_at_last
 
 def same(row, said, part, what):
@@ -39,9 +39,8 @@ reasons = {"lock": "lock_ns", "sleep": "sleep_ns", "poll": "poll_ns", "pipe": "p
            "child": "child_ns", "fault": "fault_ns", "terminal": "other_ns"}
 
 
-# 64 children at once hold up their parent's threads by copying its memory, too.
-@case(each={f"{reason}, {count}": (reason, count) for reason in reasons for count in (1, 64) if reason != "child" or count == 1},
-      long=[f"{reason}, 64" for reason in reasons if reason not in ("lock", "pipe", "child")])
+@case(each={f"{reason}, {count}": (reason, count) for reason in reasons for count in (1, 64)},
+      long=[f"{reason}, 64" for reason in reasons if reason not in ("lock", "pipe")])
 def held_up(which):
     reason, count = which
     threads, said, _ = trace(Gaps(reason, 300, count))
@@ -65,8 +64,10 @@ def the_gpus_driver():
     same(row, said[tid], "driver_ns", "a device of the driver")
 
 
-@case
-def a_slow_file():
+@case(each={"read": ("file", "disk_ns", "DISK"), "mapped": ("mapped", "fault_ns", "FAULT")})
+def a_slow_file(which):
+    """Its name is told, and where the thread waited for it, as the gap has ended."""
+    reason, part, word = which
     file, folder = harness.here / "data", harness.here / "slow"
     file.write_bytes(b"x" * 4096)
     folder.mkdir()
@@ -74,16 +75,24 @@ def a_slow_file():
                               stdout=subprocess.PIPE)
     harness.at_end.append(lambda: (server.kill(), server.wait(), subprocess.run(["umount", "-l", folder])))
     equal(server.stdout.readline(), b"up\n", "the file system is there")
-    gaps = Gaps("file", 0, 1, folder / "data")
-    tool = Tool("-p", gaps.pid, "--by", "thread")
+    gaps = Gaps(reason, 0, 1, folder / "data")
+    tool, lines = Tool("-p", gaps.pid, "--by", "thread"), Tool("-p", gaps.pid, "-U", "-l", "100ms", losses=True)
     server.send_signal(signal.SIGSTOP)
     gaps.go()
     time.sleep(0.4)
     server.send_signal(signal.SIGCONT)
+    wait_until(lambda: lines.events, "the gap is told")
+    (gaps.folder / "end").touch()
     said = gaps.said()
     (tid, row), = of_threads(tool.finish()).items()
     check(said[tid]["held_ns"] > 2e8, f"the file was slow: {said}")
-    same(row, said[tid], "disk_ns", "a slow file")
+    same(row, said[tid], part, "a slow file")
+    gap, = lines.finish().events
+    name = "data" if reason == "file" else "slow/data"  # the kernel's entry of a mount's root has no name
+    equal((gap["block_reason"], gap["block_file"]), (part.removesuffix("_ns"), name), f"{gap}")
+    within(gap["block_ns"], said[tid]["held_ns"] - said[tid]["cpu_ns"] - said[tid]["queued_ns"], said[tid], "longest block")
+    check(re.fullmatch(rf"{word} \d+\.\d ms on {name}.*", gap["wakers"][0]), f"its line: {gap['wakers']}")
+    check(any("folio" in frame or "fuse" in frame or "page" in frame for frame in gap["frames"]), f"{gap['frames']}")
 
 
 @case
@@ -110,8 +119,8 @@ def stopped():
 
 def on_cpu(row, said):
     """What the hypervisor took from a guest while it ran is not in the kernel's account (CONFIG_PARAVIRT_TIME_ACCOUNTING),
-    which has the time of a switch with another thread than the tool has, too: 8 ms in 300 have been seen."""
-    check(abs(row["cpu_ns"] - said["cpu_ns"]) <= 2e7 + said["around_ns"], f"time on a CPU: {row}, {said}")
+    which has the time of a switch with another thread than the tool has, too: 24 ms in 720 have been seen."""
+    check(abs(row["cpu_ns"] - said["cpu_ns"]) <= 2e7 + 0.02 * said["wall_ns"] + said["around_ns"], f"time on a CPU: {row}, {said}")
 
 
 def on_one_cpu():
@@ -160,7 +169,7 @@ def throttled(others):
     gaps.go()
     said = gaps.said()
     (tid, row), = of_threads(tool.finish()).items()
-    check(row["throttled_ns"] > 3e8, f"it was throttled: {row}")
+    check(row["throttled_ns"] > 5e7, f"it was throttled, if less where others take its CPU: {row}")
     # Of its cgroup is also the thread that waits for its end.
     within(quota.throttled_ns() - before, row["throttled_ns"], said[tid], "throttled, by the cgroup")
     within(sum_of(row, queued), said[tid]["all_queued_ns"], said[tid], "throttled, and wait for a CPU")

@@ -34,7 +34,12 @@ def of_all_threads():
     """Those with the same stack are one row."""
     gaps = Gaps("sleep", 300, 8)
     tool = Tool("-p", gaps.pid, "-U", "-i", "0.2", json=False)
+    folded = Tool("-p", gaps.pid, "--folded", json=False)
     gaps.go().said()
+    lines = folded.finish().text.splitlines()
+    check(all(re.fullmatch(r"gaps(;[^;]+)+ \d+", line) and "+0x" not in line for line in lines), f"folded: {lines}")
+    slept = sum(int(line.split()[-1]) for line in lines if re.search(r"nanosleep\w*_\[k\];", line))
+    check(slept >= 8 * 2.9e8, f"all of it: {lines}")
     text = tool.finish().text
     rows = [line.split() for line in text.splitlines() if re.match(r" +\d+ gaps +SLEEP ", line)]
     check(sum(int(row[4]) for row in rows) >= 8, f"each thread slept: {text}")
@@ -56,7 +61,7 @@ def in_the_program():
         check(frames and re.fullmatch(r"\w*nanosleep\+0x\w+ \(libc.*\)", frames[0]), f"in the program: {frames}")
 
 
-@case(each={"-e": ["-e"], "--why": ["--why"], "-H": ["-H", "gap"], "--cheap": ["--cheap"]})
+@case(each={"--why": ["--why"], "-H": ["-H", "gap"], "--cheap": ["--cheap"]})
 def what_makes_no_sense(arguments):
     tool = Tool("-U", *arguments, json=False, banner=False).finish(2)
     check("-U has a table of its own" in tool.error, f"why: {tool.error}")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that launch, are held up by one thing for a while, and launch again; and what each of them says of that:
 //     gaps REASON MS [THREADS [FILE]]
-// Makes the file "up" when it is ready, waits for "go", and ends with a line of JSON per thread on standard output.
+// Makes the file "up" when it is ready, waits for "go", and ends with a line of JSON per thread on standard output;
+// with FILE, once there is "end".
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <poll.h>
+#include <sched.h>
 #include <string>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -149,11 +151,14 @@ void hold_terminal(Watch& watch, milliseconds time)
 
 void hold_child(Watch& watch, milliseconds time)
 {
-    const pid_t child = checked(fork(), "fork");
-    if (!child) {
-        usleep(static_cast<useconds_t>(time / 1us));
-        _exit(0);
-    }
+    // With this memory, as fork() copies it: many children at once would hold up their parent's threads by that, too.
+    alignas(16) std::array<char, 16384> stack;
+    const auto sleep = [](void* of) {
+        const milliseconds time = *static_cast<milliseconds*>(of);
+        const timespec length{.tv_sec = time / 1s, .tv_nsec = time % 1s / 1ns};
+        return static_cast<int>(syscall(SYS_nanosleep, &length, nullptr));
+    };
+    const pid_t child = checked(clone(sleep, stack.data() + stack.size(), CLONE_VM | SIGCHLD, &time), "clone");
     watch.start();
     waitpid(child, nullptr, 0);
     watch.stop();
@@ -216,13 +221,29 @@ void hold_file(Watch& watch, int file)
     watch.stop();
 }
 
+// The same, by a page of it in memory.
+void hold_mapped(Watch& watch, int file)
+{
+    void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+    checked(page == MAP_FAILED ? -1 : 0, "map the file");
+    watch.start();
+    [[maybe_unused]] const char byte = *static_cast<volatile char*>(page);
+    watch.stop();
+}
+
 std::map<std::string, Hold> holds(int file)
 {
-    return {{"lock", hold_lock},     {"sleep", hold_sleep},
-            {"poll", hold_poll},     {"pipe", hold_pipe},
-            {"socket", hold_socket}, {"terminal", hold_terminal},
-            {"child", hold_child},   {"fault", hold_fault},
-            {"cpu", hold_cpu},       {"file", [file](Watch& watch, milliseconds) { hold_file(watch, file); }}};
+    return {{"lock", hold_lock},
+            {"sleep", hold_sleep},
+            {"poll", hold_poll},
+            {"pipe", hold_pipe},
+            {"socket", hold_socket},
+            {"terminal", hold_terminal},
+            {"child", hold_child},
+            {"fault", hold_fault},
+            {"cpu", hold_cpu},
+            {"file", [file](Watch& watch, milliseconds) { hold_file(watch, file); }},
+            {"mapped", [file](Watch& watch, milliseconds) { hold_mapped(watch, file); }}};
 }
 
 void launch()
@@ -276,4 +297,6 @@ int main(int argc, char** argv)
             "\n",
             one.tid, held.wall, held.cpu, held.queued, called.queued, called.wall, end - one.begin - called.wall);
     }
+    while (argc > 4 && !std::filesystem::exists("end")) // what it has mapped may be asked for
+        std::this_thread::sleep_for(1ms);
 }

@@ -61,9 +61,10 @@ TEST_CASE("who is waited for in the end, and what that one waits for")
 {
     GapCauses causes;
     const period gap = did(parts(TIME_PIPE, 100), 11, "feeder");
-    causes.add(gap_of(7, gap, {did(parts(TIME_LOCK, 90), 21, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}));
+    causes.add(gap_of(7, gap, {did(parts(TIME_LOCK, 90), 21, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}), {});
     causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 12, "feeder"),
-                      {did(parts(TIME_LOCK, 90), 22, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}));
+                      {did(parts(TIME_LOCK, 90), 22, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}),
+               {});
     CHECK(
         gap_words({parts(TIME_PIPE, 96, TIME_CPU, 4), causes.worst(7), causes.load(7)}) ==
         "waits in a pipe 96% of its time, in the end for worker 21 and 1 more, which wait for a CPU 71% of that time: "
@@ -74,14 +75,32 @@ TEST_CASE("who is waited for in the end, and what that one waits for")
 TEST_CASE("a waker of which nothing is known yet is named")
 {
     GapCauses causes;
-    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {}));
+    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {}), {});
     CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) == "waits in a pipe 100% of its time, for feeder 11");
 }
 
 TEST_CASE("of a chain whose end is not known, the last one known is told")
 {
     GapCauses causes;
-    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {did(parts(TIME_LOCK, 90), 21, "worker")}));
+    causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {did(parts(TIME_LOCK, 90), 21, "worker")}), {});
     CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) ==
           "waits in a pipe 100% of its time, for feeder 11, which waits for a lock 100% of that time");
+}
+
+TEST_CASE("which files are waited for, by the thread or by whom it waits for")
+{
+    GapCauses causes;
+    causes.add(gap_of(7, did(parts(TIME_DISK, 100)), {}), {"data/a.tar"});
+    CHECK(gap_words({parts(TIME_DISK, 100), {}, {}, causes.files(7)}) ==
+          "waits for files 100% of its time, most of it for data/a.tar");
+    CHECK(gap_words({parts(TIME_SLEEP, 100), {}, {}, causes.files(7)}) == "sleeps 100% of its time");
+    CHECK(causes.files(8).empty());
+    for (const char* file : {"", "data/b.jpg", "other/c", "data/b.jpg", "data/d.jpg"}) {
+        period reads = did(parts(TIME_DISK, 90));
+        reads.waker.blocked_ns = 40;
+        causes.add(gap_of(9, did(parts(TIME_PIPE, 100), 11, "worker"), {reads}), {"", file});
+    }
+    CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(9), {}, causes.files(9)}) ==
+          "waits in a pipe 100% of its time, for worker 11, which waits for files 100% of that time, most of it for "
+          "data/b.jpg and 1 more");
 }

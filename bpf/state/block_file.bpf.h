@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Which file a blocked thread waits for: looked up once it is woken, as it is still in the system call. */
+#ifndef GPUSNOOP_BLOCK_FILE_BPF_H
+#define GPUSNOOP_BLOCK_FILE_BPF_H
+
+#include "shared/gap.h"
+#include "state/block_reason.bpf.h"
+
+/* The names are the directory entry's: no path is made, which may be long and takes locks. */
+static __attribute__((noinline)) int read_file(struct task_struct* task, struct waker* waker)
+{
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
+    if (!has_descriptor(regs->orig_ax) || task->thread_info.status & COMPATIBLE)
+        return 0;
+    struct file* file = file_of_descriptor(task, regs->di);
+    struct dentry* entry = file ? BPF_CORE_READ(file, f_path.dentry) : 0;
+    if (!entry)
+        return 0;
+    bpf_probe_read_kernel_str(waker->file, sizeof(waker->file), BPF_CORE_READ(entry, d_name.name));
+    bpf_probe_read_kernel_str(waker->folder, sizeof(waker->folder), BPF_CORE_READ(entry, d_parent, d_name.name));
+    return 0;
+}
+
+/* What the block of a thread was that ends now. */
+INLINE void describe_block(struct task_struct* task, const struct thread_time* time, struct waker* waker)
+{
+    waker->user_stack = time->user_stack;
+    waker->kernel_stack = time->kernel_stack;
+    waker->fault = waker->part == TIME_FAULT ? time->fault : 0;
+    waker->file[0] = waker->folder[0] = 0;
+    if (waker->part == TIME_DISK)
+        read_file(task, waker);
+}
+
+#endif
