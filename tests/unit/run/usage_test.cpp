@@ -318,6 +318,6 @@ TEST_CASE("a command line without a mistake is none")
         for (const std::vector<const char*>& arguments : {std::vector<const char*>{},
                                                           {"-j", "1", "2"},
                                                           {"-p", "1", "-T"},
-                                                          {"--by", "pod", "--columns", "+NSPID,-PID"}})
+                                                          {"--by", "pod", "--columns", "+COMM,-PID"}})
             CHECK(refusal(tool, arguments).empty());
 }
