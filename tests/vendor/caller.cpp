@@ -5,6 +5,7 @@
 //     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
 //     copies COUNT        the same, of the functions that copy
 //     raw COUNT NAME ...  calls each of these so often, with zeros to point to and 0 for all other arguments
+//     words COUNT NAME W ...   calls this so often, with these numbers
 //     hang NAME [spin]    a thread calls this, with zeros, and does not come back: it sleeps in it, or spins
 //     init                calls cuInit()
 //     addresses NAME ...  asks cuGetProcAddress for these
@@ -12,6 +13,7 @@
 // It answers each with JSON lines, the last of which has the type "done", and ends with its input.
 #include "calls.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -88,6 +90,20 @@ void make_raw_calls(void* library, unsigned count, const std::vector<std::string
                    name.c_str(), times, result);
         count++;
     }
+}
+
+void make_calls_with(void* library, unsigned count, const std::string& name, const std::vector<uint64_t>& words)
+{
+    using Function = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
+    if (!function)
+        fail("there is no " + name);
+    std::array<uint64_t, 8> w{};
+    std::copy_n(words.begin(), std::min(words.size(), w.size()), w.begin());
+    for (unsigned i = 0; i < count; i++)
+        printf(R"({"type":"call","function":"%s","result":%d})"
+               "\n",
+               name.c_str(), function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]));
 }
 
 std::atomic<bool> is_within{false}; // it hangs by now
@@ -169,6 +185,9 @@ int main()
         } else if (command == "raw" && library && words >> count) {
             using Word = std::istream_iterator<std::string>;
             make_raw_calls(library, count, {Word(words), Word()});
+        } else if (command == "words" && library && words >> count >> path) {
+            using Word = std::istream_iterator<uint64_t>;
+            make_calls_with(library, count, path, {Word(words), Word()});
         } else if (command == "hang" && library && words >> path) {
             hang_in(library, path, words >> command && command == "spin");
         } else if (command == "copies" && library && words >> count) {

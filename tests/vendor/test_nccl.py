@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL as NVIDIA builds it, and RCCL. Without a device there is no communicator, but their code is what it is anywhere:
 where probes sit, and what it tells of where communicators say which they are."""
+import collections
 import json
 import re
 import subprocess
 
 import vendor
 from harness import Skip, case, check, equal
+from programs import Tool
 from vendor import exports, fetched, programs
 
 # What a disassembler shows of ncclCommUserRank, by version; and at least so many functions where the kernel need not
@@ -44,6 +46,39 @@ def nccl(folder):
     if not path.resolve().name.endswith(version):
         raise Skip(f"{path.resolve().name} is another version: {program('identity', path)}")
     equal(program("identity", path), offset, f"where communicators of NCCL {version} have their rank")
+
+
+# NCCL wants a newer C library than Debian 12 has.
+def loader():
+    libc = library("libc", "ld-linux-x86-64.so.2")
+    return libc, "--library-path", f"{libc.parent}:/usr/lib/x86_64-linux-gnu"
+
+
+int8, float16, float32 = 0, 6, 7
+no_communicator, stream, send, receive = 0, 0, 0x10000, 0x20000
+# Times, arguments, and the bytes that these say: of AllGather, only together with the number of ranks.
+made = {
+    "AllReduce": (3, (send, receive, 77, float32, 0, no_communicator, stream), 308),
+    "Broadcast": (4, (send, receive, 1001, float16, 3, no_communicator, stream), 2002),
+    "AllGather": (5, (send, receive, 13, int8, no_communicator, stream), None),
+    "Send": (6, (send, 99, float32, 1, no_communicator, stream), 396),
+}
+
+
+@case(each={folder: folder for folder in nccl_versions}, tool="ncclwait")
+def calls_that_fail(folder):
+    """Of no communicator: each is refused at its first look, and was seen with its arguments at its entry."""
+    path = library(f"nccl/{folder}", "libnccl.so.2")
+    caller = vendor.Caller(path, loader=loader())
+    table, lines = (Tool("-p", caller.pid, "-x", *mode, losses=True) for mode in ([], ["-e"]))
+    for op, (times, words, _) in made.items():
+        answers = caller.ask(f"words {times} nccl{op} {' '.join(map(str, words))}")
+        equal([answer["result"] for answer in answers], [4] * times, op)
+    caller.end()
+    equal({row["op"]: (row["result"], row["errors"]) for row in table.finish().rows},
+          {op: ("ncclInvalidArgument", times) for op, (times, *_) in made.items()}, "rows")
+    equal(collections.Counter((event["op"], event.get("bytes")) for event in lines.finish().events),
+          {(op, size): times for op, (times, _, size) in made.items()}, "lines")
 
 
 @case(tool="ncclwait")

@@ -64,14 +64,14 @@ class Program:
     """A program that does what it is told on stdin, answers in JSON lines up to one of type "done", and ends when that
     is closed."""
 
-    def __init__(self, path, folder=None):
+    def __init__(self, path, folder=None, loader=()):
         check(path.exists(), f"there is no {path}: make vendor-bins")
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         if folder:
             environment["LD_LIBRARY_PATH"] = str(folder)
         self.error_file = harness.here / f"caller{next(numbers)}.err"
         with open(self.error_file, "w") as error:
-            self.process = subprocess.Popen([path], env=environment, text=True, stdin=subprocess.PIPE,
+            self.process = subprocess.Popen([*loader, path], env=environment, text=True, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=error)
         self.pid = self.process.pid
         end_at_last(self.process)
@@ -94,8 +94,8 @@ class Program:
 class Caller(Program):
     """The program `caller` with a library open."""
 
-    def __init__(self, library=None, folder=None):
-        super().__init__(programs / "caller", folder)
+    def __init__(self, library=None, folder=None, loader=()):
+        super().__init__(programs / "caller", folder, loader)
         if library:
             self.ask(f"open {library}")
 
