@@ -126,9 +126,7 @@ std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
     std::vector<const char*> tables = CallToolOn::tables_of(gone);
     tables.push_back("context_bytes");
     collect();
-    // To walk through a million entries takes a while: not for those that hold nothing.
-    if (settings_.events || std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
-        tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
+    add_held_tables(tables, gone, holdings_, !settings_.events);
     return tables;
 }
 

@@ -185,8 +185,7 @@ std::vector<const char*> GpuSpend::tables_of(std::span<const ImageId> gone)
     tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
                                  "context_bytes", "held_bytes"});
     collect();
-    if (std::ranges::any_of(gone, [this](const ImageId& image) { return holdings_.holds(image); }))
-        tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
+    add_held_tables(tables, gone, holdings_);
     return tables;
 }
 

@@ -2,9 +2,15 @@
 #include "calls/held_table.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace gpusnoop {
+
+void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> gone, const Holdings& holdings,
+                     bool all_known)
+{
+    if (!all_known || std::ranges::any_of(gone, [&](const ImageId& image) { return holdings.holds(image); }))
+        tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
+}
 
 // A walk through a trie begins anew where its key has gone meanwhile. Keys come in their order, so those that come
 // again are known.

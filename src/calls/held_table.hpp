@@ -13,6 +13,8 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <span>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -30,6 +32,11 @@ struct Leak {
     uint64_t oldest_ns = 0; // age
     cgroups cgroup{};       // of one of them
 };
+
+// Adds the tables of the kernel side that have rows of what images, which have ended, still held: to walk through a
+// million entries takes a while, so not for those that hold nothing, unless that is not known.
+void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> gone, const Holdings& holdings,
+                     bool all_known = true);
 
 class HeldTable {
 public:
