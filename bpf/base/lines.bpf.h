@@ -16,7 +16,8 @@ struct {
     __type(value, struct line);
 } lines SEC(".maps");
 
-const volatile __u32 line_places = 1; /* a power of two */
+const volatile __u32 line_places = 1;
+const volatile __u64 line_wake = 0; /* bits of their number; see line_is_whole() */
 
 #define LINE_TRIES 16 /* to be the one that takes the next place: each failure is another CPU's success */
 
@@ -34,7 +35,7 @@ INLINE struct line* take_place(u64* number)
         if (__sync_val_compare_and_swap(&ends->sent, sent, sent + 1) != sent)
             continue;
         *number = sent;
-        u32 at = 1 + ((u32)sent & (line_places - 1));
+        u32 at = 1 + (u32)(sent % line_places);
         return bpf_map_lookup_elem(&lines, &at);
     }
     return 0;
@@ -58,7 +59,7 @@ INLINE void line_is_whole(struct line* line, u64 number)
     *(volatile u64*)&line->whole = number + 1;
     u32 first = 0;
     struct line_ends* ends = bpf_map_lookup_elem(&lines, &first);
-    if (ends && !((number + 1 - *(volatile u64*)&ends->taken) & (line_places / 8 - 1)))
+    if (ends && !((number + 1 - *(volatile u64*)&ends->taken) & line_wake))
         wake_reader();
 }
 

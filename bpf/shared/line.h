@@ -5,7 +5,7 @@
 
 #include "call.h"
 
-/* The place of line N is element 1 + N modulo their number, which is a power of two. */
+/* The place of line N is element 1 + N modulo their number. */
 struct line {
     __u64 whole; /* N + 1 once line N is in this place */
     struct call_event event;

@@ -11,6 +11,7 @@
 #include "calls/ended_epochs.hpp"
 #include "maps/skeleton.hpp"
 #include "names/stack_names.hpp"
+#include "run/lines.hpp"
 #include "run/sampling.hpp"
 #include "run/tool.hpp"
 #include "stacks/found_stacks.hpp"
@@ -180,6 +181,7 @@ public:
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;
         data.line_places = sizes.lines;
+        data.line_wake = Lines::wake_bits(sizes.lines);
     }
 
 protected:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/lines.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 
@@ -10,7 +11,12 @@ static_assert(sizeof(line_ends) <= sizeof(line));
 
 uint32_t Lines::places_in(uint64_t bytes)
 {
-    return static_cast<uint32_t>(std::bit_floor(bytes / sizeof(line)));
+    return static_cast<uint32_t>(bytes / sizeof(line));
+}
+
+uint64_t Lines::wake_bits(uint32_t places)
+{
+    return std::bit_floor(std::max(places / 8, 1U)) - 1;
 }
 
 Lines::Lines(int map, uint32_t places) : array_(map, size_t{1} + places), places_(places) {}
@@ -24,7 +30,7 @@ bool Lines::take(uint64_t end, const Take& take, std::chrono::steady_clock::time
 {
     const Returned returned(*this);
     while (taken_ != end) {
-        const volatile line& place = array_[1 + (taken_ & (places_ - 1))];
+        const volatile line& place = array_[1 + taken_ % places_];
         if (place.whole != taken_ + 1)
             return false; // its thread has been preempted on the way: it comes next time
         std::atomic_thread_fence(std::memory_order_acquire);

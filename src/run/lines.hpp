@@ -16,9 +16,10 @@ class Lines {
 public:
     using Take = std::function<void(const void* record, size_t size)>;
 
-    // So many elements of the map make so many places; bytes: of memory, at the most. A power of two, 0 where there are
-    // none.
+    // So many elements of the map make so many places; bytes: of memory.
     static uint32_t places_in(uint64_t bytes);
+    // The bits of the number of lines that wait that are all 0 when these have become an eighth more, or so.
+    static uint64_t wake_bits(uint32_t places);
 
     // map: its descriptor, with so many places. Throws Error.
     Lines(int map, uint32_t places);
