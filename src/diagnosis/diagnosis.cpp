@@ -78,6 +78,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
             counts.small_grids += *few ? delta.count : 0;
         }
         counts.launching[key.tid] += delta.total_ns;
+        counts.launched[key.tid] += captured ? 0 : delta.count;
         break;
     case CallPart::graph_life:
         (key.kind == KIND_CAPTURE_END ? counts.captures : counts.instantiations) += delta.count;
@@ -238,11 +239,15 @@ void Diagnosis::look_at_threads(const ImageId& image, History& history)
         const auto before = history.threads.find(tid);
         if (before == history.threads.end() || before->second.turns > share->turns) // another thread with its number
             continue;
-        last.starving[tid] =
+        const uint64_t ready_ns =
             std::min(share->waited_ns - std::min(share->waited_ns, before->second.waited_ns), interval_ns);
+        const uint64_t used_ns = share->used_ns - std::min(share->used_ns, before->second.used_ns);
+        const uint64_t waiting_ns = last.waiting.contains(tid) ? last.waiting.at(tid) : 0;
+        const uint64_t spinning_ns = spun_ns(waiting_ns, used_ns, interval_ns);
+        last.starving[tid] = ready_ns;
         last.turns += share->turns - before->second.turns;
-        last.spinning[tid] = spun_ns(last.waiting.contains(tid) ? last.waiting.at(tid) : 0,
-                                     share->used_ns - std::min(share->used_ns, before->second.used_ns), interval_ns);
+        last.spinning[tid] = spinning_ns;
+        last.absent[tid] = interval_ns - std::min(interval_ns, used_ns + ready_ns + waiting_ns - spinning_ns);
     }
     history.threads = std::move(now);
 }
@@ -281,9 +286,19 @@ void Diagnosis::look_for_nccl(const ImageId& image, History& history)
                                                [](const std::string& name) { return name.starts_with("NCCL"); });
 }
 
+void Diagnosis::look_at_gpus(const ImageId& image, History& history, const Interval& interval)
+{
+    std::optional<unsigned>& most = history.counts.back().gpu_percent;
+    for (const Gpu& gpu : interval.gpus.of(image).gpus)
+        for (const NvmlDeviceState& state : interval.nvml.states())
+            if (state.utilization && gpu.by == Gpu::By::index && gpu.number == state.index)
+                most = std::max(most.value_or(0), *state.utilization);
+}
+
 void Diagnosis::judge(const ImageId& image, History& history, const Interval& interval)
 {
     look_for_nccl(image, history);
+    look_at_gpus(image, history, interval);
     const Signs now = signs(image, history, interval);
     history.free_bytes = now.free_bytes;
     for (const Rule& rule : rules()) {

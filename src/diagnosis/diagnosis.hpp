@@ -116,11 +116,14 @@ private:
         std::optional<uint64_t> cpu_ns;
         std::map<Place, uint64_t> copied_from; // synchronously; of those that had a stack
         ByThread launching, polling, waiting;
-        ByThread spinning;                 // of waiting; of those threads of which it is known
-        ByThread starving;                 // ready to run, but without a CPU; of those threads that have called
-        uint64_t turns = 0;                // that these had
-        std::optional<MachineLoad> load{}; // at its end; where one of them had no CPU
-        std::set<uint32_t> callers{};      // threads
+        std::map<uint32_t, uint64_t> launched; // by thread
+        ByThread spinning;                     // of waiting; of those threads of which it is known
+        ByThread starving;                     // ready to run, but without a CPU; of those threads that have called
+        ByThread absent;                       // neither that, nor on a CPU, nor in a wait; of the same
+        std::optional<unsigned> gpu_percent{}; // of the busiest of its GPUs, by NVML
+        uint64_t turns = 0;                    // that these had
+        std::optional<MachineLoad> load{};     // at its end; where one of them had no CPU
+        std::set<uint32_t> callers{};          // threads
     };
 
     // How long something has gone on, whose pauses are short.
@@ -155,6 +158,7 @@ private:
     static std::optional<Place> most_copied_from(const History& history);
     static void look_at_threads(const ImageId& image, History& history);
     static void look_for_nccl(const ImageId& image, History& history);
+    static void look_at_gpus(const ImageId& image, History& history, const Interval& interval);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
     void add_load();

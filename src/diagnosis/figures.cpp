@@ -45,10 +45,10 @@ void add_to(std::map<uint32_t, uint64_t>& sums, const std::map<uint32_t, uint64_
 Signs Diagnosis::signs(const ImageId& image, const History& history, const Interval& interval) const
 {
     Signs signs;
-    ByThread launching, polling, waiting, starving;
+    ByThread launching, polling, waiting, starving, launched, absent;
     std::map<Error, uint64_t> errors;
     uint64_t cpu_ns = 0;
-    double cpu_seconds = 0, starving_seconds = 0;
+    double cpu_seconds = 0, starving_seconds = 0, gpu_percent = 0, gpu_seconds = 0;
     MachineLoad loads;
     unsigned times = 0;
     for (const Counts& counts : history.counts) {
@@ -75,7 +75,11 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         add_to(polling, counts.polling);
         add_to(waiting, counts.waiting);
         add_to(starving, counts.starving);
+        add_to(launched, counts.launched);
+        add_to(absent, counts.absent);
         starving_seconds += counts.starving.empty() ? 0 : counts.seconds;
+        gpu_percent += counts.gpu_percent.value_or(0) * counts.seconds;
+        gpu_seconds += counts.gpu_percent ? counts.seconds : 0;
         if (counts.load) {
             loads.running += counts.load->running;
             loads.cpus += counts.load->cpus;
@@ -101,6 +105,11 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     signs.waiting_percent = percent(most_of(waiting), signs.seconds);
     signs.cpu_percent = percent(cpu_ns, cpu_seconds);
     signs.starving_percent = percent(most_of(starving), starving_seconds);
+    if (const auto launcher = std::ranges::max_element(launched, {}, [](const auto& item) { return item.second; });
+        launcher != launched.end() && absent.contains(launcher->first))
+        signs.absent_percent = percent(absent.at(launcher->first), starving_seconds);
+    if (gpu_seconds > 0)
+        signs.gpu_percent = gpu_percent / gpu_seconds;
     if (signs.starving_percent > 1)
         signs.cpus = allowed_cpus(static_cast<pid_t>(image.pid));
     if (times)

@@ -162,6 +162,20 @@ Found starves(const Signs& signs)
     return Finding{signs.starving_percent >= most ? Severity::warning : Severity::note, std::move(words)};
 }
 
+// Without NVML nobody knows whether the GPU has work left from before.
+Found idles(const Signs& signs)
+{
+    constexpr double long_enough = 2.8, often = 10, much = 60, busy = 20;
+    if (signs.seconds < long_enough || per_second(signs.launches, signs) < often || signs.absent_percent < much ||
+        signs.gpu_percent.value_or(100) >= busy)
+        return {};
+    return Finding{
+        Severity::note,
+        fmt::format("leaves its GPU idle, which is busy {:.0f}% of the time: the thread that launches sleeps "
+                    "or is blocked {:.0f}% of its time, and not in waits for the GPU",
+                    *signs.gpu_percent, signs.absent_percent)};
+}
+
 Found captures(const Signs& signs)
 {
     constexpr double long_enough = 1.8, often = 2;
@@ -266,7 +280,11 @@ constexpr Rule table[] = {
     {"starves",
      "a thread that calls CUDA is ready to run for 30% of its time (a warning: 60%) and has no CPU: others have them, "
      "or its cgroup's quota is used up",
-     "top -H", starves},
+     "cudagap -p PID --why", starves},
+    {"idle",
+     "the thread that launches most, of 10 launches/s or more, sleeps or is blocked for 60% of its time, outside of "
+     "waits for the GPU, and by NVML its GPUs are busy for less than 20%, for 3 s",
+     "cudagap -p PID --why", idles},
     {"captures", "2 graphs/s or more are captured or instantiated, for 2 s and two reports",
      "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",

@@ -44,7 +44,9 @@ struct Signs {
     bool has_nccl = false;       // NCCL's threads run in the process, if it waits for long
     double cpu_percent = 0;      // of one CPU, of the whole process
     double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
-    unsigned cpus = 0;           // that the process may run on; 0: not looked at, or not known
+    double absent_percent = 0; // of the time of the thread that launches most: off the CPUs, ready for none, in no wait
+    std::optional<double> gpu_percent; // of the time in which the busiest of its GPUs was busy, by NVML
+    unsigned cpus = 0;                 // that the process may run on; 0: not looked at, or not known
     std::optional<MachineLoad> load{}; // on average, at the ends of intervals in which a thread had no CPU
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;

@@ -187,9 +187,15 @@ def why():
     hung = Workload("name solver; launch vecadd 1; sync 1 fn=cudaDeviceSynchronize block_us=60000000")
     well = Workload("forever; launch vecadd 10 grid=64; sleep 20; end")
     tools = [Tool("-p", workload.pid, "--why", "-d", "8s", json=json) for workload in (hung, well) for json in (False, True)]
+    idle, busy = [Nvml("device 0", f"utilization {percent}", f"process {well.pid} 1048576", name=f"nvml{percent}").tool(
+        "-p", well.pid, "--why", "-d", "8s") for percent in (3, 97)]
     hung.go(), well.go()
-    for tool in tools:
+    for tool in (*tools, idle, busy):
         tool.finish()
+    row, = idle.rows
+    equal((row["rule"], row["severity"], row["next"]), ("idle", "note", f"cudagap -p {well.pid} --why"), "by NVML")
+    check(re.fullmatch(r"leaves its GPU idle, which is busy 3% of the time: .* (\d+)% of its time, .*", row["diagnosis"]), f"words: {row}")
+    equal(busy.rows[0]["severity"], "none", f"nothing, where the GPU is busy: {busy.rows}")
     of_hung, of_hung_json, of_well, of_well_json = tools
     check(re.search(rf"!? +{hung.pid} solver +has waited \d\.\d s for the device, launched nothing since$", of_hung.text, re.M),
           f"words: {of_hung.text}")

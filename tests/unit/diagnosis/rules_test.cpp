@@ -203,6 +203,29 @@ const Case cases[] = {
      "a thread that calls CUDA waits 71% of its time for a CPU: 32 threads run or could run on 8 CPUs; the process may "
      "use 4 of them",
      [](Signs& s) { s.starving_percent = 29; }},
+    {"idle",
+     [](Signs& s) {
+         s.absent_percent = 85;
+         s.gpu_percent = 7;
+     },
+     Severity::note,
+     "leaves its GPU idle, which is busy 7% of the time: the thread that launches sleeps or is blocked 85% of its "
+     "time, "
+     "and not in waits for the GPU",
+     [](Signs& s) { s.gpu_percent = 20; }},
+    {"idle",
+     [](Signs& s) {
+         s.absent_percent = 60;
+         s.gpu_percent = 0;
+     },
+     Severity::note, "leaves its GPU idle, which is busy 0% of the time", [](Signs& s) { s.gpu_percent.reset(); }},
+    {"idle",
+     [](Signs& s) {
+         s.absent_percent = 99;
+         s.gpu_percent = 0;
+         s.launches = 50;
+     },
+     Severity::note, "leaves its GPU idle", [](Signs& s) { s.absent_percent = 59; }},
     {"shares",
      [](Signs& s) {
          s.neighbour = {"0", "hog (1234, train/hog-0)", 96};
@@ -234,7 +257,9 @@ TEST_CASE("nothing is wrong with a process that launches and frees", "[rules]")
     signs.waiting_percent = 100;     // asleep
     signs.cpu_percent = 30;
     signs.grown_bytes = 1 << 30; // at once, and then no more
-    signs.captured = 200;        // once, at the start
+    signs.absent_percent = 95;   // the GPU is busy
+    signs.gpu_percent = 97;
+    signs.captured = 200; // once, at the start
     signs.captures = signs.instantiations = 20;
     signs.capturing_seconds = 1;
     CHECK(found(signs).empty());
