@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudagap: why the GPU is not given work: where the time goes of the threads that call.
 #include "attach/load_together.hpp"
-#include "attach/refusal.hpp"
 #include "bpf/shared/record.h"
+#include "cudagap_kernel.hpp"
 #include "cudagap_options.hpp"
 #include "cudagap_why.hpp"
-#include "driver/driver_devices.hpp"
 #include "maps/skeleton.hpp"
 #include "run/arguments.hpp"
 #include "run/loop.hpp"
@@ -15,7 +14,7 @@
 
 #include "cudagap.skel.h" // after the types that it mentions
 
-#include <bpf/btf.h>
+#include <algorithm>
 #include <bpf/libbpf.h>
 #include <cstring>
 #include <fmt/format.h>
@@ -32,8 +31,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t told_by_why_ns = 1'000'000; // shorter gaps say nothing of who keeps a thread waiting
-
 constexpr ToolSpec about{
     .name = "cudagap",
     .summary = "Shows where the time goes of threads that call CUDA: in calls, waiting for a CPU, blocked by what.",
@@ -43,6 +40,7 @@ constexpr ToolSpec about{
                 "  cudagap --by pod 5          # which pod\n"
                 "  cudagap -p 1234 -s RUNQ%    # who waits for a CPU longest\n"
                 "  cudagap -H gap              # how long threads pause between launches, and why\n"
+                "  cudagap -H gap --by stream  # the same for each stream\n"
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
                 "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
                 "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
@@ -51,35 +49,12 @@ constexpr ToolSpec about{
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
 
-// Empty for other programs.
-std::string_view tracepoint_of(const bpf_program* program)
-{
-    constexpr std::string_view kind = "tp_btf/";
-    const std::string_view section = bpf_program__section_name(program);
-    return section.starts_with(kind) ? section.substr(kind.size()) : std::string_view();
-}
-
-// What the kernel's types say that it does not have; empty: nothing is missing.
-std::string missing_of_kernel(const bpf_object* object)
-{
-    bpf_program* program = nullptr;
-    bpf_object__for_each_program (program, object) {
-        const std::string_view name = tracepoint_of(program);
-        if (!name.empty() && bpf_program__autoload(program) &&
-            libbpf_find_vmlinux_btf_id(name.data(), BPF_TRACE_RAW_TP) < 0)
-            return fmt::format("the tracepoint {}, for programs", name);
-    }
-    const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), btf__free);
-    if (types && btf__find_by_name_kind(types.get(), "sched_info", BTF_KIND_STRUCT) < 0)
-        return "the scheduler's account of waits for a CPU (CONFIG_SCHED_INFO)";
-    return {};
-}
-
-Error without(std::string_view what)
-{
-    return Error(fmt::format("this kernel lacks {}: without it, there is nothing to tell times from", what),
-                 "cudasync shows the time in calls that wait for the GPU, and cudatop how that of processes is used");
-}
+// What teaches the names of kernels that gaps are between.
+constexpr Program naming_programs[] = {
+    {"state", Layers::both, lookup_calls, true, "names learned from lookups are unknown"},
+    {"note", Layers::both, calls_of({KIND_REGISTER}), false, "names learned from registrations are unknown"},
+    {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false},
+};
 
 std::string at_least(std::optional<uint64_t> least_ns)
 {
@@ -112,9 +87,6 @@ private:
     void told(Output& output, const gap_record& gap);
     std::vector<std::string> frames_of(const gap_record& gap);
     void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
-    void configure_gaps();
-    bool is_needed(const std::string& name) const;
-    void follow_scheduler();
     void forget_ended();
     bool tells_surroundings() const;
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
@@ -126,9 +98,9 @@ private:
     std::optional<GapCounts> gaps_;
     std::optional<WakingThreads> wakers_;
     std::optional<BlockStacks> stacks_;
+    std::optional<LaunchNames> names_; // where lines are asked for
     GapCauses causes_;
     BlockedFiles files_;
-    bool tells_faults_ = false; // the kernel has addresses of page faults
     std::optional<Processes> processes_;
     std::optional<CircumstancesOf> around_;
     PeersOf peers_;
@@ -151,6 +123,11 @@ RunPlan CudaGap::plan(const Options& options)
          {launch_calls, copy_calls, batch_calls, calls_of({KIND_WAIT}), alloc_calls, free_calls, handle_calls,
           lookup_calls, graph_calls, calls_of({KIND_INIT, KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_GRAPH_UPLOAD})})
         plan.programs.push_back({"call", Layers::driver, calls, true});
+    if (settings_.events) {
+        names_.emplace(settings_.names);
+        std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
+        plan.programs.insert(plan.programs.end(), std::begin(naming_programs), std::end(naming_programs));
+    }
     plan.needs_returns = true;
     return plan;
 }
@@ -159,58 +136,23 @@ Opened CudaGap::open()
 {
     skeleton_ = open_skeleton<cudagap_bpf>();
     return {.object = skeleton_->obj,
-            .switches = {.attach_phase = &skeleton_->bss->attach_phase, .traced_since = &skeleton_->bss->traced_since}};
+            .switches = {.attach_phase = &skeleton_->bss->attach_phase,
+                         .traced_since = &skeleton_->bss->traced_since,
+                         .naming = &skeleton_->bss->naming}};
 }
 
 void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
 {
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
-    configure_gaps();
-    DriverNodes nodes = driver_nodes();
-    add_nvidia_nodes(nodes); // the driver may be loaded later
-    for (const auto& [number, node] : nodes)
-        if (const uint32_t major = major_of(number); major < CHARACTER_DEVICE_MAJORS)
-            skeleton_->rodata->driver_majors[major / 64] |= uint64_t{1} << major % 64;
-}
-
-void CudaGap::configure_gaps()
-{
-    auto& data = *skeleton_->rodata;
-    data.tell_gaps = settings_.events || settings_.why;
-    data.count_gaps = settings_.histogram();
-    data.least_gap_ns = settings_.least_ns.value_or(settings_.why ? told_by_why_ns : 0);
-    data.gap_unit_ns = options_.unit_ns();
-    data.follow_wakers = data.tell_gaps;
-    data.follow_switches = !settings_.cheap;
-    data.stacks_of_blocks = settings_.stacks;
-    data.count_blocks = settings_.stacks && !settings_.events;
-    if (!data.stacks_of_blocks)
-        bpf_map__set_max_entries(skeleton_->maps.block_stacks, 1);
-    if (!data.count_blocks)
-        bpf_map__set_max_entries(skeleton_->maps.block_counts, 1);
-    tells_faults_ = data.tell_gaps &&
-                    libbpf_find_vmlinux_btf_id(tracepoint_of(skeleton_->progs.faulted).data(), BPF_TRACE_RAW_TP) > 0;
-    bpf_program__set_autoload(skeleton_->progs.faulted, tells_faults_);
-    bpf_program__set_autoload(skeleton_->progs.switched, data.follow_switches);
-    bpf_program__set_autoload(skeleton_->progs.waking, data.follow_wakers);
-    if (!data.follow_wakers)
-        bpf_map__set_max_entries(skeleton_->maps.followed_threads, 1);
-    if (!data.count_gaps)
-        bpf_map__set_max_entries(skeleton_->maps.gap_counts, 1);
-    if (!data.count_gaps && !data.tell_gaps)
-        bpf_map__set_max_entries(skeleton_->maps.gaps, 1);
+    configure_kernel_side(*skeleton_, settings_, options_.unit_ns());
 }
 
 void CudaGap::load_programs(bool together)
 try {
     load_into_kernel([this] { return cudagap_bpf::load(skeleton_.get()); }, together);
 } catch (const LoadError& error) {
-    if (const std::string missing = missing_of_kernel(skeleton_->obj); !missing.empty())
-        throw without(missing);
-    const Refusal& refusal = error.refusal();
-    if (is_needed(refusal.program))
-        throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
+    explain(error, skeleton_->obj);
     throw;
 }
 
@@ -220,38 +162,11 @@ void CudaGap::load()
                    skeleton_->bss->places_taken, settings_.cheap);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     around_.emplace(options_.host_root);
-    gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts));
+    gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
     stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), bpf_map__fd(skeleton_->maps.block_stacks));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
-    follow_scheduler();
-}
-
-// Every tracepoint is, whatever the way of attaching to functions.
-bool CudaGap::is_needed(const std::string& name) const
-{
-    const bpf_program* program = bpf_object__find_program_by_name(skeleton_->obj, name.c_str());
-    return program && !tracepoint_of(program).empty();
-}
-
-// Before any call: a thread that has called is followed from then on.
-void CudaGap::follow_scheduler()
-{
-    const auto follow = [](bpf_program* program, bpf_link*& link) {
-        link = bpf_program__attach(program);
-        if (!link)
-            throw without(fmt::format("the tracepoint {}, for programs", tracepoint_of(program)));
-    };
-    auto& programs = skeleton_->progs;
-    auto& links = skeleton_->links;
-    if (skeleton_->rodata->follow_switches)
-        follow(programs.switched, links.switched);
-    follow(programs.exited, links.exited);
-    if (skeleton_->rodata->follow_wakers)
-        follow(programs.waking, links.waking);
-    if (tells_faults_)
-        follow(programs.faulted, links.faulted);
-    follow(programs.executed, links.executed);
+    follow_scheduler(*skeleton_);
 }
 
 void CudaGap::begin(const Running& running)
@@ -267,6 +182,8 @@ void CudaGap::record(Output& output, const void* data, size_t size)
     memcpy(&type, data, sizeof(type));
     if (type == RECORD_PROCESS && size >= sizeof(process_record))
         processes_->learn(*static_cast<const process_record*>(data));
+    if (type == RECORD_NAME && size >= sizeof(name_record))
+        names_->learn(*static_cast<const name_record*>(data), size);
     if (type == RECORD_GAP && size >= sizeof(gap_record))
         told(output, *static_cast<const gap_record*>(data));
 }
@@ -278,11 +195,15 @@ void CudaGap::told(Output& output, const gap_record& gap)
         causes_.add(gap, files);
         return;
     }
-    const std::vector<std::string> wakers = waker_lines(gap, files), frames = frames_of(gap);
+    const GapLaunches launches = names_->of(gap);
+    std::vector<std::string> wakers = waker_lines(gap, files);
+    if (!options_.json)
+        wakers.insert(wakers.begin(), launches_line(launches, settings_.names));
+    const std::vector<std::string> frames = frames_of(gap);
     const ExtraLines stack(frames);
     ExtraLines below("wakers", wakers);
     below.then = &stack;
-    lines_->print(output, {gap, files}, below);
+    lines_->print(output, {gap, files, launches}, below);
 }
 
 // Where the longest block of a gap was; none if that was in a call.
@@ -321,7 +242,7 @@ bool CudaGap::tick(Output&)
         wakers_->forget_idle(now);
         forget_ended();
     }
-    return false;
+    return names_ && names_->tick();
 }
 
 void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -371,6 +292,8 @@ void CudaGap::forget_ended()
     around_->forget(gone);
     peers_.forget(gone);
     stacks_->forget(gone);
+    if (names_)
+        std::ranges::for_each(gone, [this](const ImageId& image) { names_->forget(image); });
 }
 
 } // namespace

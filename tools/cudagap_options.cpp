@@ -2,6 +2,7 @@
 #include "cudagap_options.hpp"
 
 #include "run/arguments.hpp"
+#include "run/shared_options.hpp"
 
 #include <fmt/format.h>
 #include <utility>
@@ -16,12 +17,15 @@ void add_options(CommandLine& line, Settings& settings)
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
-    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid)", WhoView::names), settings.by);
+    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid); stream, too, with -H", WhoView::names),
+              settings.by);
     line.flag("--why", "after 5 s, say why each process gives the GPU no more work, and what to type next",
               settings.why);
     line.flag("--tcp", "TCP connections by peer: round trips, retransmits, bytes", settings.tcp);
     line.flag("--cheap", "no reasons: the scheduler is not traced, its own account of the threads is read",
               settings.cheap);
+    add_name_options(line, settings.names);
+    line.explain("--names", "kernel names in lines: short, full or base (short)");
     line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
     line.text("-l,--least", "MIN_US",
               "only gaps that last at least this many microseconds (or 5ms, 2s); as lines (-e), unless -H",
@@ -42,6 +46,7 @@ void validate_options(Settings& settings, const Options& options)
     Settings& s = settings;
     constexpr std::string_view measures[] = {"gap"};
     measure_number(s.measure, measures);
+    check_name_options(s.names);
     if (s.events && s.histogram())
         throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (s.why && (s.events || s.histogram() || s.by))
@@ -76,10 +81,14 @@ void validate_options(Settings& settings, const Options& options)
     s.view.who.owner = options.extra_columns;
     s.view.who.pid |= options.per_process || options.per_thread;
     s.view.who.thread |= options.per_thread;
+    const Dimension stream[] = {{"stream", &s.view.stream}};
     if (s.by)
-        parse_by(*s.by, s.view, {}, false);
+        parse_by(*s.by, s.view, stream, false);
     else
         s.view.who.pid |= !s.histogram();
+    if (s.view.stream && !s.histogram())
+        throw UsageError("--by stream is about gaps between launches, and what else a thread does belongs to no "
+                         "stream: add -H gap");
     if (s.tcp && s.view.who.thread)
         throw UsageError("connections are of processes, not of threads: leave out --by thread, or --tcp");
 }

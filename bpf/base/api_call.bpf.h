@@ -111,23 +111,6 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     }
 }
 
-/* The runtime call around a driver call that is not to be counted again. */
-INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task_struct* task)
-{
-    struct thread_state* thread = thread_state(task);
-    return thread ? inside_runtime(ctx, task, thread) : 0;
-}
-
-/* A runtime call begins: `calls` of the driver are expected inside. */
-INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
-{
-    struct thread_state* thread = thread_state_create(task);
-    if (thread)
-        runtime_enter(ctx, thread, func, driver_calls);
-    else
-        lose(LOSS_START, 1);
-}
-
 /* A call begins: its row, and of its key what all calls have. 0 where it is not to be counted: it has no row, or is the
  * inner half of a call that is counted at the runtime. */
 INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,

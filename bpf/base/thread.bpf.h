@@ -128,6 +128,23 @@ INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
         thread->runtime.calls = 0;
 }
 
+/* The runtime call around a driver call. */
+INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task_struct* task)
+{
+    struct thread_state* thread = thread_state(task);
+    return thread ? inside_runtime(ctx, task, thread) : 0;
+}
+
+/* A runtime call begins: `calls` of the driver are expected inside. */
+INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
+{
+    struct thread_state* thread = thread_state_create(task);
+    if (thread)
+        runtime_enter(ctx, thread, func, driver_calls);
+    else
+        lose(LOSS_START, 1);
+}
+
 #define PLACE_BITS 7ULL
 #define PLACE_TOLD 4ULL /* the call is told where its thread leaves it: of all its parts, one has this */
 

@@ -5,10 +5,10 @@
 
 #include "base/wanted.bpf.h"
 #include "state/gaps.bpf.h"
+#include "state/naming.bpf.h"
+#include "state/state.bpf.h"
 
-/* Words of an open call. */
-#define AROUND 0 /* what its thread was in before */
-#define LAUNCHES 1
+#define AROUND 0 /* the word of an open call that says what its thread was in before */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
@@ -39,6 +39,41 @@ INLINE u64 part_of_call(const volatile struct probe_row* row)
     return TIME_CALL;
 }
 
+INLINE u64 handle_of_launch(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
+                            struct thread_state* thread)
+{
+    struct runtime_call* around = naming ? inside_runtime(ctx, task, thread) : 0;
+    if (around) {
+        struct image image = image_of(task);
+        name_launch(ctx, row, &image, around);
+    }
+    return row->kind == KIND_LAUNCH_LIST ? 0 : register_argument(ctx, row, ARG_FUNC);
+}
+
+/* False where it cannot be read. Of a list it is the first one's. */
+INLINE bool read_stream(struct pt_regs* ctx, const volatile struct probe_row* row, u64* stream)
+{
+    struct arguments arguments;
+    begin_arguments(ctx, row, &arguments);
+    *stream = stream_argument(row, read_argument(&arguments, row, ARG_STREAM));
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    return !arguments.error;
+}
+
+/* By itself, as it is for those who ask for gaps. */
+static __attribute__((noinline)) int begin_launch(struct pt_regs* ctx, struct thread_state* thread,
+                                                  struct open_call* call, u32 number)
+{
+    const volatile struct probe_row* row = probe_row(number);
+    if (gaps_of_streams && !read_stream(ctx, row, &call->word[STREAM]))
+        return 0;
+    if (tell_gaps)
+        call->word[LAUNCHED] = handle_of_launch(ctx, row, bpf_get_current_task_btf(), thread);
+    call->word[LAUNCHES] = number;
+    return 0;
+}
+
 INLINE int call_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -61,11 +96,12 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     u64 around = is_inside_call(thread, call) ? time->now & TIME_CALL_BITS : 0;
     call->word[AROUND] = around;
     u64 part = part_of_call(probe_row(number));
-    bool launches = !around && part == TIME_LAUNCH;
-    call->word[LAUNCHES] = launches;
+    call->word[LAUNCHES] = 0;
+    if (wants_gaps() && !around && part == TIME_LAUNCH)
+        begin_launch(ctx, thread, call, number);
     turn(time, TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0, UP_TO_NOW);
-    if (wants_gaps() && launches)
-        end_gap(thread, time);
+    if (wants_gaps() && call->word[LAUNCHES])
+        end_gap(thread, time, call);
     return 0;
 }
 
@@ -79,7 +115,7 @@ INLINE void call_return_body(struct pt_regs* ctx)
         has_cpu(task, thread, time);
         turn(time, TIME_CALL_BITS, call->word[AROUND], 0, UP_TO_NOW);
         if (wants_gaps() && call->word[LAUNCHES])
-            begin_gap(thread, time);
+            begin_gap(thread, time, call);
     } else if (!call) {
         lose_end(task, false);
     }

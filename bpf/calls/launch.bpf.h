@@ -4,6 +4,7 @@
 #define GPUSNOOP_LAUNCH_BPF_H
 
 #include "state/graph_state.bpf.h"
+#include "state/naming.bpf.h"
 #include "state/state.bpf.h"
 
 const volatile bool per_kernel = true;
@@ -13,8 +14,6 @@ const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
 
 const volatile __u32 often_launched = 0; /* number of the row that a program is for */
-
-bool naming = false; /* runtime launches are marked now, so that handles get their names */
 
 INLINE bool same_shape(const struct launch_shape* a, const struct launch_shape* b)
 {
@@ -196,21 +195,8 @@ INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_
     struct runtime_call* call = runtime_call_around(ctx, task);
     if (!call)
         return false;
-    call->calls--;
-    /* A multi-device launch has a list of functions, and none of them in a register. */
-    if (row->kind == KIND_LAUNCH && call->func)
-        correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
+    name_launch(ctx, row, image, call);
     return count_runtime;
-}
-
-INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
-{
-    return row->kind == KIND_LAUNCH_LIST ? (u32)register_argument(ctx, row, ARG_COUNT) : 1;
-}
-
-INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task)
-{
-    mark_runtime(ctx, task, register_argument(ctx, row, ARG_FUNC), launches_of(ctx, row));
 }
 
 /* By itself, so that its words are on the stack only while they are read. */
@@ -325,17 +311,5 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
 CALL_PROGRAMS(often, launch_begins, launch_returns, true)
-
-/* Runtime launches while only the driver's are counted: held just long enough to learn names. */
-INLINE int mark_body(struct pt_regs* ctx)
-{
-    struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
-    if (number)
-        mark_launch(ctx, probe_row(number), task);
-    return 1;
-}
-
-ENTRY_PROGRAM(mark_entry, mark_body)
 
 #endif

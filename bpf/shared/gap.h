@@ -9,6 +9,21 @@
 struct gap_key {
     __u32 place; /* of the thread, in the table of threads */
     __u32 bucket;
+    __u64 stream; /* 0 where streams are not told apart */
+};
+
+/* What gaps are between where streams are told apart: launches of one thread into one stream. */
+struct stream_place {
+    __u64 stream;
+    __u32 place;
+    __u32 zero;
+};
+
+/* What a call launches. */
+struct gap_launch {
+    __u64 handle; /* of the kernel, the graph or the host function; 0: it is not in the call's registers */
+    __u32 kind;   /* of the call */
+    __u32 zero;
 };
 
 struct gap_count {
@@ -45,6 +60,13 @@ struct period {
     struct waker waker;
 };
 
+/* A period that goes on: the thread's parts are those of its begin. */
+struct open_period {
+    __u64 since; /* in ns of its thread's time; 0: there is none */
+    struct period period;
+    struct gap_launch before; /* of a gap */
+};
+
 /* A thread that calls nothing, and has woken one that calls, or one of these. */
 struct waking_thread {
     struct thread_time time;
@@ -72,6 +94,8 @@ struct gap_record {
     __u32 known; /* how many */
     __u32 zero;
     struct period wakers[WAKERS];
+    struct gap_launch before; /* that the gap follows */
+    struct gap_launch after;
 };
 
 #endif

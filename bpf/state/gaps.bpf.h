@@ -9,6 +9,7 @@
 
 const volatile bool count_gaps = false;
 const volatile bool tell_gaps = false;
+const volatile bool gaps_of_streams = false; /* each stream's are its own */
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
 
@@ -20,27 +21,69 @@ struct {
     __type(value, struct gap_count);
 } gap_counts SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536); /* 1 where streams are not told apart */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct stream_place);
+    __type(value, struct open_period);
+} stream_gaps SEC(".maps");
+
+/* What an open call launches: words of it. */
+#define LAUNCHES 1 /* the number of its row; 0: it launches nothing, or in another call */
+#define LAUNCHED 2 /* the handle, for lines */
+#define STREAM 3   /* where streams are told apart */
+
 INLINE bool wants_gaps(void)
 {
     return count_gaps || tell_gaps;
 }
 
-/* Only their thread writes to a gap and to its counts. */
-static __attribute__((noinline)) int begin_gap(const struct thread_state* thread, const struct thread_time* time)
+INLINE struct gap_launch launch_of(const struct open_call* call)
 {
-    struct open_period* gap = gap_of(thread);
+    struct gap_launch launch = {.handle = call->word[LAUNCHED], .kind = probe_row(call->word[LAUNCHES])->kind};
+    return launch;
+}
+
+/* That an open call ends, or begins. */
+INLINE struct open_period* gap_beside(const struct thread_state* thread, const struct open_call* call)
+{
+    if (!gaps_of_streams)
+        return gap_of(thread);
+    struct stream_place key = {.stream = call->word[STREAM], .place = thread->place - 1};
+    return bpf_map_lookup_elem(&stream_gaps, &key);
+}
+
+INLINE struct open_period* new_stream_gap(const struct thread_state* thread, const struct open_call* call)
+{
+    static const struct open_period none = {};
+    struct stream_place key = {.stream = call->word[STREAM], .place = thread->place - 1};
+    if (bpf_map_update_elem(&stream_gaps, &key, &none, BPF_NOEXIST))
+        lose(LOSS_GAP, 1);
+    return bpf_map_lookup_elem(&stream_gaps, &key);
+}
+
+/* Only their thread writes to a gap and to its counts. */
+static __attribute__((noinline)) int begin_gap(const struct thread_state* thread, const struct thread_time* time,
+                                               const struct open_call* call)
+{
+    struct open_period* gap = gap_beside(thread, call);
+    if (!gap && gaps_of_streams)
+        gap = new_stream_gap(thread, call);
     if (!gap)
         return 0;
+    if (tell_gaps)
+        gap->before = launch_of(call);
     gap->since = time->now >> TIME_SINCE_SHIFT;
     __builtin_memcpy(gap->period.ns, time->ns, sizeof(time->ns));
     __builtin_memset(&gap->period.waker, 0, sizeof(gap->period.waker));
     return 0;
 }
 
-INLINE void count_gap(u32 place, const struct open_period* gap, u64 took)
+INLINE void count_gap(u32 place, u64 stream, const struct open_period* gap, u64 took)
 {
     static const struct gap_count none = {};
-    struct gap_key key = {.place = place, .bucket = histogram_bucket(took / gap_unit_ns)};
+    struct gap_key key = {.place = place, .bucket = histogram_bucket(took / gap_unit_ns), .stream = stream};
     struct gap_count* count = bpf_map_lookup_elem(&gap_counts, &key);
     if (!count) {
         bpf_map_update_elem(&gap_counts, &key, &none, BPF_NOEXIST);
@@ -109,7 +152,8 @@ static __attribute__((noinline)) int count_running(struct gap_record* record)
     return 0;
 }
 
-INLINE void tell_gap(const struct open_period* gap, const struct thread_time* time, u64 took)
+INLINE void tell_gap(const struct open_period* gap, const struct thread_time* time, const struct open_call* call,
+                     u64 took)
 {
     struct gap_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
@@ -125,6 +169,8 @@ INLINE void tell_gap(const struct open_period* gap, const struct thread_time* ti
     read_comm(task, (u64*)record->comm);
     record->gap_ns = took;
     record->gap = gap->period;
+    record->before = gap->before;
+    record->after = launch_of(call);
     record->zero = 0;
     tell_wakers(record);
     count_running(record);
@@ -132,17 +178,18 @@ INLINE void tell_gap(const struct open_period* gap, const struct thread_time* ti
 }
 
 /* How long it took is the sum of its parts: what is being added to them meanwhile is in the next one. */
-static __attribute__((noinline)) int end_gap(const struct thread_state* thread, const struct thread_time* time)
+static __attribute__((noinline)) int end_gap(const struct thread_state* thread, const struct thread_time* time,
+                                             const struct open_call* call)
 {
-    struct open_period* gap = gap_of(thread);
+    struct open_period* gap = gap_beside(thread, call);
     if (!gap || !gap->since)
         return 0;
     u64 took = end_period(&gap->period, time);
     if (took >= least_gap_ns) {
         if (count_gaps)
-            count_gap(thread->place - 1, gap, took);
+            count_gap(thread->place - 1, gaps_of_streams ? call->word[STREAM] : 0, gap, took);
         if (tell_gaps)
-            tell_gap(gap, time, took);
+            tell_gap(gap, time, call, took);
     }
     gap->since = 0;
     return 0;

@@ -10,16 +10,10 @@
 
 const volatile bool follow_wakers = false;
 
-/* A period that goes on: the thread's parts are those of its begin. */
-struct open_period {
-    u64 since; /* in ns of its thread's time; 0: there is none */
-    struct period period;
-};
-
 /* Gaps that threads are in. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, PLACES_MAX); /* 1 where gaps are not asked for */
+    __uint(max_entries, PLACES_MAX); /* 1 where gaps are not asked for, or each stream has its own */
     __type(key, u32);
     __type(value, struct open_period);
 } gaps SEC(".maps");

@@ -20,21 +20,21 @@ std::string comm_of(const waker& waker)
     return {waker.comm, strnlen(waker.comm, sizeof(waker.comm))};
 }
 
-std::map<TimeKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times, const CallView& view,
-                                             Processes& processes)
+std::map<GapKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times, const CallView& view,
+                                            Processes& processes)
 {
     const auto threads = by_place(times);
-    std::map<TimeKey, GapGroup> groups;
+    std::map<GapKey, GapGroup> groups;
     table_.for_each([&](const gap_key& key, std::span<const gap_count> counts) {
         const auto thread = threads.find(key.place);
         if (thread == threads.end())
             return; // with the next report
         const ThreadTime& time = *thread->second;
         const gap_count& now = counts.front();
-        gap_count& told = told_[{key.place, key.bucket}];
+        gap_count& told = told_[{key.place, key.bucket, key.stream}];
         if (now.count == told.count)
             return;
-        GapGroup& group = groups[{who_key(view.who, processes, time.image, time.tid, time.cgroup)}];
+        GapGroup& group = groups[{who_key(view.who, processes, time.image, time.tid, time.cgroup), key.stream}];
         group.who.add(time.image, processes.owner(time.image, time.cgroup));
         group.gaps.add(key.bucket, now.count - told.count);
         TimeParts& parts = group.parts[key.bucket];
@@ -42,17 +42,29 @@ std::map<TimeKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& time
             parts[part] += now.ns[part] - told.ns[part];
         told = now;
     });
+    std::set<uint32_t> ended;
     for (const ThreadTime& time : times)
         if (time.ended)
-            forget(time.place);
+            ended.insert(time.place);
+    if (!ended.empty())
+        forget(ended);
     return groups;
 }
 
-void GapCounts::forget(uint32_t place)
+void GapCounts::forget(const std::set<uint32_t>& places)
 {
-    const auto end = told_.upper_bound({place, UINT32_MAX});
-    for (auto at = told_.lower_bound({place, 0}); at != end; at = told_.erase(at))
-        table_.erase({place, at->first.second});
+    for (const uint32_t place : places) {
+        const auto end = told_.upper_bound({place, UINT32_MAX, UINT64_MAX});
+        for (auto at = told_.lower_bound({place, 0, 0}); at != end; at = told_.erase(at))
+            table_.erase({place, std::get<1>(at->first), std::get<2>(at->first)});
+    }
+    std::vector<stream_place> gone;
+    streams_.for_each([&](const stream_place& stream, std::span<const open_period>) {
+        if (places.contains(stream.place))
+            gone.push_back(stream);
+    });
+    for (const stream_place& stream : gone)
+        streams_.erase(stream);
 }
 
 // The kernel side does the same where one ends: whoever takes an entry out takes its mark, too.

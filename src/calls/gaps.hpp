@@ -9,15 +9,22 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace gpusnoop {
 
 TimeParts parts_of(const period& period);
 std::string comm_of(const waker& waker);
+
+struct GapKey {
+    WhoKey who;
+    uint64_t stream = 0; // where the view tells streams apart
+    auto operator<=>(const GapKey&) const = default;
+};
 
 struct GapGroup {
     WhoSeen who;
@@ -27,18 +34,20 @@ struct GapGroup {
 
 class GapCounts {
 public:
-    explicit GapCounts(int counts_fd) : table_(counts_fd) {}
+    // The kernel side's table, and that of gaps that streams are in.
+    GapCounts(int counts_fd, int streams_fd) : table_(counts_fd), streams_(streams_fd) {}
 
     // What has come since the last call, of threads that have just been drained; then those that have ended are
     // forgotten.
-    std::map<TimeKey, GapGroup> drain(const std::vector<ThreadTime>& times, const CallView& view, Processes& processes);
+    std::map<GapKey, GapGroup> drain(const std::vector<ThreadTime>& times, const CallView& view, Processes& processes);
 
 private:
-    using Key = std::pair<uint32_t, uint32_t>; // place, bucket
+    using Key = std::tuple<uint32_t, uint32_t, uint64_t>; // place, bucket, stream
 
-    void forget(uint32_t place);
+    void forget(const std::set<uint32_t>& places);
 
     HashTable<gap_key, gap_count> table_;
+    HashTable<stream_place, open_period> streams_;
     std::map<Key, gap_count> told_;
 };
 

@@ -43,12 +43,17 @@ void Label::add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen,
         add("tid", uint64_t{key.tid});
 }
 
+void Label::add_stream(const CallView& view, uint64_t stream)
+{
+    if (view.stream)
+        add("stream", fmt::format("0x{:x}", stream));
+}
+
 void Label::add_call(const CallView& view, const CallKey& key, const WhoSeen& seen, Processes& processes,
                      std::span<const Probe> probes)
 {
     add_who(view.who, key.who, seen, processes);
-    if (view.stream)
-        add("stream", fmt::format("0x{:x}", key.stream));
+    add_stream(view, key.stream);
     if (view.device && key.device != DEVICE_UNKNOWN)
         add("device", uint64_t{key.device});
     if (view.layer)

@@ -20,6 +20,7 @@ struct Label {
     // Text and numbers; an empty cell adds nothing.
     void add(std::string_view name, const Cell& value);
     void add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen, Processes& processes);
+    void add_stream(const CallView& view, uint64_t stream);
     void add_call(const CallView& view, const CallKey& key, const WhoSeen& seen, Processes& processes,
                   std::span<const Probe> probes);
 };

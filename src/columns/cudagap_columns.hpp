@@ -5,9 +5,11 @@
 #include "calls/block_stacks.hpp"
 #include "calls/blocked_files.hpp"
 #include "calls/call_events.hpp"
+#include "calls/gap_launches.hpp"
 #include "calls/gaps.hpp"
 #include "calls/report.hpp"
 #include "calls/thread_times.hpp"
+#include "names/name_options.hpp"
 #include "who/circumstances.hpp"
 #include "who/peers.hpp"
 
@@ -26,6 +28,7 @@ struct Settings {
     std::string sort = "wall_ns";     // JSON key or header of a column
     std::string measure;              // of the histogram; empty: none
     bool events = false;              // a line per gap
+    NameOptions names;                // of what these are between
     bool why = false;                 // a sentence per process
     bool stacks = false;              // where threads block
     bool folded = false;              // these, for flame graphs
@@ -51,6 +54,7 @@ struct Context {
 struct GapLine {
     const gap_record& call;
     const GapFiles& files;
+    const GapLaunches& launches;
     uint64_t since_ns = 0; // since the first line
     uint64_t wall_ns = 0;
 };
@@ -58,11 +62,14 @@ struct GapLine {
 // Of a line for each gap (-e).
 std::span<const Field<Context, GapLine>> line_fields();
 
-// Who woke its thread, and what kept that one: below the line.
+// Below the line: what was launched before and after it. In JSON that has keys of its own.
+std::string launches_line(const GapLaunches& launches, const NameOptions& names);
+
+// Who woke its thread, and what kept that one: below that.
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files);
 
 // Prints a histogram of the gaps of each group.
-void print_histograms(Output& output, const std::map<TimeKey, GapGroup>& groups, const Context& context,
+void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, const Context& context,
                       uint64_t wall_ns);
 
 // Prints the groups as one table, in the order asked for.

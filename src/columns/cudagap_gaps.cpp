@@ -42,6 +42,33 @@ constexpr auto of_waker = [](const L& l, const C&) { return l.call.gap.waker.tid
 template<auto get>
 constexpr auto of_known = [](const L& l, const C&) { return l.call.known ? Cell(get(l.call.wakers[0])) : Cell(); };
 
+// One of the two launches that a gap is between.
+template<auto which, auto get>
+constexpr auto of_launch = [](const L& l, const C&) { return get(l.launches.*which); };
+
+Cell what(const GapLaunch& launch)
+{
+    return std::string(launch.what());
+}
+
+Cell handle(const GapLaunch& launch)
+{
+    return launch.call.kind == KIND_LAUNCH_LIST ? Cell() : Cell(uint64_t{launch.call.handle});
+}
+
+Cell kernel(const GapLaunch& launch)
+{
+    return launch.kernel.text.empty() ? Cell() : Cell(launch.kernel.text);
+}
+
+Cell source(const GapLaunch& launch)
+{
+    return launch.kernel.text.empty() ? Cell() : Cell(std::string(source_name(launch.kernel.source)));
+}
+
+constexpr auto before = &GapLaunches::before;
+constexpr auto after = &GapLaunches::after;
+
 uint64_t took(const period& period)
 {
     return std::accumulate(std::begin(period.ns), std::end(period.ns), uint64_t{0});
@@ -74,6 +101,14 @@ const Field<C, L> fields_of_lines[] = {
     part_field<TIME_DRIVER>,
     part_field<TIME_CHILD>,
     part_field<TIME_OTHER>,
+    {{"", "before", Unit::text}, json_only<C>, of_launch<before, what>},
+    {{"", "before_handle", Unit::hex}, json_only<C>, of_launch<before, handle>},
+    {{"", "before_kernel", Unit::text}, json_only<C>, of_launch<before, kernel>},
+    {{"", "before_name_source", Unit::text}, json_only<C>, of_launch<before, source>},
+    {{"", "after", Unit::text}, json_only<C>, of_launch<after, what>},
+    {{"", "after_handle", Unit::hex}, json_only<C>, of_launch<after, handle>},
+    {{"", "after_kernel", Unit::text}, json_only<C>, of_launch<after, kernel>},
+    {{"", "after_name_source", Unit::text}, json_only<C>, of_launch<after, source>},
     {{"", "block_reason", Unit::text}, json_only<C>, of_block<reason_key>},
     {{"", "block_ns", Unit::count},
      json_only<C>,
@@ -149,6 +184,11 @@ std::string largest_parts(const TimeParts& parts)
     return text;
 }
 
+std::string launches_line(const GapLaunches& launches, const NameOptions& names)
+{
+    return fmt::format("between {} and {}", launches.before.text(names.form), launches.after.text(names.form));
+}
+
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files)
 {
     std::vector<std::string> lines;
@@ -177,13 +217,14 @@ std::span<const Field<Context, GapLine>> line_fields()
     return fields_of_lines;
 }
 
-void print_histograms(Output& output, const std::map<TimeKey, GapGroup>& groups, const Context& context,
+void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, const Context& context,
                       uint64_t wall_ns)
 {
     for (const auto& [key, group] : groups) {
         Label label;
         label.fields.emplace_back("measure", context.settings.measure);
         label.add_who(context.who(), key.who, group.who, context.processes);
+        label.add_stream(context.settings.view, key.stream);
         output.histogram(label.title, context.options.unit_name(), group.gaps, label.fields, wall_ns,
                          {.text = [&group](unsigned octave) { return note(group, octave); },
                           .fields = [&group](unsigned bucket) { return fields_of_bucket(group, bucket); }});

@@ -37,14 +37,18 @@ def lines(which):
 
 @case
 def lines_of_long_ones():
-    """Those that are shorter than asked for have none; what a wait for the GPU takes belongs to the gap."""
-    script = "launch vecadd 5; sleep 20; launch vecadd 1; sync 1 block_us=300000; launch vecadd 1; sleep 300"
+    """Those that are shorter than asked for have none; what a wait for the GPU takes belongs to the gap. Each is between
+    two kernels, which have names."""
+    script = "launch vecadd 5; sleep 20; launch vecadd 1; sync 1 block_us=300000; launch saxpy 1; sleep 300"
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, "-e", "-l", "250ms")
     workload.go().wait()
     gap, = tool.finish().events
     is_whole(gap, gap["gap_ns"])
     check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"the wait: {gap}")
+    equal((gap["before"], gap["after"]), ("kernel", "kernel"), "what it is between")
+    for side, name in ("before", "vecadd("), ("after", "saxpy("):
+        check(gap[f"{side}_kernel"].startswith(name) and gap[f"{side}_name_source"] == "lookup", f"{side}: {gap}")
 
 
 @case
@@ -53,37 +57,45 @@ def text():
     gaps = Gaps("pipe", 300)
     tool = Tool("-p", gaps.pid, "-e", "-l", "100ms", json=False)
     gaps.go().said()
-    header, line, waker, _ = tool.finish().text.splitlines()
+    header, line, between, waker, _ = tool.finish().text.splitlines()
     equal(header.split(), ["TIME(s)", "PID", "TID", "COMM", "GAP(us)", "REASONS"], "header")
     reason, share = line.split()[5:7]
     check(reason == "PIPE" and int(share.strip("%,")) > 90, f"reasons: {line}")
+    host = r"\[host function \S.*\]"
+    check(re.fullmatch(rf" +between {host} and {host}", between), f"what it is between: {between}")
     check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"who woke it: {waker}")
 
 
-def gaps_of(truth):
+def gaps_of(truth, *by):
+    """By thread, and by what else is asked for."""
     launches = Counter()
     for call in truth:
         if call["kind"] == "kernel" and call["layer"] == "driver":
-            launches[call["tid"]] += weight(call)
-    return {tid: count - 1 for tid, count in launches.items() if count > 1}
+            launches[tuple(call[what] for what in ("tid", *by))] += weight(call)
+    return {who: count - 1 for who, count in launches.items() if count > 1}
 
 
-@case(each={"all": [], "threads": ["-L"]})
-def histograms(more):
-    """Each gap is counted once, from one launch to the next, and none between threads."""
-    tool, truth = trace("launch vecadd 3001; threads 3; launch saxpy 1009; end; launch vecadd 7", "-H", "gap", "-N", *more)
-    wanted = gaps_of(truth)
+@case(each={"all": (), "threads": ("tid",), "streams": ("tid", "stream")})
+def histograms(by):
+    """Each gap is counted once, from one launch to the next, and none between threads; nor, if asked for, between streams:
+    what lies between two launches into one of them is a gap, whatever is launched into others meanwhile."""
+    more = ["--by", "thread,stream"] if "stream" in by else ["-L"] if by else []
+    script = ("launch vecadd 3001; threads 3; launch saxpy 1009; launch saxpy 5 stream=2 fn=cuLaunchKernelEx; end; "
+              "repeat 20; launch vecadd 1 stream=1; launch scale 2 stream=2; end; launch vecadd 7")
+    tool, truth = trace(script, "-H", "gap", "-N", *more)
+    wanted = gaps_of(truth, *by[1:])
     got = Counter()
     for record in tool.of_type("hist"):
-        got[record.get("tid", 0)] += record["total"]
+        got[tuple(record[what] for what in by)] += record["total"]
         equal((record["measure"], record["unit"]), ("gap", "nsecs"), "what it is")
         equal(sum(bucket["count"] for bucket in record["buckets"]), record["total"], "counts of all buckets")
         for bucket in record["buckets"]:
             took = sum_of(bucket, parts)
             check(bucket["low"] * bucket["count"] <= took <= bucket["high"] * bucket["count"],
                   f"the parts add up to gaps of that length: {bucket}")
-            equal(bucket["launch_ns"], 0, "time in launches is in no gap")
-    equal(dict(got), wanted if more else {0: sum(wanted.values())}, "gaps")
+            if "stream" not in by:
+                equal(bucket["launch_ns"], 0, "time in launches is in no gap")
+    equal(dict(got), wanted if by else {(): sum(wanted.values())}, "gaps")
 
 
 @case
@@ -121,7 +133,7 @@ def intervals():
 
 
 @case(each={"-l": (["-l", "5ms", "--columns", "PID"], "-e"), "-P": (["-P"], "--by pid"), "both": (["-e", "-H", "gap"], "not both"),
-            "-H": (["-H", "duration"], "gap")})
+            "-H": (["-H", "duration"], "gap"), "stream": (["--by", "stream"], "add -H gap")})
 def what_makes_no_sense(which):
     arguments, word = which
     tool = Tool(*arguments, json=False, banner=False).finish(2)
