@@ -45,6 +45,7 @@ constexpr ToolSpec about{
                 "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
                 "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
                 "  cudagap --tcp 5             # whom processes are connected to: round trips, retransmits, bytes\n"
+                "  cudagap --files 5           # which files its threads wait for, how often, and how long\n"
                 "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
@@ -98,6 +99,7 @@ private:
     std::optional<GapCounts> gaps_;
     std::optional<WakingThreads> wakers_;
     std::optional<BlockStacks> stacks_;
+    std::optional<FileWaits> file_waits_;
     std::optional<LaunchNames> names_; // where lines are asked for
     GapCauses causes_;
     BlockedFiles files_;
@@ -117,6 +119,8 @@ RunPlan CudaGap::plan(const Options& options)
     RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
         plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it
+    if (settings_.files)
+        plan.one = "read or write that blocks,"; // of whom, stands behind it
     if (settings_.events || settings_.histogram())
         plan.one = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :
@@ -164,6 +168,7 @@ void CudaGap::load()
     around_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
     stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), bpf_map__fd(skeleton_->maps.block_stacks));
+    file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
     follow_scheduler(*skeleton_);
@@ -268,6 +273,8 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
         print_why(output, times, {causes_, peers_}, context(seconds), wall_ns);
     else if (settings_.tcp)
         print_peers(output, group_peers(times, peers_, view, *processes_), context(seconds), wall_ns);
+    else if (settings_.files)
+        print_files(output, file_waits_->drain(times, view, *processes_), context(seconds), wall_ns);
     else if (settings_.stacks)
         print_stacks(output, stacks_->drain(times, view, *processes_), context(seconds), wall_ns,
                      [this](const BlockKey& key, const BlockGroup&) { return stacks_->frames(key); });
@@ -280,7 +287,7 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
 // What surrounds processes is in a dozen files of each; a table in text has none of it, unless somebody asks for that.
 bool CudaGap::tells_surroundings() const
 {
-    if (settings_.events || settings_.stacks || settings_.tcp || settings_.histogram())
+    if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())
         return false;
     return settings_.why || options_.json || !options_.columns.empty() || settings_.sort != Settings().sort;
 }

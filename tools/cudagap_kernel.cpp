@@ -82,6 +82,7 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
     data.follow_wakers = data.tell_gaps;
     data.follow_switches = !settings.cheap;
     data.stacks_of_blocks = settings.stacks;
+    data.count_files = settings.files;
     data.count_blocks = settings.stacks && !settings.events;
 
     const auto& programs = skeleton.progs;
@@ -96,6 +97,7 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
     const auto& maps = skeleton.maps;
     leave_empty_unless(data.stacks_of_blocks, maps.block_stacks);
     leave_empty_unless(data.count_blocks, maps.block_counts);
+    leave_empty_unless(data.count_files, maps.file_counts);
     leave_empty_unless(data.follow_wakers, maps.followed_threads);
     leave_empty_unless(data.count_gaps, maps.gap_counts);
     leave_empty_unless((data.count_gaps || data.tell_gaps) && !data.gaps_of_streams, maps.gaps);

@@ -22,6 +22,7 @@ void add_options(CommandLine& line, Settings& settings)
     line.flag("--why", "after 5 s, say why each process gives the GPU no more work, and what to type next",
               settings.why);
     line.flag("--tcp", "TCP connections by peer: round trips, retransmits, bytes", settings.tcp);
+    line.flag("--files", "files whose reads and writes block: how often, for how long", settings.files);
     line.flag("--cheap", "no reasons: the scheduler is not traced, its own account of the threads is read",
               settings.cheap);
     add_name_options(line, settings.names);
@@ -66,6 +67,10 @@ void validate_options(Settings& settings, const Options& options)
         s.sort = "blocked_ns";
     if (s.tcp && (s.why || s.stacks || s.events || s.histogram()))
         throw UsageError("--tcp has a table of its own: leave out --why, -U, -e, -l and -H");
+    if (s.files && (s.tcp || s.why || s.stacks || s.events || s.histogram() || s.cheap))
+        throw UsageError("--files has a table of its own: leave out --tcp, --why, --cheap, -U, -e, -l and -H");
+    if (s.files && s.sort == Settings().sort)
+        s.sort = "blocked_ns";
     if (s.tcp && s.sort == Settings().sort)
         s.sort = "connections";
     if (!s.histogram() && (options.per_process || options.per_thread))
@@ -76,6 +81,8 @@ void validate_options(Settings& settings, const Options& options)
         check_stack_fields(options, s.sort);
     else if (s.tcp)
         check_peer_fields(options, s.sort);
+    else if (s.files)
+        check_file_fields(options, s.sort);
     else
         check_fields(options, s.sort);
     s.view.who.owner = options.extra_columns;

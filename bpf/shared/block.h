@@ -19,4 +19,22 @@ struct block_count {
     __u64 times;
 };
 
+#define FILE_NAME 48
+#define FOLDER_NAME 32
+
+/* Blocks in reads and writes of one file, by how long they were. */
+struct file_key {
+    __u64 inode;
+    __u32 device; /* of the kernel's super block; with the inode 0: not known */
+    __u32 place;
+    __u64 bucket; /* of ns */
+};
+
+struct file_count {
+    __u64 ns;
+    __u64 times;
+    char file[FILE_NAME]; /* as much of its name as there is room for; "": not known */
+    char folder[FOLDER_NAME];
+};
+
 #endif

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_GAP_H
 #define GPUSNOOP_GAP_H
 
-#include "thread_time.h"
+#include "block.h"
 
 /* Gaps of one thread, by how long they are. */
 struct gap_key {
@@ -35,9 +35,6 @@ struct gap_owner {
     struct image image;
     struct cgroups cgroups; /* of its first call */
 };
-
-#define FILE_NAME 48
-#define FOLDER_NAME 32
 
 /* Who has ended the longest block of a thread in some time, and what that was. */
 struct waker {

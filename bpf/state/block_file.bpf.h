@@ -6,18 +6,28 @@
 #include "shared/gap.h"
 #include "state/block_reason.bpf.h"
 
-/* The names are the directory entry's: no path is made, which may be long and takes locks. */
-static __attribute__((noinline)) int read_file(struct task_struct* task, struct waker* waker)
+/* NULL where the system call has no descriptor, or the thread is in none. */
+INLINE struct file* file_of_call(struct task_struct* task)
 {
     struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
     if (!has_descriptor(regs->orig_ax) || task->thread_info.status & COMPATIBLE)
         return 0;
-    struct file* file = file_of_descriptor(task, regs->di);
-    struct dentry* entry = file ? BPF_CORE_READ(file, f_path.dentry) : 0;
+    return file_of_descriptor(task, regs->di);
+}
+
+/* The names are the directory entry's: no path is made, which may be long and takes locks. */
+INLINE void read_names(struct file* of, char* file, char* folder)
+{
+    struct dentry* entry = of ? BPF_CORE_READ(of, f_path.dentry) : 0;
     if (!entry)
-        return 0;
-    bpf_probe_read_kernel_str(waker->file, sizeof(waker->file), BPF_CORE_READ(entry, d_name.name));
-    bpf_probe_read_kernel_str(waker->folder, sizeof(waker->folder), BPF_CORE_READ(entry, d_parent, d_name.name));
+        return;
+    bpf_probe_read_kernel_str(file, FILE_NAME, BPF_CORE_READ(entry, d_name.name));
+    bpf_probe_read_kernel_str(folder, FOLDER_NAME, BPF_CORE_READ(entry, d_parent, d_name.name));
+}
+
+static __attribute__((noinline)) int read_file(struct task_struct* task, struct waker* waker)
+{
+    read_names(file_of_call(task), waker->file, waker->folder);
     return 0;
 }
 

@@ -4,16 +4,19 @@
 #define GPUSNOOP_ON_CPU_BPF_H
 
 #include "state/block_stacks.bpf.h"
+#include "state/file_blocks.bpf.h"
 
 static __attribute__((noinline)) int end_absence(struct task_struct* task, const struct thread_state* thread,
                                                  struct thread_time* time, u64 at_most)
 {
     u32 part = time_part_of(time->now);
-    bool counts = count_blocks && thread && is_blocked(part);
+    bool counts = (count_blocks || count_files) && thread && is_blocked(part);
     u64 before = counts ? time->ns[part] : 0;
     turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time), at_most);
-    if (counts)
+    if (counts && count_blocks)
         count_block(thread, time, part, time->ns[part] - before);
+    if (counts && count_files && part == TIME_DISK)
+        count_file(task, thread->place - 1, time->ns[part] - before);
     return 0;
 }
 

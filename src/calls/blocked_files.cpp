@@ -25,6 +25,14 @@ std::string end_of(std::string_view path)
 
 } // namespace
 
+std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE_NAME])
+{
+    const std::string_view of = text_of(folder), name = text_of(file);
+    if (name.empty())
+        return {};
+    return of.empty() || of == "/" ? std::string(name) : fmt::format("{}/{}", of, name);
+}
+
 std::string BlockedFiles::mapped_at(uint32_t pid, uint64_t address)
 {
     constexpr size_t most = 20; // processes in a second: a file of mappings may have megabytes
@@ -44,10 +52,7 @@ std::string BlockedFiles::file_of(const waker& waker, uint32_t pid)
 {
     if (waker.fault)
         return mapped_at(pid, waker.fault);
-    const std::string_view file = text_of(waker.file), folder = text_of(waker.folder);
-    if (file.empty())
-        return {};
-    return folder.empty() || folder == "/" ? std::string(file) : fmt::format("{}/{}", folder, file);
+    return file_name(waker.folder, waker.file);
 }
 
 GapFiles BlockedFiles::of(const gap_record& gap)

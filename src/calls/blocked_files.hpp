@@ -14,6 +14,9 @@
 
 namespace gpusnoop {
 
+// "folder/file", as the kernel side has them; empty: not known.
+std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE_NAME]);
+
 // Of the gap, and of each of its wakers: "folder/file", as far as it is known; otherwise empty.
 using GapFiles = std::array<std::string, WAKERS + 1>;
 

@@ -217,6 +217,7 @@ void check_fields(const Options& options, const std::string& sort)
     gpusnoop::check_fields<K, G, C>(fields, options, sort,
                                     {{"line", columns_of_lines(line_fields())},
                                      {"stack", columns_of_stacks()},
+                                     {"file", columns_of_files()},
                                      {"connection", columns_of_peers()}});
 }
 

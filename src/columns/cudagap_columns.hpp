@@ -5,6 +5,7 @@
 #include "calls/block_stacks.hpp"
 #include "calls/blocked_files.hpp"
 #include "calls/call_events.hpp"
+#include "calls/file_waits.hpp"
 #include "calls/gap_launches.hpp"
 #include "calls/gaps.hpp"
 #include "calls/report.hpp"
@@ -33,6 +34,7 @@ struct Settings {
     bool stacks = false;              // where threads block
     bool folded = false;              // these, for flame graphs
     bool tcp = false;                 // connections, by their peers
+    bool files = false;               // which ones threads wait for
     bool cheap = false;               // switches are not followed: there are no reasons
     std::optional<uint64_t> least_ns; // shorter gaps are left out
 
@@ -80,6 +82,11 @@ void print_stacks(Output& output, const std::map<BlockKey, BlockGroup>& groups, 
                   uint64_t wall_ns, const FramesOf<BlockKey, BlockGroup>& frames);
 std::vector<Column> columns_of_stacks();
 void check_stack_fields(const Options& options, const std::string& sort);
+
+// The same of files.
+void print_files(Output& output, const std::map<FileKey, FileGroup>& groups, const Context& context, uint64_t wall_ns);
+std::vector<Column> columns_of_files();
+void check_file_fields(const Options& options, const std::string& sort);
 
 // TCP connections of whoever has the row to one address.
 struct PeerKey {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// For how long threads that call have waited for which files, in reads and writes that blocked.
+#pragma once
+
+#include "bpf/shared/block.h"
+#include "calls/thread_times.hpp"
+#include "maps/bpf_map.hpp"
+#include "output/histogram.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace gpusnoop {
+
+struct FileKey {
+    WhoKey who;
+    uint64_t device = 0, inode = 0; // both 0: not known
+    std::string file;               // "folder/file"; empty: not known
+    auto operator<=>(const FileKey&) const = default;
+};
+
+struct FileGroup {
+    WhoSeen who;
+    uint64_t ns = 0;
+    Histogram waits; // ns each
+};
+
+class FileWaits {
+public:
+    explicit FileWaits(int counts_fd) : table_(counts_fd) {}
+
+    // What has ended since the last call, of threads that have just been drained; then those that have ended are
+    // forgotten.
+    std::map<FileKey, FileGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
+                                       Processes& processes);
+
+private:
+    using Key = std::tuple<uint32_t, uint64_t, uint32_t, uint64_t>; // place, inode, device, bucket
+    struct Told {
+        uint64_t ns = 0, times = 0;
+    };
+
+    HashTable<file_key, file_count> table_;
+    std::map<Key, Told> told_;
+};
+
+} // namespace gpusnoop
