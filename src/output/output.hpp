@@ -45,28 +45,29 @@ struct ExtraLines {
     ExtraLines(std::string_view name, const std::vector<std::string>& of) : lines(of), key(name) {}
 };
 
+// What a form of output has no place for, it leaves out: rows, losses and the end of a write have a place in each.
 class Output {
 public:
     virtual ~Output() = default;
 
     // Once, before anything else. floor_ns: the least that a duration can be (calibrate.hpp), where any are measured.
-    virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) = 0;
+    virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns);
     // Once, after that: that it runs, and how it ends. For whoever sits there, not for whoever reads the data.
     virtual void banner(std::string_view text);
     // Once, when the probes are in, and again when there are more. remarks: what the kernel refused, in sentences.
-    virtual void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks) = 0;
+    virtual void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks);
 
     // A table: begin, rows. interval_ns is the time it covers, wall_ns the time of day it ends at.
-    virtual void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    virtual void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns);
     virtual void row(std::span<const Column> columns, const Row& row, ExtraLines below) = 0;
 
     // One event line. The header is written before the first one.
-    virtual void event(std::span<const Column> columns, const Row& row, ExtraLines below) = 0;
+    virtual void event(std::span<const Column> columns, const Row& row, ExtraLines below);
 
     // One histogram. key: what it belongs to ("pid = 123", or empty); fields: the same for JSON.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
-                           const BucketNotes& notes = {}) = 0;
+                           const BucketNotes& notes = {});
 
     // All of a report has been written. nothing: asked for the sentence that stands there where it shows nothing. Data
     // needs none.
@@ -74,7 +75,7 @@ public:
     virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
 
     virtual void lost(std::span<const Loss> losses) = 0; // those with count 0 are left out
-    virtual void end(uint64_t duration_ns) = 0;
+    virtual void end(uint64_t duration_ns);
 
     // Hands everything written so far to stdout. Called before the loop sleeps. Throws what OutputBuffer::flush() does.
     virtual void flush() = 0;

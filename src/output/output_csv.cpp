@@ -40,8 +40,6 @@ void append_cell(std::string& to, const Cell& cell)
 
 class CsvOutput final : public Output {
 public:
-    void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
-    void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}
     void begin_table(std::span<const Column> columns, uint64_t, uint64_t) override
     {
         if (std::exchange(has_header_, true))
@@ -52,12 +50,7 @@ public:
     {
         line(columns.size(), [&](size_t i) { append_cell(buffer_.text, row.at(i)); });
     }
-    void event(std::span<const Column>, const Row&, ExtraLines) override {}
-    void histogram(std::string_view, std::string_view, const Histogram&,
-                   std::span<const std::pair<std::string_view, Cell>>, uint64_t, const BucketNotes&) override
-    {}
     void lost(std::span<const Loss> losses) override { warn_of(losses); }
-    void end(uint64_t) override {}
     void flush() override { buffer_.flush(); }
 
 private:

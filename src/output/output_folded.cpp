@@ -29,15 +29,7 @@ class FoldedOutput final : public Output {
 public:
     FoldedOutput(std::string_view name, std::string_view number) : name_(name), number_(number) {}
 
-    void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
-    void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}
-    void begin_table(std::span<const Column>, uint64_t, uint64_t) override {}
-    void event(std::span<const Column>, const Row&, ExtraLines) override {}
-    void histogram(std::string_view, std::string_view, const Histogram&,
-                   std::span<const std::pair<std::string_view, Cell>>, uint64_t, const BucketNotes&) override
-    {}
     void lost(std::span<const Loss> losses) override { warn_of(losses); }
-    void end(uint64_t) override {}
     void flush() override { buffer_.flush(); }
 
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override

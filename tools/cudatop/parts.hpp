@@ -24,11 +24,7 @@ public:
                    std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                    const BucketNotes& notes) override;
 
-    void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
-    void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}
-    void event(std::span<const Column>, const Row&, ExtraLines) override {}
     void lost(std::span<const Loss>) override {}
-    void end(uint64_t) override {}
     void flush() override {}
 
 private:
