@@ -2,59 +2,13 @@
 // NCCL's RAS service, and what is listened to in its place.
 #include "calls/ras_client.hpp"
 #include "calls/ras_report.hpp"
-
-#include <arpa/inet.h>
-#include <catch2/catch_test_macros.hpp>
-#include <chrono>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <thread>
+#include "tests/unit/util/loopback_service.hpp"
 
 using namespace gpusnoop;
+using gpusnoop::loopback_service::answer;
+using gpusnoop::loopback_service::Service;
 
 namespace {
-
-// Listens on a port of its own.
-class Service {
-public:
-    Service() : listening_(socket(AF_INET, SOCK_STREAM, 0))
-    {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof(address);
-        REQUIRE(bind(listening_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-        REQUIRE(listen(listening_.get(), 1) == 0);
-        REQUIRE(getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-        port = ntohs(address.sin_port);
-    }
-    void accept() { connection_ = Fd(::accept(listening_.get(), nullptr, nullptr)); }
-    std::string question()
-    {
-        char text[256];
-        const ssize_t got = recv(connection_.get(), text, sizeof(text), 0);
-        return {text, static_cast<size_t>(got > 0 ? got : 0)};
-    }
-    void say(std::string_view text) { REQUIRE(send(connection_.get(), text.data(), text.size(), 0) > 0); }
-    void end() { connection_ = Fd(); }
-    void close() { listening_ = Fd(); }
-
-    uint16_t port = 0;
-
-private:
-    Fd listening_, connection_;
-};
-
-RasClient::Answer answer(RasClient& client, uint64_t now_ns = 0)
-{
-    for (int i = 0; i < 5000; i++) {
-        if (auto is = client.take(now_ns))
-            return *is;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    FAIL("no answer");
-    return {};
-}
 
 const char* const report = R"({"nccl_version": "2.29.7", "communicators": [
   {"hash": "0xab", "secondary_hash": "0x1:0x2", "size": 5, "ranks_count": 3, "missing_ranks_count": 1, "ranks": [
