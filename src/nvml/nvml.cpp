@@ -16,7 +16,9 @@ std::unique_ptr<Nvml> Nvml::open(std::string& why, const NvmlPlaces&)
 #else
 
 #include "nvml/nvml_device.hpp"
+#include "nvml/nvml_gpm.hpp"
 #include "nvml/nvml_list.hpp"
+#include "nvml/nvml_mig.hpp"
 #include "nvml/nvml_samples.hpp"
 #include "nvml/nvml_symbols.hpp"
 #include "util/fd.hpp"
@@ -69,11 +71,14 @@ struct Closer {
 
 class Library final : public Nvml {
 public:
-    explicit Library(void* library) : library_(library), symbols_(library), queries_(symbols_) {}
+    explicit Library(void* library)
+        : library_(library), symbols_(library), queries_(symbols_), mig_(symbols_), gpm_(symbols_)
+    {}
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
     ~Library() override
     {
+        gpm_.end();
         if (started_)
             shutdown_();
     }
@@ -120,8 +125,15 @@ public:
         for (unsigned i = 0; i < devices_; i++) {
             NvmlDevice device = nullptr;
             all[i].index = i;
-            if (handle_(i, &device) == NVML_OK)
-                all[i] = queries_.ask(i, device);
+            if (handle_(i, &device) != NVML_OK)
+                continue;
+            all[i] = queries_.ask(i, device);
+            if (all[i].mig.value_or(false))
+                mig_.add(device, all[i]);
+            else
+                all[i].efficiency = gpm_.since_last(device);
+            for (NvmlInstance& instance : all[i].instances)
+                instance.efficiency = gpm_.since_last(device, instance.gpu_instance);
         }
         return all;
     }
@@ -225,6 +237,8 @@ private:
     std::unique_ptr<void, Closer> library_;
     NvmlSymbols symbols_;
     NvmlDeviceQueries queries_;
+    NvmlMig mig_;
+    NvmlGpm gpm_;
     NvmlSamplesFunction samples_function_ = nullptr;
     std::vector<NvmlSamples> samples_; // by device
     const char* (*error_text_)(int) = nullptr;

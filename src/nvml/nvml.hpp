@@ -20,6 +20,24 @@ struct NvmlProcess {
     std::optional<uint32_t> gpu_instance, compute_instance;
 };
 
+// How much of the hardware was at work since it was asked before, percent; what nobody tells is empty. Of a device or
+// of a MIG instance, never of a process: whoever else was on it is in it.
+struct NvmlEfficiency {
+    std::optional<double> sm_active;     // SMs that had a warp, of all SMs and of the time
+    std::optional<double> sm_occupancy;  // warps that were there, of those that SMs have room for
+    std::optional<double> tensor_active; // cycles in which the tensor cores worked
+    std::optional<double> dram_active;   // cycles in which memory was read or written
+};
+
+// A GPU instance of MIG: a part of a device with SMs and memory of its own.
+struct NvmlInstance {
+    uint32_t gpu_instance = 0;
+    std::vector<std::string> uuids; // of the compute instances in it, which programs see as devices; printable
+    std::string name;               // printable: "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
+    unsigned slices = 0;            // of the device's compute slices; 0: not told
+    NvmlEfficiency efficiency;
+};
+
 // What the driver does not tell is empty.
 struct NvmlDeviceState {
     unsigned index = 0;            // as nvidia-smi numbers them
@@ -33,7 +51,10 @@ struct NvmlDeviceState {
     // device shares the host's memory.
     std::optional<uint64_t> memory_used, memory_total;
     std::optional<double> power_watts;
-    std::optional<bool> mig; // on or off; unknown of those that do not have it
+    std::optional<bool> mig;             // on or off; unknown of those that do not have it
+    NvmlEfficiency efficiency;           // by GPM: Hopper and newer; with MIG its instances have theirs
+    unsigned slices = 0;                 // that MIG can divide it in; 0: it is not divided
+    std::vector<NvmlInstance> instances; // that it is divided in
 };
 
 // A process that the driver took a sample of. It takes none of those that are idle.
@@ -79,7 +100,8 @@ public:
     // The devices of which the last processes() does not know all.
     virtual const std::vector<NvmlFailure>& failures() const = 0;
 
-    // One of each device, in their order; of one that fails only the index.
+    // One of each device, in their order; of one that fails only the index. Efficiency is of the time since the last
+    // call: the first one only begins.
     virtual std::vector<NvmlDeviceState> states() = 0;
 
     // Each (pid, device) once, in the order of devices and pids. The first call only begins; nothing is of the devices

@@ -71,8 +71,8 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
 {
     NvmlDeviceState state;
     state.index = index;
-    state.name = text(name_, device);
-    state.uuid = text(uuid_, device);
+    state.name = nvml_text(name_, device);
+    state.uuid = nvml_text(uuid_, device);
     state.pci = pci(device);
     state.mig = mig(device);
     state.minor = minor_number(device);
@@ -83,7 +83,7 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
     return state;
 }
 
-std::string NvmlDeviceQueries::text(TextFunction function, NvmlDevice device)
+std::string nvml_text(NvmlTextFunction function, NvmlDevice device)
 {
     std::array<char, 256> room{}; // for more than was asked for, too
     if (!function || function(device, room.data(), text_length) != NVML_OK)

@@ -8,6 +8,10 @@
 
 namespace gpusnoop {
 
+using NvmlTextFunction = int (*)(NvmlDevice, char*, unsigned);
+// Printable; empty: it is not told.
+std::string nvml_text(NvmlTextFunction function, NvmlDevice device);
+
 class NvmlDeviceQueries {
 public:
     explicit NvmlDeviceQueries(const NvmlSymbols& symbols);
@@ -18,9 +22,6 @@ public:
 private:
     using Fill = int (*)(NvmlDevice, void*);
 
-    using TextFunction = int (*)(NvmlDevice, char*, unsigned);
-
-    static std::string text(TextFunction function, NvmlDevice device);
     std::string pci(NvmlDevice device) const;
     std::optional<unsigned> utilization(NvmlDevice device) const;
     std::optional<double> power_watts(NvmlDevice device) const;
@@ -28,7 +29,7 @@ private:
     std::optional<unsigned> minor_number(NvmlDevice device) const;
     void add_memory(NvmlDevice device, NvmlDeviceState& state) const;
 
-    TextFunction name_ = nullptr, uuid_ = nullptr;
+    NvmlTextFunction name_ = nullptr, uuid_ = nullptr;
     int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
     Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr,
          minor_ = nullptr;

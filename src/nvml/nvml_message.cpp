@@ -20,9 +20,20 @@ static void fields(auto& each, same_as_const<NvmlUse> auto& u)
     each(u.pid, u.device, u.sm_percent);
 }
 
+static void fields(auto& each, same_as_const<NvmlEfficiency> auto& e)
+{
+    each(e.sm_active, e.sm_occupancy, e.tensor_active, e.dram_active);
+}
+
+static void fields(auto& each, same_as_const<NvmlInstance> auto& i)
+{
+    each(i.gpu_instance, i.uuids, i.name, i.slices, i.efficiency);
+}
+
 static void fields(auto& each, same_as_const<NvmlDeviceState> auto& s)
 {
-    each(s.index, s.minor, s.name, s.pci, s.uuid, s.utilization, s.memory_used, s.memory_total, s.power_watts, s.mig);
+    each(s.index, s.minor, s.name, s.pci, s.uuid, s.utilization, s.memory_used, s.memory_total, s.power_watts, s.mig,
+         s.efficiency, s.slices, s.instances);
 }
 
 static void fields(auto& each, same_as_const<NvmlAnswers> auto& a)

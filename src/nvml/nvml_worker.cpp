@@ -39,8 +39,10 @@ void serve(const NvmlPlaces& places, bool devices)
     const std::unique_ptr<Nvml> nvml = Nvml::open(first.why, places);
     if (nvml)
         first.why.clear(); // of places that were tried first
-    if (nvml && devices)
-        nvml->process_use(); // from here on it is measured
+    if (nvml && devices) { // from here on it is measured
+        nvml->process_use();
+        nvml->states();
+    }
     answer(first);
     char question = 0;
     while (nvml && read(Child::first_fd, &question, 1) == 1) {

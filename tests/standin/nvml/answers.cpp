@@ -11,9 +11,9 @@
 namespace {
 
 // What may fail.
-const std::set<std::string> questions = {"device", "compute",     "graphics", "mps",       "name",
-                                         "pci",    "utilization", "memory",   "memory_v2", "power",
-                                         "mig",    "samples",     "minor",    "gpm",       "uuid"};
+const std::set<std::string> questions = {"device",      "compute", "graphics",  "mps",   "name", "pci",
+                                         "utilization", "memory",  "memory_v2", "power", "mig",  "samples",
+                                         "minor",       "gpm",     "uuid",      "migs"};
 
 // A number, or $NAME: the value of that variable of whoever asks.
 bool read_pid(std::istringstream& words, uint32_t& pid)
@@ -82,11 +82,18 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
         return read_pid(words, sample.pid) && read_numbers(words, sample.time_us, sample.sm);
     }
     if (word == "gpm") {
-        uint32_t metric = 0;
-        double value = 0;
+        uint32_t metric = 0, instance = none;
+        std::string value, of;
         const bool read = read_numbers(words, metric, value);
-        device.gpm[metric] = value;
-        return read;
+        if (words >> of)
+            instance = static_cast<uint32_t>(atoi(of.c_str() + of.find('=') + 1));
+        device.gpm[instance][metric] = strtod(value.c_str(), nullptr);
+        return read && (of.empty() || of.starts_with("gi="));
+    }
+    if (word == "instance") {
+        Mig& mig = device.migs.emplace_back();
+        return device.migs.size() <= max_instances &&
+               read_numbers(words, mig.gpu_instance, mig.compute_instance, mig.slices, mig.uuid);
     }
     if (word == "name" || word == "uuid") {
         std::string text;
@@ -107,6 +114,8 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
         return read_numbers(words, device.utilization.emplace());
     if (word == "power")
         return read_numbers(words, device.power.emplace());
+    if (word == "slices")
+        return read_numbers(words, device.slices.emplace());
     if (word == "minor")
         return read_numbers(words, device.minor.emplace());
     if (word == "mig")
@@ -192,4 +201,16 @@ Answers read_answers()
     for (; answers.hang; answers = read_file())
         usleep(10000);
     return answers;
+}
+
+const Mig* mig_of(const Answers& answers, const void* handle)
+{
+    const auto* const place = static_cast<const char*>(handle);
+    if (place < &mig_handles[0][0] || place >= &mig_handles[0][0] + sizeof(mig_handles))
+        return nullptr;
+    const auto number = static_cast<size_t>(place - &mig_handles[0][0]);
+    const auto device = answers.devices.find(static_cast<unsigned>(number / max_instances));
+    if (device == answers.devices.end() || number % max_instances >= device->second.migs.size())
+        return nullptr;
+    return &device->second.migs[number % max_instances];
 }

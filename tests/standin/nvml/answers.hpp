@@ -26,7 +26,7 @@ enum Result {
 };
 
 constexpr uint32_t none = ~0u;
-constexpr int max_devices = 64;
+constexpr int max_devices = 64, max_instances = 8; // of each
 
 struct Process {
     std::string list;
@@ -49,16 +49,24 @@ struct Pci {
     uint32_t domain, bus, device;
 };
 
+// A device of MIG's: a compute instance in a GPU instance.
+struct Mig {
+    uint32_t gpu_instance, compute_instance, slices; // 0: not told
+    std::string uuid;
+};
+
 // What was not given is not supported.
 struct Device {
     std::map<std::string, int> fails; // by what is asked, or "device"
     std::vector<Process> processes;
     std::vector<Sample> samples;
-    std::map<uint32_t, double> gpm; // by the number of the metric
+    std::map<uint32_t, std::map<uint32_t, double>>
+        gpm; // by GPU instance (none: of it all) and the number of the metric
+    std::vector<Mig> migs;
     std::optional<std::string> name, uuid;
     std::optional<Pci> pci;
     std::optional<Memory> memory;
-    std::optional<uint32_t> utilization, power, mig, minor;
+    std::optional<uint32_t> utilization, power, mig, minor, slices;
 };
 
 // One file.
@@ -83,7 +91,10 @@ Answers read_answers();
 
 // Of this process, between nvmlInit and nvmlShutdown.
 extern int opened;
-extern char handles[max_devices];
+extern char handles[max_devices], mig_handles[max_devices][max_instances];
+
+// The one of MIG's devices that a handle stands for; nullptr: it stands for none, or for a whole device.
+const Mig* mig_of(const Answers& answers, const void* handle);
 
 // Answers a question about a device, unless it fails: answer(answers, device).
 template<class Answer>

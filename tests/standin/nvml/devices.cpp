@@ -66,11 +66,22 @@ int text(void* handle, const char* question, std::optional<std::string> Device::
 
 EXPORT int nvmlDeviceGetName(void* handle, char* name, unsigned length)
 {
+    const Answers answers = read_answers();
+    if (const Mig* const mig = mig_of(answers, handle)) {
+        const std::string profile = mig->slices ? std::to_string(mig->slices) + "g.10gb" : "3g.40gb";
+        strncpy(name, ("NVIDIA MIG " + profile).c_str(), length);
+        return ok;
+    }
     return text(handle, "name", &Device::name, name, length);
 }
 
 EXPORT int nvmlDeviceGetUUID(void* handle, char* uuid, unsigned length)
 {
+    const Answers answers = read_answers();
+    if (const Mig* const mig = mig_of(answers, handle)) {
+        strncpy(uuid, mig->uuid.c_str(), length);
+        return ok;
+    }
     return text(handle, "uuid", &Device::uuid, uuid, length);
 }
 

@@ -17,7 +17,8 @@ struct Metric {
 static_assert(sizeof(Metric) == 40);
 
 struct GpmSample {
-    void* handle; // of the device
+    void* handle;      // of the device
+    uint32_t instance; // none: all of it
 };
 
 struct MetricsGet {
@@ -50,19 +51,28 @@ EXPORT int nvmlGpmSampleFree(GpmSample* sample)
 
 EXPORT int nvmlGpmSampleGet(void* handle, GpmSample* sample)
 {
-    sample->handle = handle;
+    *sample = {handle, none};
+    return ok;
+}
+
+EXPORT int nvmlGpmMigSampleGet(void* handle, unsigned gpu_instance, GpmSample* sample)
+{
+    *sample = {handle, gpu_instance};
     return ok;
 }
 
 EXPORT int nvmlGpmMetricsGet(MetricsGet* get)
 {
-    if (get->version != 1 || get->first->handle != get->second->handle)
+    if (get->version != 1 || get->first->handle != get->second->handle || get->first->instance != get->second->instance)
         return get->version != 1 ? version_mismatch : invalid_argument;
     return of_device(get->second->handle, "gpm", [&](const Answers&, const Device& device) -> int {
+        const auto of = device.gpm.find(get->second->instance);
+        if (of == device.gpm.end())
+            return not_supported;
         for (Metric* metric = get->metrics; metric != get->metrics + get->count; metric++) {
-            const auto found = device.gpm.find(metric->id);
-            metric->result = found == device.gpm.end() ? not_supported : ok;
-            metric->value = found == device.gpm.end() ? 0 : found->second;
+            const auto found = of->second.find(metric->id);
+            metric->result = found == of->second.end() ? not_supported : ok;
+            metric->value = found == of->second.end() ? 0 : found->second;
         }
         return ok;
     });

@@ -6,7 +6,7 @@
 #include <cstring>
 
 int opened;
-char handles[max_devices];
+char handles[max_devices], mig_handles[max_devices][max_instances];
 
 namespace {
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/nvml_mig.hpp"
+
+#include "nvml/nvml_list.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+namespace gpusnoop {
+namespace {
+
+constexpr unsigned most_slices = 16; // 7 of A100, H100 and B200, 4 of A30
+
+// nvmlDeviceAttributes_t
+struct Attributes {
+    std::array<uint32_t, 6> others;
+    uint32_t gpu_instance_slices, compute_instance_slices;
+    uint64_t memory_mib;
+};
+static_assert(sizeof(Attributes) == 40);
+
+} // namespace
+
+NvmlMig::NvmlMig(const NvmlSymbols& symbols)
+{
+    symbols.find(most_, {"nvmlDeviceGetMaxMigDeviceCount"});
+    symbols.find(handle_, {"nvmlDeviceGetMigDeviceHandleByIndex"});
+    symbols.find(gpu_instance_, {"nvmlDeviceGetGpuInstanceId"});
+    symbols.find(attributes_, {"nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes"});
+    symbols.find(name_, {"nvmlDeviceGetName"});
+    symbols.find(uuid_, {"nvmlDeviceGetUUID"});
+}
+
+// Else by the profile in its name: "... MIG 1c.3g.40gb" is in an instance of 3.
+unsigned NvmlMig::slices(NvmlDevice mig, std::string_view name) const
+{
+    struct {
+        Attributes attributes{};
+        std::array<unsigned char, 256> more{}; // what writes more than it should stays inside
+    } answer;
+    if (attributes_ && attributes_(mig, &answer) == NVML_OK && answer.attributes.gpu_instance_slices <= most_slices)
+        return answer.attributes.gpu_instance_slices;
+    const size_t behind = name.rfind("g.");
+    if (behind == std::string_view::npos || behind == 0)
+        return 0;
+    const size_t from = name.find_last_not_of("0123456789", behind - 1) + 1;
+    unsigned count = 0;
+    std::from_chars(name.data() + from, name.data() + behind, count);
+    return count <= most_slices ? count : 0;
+}
+
+void NvmlMig::add(NvmlDevice device, NvmlDeviceState& state) const
+{
+    unsigned most = 0;
+    if (!most_ || !handle_ || !gpu_instance_ || most_(device, &most) != NVML_OK)
+        return;
+    state.slices = most = std::min(most, most_slices);
+    std::map<uint32_t, NvmlInstance> instances;
+    for (unsigned i = 0; i < most; i++) {
+        NvmlDevice mig = nullptr;
+        unsigned id = 0;
+        if (handle_(device, i, &mig) != NVML_OK || gpu_instance_(mig, &id) != NVML_OK || !nvml_has_instance(id))
+            continue; // the numbers of those that are there need not follow each other
+        NvmlInstance& instance = instances[id];
+        instance.gpu_instance = id;
+        const std::string name = nvml_text(name_, mig), uuid = nvml_text(uuid_, mig);
+        if (instance.name.empty())
+            instance.name = name;
+        if (!instance.slices)
+            instance.slices = slices(mig, name);
+        if (!uuid.empty())
+            instance.uuids.push_back(uuid);
+    }
+    for (auto& [id, instance] : instances)
+        state.instances.push_back(std::move(instance));
+}
+
+} // namespace gpusnoop
