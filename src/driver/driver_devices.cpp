@@ -58,6 +58,13 @@ void add_amdgpu_nodes(DriverNodes& nodes, const std::string& root)
 
 } // namespace
 
+std::optional<uint32_t> character_major(const std::string& name, const std::string& root)
+{
+    const auto devices = character_devices(root);
+    const auto found = devices.find(name);
+    return found == devices.end() ? std::nullopt : std::optional(found->second);
+}
+
 void add_nvidia_nodes(DriverNodes& nodes)
 {
     nodes[device_number(nvidia_major, nvidia_ctl_minor)] = NODE_NVIDIA_CTL;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,9 @@ DriverNodes driver_nodes(const std::string& root = "");
 
 // nvidiactl, nvidia-modeset and nvidiaN, whose major is 195 by agreement (Documentation/admin-guide/devices.txt).
 void add_nvidia_nodes(DriverNodes& nodes);
+
+// The number that a driver has for its files, by its name in /proc/devices; nullopt: it is not there.
+std::optional<uint32_t> character_major(const std::string& name, const std::string& root = "");
 
 // As below /dev: "nvidiactl", "nvidia0", "renderD128".
 std::string node_name(uint8_t node, uint16_t minor);

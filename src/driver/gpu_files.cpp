@@ -33,11 +33,11 @@ bool is_called_nvidia(int folder, const char* name)
 }
 
 // A name proves nothing. A FUSE server is not asked (AT_STATX_DONT_SYNC, from Linux 4.20 on): it might not answer.
-std::optional<unsigned> gpu_file(int folder, const char* name)
+std::optional<unsigned> minor_of(int folder, const char* name, unsigned major)
 {
     struct statx status {};
     if (statx(folder, name, AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 || !S_ISCHR(status.stx_mode) ||
-        status.stx_rdev_major != nvidia_major || status.stx_rdev_minor > max_minor)
+        status.stx_rdev_major != major)
         return std::nullopt;
     return status.stx_rdev_minor;
 }
@@ -45,6 +45,14 @@ std::optional<unsigned> gpu_file(int folder, const char* name)
 } // namespace
 
 std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& proc)
+{
+    auto minors = open_nvidia_files(pid, nvidia_major, proc);
+    if (minors)
+        std::erase_if(*minors, [](unsigned minor) { return minor > max_minor; });
+    return minors;
+}
+
+std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, const std::string& proc)
 {
     const std::unique_ptr<DIR, Closer> folder(opendir(fmt::format("{}/{}/fd", proc, pid).c_str()));
     if (!folder)
@@ -56,7 +64,7 @@ std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& p
             return std::nullopt;
         if (!is_called_nvidia(dirfd(folder.get()), entry->d_name))
             continue;
-        if (const auto minor = gpu_file(dirfd(folder.get()), entry->d_name))
+        if (const auto minor = minor_of(dirfd(folder.get()), entry->d_name, major))
             minors.insert(*minor);
     }
     return minors;

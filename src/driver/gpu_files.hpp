@@ -13,5 +13,7 @@ namespace gpusnoop {
 // nullopt: it is gone, or has too many files open to look at all. Never waits for a file system of the process's own.
 // proc: a folder like /proc.
 std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& proc = "/proc");
+// The same of the driver's other files, by their major number, which begin with its name, too.
+std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, const std::string& proc = "/proc");
 
 } // namespace gpusnoop
