@@ -270,6 +270,8 @@ std::vector<std::string> GpuSpend::notes(const Bill& bill) const
     if (!settings_.prices.empty())
         for (const std::string& model : bill.unpriced_models)
             lines.push_back(fmt::format("no price for the model '{}'", model));
+    if (slices_->dcgm() && !slices_->dcgm()->why_not().empty())
+        lines.push_back(fmt::format("nothing is known from DCGM's page: {}", slices_->dcgm()->why_not()));
     if (const uint64_t unknown = grants.unknown())
         lines.push_back(fmt::format("{} devices that the kubelet has given are none of these GPUs", unknown));
     if (const uint64_t unseen = sums_.unseen_ns(); state_ && unseen >= 1'000'000'000)

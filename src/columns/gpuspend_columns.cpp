@@ -238,6 +238,24 @@ Cell sources(const L& l, const C&)
     return l.row ? known(held_by_text(l.row->account.sources)) : Cell();
 }
 
+// Of the devices that it held, while it launched there; also what others did on them meanwhile.
+Cell mean(const L& l, Figure figure, double unit)
+{
+    const auto value = l.row ? l.row->account.efficiency.mean(figure) : std::nullopt;
+    return value ? Cell(*value / unit) : Cell();
+}
+
+template<Figure figure>
+Cell mean_percent(const L& l, const C&)
+{
+    return mean(l, figure, 1e4);
+}
+
+Shown where_measured(const C& c)
+{
+    return c.bill.measured ? Shown::both : Shown::json;
+}
+
 Cell shared(const L& l, const C&)
 {
     return l.row && l.row->account.shared_ns ? Cell(std::string("shared")) : Cell();
@@ -320,6 +338,26 @@ const Field<C, L> fields[] = {
     {{"LAUNCH%", "launch_share_percent", Unit::percent, 7}, always, share_of_all<&Used::launches>},
     {{"BUSY%", "busy_share_percent", Unit::percent, 6}, always, share_of_all<&Used::busy_ns>},
     {{"MEM%", "memory_share_percent", Unit::percent, 6}, always, memory_share},
+    {{"SMACT%", "sm_active_percent", Unit::percent, 6}, where_measured, mean_percent<Figure::sm_active>},
+    {{"OCC%", "sm_occupancy_percent", Unit::percent, 6}, always, mean_percent<Figure::sm_occupancy>, extra},
+    {{"TENSOR%", "tensor_active_percent", Unit::percent, 7}, where_measured, mean_percent<Figure::tensor_active>},
+    {{"DRAM%", "dram_active_percent", Unit::percent, 6}, where_measured, mean_percent<Figure::dram_active>},
+    {{"GPU%", "gpu_busy_percent", Unit::percent, 6}, always, mean_percent<Figure::gpu_busy>, extra},
+    {{"FB", "memory_used_bytes", Unit::bytes, 7},
+     always,
+     [](const L& l, const C&) {
+         const auto bytes = l.row ? l.row->account.efficiency.mean(Figure::memory_used) : std::nullopt;
+         return bytes ? Cell(static_cast<uint64_t>(*bytes)) : Cell();
+     },
+     extra},
+    {{"", "efficiency_shared_ns", Unit::count},
+     json_only,
+     [](const L& l, const C&) {
+         return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
+     }},
+    {{"", "measured_by", Unit::text},
+     json_only,
+     [](const L& l, const C&) { return l.row ? known(measured_by_text(l.row->account.efficiency.sources)) : Cell(); }},
     {{"", "launches_on_unknown_device", Unit::count},
      json_only,
      [](const L& l, const C&) {

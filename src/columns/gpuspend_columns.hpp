@@ -30,6 +30,7 @@ struct Settings : CallSettings {
     bool csv = false;
     std::string split_by = "launches";
     std::string prices, teams, state; // files
+    std::string dcgm;                 // a URL of this machine, or a file
     std::string nvml_library;         // as in NvmlFigures
 };
 

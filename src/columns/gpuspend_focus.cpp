@@ -82,6 +82,14 @@ Cell share(const L& l, const C&)
     return Cell(static_cast<double>(l.row->account.used.*part) / static_cast<double>(l.row->all.*part));
 }
 
+// A part of one, as FOCUS has shares.
+template<Figure figure>
+Cell mean(const L& l, const C&)
+{
+    const auto value = l.row && l.part == "used" ? l.row->account.efficiency.mean(figure) : std::nullopt;
+    return value ? Cell(*value / 1e6) : Cell();
+}
+
 const Field<C, L> fields[] = {
     {{"", "ChargePeriodStart", Unit::text}, always, [](const L&, const C& c) { return moment(c.since_ns); }},
     {{"", "ChargePeriodEnd", Unit::text}, always, [](const L&, const C& c) { return moment(c.wall_ns); }},
@@ -123,6 +131,19 @@ const Field<C, L> fields[] = {
      [](const L& l, const C&) { return l.row ? hours(l.row->account.driving_ns) : Cell(); }},
     {{"", "x_LaunchShare", Unit::text}, always, share<&Used::launches>},
     {{"", "x_BusySampleShare", Unit::text}, always, share<&Used::busy_ns>},
+    {{"", "x_SmActive", Unit::text}, always, mean<Figure::sm_active>},
+    {{"", "x_SmOccupancy", Unit::text}, always, mean<Figure::sm_occupancy>},
+    {{"", "x_TensorActive", Unit::text}, always, mean<Figure::tensor_active>},
+    {{"", "x_DramActive", Unit::text}, always, mean<Figure::dram_active>},
+    {{"", "x_SharedSeconds", Unit::text},
+     always,
+     [](const L& l, const C&) { return l.row ? decimal(l.row->account.shared_ns, 1'000'000'000, 9) : Cell(); }},
+    {{"", "x_Device", Unit::text},
+     always,
+     [](const L& l, const C& c) {
+         const auto device = c.bill.device_of.find(l.device);
+         return text(device == c.bill.device_of.end() ? l.device : device->second);
+     }},
     {{"", "x_HeldBy", Unit::text},
      always,
      [](const L& l, const C&) { return l.row ? text(held_by_text(l.row->account.sources)) : Cell(); }},

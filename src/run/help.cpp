@@ -25,8 +25,8 @@ const OptionGroup groups[] = {
       "graphs",      "names",       "columns", "extra-columns", "timestamp",   "json",       "csv"}},
     {"When the run ends", {"duration", "interval", "state"}},
     {"Rarely needed",
-     {"live-entries", "nvml", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb", "table-rows",
-      "info", "clean", "help", "version"}},
+     {"live-entries", "nvml", "dcgm", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb",
+      "table-rows", "info", "clean", "help", "version"}},
 };
 
 constexpr size_t width = 100;

@@ -30,18 +30,48 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
+// Of each device, and each instance of MIG: what its time costs. Those of one device are parts of one price.
+static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
+{
+    struct Whole {
+        std::vector<DeviceKey> keys;
+        std::vector<uint64_t> ns;
+        uint64_t all_ns = 0;
+    };
+    std::map<DeviceKey, Whole> wholes;
+    for (const auto& [key, device] : ledger.devices()) {
+        Whole& whole = wholes[{device.of.empty() ? key.id : device.of, key.price}];
+        whole.keys.push_back(key);
+        whole.ns.push_back(device.ns);
+        whole.all_ns += device.ns;
+    }
+    std::map<DeviceKey, uint64_t> prices;
+    for (const auto& [key, whole] : wholes) {
+        if (!key.price || !whole.all_ns)
+            continue;
+        const std::vector<uint64_t> parts = divided(price_of(whole.all_ns, *key.price), whole.ns);
+        for (size_t i = 0; i < parts.size(); i++)
+            prices[whole.keys[i]] = parts[i];
+    }
+    return prices;
+}
+
 Bill make_bill(const Ledger& ledger, bool by_device)
 {
+    const std::map<DeviceKey, uint64_t> prices = prices_of(ledger);
     Bill bill;
     bill.covered_ns = ledger.ns();
     for (const auto& [key, device] : ledger.devices()) {
-        const uint64_t price = key.price ? price_of(device.ns, *key.price) : 0;
+        const auto priced = prices.find(key);
+        const uint64_t price = priced == prices.end() ? 0 : priced->second;
         std::vector<uint64_t> money(1 + 2 * device.tenants.size());
         if (device.ns)
             money = divided(price, parts_of(device));
         if (!key.price)
             bill.unpriced_models.insert(device.model);
-        bill.devices.insert(key.id);
+        bill.devices.insert(device.of.empty() ? key.id : device.of);
+        if (!device.of.empty())
+            bill.device_of[key.id] = device.of;
         bill.ns += device.ns;
         bill.micros += price;
         bill.unallocated_ns += device.unallocated_ns;
@@ -60,6 +90,7 @@ Bill make_bill(const Ledger& ledger, bool by_device)
         for (const auto& [tenant, account] : device.tenants) {
             BillRow& row = bill.rows[{tenant, by_device ? key.id : std::string()}];
             row.account.add(account);
+            bill.measured |= account.efficiency.sources != 0;
             row.devices[key.id] = device.model;
             row.all.add(all);
             row.unpriced |= !key.price;

@@ -39,8 +39,10 @@ struct Bill {
     std::map<BillKey, BillRow> rows;
     uint64_t ns = 0, used_ns = 0, idle_ns = 0, unallocated_ns = 0; // of all devices
     uint64_t micros = 0, used_micros = 0, idle_micros = 0, unallocated_micros = 0;
-    uint64_t covered_ns = 0; // the time that was looked at
-    std::set<std::string> devices, unpriced_models;
+    uint64_t covered_ns = 0;                           // the time that was looked at
+    std::set<std::string> devices, unpriced_models;    // without instances of MIG, which are parts of them
+    std::map<std::string, std::string> device_of;      // of each instance
+    bool measured = false;                             // somebody told how well some device was used
     std::map<std::string, Unallocated> unallocated_of; // by device
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spend/grants.hpp"
 
+#include "proc/process.hpp"
 #include "spend/ledger.hpp"
 #include "util/error.hpp"
 #include "who/cgroup.hpp"
@@ -16,19 +17,6 @@ namespace {
 constexpr uint64_t pause_ns = 5'000'000'000;
 
 } // namespace
-
-std::vector<std::string> visible_devices(std::string_view value)
-{
-    std::vector<std::string> names;
-    for (std::string_view rest = value; !rest.empty() && names.size() < 64;) {
-        const size_t end = std::min(rest.find(','), rest.size());
-        const std::string_view name = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (!name.empty() && name != "all" && name != "none" && name != "void")
-            names.emplace_back(name);
-    }
-    return names;
-}
 
 // Which devices there are may be known from there alone.
 Grants::Grants(const std::string& host_root) : host_root_(host_root), owners_(host_root)
@@ -48,30 +36,48 @@ void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
         return;
     next_look_ns_ = now_ns + pause_ns;
     read_checkpoint();
+    allotments_.sweep();
     if (!gpus.all().empty())
         look(gpus);
 }
 
-// The kubelet replaces it in one step. One that cannot be read is told once, and what was known goes on.
+// They are replaced in one step. One that cannot be read is told once, and what was known goes on.
 void Grants::read_checkpoint()
 {
     const auto text = HostFiles(host_root_).read(kubelet_checkpoint);
-    if (!text) {
-        kubelet_ = {};
-        return;
-    }
-    KubeletDevices devices = parse_kubelet_checkpoint(*text);
-    if (devices.readable)
+    KubeletDevices devices = text ? parse_kubelet_checkpoint(*text) : KubeletDevices();
+    if (devices.readable || !text)
         kubelet_ = std::move(devices);
-    else if (!std::exchange(complained_, true))
-        warn(fmt::format("the kubelet's checkpoint of devices cannot be read: /{}", kubelet_checkpoint));
+    else
+        complain(kubelet_checkpoint);
+    read_claims();
+}
+
+void Grants::read_claims()
+{
+    const HostFiles host(host_root_);
+    const auto read = [&](const char* path, auto parse, ByClaim& to) {
+        const auto text = host.read(path);
+        if (auto claims = text ? parse(*text) : ByClaim())
+            to = std::move(*claims);
+        else
+            complain(path);
+    };
+    read(dra_kubelet_state, parse_dra_pods, claim_pods_);
+    read(dra_driver_state, parse_dra_devices, claim_devices_);
+}
+
+void Grants::complain(const char* path)
+{
+    if (complained_.insert(path).second)
+        warn(fmt::format("what devices are given to cannot be read: /{}", path));
 }
 
 void Grants::look(const MachineGpus& gpus)
 {
     all_.clear();
     stale_ = unknown_ = 0;
-    std::map<std::string, std::vector<Given>> pods; // what lives of each: its own cgroup, and those of its containers
+    Pods pods;
     std::set<std::pair<uint64_t, uint64_t>> alive;
     for (const ContainerCgroup& found : container_cgroups(host_root_)) {
         Given given{.cgroup = {}, .pod_uid = found.owner.pod_uid, .container_id = found.owner.container_id};
@@ -86,8 +92,23 @@ void Grants::look(const MachineGpus& gpus)
             pods[given.pod_uid].push_back(given);
         if (!given.container_id.empty())
             add_configured(given, owner, gpus);
+        if (found.process)
+            add_job(given, found.process, gpus);
     }
     owners_.forget_unless([&](const cgroups& ids) { return alive.contains({ids.v2, ids.v1}); });
+    add_granted(pods, gpus);
+    add_claimed(pods, gpus);
+}
+
+// What is known by its name, if anything of the pod is: its own cgroup may not be, where its containers are.
+const Given& Grants::of_pod(const std::vector<Given>& parts)
+{
+    const auto named = std::ranges::find_if(parts, [&](const Given& part) { return !owner(part).names.pod.empty(); });
+    return named == parts.end() ? parts.front() : *named;
+}
+
+void Grants::add_granted(const Pods& pods, const MachineGpus& gpus)
+{
     for (const Grant& grant : kubelet_.grants) {
         const auto pod = pods.find(grant.pod_uid);
         if (pod == pods.end()) {
@@ -100,13 +121,58 @@ void Grants::look(const MachineGpus& gpus)
             continue;
         }
         const auto container = std::ranges::find(pod->second, grant.container, &Given::container);
-        Given given = container == pod->second.end() ? pod->second.front() : *container;
+        Given given = container == pod->second.end() ? of_pod(pod->second) : *container;
         if (container == pod->second.end())
             given.container_id.clear();
         given.container = grant.container;
         given.device = gpu->id;
         given.parts = parts(grant.device) > 1 ? grant.parts : 0;
         given.source = HELD_BY_KUBELET;
+        all_.push_back(std::move(given));
+    }
+}
+
+// A claim says which pods have it, and not which of their containers.
+void Grants::add_claimed(const Pods& pods, const MachineGpus& gpus)
+{
+    for (const auto& [claim, uids] : claim_pods_) {
+        const auto devices = claim_devices_.find(claim);
+        if (devices == claim_devices_.end())
+            continue; // of another driver
+        for (const std::string& uid : uids) {
+            const auto pod = pods.find(uid);
+            if (pod == pods.end()) {
+                stale_++;
+                continue;
+            }
+            for (const std::string& device : devices->second) {
+                const MachineGpu* const gpu = gpus.named(device);
+                if (!gpu) {
+                    unknown_++;
+                    continue;
+                }
+                Given given = of_pod(pod->second);
+                given.container_id.clear();
+                given.container.clear();
+                given.device = gpu->id;
+                given.source = HELD_BY_DRA;
+                all_.push_back(std::move(given));
+            }
+        }
+    }
+}
+
+// Slurm tells the processes of a job which of the node's GPUs are the job's.
+void Grants::add_job(const Given& step, pid_t process, const MachineGpus& gpus)
+{
+    const auto pid = static_cast<uint32_t>(process);
+    for (const std::string& name : devices_in(allotments_.of(pid, start_time_ns(process)).slurm_gpus)) {
+        const MachineGpu* const gpu = gpus.named(name);
+        if (!gpu)
+            continue;
+        Given given = step;
+        given.device = gpu->id;
+        given.source = HELD_BY_SLURM;
         all_.push_back(std::move(given));
     }
 }
@@ -121,7 +187,7 @@ void Grants::add_configured(const Given& container, const Owner& owner, const Ma
         given.source = source;
         all_.push_back(std::move(given));
     };
-    for (const std::string& name : visible_devices(owner.names.visible_devices))
+    for (const std::string& name : devices_in(owner.names.visible_devices))
         add(gpus.named(name), HELD_BY_ENVIRONMENT);
     for (const unsigned minor : owner.names.gpu_files)
         add(gpus.at({Gpu::By::file, static_cast<uint16_t>(minor)}), HELD_BY_CONFIG);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs have been given to which containers and pods that live: by the kubelet's checkpoint, and by how containers
-// are configured. None of them need have a process that has ever called CUDA.
+// Which GPUs have been given to which containers, pods and jobs that live: by checkpoints of the kubelet and of
+// NVIDIA's DRA driver, by how containers are configured, and by Slurm. None of them need have a process that has ever
+// called CUDA.
 #pragma once
 
+#include "spend/allotments.hpp"
+#include "spend/dra.hpp"
 #include "spend/kubelet.hpp"
 #include "spend/machine_gpus.hpp"
 #include "who/attribution.hpp"
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gpusnoop {
@@ -33,6 +36,7 @@ public:
 
     const std::vector<Given>& all() const { return all_; }
     const Owner& owner(const Given& given) { return owners_.owner(given.cgroup); }
+    Allotments& allotments() { return allotments_; }
     const KubeletDevices& kubelet() const { return kubelet_; }
     uint64_t parts(const std::string& device) const; // that it is given out in
     // Of the checkpoint: grants of pods that are gone, and of devices that are none of the machine's GPUs.
@@ -40,20 +44,26 @@ public:
     uint64_t unknown() const { return unknown_; }
 
 private:
+    using Pods = std::map<std::string, std::vector<Given>>; // what lives of each: its cgroup, and its containers'
     void read_checkpoint();
+    void read_claims();
+    void complain(const char* path);
+    const Given& of_pod(const std::vector<Given>& parts);
+    void add_granted(const Pods& pods, const MachineGpus& gpus);
+    void add_claimed(const Pods& pods, const MachineGpus& gpus);
+    void add_job(const Given& step, pid_t process, const MachineGpus& gpus);
     void look(const MachineGpus& gpus);
     void add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus);
 
     std::string host_root_;
     Attribution owners_;
     KubeletDevices kubelet_;
+    ByClaim claim_pods_, claim_devices_;
+    Allotments allotments_;
     std::vector<Given> all_;
     uint64_t next_look_ns_ = 0;
     uint64_t stale_ = 0, unknown_ = 0;
-    bool complained_ = false;
+    std::set<std::string> complained_; // of which files
 };
-
-// Names in NVIDIA_VISIBLE_DEVICES that are devices: none of "all", which is in many images, "none" and "void".
-std::vector<std::string> visible_devices(std::string_view value);
 
 } // namespace gpusnoop

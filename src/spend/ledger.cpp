@@ -20,7 +20,8 @@ uint64_t shortened(uint128 number)
 
 std::string held_by_text(uint8_t sources)
 {
-    constexpr std::array<std::string_view, 6> names = {"kubelet", "config", "environment", "context", "file", "calls"};
+    constexpr std::array<std::string_view, 8> names = {"kubelet", "config", "environment", "context",
+                                                       "file",    "calls",  "dra",         "slurm"};
     std::string text;
     for (size_t i = 0; i < names.size(); i++)
         if (sources & (1U << i))
@@ -55,6 +56,7 @@ void Account::add(const Account& more)
     equally_ns += more.equally_ns;
     sources |= more.sources;
     used.add(more.used);
+    efficiency.add(more.efficiency);
 }
 
 void TenantAccount::add(const TenantAccount& more)
@@ -89,6 +91,7 @@ void Ledger::add(const DeviceSlice& slice, uint64_t ns)
 {
     DeviceAccount& device = devices_[slice.device];
     device.model = slice.model;
+    device.of = slice.of;
     device.ns += ns;
     if (slice.holders.empty()) {
         device.unallocated_ns += ns;
@@ -118,6 +121,8 @@ void Ledger::add(const DeviceSlice& slice, uint64_t ns)
         }
         account.sources |= holder.sources;
         account.used.add(holder.used);
+        if (holder.active)
+            account.efficiency.add(slice.gauges, ns, slice.holders.size() > 1);
     }
 }
 
@@ -153,7 +158,7 @@ void Ledger::add(const Slice& slice)
         account.devices = std::max(account.devices, one.devices);
     }
     for (const DeviceSlice& device : slice.devices)
-        add(device, slice.ns);
+        add(device, device.ns.value_or(slice.ns));
 }
 
 void Ledger::add(const Ledger& more)
@@ -162,6 +167,7 @@ void Ledger::add(const Ledger& more)
     for (const auto& [key, from] : more.devices_) {
         DeviceAccount& to = devices_[key];
         to.model = from.model;
+        to.of = from.of;
         to.ns += from.ns;
         to.unallocated_ns += from.unallocated_ns;
         for (const auto& [tenant, account] : from.tenants)

@@ -3,6 +3,7 @@
 // what was held idle and what was not given to anybody add up to its time to the nanosecond.
 #pragma once
 
+#include "spend/efficiency.hpp"
 #include "spend/shares.hpp"
 
 #include <compare>
@@ -29,15 +30,17 @@ struct Tenant {
 enum HeldBy : uint8_t {
     HELD_BY_KUBELET = 1,     // its device manager has given it to a container that lives
     HELD_BY_CONFIG = 2,      // the container's configuration has the device's file
-    HELD_BY_ENVIRONMENT = 4, // the container's configuration names it in NVIDIA_VISIBLE_DEVICES
+    HELD_BY_ENVIRONMENT = 4, // NVIDIA_VISIBLE_DEVICES of the container's configuration, or of the process, names it
     HELD_BY_CONTEXT = 8,     // the driver lists the process among those with a context
     HELD_BY_FILE = 16,       // the process has this device's file open, and no other's
     HELD_BY_CALLS = 32,      // its calls are for it
+    HELD_BY_DRA = 64,        // a claim of its pod that lives has it
+    HELD_BY_SLURM = 128,     // it is of a job that Slurm has given it to
 };
 // "kubelet,context"
 std::string held_by_text(uint8_t sources);
 // It was given, whether it is used or not.
-constexpr uint8_t held_by_grant = HELD_BY_KUBELET | HELD_BY_CONFIG | HELD_BY_ENVIRONMENT;
+constexpr uint8_t held_by_grant = HELD_BY_KUBELET | HELD_BY_CONFIG | HELD_BY_ENVIRONMENT | HELD_BY_DRA | HELD_BY_SLURM;
 
 enum class SplitBy : uint8_t { launches, busy, memory };
 std::string_view split_name(SplitBy split);
@@ -69,8 +72,11 @@ struct DeviceKey {
 struct DeviceSlice {
     DeviceKey device;
     std::string model;
+    std::string of{};   // a MIG instance: the device that it is a part of
     uint64_t parts = 1; // that it is given out in
     std::vector<Holder> holders;
+    Gauges gauges{};                 // of it, meanwhile
+    std::optional<uint64_t> ns = {}; // of the slice's time, its part: of MIG's instances; nullopt: all of it
 };
 
 struct Slice {
@@ -88,12 +94,14 @@ struct Account {
     uint64_t equally_ns = 0;           // of that: divided equally, as nothing was counted to divide by
     uint8_t sources = 0;
     Used used;
+    Efficiency efficiency; // of the device, while it launched
 
     void add(const Account& more);
 };
 
 struct DeviceAccount {
     std::string model;
+    std::string of{}; // as in DeviceSlice
     uint64_t ns = 0, unallocated_ns = 0;
     std::map<Tenant, Account> tenants;
 };
@@ -121,7 +129,7 @@ public:
         Ledger all(split_);
         for (const auto& [key, device] : devices_) {
             DeviceAccount& to = all.devices_[key];
-            to = {device.model, device.ns, device.unallocated_ns, {}};
+            to = {device.model, device.of, device.ns, device.unallocated_ns, {}};
             for (const auto& [tenant, account] : device.tenants)
                 to.tenants[name(tenant)].add(account);
         }

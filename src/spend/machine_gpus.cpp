@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spend/machine_gpus.hpp"
 
+#include "spend/shares.hpp"
 #include "util/text.hpp"
 #include "who/host_files.hpp"
 
@@ -62,8 +63,9 @@ MachineGpu parse_gpu_information(std::string_view text, const std::string& place
 
 void MachineGpus::learn(const MachineGpu& gpu)
 {
-    const auto known = std::ranges::find_if(
-        all_, [&](const MachineGpu& one) { return one.index == gpu.index && (gpu.index || one.id == gpu.id); });
+    const auto known = std::ranges::find_if(all_, [&](const MachineGpu& one) {
+        return one.index == gpu.index && one.instance == gpu.instance && (gpu.index || one.id == gpu.id);
+    });
     if (known == all_.end()) {
         if (all_.size() < most_gpus)
             all_.push_back(gpu);
@@ -73,19 +75,51 @@ void MachineGpus::learn(const MachineGpu& gpu)
         known->model = gpu.model;
     if (gpu.minor)
         known->minor = gpu.minor;
+    known->slices = gpu.slices;
+    if (gpu.instance) { // it may have been made anew under the same number
+        known->id = gpu.id;
+        known->names = gpu.names;
+    }
+}
+
+// Those that there are now: an instance that has gone is part of the device again.
+void MachineGpus::learn_instances(const NvmlDeviceState& state)
+{
+    const auto device =
+        std::ranges::find_if(all_, [&](const MachineGpu& one) { return one.index == state.index && !one.instance; });
+    if (device == all_.end() || !state.mig) // it fails, and says nothing
+        return;
+    const MachineGpu whole = *device;
+    std::erase_if(all_, [&](const MachineGpu& one) {
+        return one.instance && one.index == state.index &&
+               std::ranges::find(state.instances, *one.instance, &NvmlInstance::gpu_instance) == state.instances.end();
+    });
+    for (const NvmlInstance& instance : state.instances)
+        learn({.id = instance.uuids.size() == 1 ? instance.uuids.front()
+                                                : fmt::format("{}/gi{}", whole.id, instance.gpu_instance),
+               .model = whole.model,
+               .index = whole.index,
+               .minor = whole.minor,
+               .instance = static_cast<uint16_t>(instance.gpu_instance),
+               .device = whole.id,
+               .names = instance.uuids,
+               .slices = instance.slices});
 }
 
 void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root, const KubeletDevices& kubelet)
 {
     if ((source_.empty() || source_ == "nvml") && !nvml.states().empty()) {
         source_ = "nvml";
-        for (const NvmlDeviceState& state : nvml.states())
+        for (const NvmlDeviceState& state : nvml.states()) {
             learn({.id = !state.uuid.empty()  ? state.uuid
                          : !state.pci.empty() ? state.pci
                                               : fmt::format("gpu {}", state.index),
                    .model = state.name,
                    .index = state.index,
-                   .minor = state.minor});
+                   .minor = state.minor,
+                   .slices = state.slices});
+            learn_instances(state);
+        }
     }
     if (!source_.empty())
         return;
@@ -102,20 +136,61 @@ void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root,
         }
 }
 
+// Of a device that is divided, whole: the instance, where there is but one; else it is not known which.
 const MachineGpu* MachineGpus::at(const Gpu& gpu) const
 {
-    for (const MachineGpu& one : all_)
-        if ((gpu.by == Gpu::By::index && one.index == gpu.number) ||
-            (gpu.by == Gpu::By::file && one.minor == gpu.number))
+    const MachineGpu* found = nullptr;
+    unsigned instances = 0;
+    for (const MachineGpu& one : all_) {
+        if ((gpu.by != Gpu::By::index || one.index != gpu.number) &&
+            (gpu.by != Gpu::By::file || one.minor != gpu.number))
+            continue;
+        if (gpu.instance != Gpu::whole && one.instance == gpu.instance)
             return &one;
-    return nullptr;
+        instances += one.instance.has_value();
+        if (!found || one.instance)
+            found = &one;
+    }
+    return instances == 0 || (instances == 1 && gpu.instance == Gpu::whole) ? found : nullptr;
+}
+
+bool MachineGpus::divided() const
+{
+    return std::ranges::any_of(all_, [](const MachineGpu& one) { return one.instance.has_value(); });
+}
+
+std::vector<uint64_t> MachineGpus::times(uint64_t ns) const
+{
+    std::vector<uint64_t> times(all_.size(), ns);
+    for (size_t i = 0; i < all_.size(); i++) {
+        if (all_[i].instance)
+            continue;
+        std::vector<size_t> parts;
+        std::vector<uint64_t> weights;
+        uint64_t sum = 0;
+        for (size_t k = 0; k < all_.size(); k++)
+            if (all_[k].instance && all_[k].device == all_[i].id) {
+                parts.push_back(k);
+                weights.push_back(std::max(all_[k].slices, 1u));
+                sum += weights.back();
+            }
+        if (parts.empty())
+            continue;
+        parts.push_back(i);
+        weights.push_back(all_[i].slices > sum ? all_[i].slices - sum : 0);
+        const std::vector<uint64_t> shares = gpusnoop::divided(ns, weights);
+        for (size_t k = 0; k < parts.size(); k++)
+            times[parts[k]] = shares[k];
+    }
+    return times;
 }
 
 const MachineGpu* MachineGpus::named(std::string_view name) const
 {
     const std::optional<unsigned> index = number(name);
     for (const MachineGpu& one : all_)
-        if (one.id == name || (index && one.index == index))
+        if (one.id == name || std::ranges::find(one.names, name) != one.names.end() ||
+            (index && one.index == index && !one.instance))
             return &one;
     return nullptr;
 }

@@ -17,6 +17,11 @@ struct MachineGpu {
     std::string id;                       // its UUID; where nobody tells it, its place: "0000:3b:00.0", "gpu 0"
     std::string model;                    // printable; empty unknown
     std::optional<unsigned> index, minor; // nvidia-smi's, and that of /dev/nvidiaN
+    // Of a GPU instance of MIG, which is somebody's own, as a device is; its model is that of the device.
+    std::optional<uint16_t> instance{};
+    std::string device{};             // that it is a part of: the id
+    std::vector<std::string> names{}; // UUIDs of its compute instances; the id is the only one
+    unsigned slices = 0;              // of the device's; of a device, that it is divided in: 0 where it is not
 };
 
 class MachineGpus {
@@ -28,10 +33,15 @@ public:
     const std::vector<MachineGpu>& all() const { return all_; }
     const MachineGpu* at(const Gpu& gpu) const;           // null: it is none of these
     const MachineGpu* named(std::string_view name) const; // by UUID, or by index as NVIDIA_VISIBLE_DEVICES has it
-    std::string_view source() const { return source_; }   // "nvml", "driver", "kubelet"; empty: none is known
+    bool divided() const;                                 // some, by MIG
+    // What of a time is whose, by slices: of a device that is not divided, and of an instance, its own; of one that is
+    // divided, what is in no instance. In the order of all().
+    std::vector<uint64_t> times(uint64_t ns) const;
+    std::string_view source() const { return source_; } // "nvml", "driver", "kubelet"; empty: none is known
 
 private:
     void learn(const MachineGpu& gpu);
+    void learn_instances(const NvmlDeviceState& state);
 
     std::vector<MachineGpu> all_;
     std::string_view source_;

@@ -19,7 +19,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::string_view heading = "gpuspend state 1";
+constexpr std::string_view heading = "gpuspend state 2";
 constexpr size_t largest_state = 256 << 20;
 constexpr size_t most_lines = 1'000'000;
 
@@ -131,6 +131,9 @@ void fields(auto&& each, auto& a, Account*)
 {
     each(a.used_ns, a.idle_ns, a.allocated_ns, a.resident_ns, a.driving_ns, a.shared_ns, a.equally_ns, a.sources);
     fields(each, a.used, static_cast<Used*>(nullptr));
+    for (auto& figure : a.efficiency.figures)
+        each(figure.ns, figure.sum);
+    each(a.efficiency.shared_ns, a.efficiency.sources);
 }
 
 struct Writer {
@@ -190,6 +193,7 @@ std::string SpendState::text() const
         append(out, key.id);
         append(out, key.price);
         append(out, device.model);
+        append(out, device.of);
         append(out, device.ns);
         append(out, device.unallocated_ns);
         for (const auto& [tenant, account] : device.tenants) {
@@ -238,7 +242,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
         } else if (kind == "device") {
             DeviceKey key;
             DeviceAccount account;
-            from(key.id, key.price, account.model, account.ns, account.unallocated_ns);
+            from(key.id, key.price, account.model, account.of, account.ns, account.unallocated_ns);
             good = from.good();
             device = &state.ledger.devices_[key];
             good &= device->tenants.empty() && !device->ns;

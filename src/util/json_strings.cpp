@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -13,7 +14,7 @@ constexpr size_t max_depth = 64;
 // Events of nlohmann's parser, which ends where one returns false. It keeps no more than a bit for each level.
 class Walk : public nlohmann::json_sax<nlohmann::json> {
 public:
-    explicit Walk(const std::function<void(const JsonPath&, const std::string&)>& use) : use_(use) {}
+    Walk(const std::function<void(const JsonPath&, const std::string&)>& use, bool sets) : use_(use), sets_(sets) {}
 
     bool null() override { return value(); }
     bool boolean(bool) override { return value(); }
@@ -28,15 +29,33 @@ public:
         return value();
     }
 
-    bool start_object(std::size_t) override { return enter(not_array); }
+    bool start_object(std::size_t) override
+    {
+        empty_ = true;
+        return enter(not_array);
+    }
     bool key(string_t& text) override
     {
+        empty_ = false;
         path_.back() = text;
         return true;
     }
-    bool end_object() override { return leave(); }
+    bool end_object() override
+    {
+        const bool was_empty = std::exchange(empty_, false);
+        path_.pop_back();
+        indices_.pop_back();
+        if (was_empty && sets_ && !path_.empty())
+            use_(path_, {});
+        return value();
+    }
     bool start_array(std::size_t) override { return enter(0); }
-    bool end_array() override { return leave(); }
+    bool end_array() override
+    {
+        path_.pop_back();
+        indices_.pop_back();
+        return value();
+    }
 
     bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
@@ -51,12 +70,6 @@ private:
         indices_.push_back(index);
         return true;
     }
-    bool leave()
-    {
-        path_.pop_back();
-        indices_.pop_back();
-        return value();
-    }
     bool value()
     {
         if (!indices_.empty() && indices_.back() != not_array)
@@ -65,6 +78,8 @@ private:
     }
 
     const std::function<void(const JsonPath&, const std::string&)>& use_;
+    bool sets_;
+    bool empty_ = false; // the object that began last has no key yet
     JsonPath path_;
     std::vector<uint64_t> indices_; // of the element that comes next, for each level of the path
 };
@@ -73,7 +88,14 @@ private:
 
 bool each_json_string(std::string_view text, const std::function<void(const JsonPath&, const std::string&)>& use)
 {
-    Walk walk(use);
+    Walk walk(use, false);
+    return nlohmann::json::sax_parse(text.begin(), text.end(), &walk);
+}
+
+bool each_json_string_and_set(std::string_view text,
+                              const std::function<void(const JsonPath&, const std::string&)>& use)
+{
+    Walk walk(use, true);
     return nlohmann::json::sax_parse(text.begin(), text.end(), &walk);
 }
 

@@ -3,6 +3,7 @@
 
 #include "util/error.hpp"
 #include "util/options.hpp"
+#include "util/read_text.hpp"
 #include "who/containers.hpp"
 #include "who/cuda_hints.hpp"
 
@@ -190,6 +191,15 @@ cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
     return CONTROLLER_NONE;
 }
 
+static pid_t first_process(int cgroup)
+{
+    const auto text = read_text(Fd(openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC)), 32);
+    pid_t pid = 0;
+    if (text)
+        std::from_chars(text->data(), text->data() + text->size(), pid);
+    return pid;
+}
+
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
 {
     constexpr size_t most = 65'536; // that are looked at
@@ -204,8 +214,9 @@ std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
             if (seen++ >= most || fstat(cgroup, &st) != 0)
                 return false;
             const bool container = !owner.container_id.empty();
-            if (container || !owner.pod_uid.empty())
-                found.push_back({st.st_ino, path, std::move(owner)});
+            const bool step = !container && !owner.slurm_step.empty();
+            if (container || step || !owner.pod_uid.empty())
+                found.push_back({st.st_ino, path, std::move(owner), step ? first_process(cgroup) : 0});
             return !container;
         });
         if (!found.empty())

@@ -30,11 +30,12 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& host_root);
 // The hierarchy that stands for v1 where rows are labelled; none where v1 is not mounted.
 cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts);
 
-// Of a container, or of a pod.
+// Of a container, of a pod, or of a step of a Slurm job.
 struct ContainerCgroup {
     uint64_t id = 0; // as the kernel side has it
     std::string path;
     CgroupOwner owner;
+    pid_t process = 0; // of a step, the first one in it; 0: there is none
 };
 // Those that are there now, the outermost of nested ones; of the first hierarchy that has some.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);

@@ -3,6 +3,7 @@
 import csv
 import functools
 import io
+import json
 import re
 
 import copies
@@ -63,8 +64,12 @@ def pods():
     for name in busy, idle:
         host.containerd(name)
     host.write("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", {"Data": {
-        "PodDeviceEntries": [grant(busy, "GPU-0"), grant(idle, "GPU-1", "GPU-2"), grant(gone, "GPU-3")],
+        "PodDeviceEntries": [grant(busy, "GPU-0"), grant(idle, "GPU-1"), grant(gone, "GPU-3")],
         "RegisteredDevices": {"nvidia.com/gpu": [f"GPU-{i}" for i in range(4)]}}, "Checksum": 1})
+    host.write("var/lib/kubelet/dra_manager_state", {"Data": json.dumps({"Entries": [
+        {"ClaimUID": "c", "PodUIDs": {idle.pod_uid: {}}}, {"ClaimUID": "d", "PodUIDs": {gone.pod_uid: {}}}]}), "Checksum": 1})
+    host.write("var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json", {"v2": {"preparedClaims": {
+        claim: {"preparedDevices": [{"devices": [{"gpu": {"info": {"uuid": uuid}}}]}]} for claim, uuid in (("c", "GPU-2"), ("d", "GPU-3"))}}})
     cgroups = [Cgroup("v2", kubepods(name)) for name in (busy, idle)]
     workload = Workload("forever; launch vecadd 17; copy 3 bytes=1000; sleep 20; end", preexec=cgroups[0].join)
     nvml = Nvml(*device(0, f"process {workload.pid} {25 * mib}"), *device(1), *device(2), *device(3))
@@ -90,7 +95,7 @@ def pods():
     equal(sums[busy.pod]["copy_bytes"], sum(copies.sums(call, False)["bytes"] for call in truth
                                               if copies.is_copy(call) and layer_wanted(call, "driver")), "bytes copied")
     check({"kubelet", "context"} <= sums[busy.pod]["by"], f"who says so: {sums[busy.pod]}")
-    equal(sums[idle.pod], {"ids": {"GPU-1", "GPU-2"}, "by": {"kubelet"}, "launches": 0, "copy_bytes": 0, "used_ns": 0}, "the idle pod")
+    equal(sums[idle.pod], {"ids": {"GPU-1", "GPU-2"}, "by": {"kubelet", "dra"}, "launches": 0, "copy_bytes": 0, "used_ns": 0}, "the idle pod")
     notes = {note for row in tool.rows for note in row.get("notes", [])}
     check(any(note.startswith(f"{idle.namespace}/{idle.pod} holds 2 GPUs for ") and "launched nothing for" in note for note in notes),
           f"the sentence: {notes}")
@@ -101,7 +106,8 @@ def a_shared_device():
     """Two processes on one device: what each of the ways to split says, and the same as a table and as FOCUS has it."""
     script = "forever; launch vecadd {}; sleep 50; end"
     many, few = (Workload(script.format(n)) for n in (90, 10))
-    nvml = Nvml(*device(0, f"process {many.pid} {10 * mib}", f"process {few.pid} {30 * mib}"))
+    nvml = Nvml(*device(0, f"process {many.pid} {10 * mib}", f"process {few.pid} {30 * mib}", "gpm 2 61.5", "gpm 5 12.25", "gpm 3 nan",
+                        "utilization 97", "memory 1000000 40000 0"))
     many.go(), few.go()  # before any tool: none is over before they launch
     common = ["-p", f"{many.pid},{few.pid}", "--by", "pid", "-d", "1.5", *priced()]
     tools = {how: nvml.tool(*common, "--split", how) for how in ("launches", "memory")}
@@ -112,6 +118,9 @@ def a_shared_device():
     for how, tool in tools.items():
         tenants, total = adds_up(tool.rows, 1)
         equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "what is said of it")
+        equal({(row["sm_active_percent"], row["tensor_active_percent"], row["gpu_busy_percent"], row["memory_used_bytes"], row["measured_by"],
+                "sm_occupancy_percent" in row or "dram_active_percent" in row, row["efficiency_shared_ns"] > 0) for row in tenants},
+              {(61.5, 12.25, 97, 40000, "nvml", False, True)}, "how well the device was used, which is neither's alone")
         of = {row["pid"]: row["used_ns"] + row["idle_ns"] for row in tenants}
         share[how] = of[few.pid] / total["device_time_ns"]
     check(0.02 < share["launches"] < 0.5 < share["memory"] < 0.9, f"share of the one with few launches: {share}")
@@ -119,9 +128,50 @@ def a_shared_device():
     nanoseconds = [int(line["x_Seconds"].replace(".", "")) for line in lines]
     micros = [int(line["EffectiveCost"].replace(".", "")) for line in lines]
     equal(sum(micros), cost_of(sum(nanoseconds)), "money of all lines")
+    equal({(line["x_SmActive"], line["x_DramActive"]) for line in lines if line["x_Part"] == "used"}, {("0.615", "")}, "in the accounts")
     equal({(line["ResourceId"], line["ResourceName"], line["BillingCurrency"], line["ConsumedUnit"]) for line in lines},
           {("GPU-0", model, "USD", "GPU-Hours")}, "of which device")
     check({"used"} <= {line["x_Part"] for line in lines}, f"parts: {lines}")
+
+
+@case(alone=True)
+def parts_of_devices():
+    """MIG: each instance has its part of the time, and who is on it by the driver's word; MPS: clients of one server are told
+    apart, and a dcgm-exporter's page says how well their device is used; Slurm: a job holds what it was given."""
+    script = "forever; launch vecadd {}; sleep 20; end"
+    on_mig, *clients = (Workload(script.format(n)) for n in (5, 7, 11))
+    server = Workload("forever; sleep 20; end", warm=False)
+    job = Cgroup("v2", f"system.slice/slurmstepd.scope/job_{on_mig.pid}/step_0/user/task_0")
+    in_job = Workload("forever; sleep 20; end", warm=False, preexec=job.join, env={"SLURM_JOB_GPUS": "2", "SLURM_STEP_GPUS": "0"})
+    (harness.here / "page").write_text('DCGM_FI_PROF_SM_ACTIVE{gpu="1",UUID="GPU-1"} 0.25\n'
+                                       'DCGM_FI_PROF_SM_ACTIVE{gpu="0",UUID="GPU-0",GPU_I_ID="4"} 0.75\n')
+    nvml = Nvml(*device(0, "mig 1", "instance 4 0 3 MIG-a", "instance 5 0 2 MIG-b", f"process {on_mig.pid} {mib} gi=4 ci=0", "gpm 5 33 gi=4"),
+                *device(1, f"process {server.pid} {mib}", *(f"process {client.pid} {mib} list=mps" for client in clients)), *device(2))
+    on_mig.go(), *(client.go() for client in clients)
+    tool = nvml.tool("-d", "2.5", "--by", "pid,device", "--dcgm", harness.here / "page", *priced()).finish()
+    tenants, total = adds_up(tool.rows, 3)
+    of = {row.get("pid"): row for row in tenants if "pid" in row}
+    near = lambda row, part: abs(row["device_time_ns"] + row["idle_ns"] - total["interval_ns"] * part) < 20
+    mig = of[on_mig.pid]
+    equal((mig["device"], mig["tensor_active_percent"], mig["sm_active_percent"], mig["measured_by"], near(mig, 3 / 7), "shared" in mig),
+          ("MIG-a", 33, 75, "nvml,dcgm", True, False), f"on an instance: {mig}")
+    for client in clients:
+        row = of[client.pid]
+        check(row["device"] == "GPU-1" and row["launches"] > 0 and row["shared"] and row["sm_active_percent"] == 25, f"a client: {row}")
+    ratio = of[clients[1].pid]["launches"] / of[clients[0].pid]["launches"]
+    check(1.1 < ratio < 2.2, f"launches of clients, 11 to 7: {ratio}")
+    equal(of[server.pid]["launches"], 0, "launches of the server, which makes none")
+    jobs = [row for row in tenants if row["device"] == "GPU-2"]
+    equal([(row["held_by"], row["used_ns"]) for row in jobs], [("slurm", 0)], "what the job holds")
+    spare = sum(row["device_time_ns"] for row in tool.rows if row["of"] == "unallocated")
+    check(abs(spare - total["interval_ns"] * 4 / 7) < 20, f"what is in no instance, or on one that nobody holds: {spare}")
+    for one in (on_mig, *clients, server, in_job):
+        one.stop()
+
+
+@case
+def pages_that_are_none():
+    refused(["-p", "1", "--dcgm", "http://example.com/metrics"], 2, "--dcgm asks this machine only")
 
 
 @case

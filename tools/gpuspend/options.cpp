@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include "util/http_page.hpp"
 #include "util/suggestion.hpp"
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.text("--teams", "FILE", "whose rows are, by lines of TEAM,KIND,GLOB; KIND is namespace, pod, user, ...",
               s.teams);
     line.text("--state", "FILE", "go on with what earlier runs have counted, and keep it there", s.state);
+    line.text("--dcgm", "URL|FILE", "a dcgm-exporter's page, where NVML does not tell how well GPUs are used", s.dcgm);
     line.flag("--csv", "comma-separated values under FOCUS 1.3's names, for those who do the accounts", s.csv);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
@@ -49,6 +51,8 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("choose --csv or --json, not both");
     if (s.csv && !options.columns.empty())
         throw UsageError("--columns is for tables: leave out --csv or --columns");
+    if (s.dcgm.find("://") != std::string::npos)
+        (void)http_question("--dcgm", s.dcgm, 0);
     s.rows.parse(s.by.value_or("pod"));
     check_fields(options, s.sort);
 }

@@ -22,6 +22,12 @@ std::string id_of(const Owner& owner, bool by_container)
     return "cgroup " + owner.cgroup;
 }
 
+// Of processes and of what they were given, so that both are not told of.
+std::string whose(const Owner& owner)
+{
+    return owner.pod_uid().empty() && !owner.container() && owner.where.slurm_job.empty() ? "" : id_of(owner, false);
+}
+
 uint8_t source_of(GpuSource source)
 {
     return source == GpuSource::nvml ? HELD_BY_CONTEXT : source == GpuSource::files ? HELD_BY_FILE : HELD_BY_CALLS;
@@ -32,8 +38,12 @@ uint8_t source_of(GpuSource source)
 Slices::Slices(const Settings& settings, const std::string& host_root, Processes& processes, const Prices& prices,
                const Teams& teams)
     : settings_(settings), host_root_(host_root), processes_(processes), prices_(prices), teams_(teams),
-      figures_(settings.nvml_library), process_gpus_(figures_), grants_(host_root), users_(host_root)
-{}
+      figures_(settings.nvml_library), process_gpus_(figures_), grants_(host_root),
+      mig_files_(host_root == "/" ? "" : host_root), users_(host_root)
+{
+    if (!settings.dcgm.empty())
+        dcgm_.emplace(settings.dcgm);
+}
 
 void Slices::add(const CallDelta& delta)
 {
@@ -62,6 +72,8 @@ void Slices::add(const CallDelta& delta)
 void Slices::forget(const std::set<ImageId>& images)
 {
     process_gpus_.forget(images);
+    for (const ImageId& image : images)
+        may_use_.erase(image);
     std::erase_if(used_, [&](const auto& item) { return images.contains(item.first.first); });
 }
 
@@ -157,6 +169,39 @@ const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) 
     return !told && gpus_.all().size() == 1 ? &gpus_.all().front() : told; // there is no other
 }
 
+// The one GPU instance that its open files are for. A monitor may have those of all.
+const MachineGpu* Slices::instance_of(const ImageId& image)
+{
+    constexpr uint64_t pause_ns = 5'000'000'000;
+    if (!gpus_.divided())
+        return nullptr;
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    auto& [looked_ns, access] = may_use_[image];
+    if (!looked_ns || now_ns - looked_ns >= pause_ns) {
+        looked_ns = now_ns;
+        access = mig_files_.of(static_cast<pid_t>(image.pid));
+    }
+    if (access.size() != 1)
+        return nullptr;
+    return gpus_.at({Gpu::By::file, static_cast<uint16_t>(access.begin()->gpu_minor), access.begin()->gpu_instance});
+}
+
+// By what it was started with.
+std::map<std::string, uint8_t> Slices::granted_to(const ImageId& image)
+{
+    std::map<std::string, uint8_t> held;
+    const Allotment& allotment = grants_.allotments().of(image.pid, processes_.info(image).start_ns);
+    const auto add = [&](const std::string& list, HeldBy source) {
+        for (const std::string& name : devices_in(list))
+            if (const MachineGpu* const gpu = gpus_.named(name))
+                held[gpu->id] |= source;
+    };
+    add(allotment.visible_devices, HELD_BY_ENVIRONMENT);
+    if (!processes_.owner(image, {}).where.slurm_job.empty())
+        add(allotment.slurm_gpus, HELD_BY_SLURM);
+    return held;
+}
+
 void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant, std::optional<uint64_t> memory)
 {
     const OnGpus on = process_gpus_.of(image);
@@ -167,14 +212,19 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
     for (auto item = used_.lower_bound({image, 0}); item != used_.end() && item->first.first == image; ++item)
         if (const MachineGpu* one = device_of_calls(image, item->first.second))
             held[one->id] |= HELD_BY_CALLS;
-    const std::string pod = processes_.owner(image, {}).pod_uid();
+    if (const MachineGpu* const instance = held.empty() ? instance_of(image) : nullptr)
+        held[instance->id] |= HELD_BY_FILE;
+    const std::map<std::string, uint8_t> granted = granted_to(image);
+    if (held.empty() && granted.size() == 1)
+        held = granted;
+    const std::string owner = whose(processes_.owner(image, {}));
     const uint64_t ns = to.slice.ns;
     for (const auto& [id, sources] : held) {
         Holder& holder = to.devices[id][tenant];
         holder.sources |= sources;
         to.held[tenant].insert(id);
-        if (!pod.empty())
-            to.with_process.emplace(id, pod);
+        if (!owner.empty())
+            to.with_process.emplace(id, owner);
         const MachineGpu* const gpu = gpus_.named(id);
         if (!gpu || !gpu->index)
             continue;
@@ -187,6 +237,12 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
     }
     if (held.size() != 1 && memory && *memory && !figures_.memory_of({image}))
         to.slice.elsewhere[tenant].byte_ns += uint128{*memory} * ns;
+    for (const auto& [id, sources] : granted) {
+        to.devices[id][tenant].sources |= sources;
+        to.held[tenant].insert(id);
+        if (!owner.empty())
+            to.with_process.emplace(id, owner);
+    }
     // What it did: on the device that its calls tell, or the only one that it is on.
     for (auto item = used_.lower_bound({image, 0}); item != used_.end() && item->first.first == image; ++item) {
         const MachineGpu* const told = device_of_calls(image, item->first.second);
@@ -198,8 +254,8 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
 void Slices::add_grants(Pending& to, const std::set<Tenant>* only)
 {
     for (const Given& given : grants_.all()) {
-        // A process of the pod has its row already, on this device.
-        if (settings_.rows.of_processes() && to.with_process.contains({given.device, given.pod_uid}))
+        // A process of it has its row already, on this device.
+        if (settings_.rows.of_processes() && to.with_process.contains({given.device, whose(grants_.owner(given))}))
             continue;
         Tenant tenant = tenant_of(given);
         if (only && !only->contains(tenant))
@@ -231,10 +287,57 @@ void Slices::settle(Pending& to)
         }
 }
 
+// NVML first, whose figures are of this very second; DCGM's of its last look.
+Gauges Slices::gauges_of(const MachineGpu& gpu) const
+{
+    Gauges gauges;
+    for (const NvmlDeviceState& state : figures_.states()) {
+        if (gpu.index != state.index)
+            continue;
+        if (!gpu.instance) {
+            add_efficiency(gauges, state.efficiency);
+            gauges.set_percent(Figure::gpu_busy, state.utilization, MEASURED_BY_NVML);
+            gauges.set(Figure::memory_used, state.memory_used, MEASURED_BY_NVML);
+        }
+        for (const NvmlInstance& instance : state.instances)
+            if (gpu.instance == instance.gpu_instance)
+                add_efficiency(gauges, instance.efficiency);
+    }
+    if (!dcgm_)
+        return gauges;
+    if (const Gauges* const page = dcgm_->of(gpu.instance ? gpu.device : gpu.id, gpu.instance))
+        for (size_t i = 0; i < figure_count; i++)
+            gauges.set(static_cast<Figure>(i), page->values[i], MEASURED_BY_DCGM);
+    return gauges;
+}
+
+void Slices::add_devices(Pending& to)
+{
+    const std::vector<uint64_t> times = gpus_.times(to.slice.ns);
+    for (size_t i = 0; i < times.size(); i++) {
+        const MachineGpu& gpu = gpus_.all()[i];
+        DeviceSlice slice{.device = {gpu.id, prices_.of(gpu.model)},
+                          .model = gpu.model,
+                          .of = gpu.device,
+                          .parts = grants_.parts(gpu.id),
+                          .holders = {},
+                          .gauges = gauges_of(gpu),
+                          .ns = times[i]};
+        for (auto& [tenant, holder] : to.devices[gpu.id]) {
+            holder.tenant = tenant;
+            slice.holders.push_back(std::move(holder));
+        }
+        to.slice.devices.push_back(std::move(slice));
+    }
+}
+
 Slice Slices::take(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* only)
 {
     figures_.refresh(now_ns);
+    std::erase_if(may_use_, [&](const auto& item) { return now_ns - item.second.first > 60'000'000'000; }); // ended
     gpus_.refresh(figures_, host_root_, grants_.kubelet());
+    if (dcgm_)
+        dcgm_->refresh(now_ns);
     grants_.refresh(gpus_, now_ns);
     Pending to;
     to.slice.ns = ns;
@@ -256,17 +359,7 @@ Slice Slices::take(uint64_t ns, uint64_t now_ns, const Holdings& memory, const s
     add_grants(to, only ? &asked_for : nullptr);
     settle(to);
     names_[others] = Tenant{.owner = "(others)"};
-    for (const MachineGpu& gpu : gpus_.all()) {
-        DeviceSlice slice{.device = {gpu.id, prices_.of(gpu.model)},
-                          .model = gpu.model,
-                          .parts = grants_.parts(gpu.id),
-                          .holders = {}};
-        for (auto& [tenant, holder] : to.devices[gpu.id]) {
-            holder.tenant = tenant;
-            slice.holders.push_back(std::move(holder));
-        }
-        to.slice.devices.push_back(std::move(slice));
-    }
+    add_devices(to);
     used_.clear();
     return std::move(to.slice);
 }

@@ -7,6 +7,8 @@
 #include "calls/holdings.hpp"
 #include "calls/process_gpus.hpp"
 #include "columns/gpuspend_columns.hpp"
+#include "driver/mig_files.hpp"
+#include "spend/dcgm.hpp"
 #include "spend/grants.hpp"
 #include "spend/ledger.hpp"
 #include "spend/machine_gpus.hpp"
@@ -17,6 +19,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -43,6 +46,7 @@ public:
 
     const MachineGpus& gpus() const { return gpus_; }
     const Grants& grants() const { return grants_; }
+    const std::optional<Dcgm>& dcgm() const { return dcgm_; }
 
 private:
     using Holders = std::map<Tenant, Holder>;
@@ -50,7 +54,7 @@ private:
         Slice slice;
         std::map<std::string, Holders> devices;                     // by id
         std::map<Tenant, std::set<std::string>> held;               // devices
-        std::set<std::pair<std::string, std::string>> with_process; // devices and pods
+        std::set<std::pair<std::string, std::string>> with_process; // devices, and whose they are
     };
     Tenant tenant_of(const ImageId& image);
     Tenant tenant_of(const Given& given);
@@ -58,7 +62,11 @@ private:
     const MachineGpu* device_of_calls(const ImageId& image, uint8_t device) const;
     void add_process(Pending& to, const ImageId& image, const Tenant& tenant, std::optional<uint64_t> memory);
     void add_grants(Pending& to, const std::set<Tenant>* only);
+    std::map<std::string, uint8_t> granted_to(const ImageId& image);
+    const MachineGpu* instance_of(const ImageId& image);
     static void settle(Pending& to);
+    Gauges gauges_of(const MachineGpu& gpu) const;
+    void add_devices(Pending& to);
     std::set<ImageId> meet(const std::set<ImageId>* only);
 
     const Settings& settings_;
@@ -70,6 +78,9 @@ private:
     ProcessGpus process_gpus_;
     MachineGpus gpus_;
     Grants grants_;
+    std::optional<Dcgm> dcgm_;
+    MigFiles mig_files_;
+    std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_; // and when it was looked at
     Users users_;
     std::map<std::pair<ImageId, uint8_t>, Used> used_; // since the last slice, by CUDA's number of the device
     std::map<Tenant, Tenant> names_;

@@ -83,10 +83,14 @@ TEST_CASE("what is no checkpoint", "[spend]")
 TEST_CASE("names in NVIDIA_VISIBLE_DEVICES that are devices", "[spend]")
 {
     using Names = std::vector<std::string>;
-    CHECK(visible_devices("GPU-a,GPU-b") == Names{"GPU-a", "GPU-b"});
-    CHECK(visible_devices("0,3") == Names{"0", "3"});
+    CHECK(devices_in("0-2,5") == Names{"0", "1", "2", "5"}); // as Slurm may write it
+    CHECK(devices_in("GPU-1-2") == Names{"GPU-1-2"});
+    CHECK(devices_in("3-1") == Names{"3-1"});
+    CHECK(devices_in("0-4294967295").size() == 64);
+    CHECK(devices_in("GPU-a,GPU-b") == Names{"GPU-a", "GPU-b"});
+    CHECK(devices_in("0,3") == Names{"0", "3"});
     for (const char* none : {"", "all", "none", "void", ",,"})
-        CHECK(visible_devices(none).empty());
+        CHECK(devices_in(none).empty());
 }
 
 TEST_CASE("a device by the driver's own file", "[spend]")
