@@ -19,6 +19,7 @@
 #include "driver/driver_hooks.hpp"
 #include "driver/driver_layouts.hpp"
 #include "driver/xids.hpp"
+#include "metrics/metrics.hpp"
 #include "names/kernel_names.hpp"
 #include "names/naming.hpp"
 #include "run/call_tool.hpp"
@@ -130,6 +131,7 @@ private:
     std::optional<Warnings> warnings_;
     std::optional<KeptPreferences> kept_; // where there is a screen
     std::optional<Live> live_;
+    std::optional<Metrics> metrics_;
     std::string open_; // id of the row that is shown in full
     std::optional<Within> within_;
     SinceOpened since_opened_;
@@ -140,7 +142,7 @@ void CudaTop::validate(RunPlan& plan)
     names_.emplace(settings_.names.cache_folder());
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     // A screen where there is a terminal to show it on, and nobody wants anything else.
-    const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why;
+    const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why && !settings_.metrics();
     settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (settings_.screen && !settings_.no_config && !options_.info && !options_.clean) {
         kept_.emplace();
@@ -239,6 +241,10 @@ void CudaTop::load()
 
 std::unique_ptr<Output> CudaTop::make_output(const Options& options)
 {
+    if (settings_.metrics()) {
+        metrics_.emplace(settings_.textfile, settings_.listen, GPUSNOOP_VERSION);
+        return make_metrics_output(*metrics_);
+    }
     if (!settings_.screen)
         return CallToolOn::make_output(options);
     open_screen(); // whatever takes long comes after it
@@ -262,6 +268,8 @@ void CudaTop::begin(const Running& running)
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
         running.loop.after(later, [this] { look_at_earlier(); });
+    if (metrics_)
+        metrics_->serve(running.loop);
     if (!live_) {
         meet_users();
         return;
@@ -538,7 +546,7 @@ void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
                        .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
         return;
     }
-    if (options_.json)
+    if (options_.json || metrics_)
         print_json(output, snapshot, settings_.arrangement());
     else
         print_text(output, snapshot, settings_.arrangement(), options_.rows);

@@ -305,9 +305,13 @@ void Diagnosis::judge(const ImageId& image, History& history, const Interval& in
         std::optional<Finding> found = rule.look(now);
         if (!found)
             continue;
+        const Owner& owner = processes_.owner(image, {});
         Verdict verdict{.process = image,
                         .name = processes_.info(image).comm,
-                        .owner = processes_.owner(image, {}).text(),
+                        .owner = owner.text(),
+                        .pod_namespace = owner.names.pod_namespace,
+                        .pod = owner.names.pod,
+                        .container = owner.names.container,
                         .rule = &rule,
                         .severity = found->severity,
                         .words = std::move(found->words),

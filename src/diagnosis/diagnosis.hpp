@@ -30,7 +30,8 @@ struct Verdict {
     ImageId process;
     std::string name;  // of the process
     std::string owner; // its pod or container; empty: none
-    uint32_t tid = 0;  // of the thread that it is about; 0: of the whole process
+    std::string pod_namespace, pod, container;
+    uint32_t tid = 0; // of the thread that it is about; 0: of the whole process
     const Rule* rule = nullptr;
     Severity severity = Severity::none;
     std::string words;

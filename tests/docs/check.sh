@@ -271,6 +271,8 @@ check_man() {
     check "$page: explains keys that there are" "$(keys_without_column "$tool")"
     [ "$tool" != cudatop ] || check "$page: has every rule of the diagnosis" \
         "$(sed -nE 's/^    \{"([a-z]+)", .*/\1/p' src/diagnosis/rules.cpp | grep -vxFf <(sed -nE 's/^\.B ([a-z]+)$/\1/p' "$page"))"
+    [ "$tool" != cudatop ] || check "$page: has every metric" \
+        "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/metrics/page.cpp | grep -vxFf <(sed -nE 's/^\.BR? gpusnoop_(\w+).*/\1/p' "$page"))"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
     check "$page: line width" "$(wide_lines "$build/$page")"
 }

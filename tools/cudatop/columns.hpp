@@ -39,6 +39,10 @@ struct Settings : CallSettings {
     bool tree = false;
     uint32_t live_entries = 1'000'000;
     std::string nvml_library; // empty: the usual one; "off"
+    std::string textfile;     // of metrics; empty: none
+    std::string listen;       // where metrics can be asked for; empty: nowhere
+
+    bool metrics() const { return !textfile.empty() || !listen.empty(); } // in place of tables
 
     // "pid", "kernel,pod", ...; throws UsageError.
     void choose_rows(std::string_view what);

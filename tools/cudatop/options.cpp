@@ -35,6 +35,10 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
                 {1024, 100'000'000});
     line.flag("--no-config", "neither use nor keep what keys choose on the screen", s.no_config);
+    line.text("--textfile", "FILE.prom", "metrics for node_exporter's textfile collector, in place of tables",
+              s.textfile);
+    line.text("--listen", "[ADDR:]PORT", "metrics for Prometheus at /metrics (of 127.0.0.1), in place of tables",
+              s.listen);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
 
@@ -46,6 +50,9 @@ void validate_options(Settings& settings, const Options& options)
     if (s.why && options.interval)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
+    if (s.metrics() && (options.json || s.why || s.tree || s.sort_by || !options.columns.empty()))
+        throw UsageError(
+            "--textfile and --listen tell metrics, and no tables: leave out -j, --why, --tree, -s, --columns");
     check_name_options(s.names);
     const Preferences& preferences = s.preferences;
     if (!s.sort_by && preferences.order) {
@@ -57,7 +64,7 @@ void validate_options(Settings& settings, const Options& options)
     }
     s.tree |= preferences.tree.value_or(false);
     check_columns(options.columns, columns_on_offer(), {});
-    s.choose_rows(s.by.value_or(preferences.by.value_or("pid")));
+    s.choose_rows(s.by.value_or(preferences.by.value_or(s.metrics() ? "namespace,pod,container" : "pid")));
 }
 
 } // namespace gpusnoop::cudatop

@@ -25,11 +25,14 @@ Cell text_if_any(const std::string& text)
     return text.empty() ? Cell() : Cell(text);
 }
 
-const Column verdict_columns[] = {{"", "by", Unit::text, 0, false},    {"", "", Unit::text, 2, true, false}, // the mark
-                                  {"PID", "pid", Unit::count, 7},      {"COMM", "comm", Unit::text, 15},
-                                  {"", "owner", Unit::text, 0, false}, {"", "tid", Unit::count, 0, false},
-                                  {"", "rule", Unit::text, 0, false},  {"", "severity", Unit::text, 0, false},
-                                  {"", "next", Unit::text, 0, false},  {"DIAGNOSIS", "diagnosis", Unit::text}};
+const Column verdict_columns[] = {
+    {"", "by", Unit::text, 0, false},       {"", "", Unit::text, 2, true, false}, // the mark
+    {"PID", "pid", Unit::count, 7},         {"COMM", "comm", Unit::text, 15},
+    {"", "owner", Unit::text, 0, false},    {"", "namespace", Unit::text, 0, false},
+    {"", "pod", Unit::text, 0, false},      {"", "container", Unit::text, 0, false},
+    {"", "tid", Unit::count, 0, false},     {"", "rule", Unit::text, 0, false},
+    {"", "severity", Unit::text, 0, false}, {"", "next", Unit::text, 0, false},
+    {"DIAGNOSIS", "diagnosis", Unit::text}};
 
 Row row_of(const Verdict& verdict)
 {
@@ -38,6 +41,9 @@ Row row_of(const Verdict& verdict)
             uint64_t{verdict.process.pid},
             verdict.name,
             text_if_any(verdict.owner),
+            text_if_any(verdict.pod_namespace),
+            text_if_any(verdict.pod),
+            text_if_any(verdict.container),
             verdict.tid ? Cell(uint64_t{verdict.tid}) : Cell(),
             std::string(verdict.rule->name),
             std::string(severity_name(verdict.severity)),
@@ -118,8 +124,8 @@ void print_why(Output& output, std::span<const Verdict* const> verdicts, const S
     }
     if (verdicts.empty())
         output.row(verdict_columns,
-                   {std::string("diagnosis"), std::string(), Cell(), Cell(), Cell(), Cell(), Cell(),
-                    std::string("none"), Cell(),
+                   {std::string("diagnosis"), std::string(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
+                    Cell(), std::string("none"), Cell(),
                     fmt::format("nothing looks wrong from the host's side in {:.1f} s; {} process{} looked at",
                                 context.seconds, context.processes, context.processes == 1 ? "" : "es")},
                    {});

@@ -120,10 +120,14 @@ TEST_CASE("a line that is refused has been taken", "[lines]")
     CHECK(take(lines, lines.sent()) == Numbers{1});
 }
 
-TEST_CASE("places are a power of two, and take no more memory than there is", "[lines]")
+TEST_CASE("a buffer has as many places as fit into it, and its reader is woken about eight times before it is full",
+          "[lines]")
 {
     CHECK(Lines::places_in(0) == 0);
     CHECK(Lines::places_in(sizeof(line)) == 1);
-    CHECK(Lines::places_in(1 << 20) == 4096);
-    CHECK(Lines::places_in(uint64_t{1024} << 20) * sizeof(line) <= uint64_t{1024} << 20);
+    CHECK(Lines::places_in(1 << 20) == (1 << 20) / sizeof(line));
+    CHECK(Lines::wake_bits(0) == 0);
+    CHECK(Lines::wake_bits(7) == 0);
+    CHECK(Lines::wake_bits(8 * 64) == 63);
+    CHECK(Lines::wake_bits(8 * 127 + 7) == 63);
 }

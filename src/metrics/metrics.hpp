@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as metrics: in a file that node_exporter's textfile collector reads, behind a port, or both.
+#pragma once
+
+#include "metrics/page.hpp"
+#include "metrics/server.hpp"
+#include "output/output.hpp"
+#include "run/loop.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+class Metrics {
+public:
+    // file, address: empty for none. Throws UsageError and Error as MetricsServer does, and where the file cannot be
+    // written.
+    Metrics(std::string file, std::string_view address, std::string_view version);
+    ~Metrics(); // the file goes: nobody would see that its figures are old
+    Metrics(const Metrics&) = delete;
+    Metrics& operator=(const Metrics&) = delete;
+
+    MetricsPage& page() { return page_; }
+    // Whoever asks is answered from now on, and where that is, is said.
+    void serve(Loop& loop);
+    // As the page is now. A file that cannot be written is warned of once.
+    void publish();
+
+private:
+    void write_file(std::string_view text) const; // throws Error
+
+    MetricsPage page_;
+    std::string file_;
+    std::optional<MetricsServer> server_;
+    bool warned_ = false;
+};
+
+// Rows of reports go to its page, and that is published with the end of each. Nothing goes to standard output.
+std::unique_ptr<Output> make_metrics_output(Metrics& metrics);
+
+} // namespace gpusnoop
