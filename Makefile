@@ -2,8 +2,10 @@
 # gpusnoop: live tracers for GPUs. README.md has the two commands that do everything: make demo, make test.
 
 # The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp or tools/X/), its columns in src/columns/, man/X.8,
-# tools/X_example.txt.
+# tools/X_example.txt. READERS of recordings trace nothing: of them there are no BPF programs and no columns, and they are
+# no business of those who try each tool on a kernel, who read TOOLS.
 TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend
+READERS := cudadiff
 VERSION := 0.1.0
 
 PREFIX  ?= /usr/local
@@ -68,7 +70,7 @@ LIBS += -lncursesw -ltinfo
 
 SRC     := $(wildcard src/*/*.cpp)
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
-TOOL_BINS := $(TOOLS:%=$(BIN)/%)
+TOOL_BINS := $(TOOLS:%=$(BIN)/%) $(READERS:%=$(BIN)/%)
 # All of the tools but main().
 TOOL_SRC := $(filter-out tools/main.cpp,$(wildcard tools/*.cpp tools/*/*.cpp))
 TOOL_OBJ := $(TOOL_SRC:%.cpp=$(OBJ)/%.o)
@@ -86,7 +88,7 @@ tools: $(TOOL_BINS)
 
 # --- manual ----------------------------------------------------------------------------------------------------------
 
-MAN_PAGES := $(TOOLS:%=$(BUILD)/man/%.8)
+MAN_PAGES := $(TOOLS:%=$(BUILD)/man/%.8) $(READERS:%=$(BUILD)/man/%.8)
 
 man-pages: $(MAN_PAGES)
 
@@ -249,12 +251,12 @@ install: all
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -m 755 -s $(BIN)/gpusnoop $(DESTDIR)$(PREFIX)/bin
-	for t in $(TOOLS); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
+	for t in $(TOOLS) $(READERS); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
+	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(READERS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -d $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
 	install -m 644 docs/*.* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
-	for t in $(TOOLS); do \
+	for t in $(TOOLS) $(READERS); do \
 	    install -m 644 scripts/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; \
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
 	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop

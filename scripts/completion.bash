@@ -96,6 +96,9 @@ _gpusnoop() {
     done <<<"${options//$'\t\t'/$'\t'-$'\t'}"
     [[ $type != "-" ]] || this=
 
+    if [[ -z $this && ${command##*/} == cudadiff && $cur != -* ]]; then
+        _gpusnoop_reply "$cur" "" < <(compgen -f -- "$cur")
+    fi
     if [[ -z $this ]]; then
         [[ $cur == -* || -z $cur ]] && _gpusnoop_reply "$cur" "" < <(
             awk -F '\t' '{ n = split($1, name, ","); for (i = 1; i <= n; i++) print name[i] "\t" $3 }' <<<"$options")
@@ -145,6 +148,9 @@ _gpusnoop() {
     *,--nvml,*)
         _gpusnoop_reply "$cur" "" < <(echo off; compgen -f -- "$cur")
         ;;
+    *,--record,*)
+        _gpusnoop_reply "$cur" "" < <(compgen -f -- "$cur")
+        ;;
     *,--host-root,*)
         _gpusnoop_reply "$cur" "" < <(compgen -d -- "$cur")
         ;;
@@ -176,7 +182,7 @@ fi
 case ${BASH_SOURCE[0]##*/} in
 completion.bash)
     # shellcheck disable=SC2046 # one argument per tool
-    complete -F _gpusnoop $(sed -n 's/^TOOLS *:= *//p' "$(dirname "${BASH_SOURCE[0]}")/../Makefile")
+    complete -F _gpusnoop $(sed -n 's/^\(TOOLS\|READERS\) *:= *//p' "$(dirname "${BASH_SOURCE[0]}")/../Makefile")
     ;;
 *) complete -F _gpusnoop "${BASH_SOURCE[0]##*/}" ;;
 esac

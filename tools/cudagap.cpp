@@ -289,7 +289,8 @@ bool CudaGap::tells_surroundings() const
 {
     if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())
         return false;
-    return settings_.why || options_.json || !options_.columns.empty() || settings_.sort != Settings().sort;
+    return settings_.why || options_.json || !options_.record.empty() || !options_.columns.empty() ||
+           settings_.sort != Settings().sort;
 }
 
 void CudaGap::forget_ended()

@@ -91,9 +91,11 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const Evide
             lines = circumstance_words(*around);
         if (const PeersOf::Told* told = evidence.peers.of(image))
             std::ranges::move(peer_words(time->sums.ns, told->peers), std::back_inserter(lines));
-        if (!context.options.json)
-            lines.push_back("next: " + std::get<std::string>(row[std::size(columns) - 2]));
-        output.row(columns, row, {"around", lines});
+        if (Output* const programs = output.for_programs())
+            programs->row(columns, row, {"around", lines});
+        lines.push_back("next: " + std::get<std::string>(row[std::size(columns) - 2]));
+        if (Output* const people = output.for_people())
+            people->row(columns, row, {"around", lines});
     }
 }
 

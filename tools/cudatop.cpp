@@ -546,10 +546,10 @@ void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
                        .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
         return;
     }
-    if (options_.json || metrics_)
-        print_json(output, snapshot, settings_.arrangement());
-    else
-        print_text(output, snapshot, settings_.arrangement(), options_.rows);
+    if (Output* const programs = output.for_programs())
+        print_json(*programs, snapshot, settings_.arrangement());
+    if (Output* const people = output.for_people())
+        print_text(*people, snapshot, settings_.arrangement(), options_.rows);
     print_verdicts(output, verdicts, snapshot);
 }
 
@@ -586,7 +586,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      }});
     if (live_)
         show(gone());
-    else
+    if (!live_ || output.for_programs())
         print_tables(output, snapshot(gone()));
     // What is shown again does not bring back those that are forgotten now.
     counted_.forget(gone());

@@ -5,16 +5,24 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace {
 
-const gpusnoop::NamedTool* tool_called(std::string_view name)
+// Runs the one that is called that, if there is one.
+std::optional<int> run_called(std::string_view name, int argc, char** argv)
 {
     const auto* tool = std::ranges::find(gpusnoop::tools, name, &gpusnoop::NamedTool::name);
-    return tool == std::end(gpusnoop::tools) ? nullptr : tool;
+    if (tool != std::end(gpusnoop::tools))
+        return gpusnoop::run_tool(argc, argv, tool->make);
+    const auto* reader = std::ranges::find(gpusnoop::readers, name, &gpusnoop::NamedReader::name);
+    if (reader != std::end(gpusnoop::readers))
+        return reader->run(argc, argv);
+    return std::nullopt;
 }
 
 std::string_view last_part(std::string_view path)
@@ -26,15 +34,16 @@ std::string_view last_part(std::string_view path)
 
 int main(int argc, char** argv)
 {
-    const auto* tool = argc > 0 ? tool_called(last_part(argv[0])) : nullptr;
-    if (!tool && argc > 1 && (tool = tool_called(argv[1]))) {
-        argc--;
-        argv++;
-    }
-    if (tool)
-        return gpusnoop::run_tool(argc, argv, tool->make);
+    if (argc > 0)
+        if (const auto status = run_called(last_part(argv[0]), argc, argv))
+            return *status;
+    if (argc > 1)
+        if (const auto status = run_called(argv[1], argc - 1, argv + 1))
+            return *status;
     std::string usage = "usage: gpusnoop TOOL [OPTION...]\n\nTools:";
     for (const auto& each : gpusnoop::tools)
+        usage += fmt::format(" {}", each.name);
+    for (const auto& each : gpusnoop::readers)
         usage += fmt::format(" {}", each.name);
     usage += '\n';
     if (argc > 1 && (argv[1] == std::string_view("--help") || argv[1] == std::string_view("-h")))

@@ -32,4 +32,13 @@ inline constexpr NamedTool tools[] = {
     {"gpuspend", make_gpuspend},
 };
 
+// Those that read what the tools have recorded: they trace nothing, have no BPF programs and need no root.
+int run_cudadiff(int argc, char** argv);
+
+struct NamedReader {
+    std::string_view name;
+    int (*run)(int argc, char** argv);
+};
+inline constexpr NamedReader readers[] = {{"cudadiff", run_cudadiff}};
+
 } // namespace gpusnoop

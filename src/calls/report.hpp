@@ -77,6 +77,9 @@ inline const Field<C, K, G> who_fields[] = {
     {{"COMM", "comm", Unit::text, 15},
      [](const C& c) { return c.who().pid || c.who().comm ? Shown::both : Shown::json; },
      [](const K& k, const G& g, const C& c) { return comm_cell(k.who, g.who, c.processes); }},
+    {{"", "command_line", Unit::text},
+     [](const C& c) { return c.options.record.empty() ? Shown::no : Shown::json; },
+     [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); }},
     {{"", "processes", Unit::count},
      json_only<C>,
      [](const K&, const G& g, const C&) { return Cell(uint64_t{g.who.images.size()}); }},
@@ -198,11 +201,14 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         lines.push_back(std::move(line));
     }
     std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
-    if (context.options.rows && !context.options.json && lines.size() > context.options.rows)
-        lines.resize(context.options.rows);
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
-    for (const Line& line : lines)
-        output.row(columns, line.row, frames(*line.key, *line.group));
+    for (size_t number = 0; number < lines.size(); number++) {
+        Output* const place = output.place_of_row(number, context.options.rows);
+        if (!place)
+            break;
+        const Line& line = lines[number];
+        place->row(columns, line.row, frames(*line.key, *line.group));
+    }
 }
 
 } // namespace gpusnoop

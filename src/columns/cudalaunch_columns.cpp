@@ -13,6 +13,11 @@ Shown by_shape(const Context& c)
     return c.settings.kernel && c.settings.shapes && !c.settings.view.stack ? Shown::both : Shown::no;
 }
 
+Shown by_shape_in_json(const Context& c)
+{
+    return by_shape(c) == Shown::no ? Shown::no : Shown::json;
+}
+
 Shown not_by_kernel(const Context& c)
 {
     return !c.settings.kernel ? Shown::both : Shown::no;
@@ -25,11 +30,11 @@ uint64_t product(const __u32 (&dimensions)[3])
 
 // A percentile is known to its bucket; where the last launch lies in the same one, its exact size is the better answer.
 // Else the bucket's lower end: sizes are round numbers, and those begin buckets.
-Cell p95(const Histogram& histogram, uint64_t last)
+Cell percentile(const Histogram& histogram, double share, uint64_t last)
 {
     if (!histogram.total())
         return {};
-    const unsigned bucket = histogram_bucket(histogram.percentile(0.95));
+    const unsigned bucket = histogram_bucket(histogram.percentile(share));
     return histogram_bucket(last) == bucket ? last : Histogram::bucket_low(bucket);
 }
 
@@ -122,18 +127,32 @@ const LaunchField fields[] = {
      [](const LaunchKey&, const LaunchGroup& g, const Context&) {
          return g.shaped && g.blocks.total() ? Cell(Dim3{g.shape.grid[0], g.shape.grid[1], g.shape.grid[2]}) : Cell();
      }},
+    {{"", "blocks_p50", Unit::count},
+     by_shape_in_json,
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
+         return percentile(g.blocks, 0.50, product(g.shape.grid));
+     }},
     {{"p95", "blocks_p95", Unit::count, 6},
      by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return p95(g.blocks, product(g.shape.grid)); }},
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
+         return percentile(g.blocks, 0.95, product(g.shape.grid));
+     }},
     {{"BLOCK", "block", Unit::dim3, 9},
      by_shape,
      [](const LaunchKey&, const LaunchGroup& g, const Context&) {
          return g.shaped && g.threads.total() ? Cell(Dim3{g.shape.block[0], g.shape.block[1], g.shape.block[2]})
                                               : Cell();
      }},
+    {{"", "threads_p50", Unit::count},
+     by_shape_in_json,
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
+         return percentile(g.threads, 0.50, product(g.shape.block));
+     }},
     {{"p95", "threads_p95", Unit::count, 5},
      by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return p95(g.threads, product(g.shape.block)); }},
+     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
+         return percentile(g.threads, 0.95, product(g.shape.block));
+     }},
     {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
      by_shape,
      [](const LaunchKey&, const LaunchGroup& g, const Context&) {

@@ -454,11 +454,10 @@ void print_bill(Output& output, const Context& context, const std::vector<std::s
         lines.push_back(std::move(ordered));
     }
     std::ranges::stable_sort(lines, std::greater<>(), &Ordered::order);
-    if (context.options.rows && !context.options.json && lines.size() > context.options.rows)
-        lines.resize(context.options.rows);
     output.begin_table(columns, context.wall_ns, context.bill.covered_ns);
-    for (const Ordered& line : lines)
-        output.row(columns, line.row, {});
+    for (size_t number = 0; number < lines.size(); number++)
+        if (Output* const place = output.place_of_row(number, context.options.rows))
+            place->row(columns, lines[number].row, {});
     if (context.bill.devices.empty()) {
         if (!lines.empty())
             output.row(columns, row({Of::total}), {"notes", below});

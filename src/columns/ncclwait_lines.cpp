@@ -157,7 +157,7 @@ std::span<const Field<Context, RankLine>> line_fields()
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
                 const std::function<std::vector<std::string>(const Collectives::Came&)>& frames)
 {
-    const auto print = [&](const Came& came) {
+    const auto print = [&](Output& to, const Came& came) {
         const ProcessInfo& info = context.processes.info(came.image);
         RankLine one;
         one.line = &line;
@@ -166,12 +166,13 @@ void print_line(Output& output, RankLines& lines, const Collectives::Line& line,
         one.call.time_ns = came.ns;
         one.call.tid = came.tid;
         info.comm.copy(one.call.comm, sizeof(one.call.comm) - 1);
-        lines.print(output, one, frames(came));
+        lines.print(to, one, frames(came));
     };
-    if (context.options.json)
-        std::ranges::for_each(line.ranks, print);
-    else
-        print(last_of(line));
+    if (Output* const programs = output.for_programs())
+        for (const Came& came : line.ranks)
+            print(*programs, came);
+    if (Output* const people = output.for_people())
+        print(*people, last_of(line));
 }
 
 std::vector<Column> verdict_columns()

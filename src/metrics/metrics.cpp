@@ -22,8 +22,6 @@ class MetricsOutput final : public Output {
 public:
     explicit MetricsOutput(Metrics& metrics) : metrics_(metrics) {}
 
-    void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
-    void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}
     void begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t) override
     {
         metrics_.page().begin_rows(clock_ns(CLOCK_MONOTONIC), wall_ns);
@@ -32,18 +30,15 @@ public:
     {
         metrics_.page().add(columns, row);
     }
-    void event(std::span<const Column>, const Row&, ExtraLines) override {}
-    void histogram(std::string_view, std::string_view, const Histogram&,
-                   std::span<const std::pair<std::string_view, Cell>>, uint64_t, const BucketNotes&) override
-    {}
     void end_report(const Sentence&, uint64_t) override
     {
         metrics_.page().end_report();
         metrics_.publish();
     }
     void lost(std::span<const Loss> losses) override { warn_of(losses); }
-    void end(uint64_t) override {}
     void flush() override {}
+    Output* for_people() override { return nullptr; }
+    Output* for_programs() override { return this; }
 
 private:
     Metrics& metrics_;

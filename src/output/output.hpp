@@ -3,6 +3,7 @@
 #pragma once
 
 #include "output/histogram.hpp"
+#include "output/run_identity.hpp"
 #include "output/table.hpp"
 #include "util/error.hpp"
 
@@ -83,7 +84,17 @@ public:
     // Asked while stdout takes nothing, and for how long it has not: true where that is not worth waiting for any more.
     // Without it, it is waited for ever.
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
-    void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
+    virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
+
+    // Where goes what only people are shown, and what only programs read: this one itself, or one of two beside each
+    // other. Null: nowhere.
+    virtual Output* for_people() { return this; }
+    virtual Output* for_programs() { return nullptr; }
+    // Where a row goes, by its number in a table of which people are shown at most so many (0: all). Null: nowhere.
+    Output* place_of_row(size_t number, size_t most)
+    {
+        return !most || number < most || !for_people() ? this : for_programs();
+    }
 
 protected:
     GivesUp gives_up_;
@@ -93,7 +104,8 @@ protected:
 std::unique_ptr<Output> make_silent_output();
 // timestamps: a TIME line or column (-T).
 std::unique_ptr<Output> make_text_output(bool timestamps);
-std::unique_ptr<Output> make_json_output();
+// run: whose lines these are, which each of them names.
+std::unique_ptr<Output> make_json_output(std::optional<RunIdentity> run = {});
 // For tools whose rows are all of one kind: the header has the columns' keys.
 std::unique_ptr<Output> make_csv_output();
 // Rows with frames, for flame graphs: "NAME;OUTERMOST;...;INNERMOST NUMBER", of the columns with these keys; nothing

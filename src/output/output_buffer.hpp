@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two outputs share: the way to stdout.
+// What the outputs share: lines on their way to where they go, stdout for most.
 #pragma once
 
 #include "output/output.hpp"
 #include "util/error.hpp"
 
 #include <fmt/format.h>
+#include <memory>
 #include <span>
 #include <string>
 
 namespace gpusnoop {
 
-// Lines on their way to stdout. The buffer is kept from line to line, so that none allocates.
-class OutputBuffer {
+// The buffer is kept from line to line, so that none allocates.
+class LineBuffer {
 public:
-    explicit OutputBuffer(const Output::GivesUp& gives_up) : gives_up_(gives_up) {}
+    LineBuffer() = default;
+    virtual ~LineBuffer() = default;
+    LineBuffer(const LineBuffer&) = delete;
+    LineBuffer& operator=(const LineBuffer&) = delete;
 
     std::string text;
 
@@ -25,17 +29,31 @@ public:
             flush();
     }
 
+    // Hands on what there is. Afterwards nothing is left.
+    virtual void flush() = 0;
+
+private:
+    static constexpr size_t flush_above = 64 << 10;
+};
+
+// Lines on their way to stdout.
+class OutputBuffer final : public LineBuffer {
+public:
+    explicit OutputBuffer(const Output::GivesUp& gives_up) : gives_up_(gives_up) {}
+
     // Everything or an exception: OutputClosed if the reader has gone, OutputStalled if there is one who does not read,
     // Error for the rest. Either way nothing is left, so that a second try on the way out does not write half a line
     // again. SIGPIPE must be ignored.
-    void flush();
+    void flush() override;
 
 private:
     [[noreturn]] void fail(int error);
 
-    static constexpr size_t flush_above = 64 << 10;
     const Output::GivesUp& gives_up_;
 };
+
+// What make_json_output() makes, going there in place of stdout, beside another output.
+std::unique_ptr<Output> make_json_output(RunIdentity run, std::unique_ptr<LineBuffer> to);
 
 // Losses matter to a person too, whatever stdout is used for.
 inline void warn_of(std::span<const Loss> losses)

@@ -3,6 +3,7 @@
 #include "output/json_fields.hpp"
 #include "output/output_buffer.hpp"
 #include "util/append_format.hpp"
+#include "util/clock.hpp"
 #include "util/text.hpp"
 
 #include <algorithm>
@@ -17,20 +18,34 @@ using Fields = std::span<const std::pair<std::string_view, Cell>>;
 
 class JsonOutput final : public Output {
 public:
+    JsonOutput(std::optional<RunIdentity> run, std::unique_ptr<LineBuffer> to)
+        : run_(std::move(run)), is_beside_(to), buffer_(to ? std::move(to) : std::make_unique<OutputBuffer>(gives_up_))
+    {}
+
+    Output* for_people() override { return nullptr; }
+    Output* for_programs() override { return this; }
+
     void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
     {
-        fields_.begin("start");
+        begin("start");
         fields_.text("tool", tool);
         fields_.text("version", version);
         fields_.integer("schema", schema);
         if (floor_ns)
             fields_.integer("duration_floor_ns", *floor_ns);
+        if (run_) {
+            fields_.text("host", run_->host);
+            fields_.text("boot_id", run_->boot_id);
+            fields_.text("command_line", run_->command);
+            fields_.time("time", clock_ns(CLOCK_REALTIME));
+            fields_.integer("monotonic_ns", clock_ns(CLOCK_MONOTONIC));
+        }
         end_record();
     }
 
     void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks) override
     {
-        fields_.begin("attached");
+        begin("attached");
         fields_.integer("functions", functions);
         fields_.integer("files", files);
         fields_.text("tier", tier);
@@ -42,13 +57,17 @@ public:
     {
         table_wall_ns_ = wall_ns;
         table_interval_ns_ = interval_ns;
+        if (run_)
+            table_ns_ = clock_ns(CLOCK_MONOTONIC) - (clock_ns(CLOCK_REALTIME) - wall_ns);
     }
 
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
-        fields_.begin("row");
+        begin("row");
         fields_.time("time", table_wall_ns_);
         fields_.integer("interval_ns", table_interval_ns_);
+        if (run_)
+            fields_.integer("monotonic_ns", table_ns_);
         fields_.cells(columns, row);
         append(below);
         end_record();
@@ -56,7 +75,7 @@ public:
 
     void event(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
-        fields_.begin("event");
+        begin("event");
         fields_.cells(columns, row);
         append(below);
         end_record();
@@ -65,7 +84,7 @@ public:
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram, Fields fields,
                    uint64_t wall_ns, const BucketNotes& notes) override
     {
-        fields_.begin("hist");
+        begin("hist");
         fields_.time("time", wall_ns);
         fields_.text("title", title);
         fields_.text("unit", unit);
@@ -96,28 +115,36 @@ public:
     {
         if (std::none_of(losses.begin(), losses.end(), [](const Loss& loss) { return loss.count != 0; }))
             return;
-        fields_.begin("lost");
+        begin("lost");
         for (const Loss& loss : losses)
             if (loss.count)
                 fields_.integer(loss.key, loss.count);
         end_record();
-        warn_of(losses);
+        if (!is_beside_) // another output tells it
+            warn_of(losses);
     }
 
     void end(uint64_t duration_ns) override
     {
-        fields_.begin("end");
+        begin("end");
         fields_.integer("duration_ns", duration_ns);
         end_record();
     }
 
-    void flush() override { buffer_.flush(); }
+    void flush() override { buffer_->flush(); }
 
 private:
+    void begin(std::string_view type)
+    {
+        fields_.begin(type);
+        if (run_)
+            fields_.text("run", run_->run);
+    }
+
     void end_record()
     {
         out_ += '}';
-        buffer_.line_ended();
+        buffer_->line_ended();
     }
 
     void append(const ExtraLines& below)
@@ -136,18 +163,26 @@ private:
         out_ += ']';
     }
 
-    OutputBuffer buffer_{gives_up_};
-    std::string& out_ = buffer_.text;
+    std::optional<RunIdentity> run_;
+    bool is_beside_;
+    std::unique_ptr<LineBuffer> buffer_;
+    std::string& out_ = buffer_->text;
     JsonFields fields_{out_};
     uint64_t table_wall_ns_ = 0;
     uint64_t table_interval_ns_ = 0;
+    uint64_t table_ns_ = 0; // CLOCK_MONOTONIC
 };
 
 } // namespace
 
-std::unique_ptr<Output> make_json_output()
+std::unique_ptr<Output> make_json_output(std::optional<RunIdentity> run)
 {
-    return std::make_unique<JsonOutput>();
+    return std::make_unique<JsonOutput>(std::move(run), nullptr);
+}
+
+std::unique_ptr<Output> make_json_output(RunIdentity run, std::unique_ptr<LineBuffer> to)
+{
+    return std::make_unique<JsonOutput>(std::move(run), std::move(to));
 }
 
 } // namespace gpusnoop

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/arguments.hpp"
 
+#include "util/text.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -12,6 +14,22 @@ std::string in_words(std::chrono::nanoseconds time)
         if (time.count() && time % time_units[i].length == std::chrono::nanoseconds::zero())
             return fmt::format("{}{}", time / time_units[i].length, time_units[i].name);
     return "0";
+}
+
+uint64_t size_argument(std::string_view what, std::string_view text, uint64_t least, uint64_t most)
+{
+    constexpr std::string_view units = "KMGT";
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+    if (error == std::errc() && unit.size() <= 1 && (unit.empty() || units.find(unit.front()) != units.npos)) {
+        const double bytes =
+            std::ldexp(value, unit.empty() ? 0 : 10 * (static_cast<int>(units.find(unit.front())) + 1));
+        if (bytes >= static_cast<double>(least) && bytes <= static_cast<double>(most)) // a NaN is neither
+            return static_cast<uint64_t>(bytes);
+    }
+    throw UsageError(fmt::format("{} must be a number of bytes from {} to {}, as 500M or 2G, not '{}'", what,
+                                 human_bytes(least), human_bytes(most), text));
 }
 
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,

@@ -26,6 +26,9 @@ T number_argument(std::string_view what, std::string_view text, T least, T most)
     return value;
 }
 
+// Of bytes: "500M", "1.5G".
+uint64_t size_argument(std::string_view what, std::string_view text, uint64_t least, uint64_t most);
+
 // Of time. A number has one of them behind it (250ms, 1.5m), or is one of those that are usual.
 struct TimeUnit {
     std::string_view name;

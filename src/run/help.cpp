@@ -18,11 +18,12 @@ const OptionGroup groups[] = {
      {"pid", "tid", "cgroup", "name", "failed", "latency", "least", "cheap", "max-overhead", "api", "no-monitor",
       "xid"}},
     {"How it is shown",
-     {"batch",     "why",    "tcp",         "files",      "by",           "split",       "prices",      "teams",
-      "summary",   "storms", "warm-up",     "events",     "stalled",      "ras",         "leaks",       "older",
-      "exited",    "hist",   "per-process", "per-thread", "milliseconds", "nanoseconds", "user-stacks", "folded",
-      "sort",      "rows",   "filter",      "tree",       "graphs",       "names",       "columns",     "extra-columns",
-      "timestamp", "json",   "csv",         "textfile",   "listen"}},
+     {"batch",      "why",          "tcp",         "files",       "by",       "per",           "fail-if",
+      "split",      "prices",       "teams",       "summary",     "storms",   "warm-up",       "events",
+      "stalled",    "ras",          "leaks",       "older",       "exited",   "hist",          "per-process",
+      "per-thread", "milliseconds", "nanoseconds", "user-stacks", "folded",   "sort",          "rows",
+      "filter",     "tree",         "graphs",      "names",       "columns",  "extra-columns", "timestamp",
+      "json",       "csv",          "record",      "record-max",  "textfile", "listen"}},
     {"When the run ends", {"duration", "interval", "state"}},
     {"Rarely needed",
      {"live-entries", "nvml", "dcgm", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb",
@@ -76,12 +77,18 @@ std::string with_type(const ListedOption& option)
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options)
 {
-    std::string out = fmt::format(
-        "{}\n\nUsage: {} [OPTION...] [INTERVAL [COUNT]] [-- PROGRAM [ARG...]]\n\nExamples:\n{}\nArguments:\n", summary,
-        tool, examples);
+    // Who takes an interval traces, and can start what it traces; others are handed what they read.
+    const bool traces = std::ranges::find(arguments, "INTERVAL", &ListedArgument::name) != arguments.end();
+    std::string usage = traces ? " [INTERVAL [COUNT]] [-- PROGRAM [ARG...]]" : "";
+    if (!traces)
+        for (const ListedArgument& argument : arguments)
+            usage += ' ' + argument.name;
+    std::string out =
+        fmt::format("{}\n\nUsage: {} [OPTION...]{}\n\nExamples:\n{}\nArguments:\n", summary, tool, usage, examples);
     for (const ListedArgument& argument : arguments)
         explain(out, "  " + argument.name, argument.text);
-    explain(out, "  PROGRAM [ARG...]", "behind --: start it, and trace it and its children from its first call");
+    if (traces)
+        explain(out, "  PROGRAM [ARG...]", "behind --: start it, and trace it and its children from its first call");
     auto list = [&](std::string_view title, const std::vector<const ListedOption*>& listed) {
         if (!listed.empty())
             out += fmt::format("\n{}:\n", title);

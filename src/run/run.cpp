@@ -3,6 +3,8 @@
 
 #include "attach/calibrate.hpp"
 #include "output/output_buffer.hpp"
+#include "recording/recorded_output.hpp"
+#include "recording/recording_file.hpp"
 #include "run/empty_report.hpp"
 #include "run/info.hpp"
 #include "run/preflight.hpp"
@@ -55,7 +57,12 @@ void Run::run()
                            .remarks = remarks_,
                            .kernel_hooks = opened_.kernel_hooks}));
     }
+    std::unique_ptr<RecordingFile> recording; // before there is a screen
+    if (!options_.record.empty())
+        recording = std::make_unique<RecordingFile>(options_.record, options_.record_max);
     output_ = tool_.make_output(options_);
+    if (recording)
+        output_ = make_recorded_output(std::move(output_), std::move(recording));
     output_->give_up_when([this](std::chrono::nanoseconds stalled) { return gives_up(stalled); });
     try {
         trace();

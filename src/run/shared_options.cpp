@@ -113,6 +113,18 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.list("--columns", "NAME[,NAME]", "only these columns; +NAME adds one, -NAME removes one, help lists all",
               o.columns);
     line.flag("-j,--json", "one JSON object per line instead of text", o.json);
+    line.text("--record", "FILE", "write JSON to this file, too; packed where its name ends in .gz",
+              [&o](const std::string& text) {
+                  if (text.empty())
+                      throw UsageError("a recording (--record) must have a name, not an empty one");
+                  if (text.ends_with(".zst"))
+                      throw UsageError("a recording (--record) is packed by gzip (.gz) or not at all, not by zstd");
+                  o.record = text;
+              });
+    line.text(
+        "--record-max", "SIZE", "the most that a recording takes of the disk (1G)", [&o](const std::string& text) {
+            o.record_max = size_argument("the size of a recording (--record-max)", text, 1 << 20, uint64_t{1} << 50);
+        });
     line.flag("-X,--extra-columns", "also the pid inside the container, and the owner (pod, job, unit)",
               o.extra_columns);
     line.text("--host-root", "FOLDER", "where the host's root is mounted, if this is a container (/)",

@@ -25,7 +25,7 @@ namespace gpusnoop {
 
 std::unique_ptr<Output> Tool::make_output(const Options& options)
 {
-    return options.json ? make_json_output() : make_text_output(options.timestamps);
+    return options.json ? make_json_output(this_run()) : make_text_output(options.timestamps);
 }
 
 RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
@@ -83,25 +83,18 @@ int failed(std::string_view why, std::string_view hint = {})
     return 1;
 }
 
-} // namespace
-
-int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make)
+// body: may set the name, once it knows it.
+int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& body)
 {
     hold_closed_streams();
-    std::string_view name;
     try {
         EndingSignals signals;
-        std::optional<StartedProgram> program;
         try {
-            const std::unique_ptr<Tool> tool = make();
-            name = tool->spec().name;
-            run(argc, argv, *tool, signals, program);
+            return body(signals);
         } catch (const Answer& answer) {
             print(answer.text, signals);
-        } catch (const OutputClosed&) {
-            // whoever read the output has seen enough
+            return 0;
         }
-        return program && program->released() ? program->wait(signals) : 0;
     } catch (const Interrupted&) {
         return 0; // before there was anything to report
     } catch (const OutputClosed&) {
@@ -120,6 +113,33 @@ int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>
     } catch (const std::exception& error) {
         return failed(error.what());
     }
+}
+
+} // namespace
+
+int run_reader(std::string_view name, const std::function<int()>& body)
+{
+    set_tool_name(name);
+    return life_of(name, [&](EndingSignals& signals) {
+        signals.as_before(); // there is nothing to put right: it may be killed
+        return body();
+    });
+}
+
+int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make)
+{
+    std::string_view name;
+    return life_of(name, [&](EndingSignals& signals) {
+        std::optional<StartedProgram> program;
+        try {
+            const std::unique_ptr<Tool> tool = make();
+            name = tool->spec().name;
+            run(argc, argv, *tool, signals, program);
+        } catch (const OutputClosed&) {
+            // whoever read the output has seen enough
+        }
+        return program && program->released() ? program->wait(signals) : 0;
+    });
 }
 
 } // namespace gpusnoop

@@ -149,7 +149,11 @@ private:
 // list.
 RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options);
 
-// The life of the process: its exit status. Whatever is thrown, by make too, becomes a sentence.
+// The life of a process that traces nothing: its exit status, which is what body returns, or 0 where that throws an
+// Answer. Whatever else is thrown becomes a sentence.
+int run_reader(std::string_view name, const std::function<int()>& body);
+
+// The life of one that traces. Whatever is thrown, by make too, becomes a sentence.
 int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make);
 
 // Fills what every BPF object takes from the shared headers.

@@ -38,7 +38,9 @@ struct Options {
     std::optional<std::chrono::nanoseconds> duration;
     bool timestamps = false;
     bool json = false;
-    std::vector<std::string> columns; // of tables of text (output/column_choice.hpp)
+    std::string record;                      // the file that JSON goes to, beside what is shown; empty: none
+    uint64_t record_max = uint64_t{1} << 30; // bytes of it, and of the one that it replaces
+    std::vector<std::string> columns;        // of tables of text (output/column_choice.hpp)
     bool failed_only = false;
     bool user_stacks = false;
     bool milliseconds = false;

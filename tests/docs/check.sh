@@ -14,7 +14,9 @@ skip() { skipped=$((skipped + 1)); printf 'skip %s\n' "$1"; }
 check() { if [ -z "$2" ]; then ok; else fail "$1" "$2"; fi; }
 same() { check "$1" "$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3"))"; }
 
-tools=$(sed -n 's/^TOOLS *:= *//p' Makefile)
+tracers=$(sed -n 's/^TOOLS *:= *//p' Makefile)
+readers=$(sed -n 's/^READERS *:= *//p' Makefile) # they have no columns, lose nothing, and take no process
+tools="$tracers $readers"
 
 # --- what each source says -------------------------------------------------------------------------------------------
 
@@ -22,7 +24,7 @@ sorted_words() { tr -s ' ,\t' '\n' | sed '/^$/d' | LC_ALL=C sort -u; }
 
 # Groups and options in their order.
 layout_of_help() {
-    "$build/$1" --help | sed -n '/^What is traced:/,$p' |
+    "$build/$1" --help | sed -n '/^\(What is traced\|How it is shown\):/,$p' |
         sed -nE 's/^([A-Z].*):$/\1/p; s/, -/ -/; s/^  (    )?(-[^ ]*( --[^ ]*)?).*/\2/p'
 }
 
@@ -75,7 +77,7 @@ paths_in() {
 missing_paths() {
     local path tool
     while read -r path; do
-        for tool in $tools; do
+        for tool in $tracers; do
             compgen -G "${path//X/$tool}" >/dev/null || echo "$path"
         done
     done < <(paths_in "$1")
@@ -125,6 +127,8 @@ keys_without_column() {
 # Headers of the columns of its tables.
 headers_of() { "$build/$1" --columns json | sed -nE 's/^\{"in":"table","header":"([^"]+)".*/\1/p' | sort -u; }
 
+is_tracer() { grep -qw -- "$1" <<<"$tracers"; }
+
 has_option() { options_of_help "$1" | grep -qx -- "$2"; }
 
 # Whether its calls are those of functions of a library; else they are of the kernel.
@@ -164,7 +168,8 @@ not_in_man() {
 check_values() { # TOOL OPTION: what completion offers is what the tool takes
     local offered message value
     offered=$(complete_words "$build/$1" "$2" "")
-    message=$("$build/$1" "$2" no-such-value -d 0.01 2>&1)
+    # shellcheck disable=SC2046 # two words, or none
+    message=$("$build/$1" "$2" no-such-value $(is_tracer "$1" && echo -d 0.01) 2>&1)
     check "$1: completion of $2" "$(
         [ -n "$offered" ] || echo "nothing is offered"
         for value in $offered; do
@@ -195,8 +200,9 @@ check_columns() {
 check_completion() {
     local tool=$1 program=$build/$1
     same "$tool: --help and completion list the same options" "$(options_of_help "$tool")" \
-        "$(complete_words "$program" "" | sorted_words)"
+        "$(complete_words "$program" - | sorted_words)"
     check_values "$tool" --by
+    is_tracer "$tool" || return
     check_columns "$tool" "$program"
     if has_option "$tool" --hist; then check_values "$tool" -H; fi
     if counts_functions "$tool"; then check_values "$tool" --api; fi
@@ -267,6 +273,8 @@ check_man() {
     else
         skip "$page: there is no groff"
     fi
+    check "$page: line width" "$(wide_lines "$build/$page")"
+    is_tracer "$tool" || return
     check "$page: has every column and key" "$(columns_of "$tool" | not_in_man "$tool")"
     check "$page: explains keys that there are" "$(keys_without_column "$tool")"
     [ "$tool" != cudatop ] || check "$page: has every rule of the diagnosis" \
@@ -274,7 +282,6 @@ check_man() {
     [ "$tool" != cudatop ] || check "$page: has every metric" \
         "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/metrics/page.cpp | grep -vxFf <(sed -nE 's/^\.BR? gpusnoop_(\w+).*/\1/p' "$page"))"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
-    check "$page: line width" "$(wide_lines "$build/$page")"
 }
 
 check_example() {

@@ -200,6 +200,11 @@ class Tool:
     def records(self):
         if self.all_records is not None:
             return self.all_records
+        return [{key: value for key, value in record.items() if key not in ("run", "monotonic_ns")} for record in self.whole_records]
+
+    @property
+    def whole_records(self):
+        """With what says whose lines they are."""
         return [json.loads(line, object_pairs_hook=strict, parse_constant=no_constant) for line in self.lines]
 
     def of_type(self, kind):

@@ -47,7 +47,8 @@ std::vector<Chosen> fields(const C& c)
             all.push_back({&field, own});
     };
     for (const auto& field : who_fields<K, G, C>)
-        add(field, nullptr);
+        if (field.column.key != "command_line") // which is among the own, recorded or not
+            add(field, nullptr);
     for (const auto& field : owner_fields<K, G, C>)
         add(field, nullptr);
     for (const TopField& own : own_fields())

@@ -88,6 +88,7 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         {"--ring-mb", "16"},
         {"--table-rows", "4096"},
         {"--live-entries", "4096"},
+        {"--record-max", "1G"},
     };
     const std::map<std::string, std::string> by_type = {{"FOLDER", "/host"}, {"COMM", "name"}, {"CGROUP", "/x"},
                                                         {"FILE", "off"},     {"TEXT", "x"},    {"[N]", ""}};

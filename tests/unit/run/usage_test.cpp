@@ -85,6 +85,11 @@ const std::vector<Mistake> mistakes = {
     {"cudalaunch", {"--ring-mb", "0"}, {"--ring-mb"}},
     {"cudalaunch", {"--ring-mb", "1000000"}, {"--ring-mb"}},
     {"cudalaunch", {"--table-rows", "1"}, {"--table-rows"}},
+    {"cudalaunch", {"--record", ""}, {"--record"}},
+    {"cudalaunch", {"--record", "a.json.zst"}, {"--record", "zstd", ".gz"}},
+    {"cudalaunch", {"--record-max", "5"}, {"--record-max", "1.0M"}},
+    {"cudalaunch", {"--record-max", "10Q"}, {"--record-max", "500M"}},
+    {"cudalaunch", {"--record-max", "nan"}, {"--record-max"}},
 
     {"cudamemcpy", {"-H", "grid"}, {"grid", "size"}},
     {"cudamemcpy", {"-H", "gap"}, {"gap", "rate"}},

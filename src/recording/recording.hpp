@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording as its reader wants it: record by record, each with the run that it is of.
+#pragma once
+
+#include "recording/record.hpp"
+#include "recording/recorded_lines.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusnoop {
+
+// What the line says that a run begins with. Empty where that line is missing.
+struct RunOf {
+    size_t number = 0; // of those in the recording
+    std::string id;
+    std::string tool, version, host, command_line;
+};
+
+// What was not handed out.
+struct Unread {
+    Damage damage;
+    uint64_t not_json = 0;
+    uint64_t other_schema = 0; // lines of runs whose keys may mean something else
+};
+
+// files: one after the other. use: gets each line but those that runs begin with. Throws Error where one cannot be
+// read.
+Unread read_recording(std::span<const std::string> files, const std::function<void(const RunOf&, const Record&)>& use);
+
+} // namespace gpusnoop

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording that somebody has sent.
+#include "compare/comparison.hpp"
+#include "compare/words.hpp"
+#include "tests/fuzz/target.hpp"
+#include "util/error.hpp"
+#include "util/text.hpp"
+
+using namespace gpusnoop;
+using namespace gpusnoop::cudadiff;
+
+void fuzz(std::string_view input)
+{
+    const Folder folder;
+    folder.write("recording", input);
+    const std::string files[] = {folder.path() + "/recording"};
+    try {
+        Side side(Group::process);
+        side.read(files);
+        const Comparison itself = compare(side, side, {});
+        for (const Compared& row : itself.rows)
+            expect(!row.change.shown && row.change.difference == 0, "it does not differ from itself");
+        expect(summary(itself, {}).size() < 1000, "the summary is a sentence");
+    } catch (const Error& error) {
+        expect(printable(error.what()) == error.what(), "what is wrong is a harmless sentence");
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is recorded can be read again, also where it was cut off, damaged or made up.
+#include "recording/recorded_output.hpp"
+#include "recording/recording.hpp"
+#include "tests/unit/output/captured.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+using namespace gpusnoop;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A folder for as long as it lives.
+class Folder {
+public:
+    Folder()
+    {
+        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
+        REQUIRE(mkdtemp(name));
+        path_ = name;
+    }
+    ~Folder() { fs::remove_all(path_); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    std::string file(const std::string& name) const { return path_ + "/" + name; }
+    std::string file(const std::string& name, const std::string& text) const
+    {
+        std::ofstream(file(name), std::ios::binary) << text;
+        return file(name);
+    }
+
+private:
+    std::string path_;
+};
+
+// As long as it lives, no file grows beyond that.
+class SmallFiles {
+public:
+    explicit SmallFiles(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN))
+    {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit now{most, before_.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &now);
+    }
+    ~SmallFiles()
+    {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+    SmallFiles(const SmallFiles&) = delete;
+    SmallFiles& operator=(const SmallFiles&) = delete;
+
+private:
+    rlimit before_{};
+    void (*handler_)(int);
+};
+
+std::string contents(const std::string& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> lines_of(const std::string& path, Damage* damage = nullptr)
+{
+    std::vector<std::string> all;
+    RecordedLines lines(path);
+    while (const auto line = lines.next())
+        all.emplace_back(*line);
+    if (damage)
+        *damage = lines.damage();
+    return all;
+}
+
+// A run that records so many lines after its first.
+void record(const std::string& path, int lines, uint64_t max = 1 << 30)
+{
+    RecordingFile file(path, max);
+    file.text = "{\"type\":\"start\",\"schema\":1}\n";
+    file.flush();
+    for (int i = 0; i < lines; i++) {
+        file.text = "{\"type\":\"row\",\"n\":" + std::to_string(i) + "}\n";
+        file.flush();
+    }
+}
+
+std::vector<std::pair<std::string, double>> tools_and_numbers(const std::vector<std::string>& files,
+                                                              Unread* unread = nullptr)
+{
+    std::vector<std::pair<std::string, double>> all;
+    const Unread rest = read_recording(files, [&](const RunOf& run, const Record& record) {
+        all.emplace_back(run.tool, record.number("n").value_or(-1));
+    });
+    if (unread)
+        *unread = rest;
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("a recording has what was written, run after run, packed or plain")
+{
+    const Folder folder;
+    for (const std::string& path : {folder.file("a.json"), folder.file("a.json.gz")}) {
+        record(path, 2);
+        record(path, 1);
+        Damage damage;
+        CHECK(lines_of(path, &damage) == std::vector<std::string>{R"({"type":"start","schema":1})",
+                                                                  R"({"type":"row","n":0})", R"({"type":"row","n":1})",
+                                                                  R"({"type":"start","schema":1})",
+                                                                  R"({"type":"row","n":0})"});
+        CHECK(damage.bytes == 0);
+        CHECK_FALSE(damage.cut_off);
+    }
+    CHECK(contents(folder.file("a.json.gz")).starts_with("\x1f\x8b"));
+}
+
+TEST_CASE("what was packed before a run was killed is read, and so is what the next one wrote")
+{
+    const Folder folder;
+    const std::string path = folder.file("a.gz");
+    record(path, 50);
+    for (const size_t lost : {1, 9, 12, 40, 100}) {
+        const std::string whole = contents(path), cut = whole.substr(0, whole.size() - lost);
+        Damage damage;
+        const size_t before = lines_of(folder.file("cut.gz", cut), &damage).size();
+        CHECK(damage.cut_off);
+        CHECK(before >= 35);
+        record(folder.file("cut.gz"), 2);
+        CHECK(lines_of(folder.file("cut.gz"), &damage).size() == before + 3);
+        CHECK_FALSE(damage.cut_off);
+    }
+}
+
+TEST_CASE("a plain line that was cut off does not take the next run's first line with it")
+{
+    const Folder folder;
+    const std::string path = folder.file("a", "{\"type\":\"row\"}\n{\"type\":\"r");
+    record(path, 1);
+    Unread unread;
+    CHECK(tools_and_numbers({path}, &unread).size() == 2);
+    CHECK(unread.not_json == 1);
+}
+
+TEST_CASE("a recording keeps to its size, and each of its files begins with whose run it is")
+{
+    const Folder folder;
+    for (const std::string name : {"a.json", "a.json.gz"}) {
+        const std::string path = folder.file(name);
+        const captured::Written said =
+            captured::written(make_json_output(), [&](Output&) { record(path, 5000, 20000); });
+        CHECK(said.err.find("--record-max") != said.err.npos);
+        CHECK(fs::file_size(path) + fs::file_size(path + ".1") <= 20000 + 100);
+        for (const std::string& file : {path + ".1", path})
+            CHECK(lines_of(file).front() == R"({"type":"start","schema":1})");
+        CHECK(lines_of(path).back() == R"({"type":"row","n":4999})");
+    }
+}
+
+TEST_CASE("nothing but a recording is written to")
+{
+    const Folder folder;
+    folder.file("other", "int main() {}\n");
+    fs::create_symlink(folder.file("other"), folder.file("link"));
+    fs::create_directory(folder.file("folder"));
+    REQUIRE(mkfifo(folder.file("fifo").c_str(), 0600) == 0);
+    for (const char* name : {"other", "link", "folder", "fifo", "none/file"})
+        CHECK_THROWS_AS(RecordingFile(folder.file(name), 1 << 20), Error);
+    record(folder.file("a.json"), 1);
+    fs::rename(folder.file("a.json"), folder.file("a.json.gz")); // plain, whatever it is called
+    CHECK_THROWS_AS(RecordingFile(folder.file("a.json.gz"), 1 << 20), Error);
+    CHECK(contents(folder.file("other")) == "int main() {}\n");
+}
+
+TEST_CASE("a full disk ends the recording, and what is shown goes on")
+{
+    const Folder folder;
+    const SmallFiles limit(64 << 10); // of text there is less, of JSON more
+    auto output =
+        make_recorded_output(make_text_output(false), std::make_unique<RecordingFile>(folder.file("a"), 1 << 30));
+    std::string why;
+    const captured::Written said = captured::written(std::move(output), [&](Output& both) {
+        both.start("cudatop", "1.0", {});
+        for (int i = 0; i < 300; i++) {
+            both.row(captured::columns, captured::full_row, {});
+            both.flush();
+        }
+        try {
+            both.end(5);
+        } catch (const Error& error) {
+            why = error.what();
+        }
+    });
+    CHECK(std::ranges::count(said.out, '\n') >= 300);
+    CHECK(why.find("is not whole") != why.npos);
+    CHECK(said.err.find(why) != said.err.npos);
+}
+
+TEST_CASE("people are shown so many rows of a table, and the recording has all")
+{
+    const Folder folder;
+    const Column columns[] = {{"N", "n"}};
+    auto print = [&](Output& output) {
+        output.begin_table(columns, captured::ten_o_clock, 1);
+        for (size_t number = 0; number < 5; number++)
+            if (Output* const place = output.place_of_row(number, 2))
+                place->row(columns, {uint64_t{number}}, {});
+    };
+    const std::string path = folder.file("a");
+    const captured::Written text =
+        captured::written(make_recorded_output(make_text_output(false), std::make_unique<RecordingFile>(path, 1 << 30)),
+                          [&](Output& output) {
+                              print(output);
+                              CHECK(output.for_people() != output.for_programs());
+                          });
+    CHECK(text.out == "       N\n       0\n       1\n");
+    CHECK(tools_and_numbers({path}).size() == 5);
+    CHECK(captured::json_of(print).size() == 5);
+    const captured::Written json = captured::written(
+        make_recorded_output(make_json_output(), std::make_unique<RecordingFile>(path, 1 << 30)), print);
+    CHECK(std::ranges::count(json.out, '\n') == 5);
+    CHECK(tools_and_numbers({path}).size() == 10);
+}
+
+TEST_CASE("each line names its run, and the first one whose it is")
+{
+    const RunIdentity run = this_run();
+    CHECK(run.run.size() == 12);
+    CHECK(run.run == this_run().run);
+    CHECK(run.boot_id.size() == 36);
+    CHECK_FALSE(run.host.empty());
+    CHECK_FALSE(run.command.empty());
+    std::istringstream lines(captured::written(make_json_output(run), [](Output& output) {
+                                 output.start("cudatop", "1.0", {});
+                                 output.begin_table(captured::columns, captured::ten_o_clock, 1);
+                                 output.row(captured::columns, captured::full_row, {});
+                             }).out);
+    std::string first, second;
+    std::getline(lines, first);
+    std::getline(lines, second);
+    const auto start = Record::parse(first), row = Record::parse(second);
+    REQUIRE((start && row));
+    CHECK(start->text("run") == run.run);
+    CHECK(row->text("run") == run.run);
+    CHECK(start->text("host") == run.host);
+    CHECK(start->text("boot_id") == run.boot_id);
+    CHECK(start->text("command_line") == run.command);
+    CHECK(start->number("monotonic_ns"));
+    CHECK(wall_ns_of(start->text("time")));
+    CHECK(row->number("monotonic_ns"));
+}
+
+TEST_CASE("lines of mixed runs are told apart by their ids, others by order")
+{
+    const Folder folder;
+    const std::string mixed = folder.file("mixed", "{\"type\":\"start\",\"run\":\"a\",\"tool\":\"one\",\"schema\":1}\n"
+                                                   "{\"type\":\"start\",\"run\":\"b\",\"tool\":\"two\",\"schema\":1}\n"
+                                                   "{\"type\":\"row\",\"run\":\"a\",\"n\":1}\n"
+                                                   "{\"type\":\"row\",\"run\":\"b\",\"n\":2}\n");
+    CHECK(tools_and_numbers({mixed}) == std::vector<std::pair<std::string, double>>{{"one", 1}, {"two", 2}});
+    const std::string ordered = folder.file("ordered", "{\"type\":\"row\",\"n\":0}\n"
+                                                       "{\"type\":\"start\",\"tool\":\"one\",\"schema\":1}\n"
+                                                       "{\"type\":\"row\",\"n\":1}\n"
+                                                       "{\"type\":\"start\",\"tool\":\"two\",\"schema\":1}\n"
+                                                       "{\"type\":\"row\",\"n\":2}\n"
+                                                       "{\"type\":\"start\",\"tool\":\"new\",\"schema\":2}\n"
+                                                       "{\"type\":\"row\",\"n\":3}\n");
+    Unread unread;
+    CHECK(tools_and_numbers({ordered, ordered}, &unread).size() == 6);
+    CHECK(unread.other_schema == 2);
+}
+
+TEST_CASE("what is no line of a tool is counted, whatever it is")
+{
+    const Folder folder;
+    const std::string deep(100'000, '['), wide = "{\"type\":\"row\"" + [] {
+        std::string keys;
+        for (int i = 0; i < 1000; i++)
+            keys += ",\"k" + std::to_string(i) + "\":1";
+        return keys + "}";
+    }();
+    Unread unread;
+    const std::string path =
+        folder.file("a", deep + "\n" + "{\"a\":" + deep + "\n" + wide + "\n[1]\n1\nnull\n{\"n\":1e999}\n\n" +
+                             std::string(3 << 20, 'x') + "\n{\"n\":7}\n\x01\xff\n{\"n\":");
+    CHECK(tools_and_numbers({path}, &unread) == std::vector<std::pair<std::string, double>>{{"", 7}});
+    CHECK(unread.not_json == 8);
+    CHECK(unread.damage.long_lines == 1);
+    CHECK(unread.damage.cut_off);
+    CHECK_THROWS_AS(RecordedLines(folder.file("none")), Error);
+    CHECK_THROWS_AS(lines_of(fs::path(path).parent_path()), Error);
+}
+
+TEST_CASE("a record has texts, numbers and grids")
+{
+    const auto record =
+        Record::parse(R"({"type":"row","a":1.5,"grid":[2,3,4],"b":"x","deep":{"a":2,"c":[1]},"n":null,"t":true})");
+    REQUIRE(record);
+    CHECK(record->type() == "row");
+    CHECK(record->number("a") == 1.5);
+    CHECK(record->product("grid") == 24);
+    CHECK(record->text("b") == "x");
+    CHECK_FALSE(record->number("b"));
+    CHECK_FALSE(record->number("c"));
+    CHECK(record->number("t") == 1);
+    CHECK(wall_ns_of("2026-01-01T10:00:00.500000+00:00") == 1767261600.5e9);
+    CHECK(wall_ns_of("2026-01-01T10:00:00.500000-05:30") == 1767281400.5e9);
+    for (const char* wrong : {"", "2026-01-01", "2026-01-01T10:00:00.500000Z+00:0", "2026-0x-01T10:00:00.500000+00:00"})
+        CHECK_FALSE(wall_ns_of(wrong));
+}
