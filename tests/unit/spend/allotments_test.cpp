@@ -46,6 +46,7 @@ TEST_CASE("a process is asked for its GPUs once, and forgotten when nobody asks"
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     CHECK(allotments.of(pid, 1).visible_devices == "GPU-7");
+    CHECK(allotments.of(pid, 2).visible_devices.empty()); // the next one of that pid is asked for its own
     allotments.sweep();
     allotments.sweep();
     CHECK(allotments.of(pid, 1).visible_devices.empty());
