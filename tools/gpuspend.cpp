@@ -4,6 +4,7 @@
 #include "gpuspend/options.hpp"
 #include "gpuspend/slices.hpp"
 #include "run/call_tool.hpp"
+#include "run/cost.hpp"
 #include "spend/spend_state.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
+#include <sys/utsname.h>
 
 namespace gpusnoop::gpuspend {
 namespace {
@@ -36,6 +38,13 @@ constexpr ToolSpec about{
     .ring_mb = 4, // there are no lines
     .without_returns = "waits and memory are unknown",
 };
+
+std::string node_name()
+{
+    utsname name{};
+    uname(&name);
+    return name.nodename;
+}
 
 constexpr uint32_t live_entries = 1'000'000; // allocations that can be tracked at once
 
@@ -87,6 +96,9 @@ private:
     std::optional<Running> running_;
     uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
     bool followed_ = false; // calls to their return
+    Tier tier_ = Tier::session;
+    std::optional<Cost> cost_;
+    uint64_t reported_ns_ = 0; // CLOCK_MONOTONIC
 };
 
 void GpuSpend::validate(RunPlan& plan)
@@ -124,7 +136,7 @@ void GpuSpend::validate(RunPlan& plan)
 Opened GpuSpend::open()
 {
     if (!settings_.prices.empty())
-        prices_ = Prices::of_file(settings_.prices);
+        prices_ = Prices::of_file(settings_.prices, node_name());
     if (!settings_.teams.empty())
         teams_ = Teams::of_file(settings_.teams);
     sums_ = {.view = settings_.by.value_or("pod"), .began_ns = 0, .saved_ns = 0, .ledger = Ledger(settings_.split)};
@@ -151,6 +163,8 @@ void GpuSpend::configure(std::span<const Probe> probes, const Filters& filters)
     data.per_kernel = false;
     data.per_shape = false;
     data.per_size = false;
+    data.count_hits = true;
+    tier_ = filters.tier;
     data.follow = followed_;
     data.follow_graphs = followed_;
     size_held_table(*skeleton_, settings_.cheap ? 1 : live_entries);
@@ -161,6 +175,7 @@ void GpuSpend::configure(std::span<const Probe> probes, const Filters& filters)
 void GpuSpend::load()
 {
     CallToolOn::load();
+    cost_.emplace(bpf_map__fd(skeleton_->maps.hits), tier_);
     held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
     slices_.emplace(settings_, options_.host_root, processes(), prices_, teams_);
 }
@@ -169,6 +184,8 @@ void GpuSpend::begin(const Running& running)
 {
     CallToolOn::begin(running);
     running_.emplace(running);
+    reported_ns_ = clock_ns(CLOCK_MONOTONIC);
+    cost_->since_last(0);
 }
 
 bool GpuSpend::learn(uint32_t type, const void* data, size_t size)
@@ -286,13 +303,17 @@ void GpuSpend::report(Output& output, uint64_t wall_ns, uint64_t)
     keep_sums(wall_ns);
     const Bill bill = make_bill(sums_.ledger, settings_.rows.device || settings_.csv);
     const auto has_price = [](const auto& one) { return one.first.price.has_value(); };
+    const uint64_t before_ns = std::exchange(reported_ns_, clock_ns(CLOCK_MONOTONIC));
+    const Cost::Share cost = cost_->since_last(static_cast<double>(reported_ns_ - before_ns) / 1e9);
     const Context context{.options = options_,
                           .settings = settings_,
                           .bill = bill,
                           .currency = prices_.currency(),
                           .priced = std::ranges::any_of(sums_.ledger.devices(), has_price),
                           .since_ns = state_ ? sums_.began_ns : wall_ns - std::min(wall_ns, bill.covered_ns),
-                          .wall_ns = wall_ns};
+                          .wall_ns = wall_ns,
+                          .probes_percent = cost.probes_percent,
+                          .own_percent = cost.own_percent};
     if (settings_.csv)
         print_focus(output, context);
     else

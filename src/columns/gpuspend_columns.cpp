@@ -378,6 +378,13 @@ const Field<C, L> fields[] = {
      [](const L& l, const C& c) { return in_money(idle_cost(l, c), c); }},
     {{"", "idle_cost_micros", Unit::count}, where_priced, idle_cost},
     {{"", "currency", Unit::text}, where_priced, [](const L&, const C& c) { return Cell(std::string(c.currency)); }},
+    {{"OVERHEAD%", "probes_cpu_percent", Unit::percent, 9},
+     always,
+     [](const L& l, const C& c) { return l.of == Of::total && c.probes_percent ? Cell(*c.probes_percent) : Cell(); }},
+    {{"OWN%", "own_cpu_percent", Unit::percent, 5},
+     always,
+     [](const L& l, const C& c) { return l.of == Of::total && c.own_percent ? Cell(*c.own_percent) : Cell(); },
+     extra},
     {{"HELDBY", "held_by", Unit::text, 16}, always, sources},
 };
 

@@ -7,6 +7,7 @@
 #include "output/output.hpp"
 #include "spend/bill.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ struct Context {
     std::string_view currency;
     bool priced = false;                // some device has a price
     uint64_t since_ns = 0, wall_ns = 0; // when what the bill covers begins and ends, time of day
+    // What this run took since the last report, of one CPU: from those that are traced, and for itself. nullopt: not
+    // known.
+    std::optional<double> probes_percent{}, own_percent{};
 };
 
 // The rows, what nobody was given, and the sum; below it the sentences and what is not known.

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -31,6 +33,24 @@ std::string_view trimmed(std::string_view text)
 bool is_currency(std::string_view text)
 {
     return text.size() == 3 && std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+// The beginning of a day in UTC, "2026-01-31".
+std::optional<uint64_t> day_ns(std::string_view text)
+{
+    int year = 0;
+    unsigned month = 0, day = 0;
+    const auto number = [&](size_t at, size_t size, auto& value) {
+        const char* const end = text.data() + at + size;
+        return std::from_chars(text.data() + at, end, value).ptr == end;
+    };
+    if (text.size() != 10 || text[4] != '-' || text[7] != '-' || !number(0, 4, year) || !number(5, 2, month) ||
+        !number(8, 2, day))
+        return std::nullopt;
+    const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+    if (!date.ok() || year < 1970 || year > 2200)
+        return std::nullopt;
+    return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::sys_days(date).time_since_epoch()).count());
 }
 
 } // namespace
@@ -84,12 +104,12 @@ std::string read_list(std::string_view what, const std::string& path)
     return std::move(*text);
 }
 
-Prices Prices::of_file(const std::string& path)
+Prices Prices::of_file(const std::string& path, const std::string& node)
 {
-    return {read_list("prices (--prices)", path), path};
+    return {read_list("prices (--prices)", path), path, node};
 }
 
-Prices::Prices(std::string_view text, const std::string& file)
+Prices::Prices(std::string_view text, const std::string& file, const std::string& node) : node_(node)
 {
     if (trimmed(text.substr(0, text.find('\n'))).starts_with('{')) {
         std::optional<uint64_t> price;
@@ -102,7 +122,7 @@ Prices::Prices(std::string_view text, const std::string& file)
                 fmt::format("'{}' is no price file: as JSON it needs \"GPU\" with a price per hour, in quotes, as "
                             "OpenCost's custom pricing has it",
                             file));
-        rows_.push_back({"*", *price});
+        rows_.push_back({.glob = "*", .micros = *price});
         return;
     }
     size_t number = 0;
@@ -121,32 +141,43 @@ Prices::Prices(std::string_view text, const std::string& file)
 
 void Prices::add_line(std::string_view line, const std::string& where)
 {
-    constexpr const char* form = "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY], as in *H100*,2.95,USD";
-    const size_t first = std::min(line.find(','), line.size());
-    const std::string_view glob = trimmed(line.substr(0, first));
-    const std::string_view rest = line.substr(std::min(first + 1, line.size()));
-    const size_t second = std::min(rest.find(','), rest.size());
-    const auto price = parse_price(trimmed(rest.substr(0, second)));
-    const std::string_view currency = trimmed(rest.substr(std::min(second + 1, rest.size())));
-    if (glob.empty() || !price || (second < rest.size() && !is_currency(currency)))
+    constexpr const char* form = "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]], as in "
+                                 "*H100*,2.95,USD,2026-01-31,gpu-*";
+    std::vector<std::string_view> fields;
+    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
+        end = line.find(',', at);
+        fields.push_back(trimmed(line.substr(at, end - at)));
+    }
+    const size_t given = fields.size();
+    fields.resize(std::max<size_t>(given, 5));
+    const auto price = parse_price(fields[1]);
+    const auto from_ns = fields[3].empty() ? std::optional<uint64_t>(0) : day_ns(fields[3]);
+    const bool named = given < 3 || is_currency(fields[2]) || (given > 3 && fields[2].empty());
+    if (fields[0].empty() || !price || !named || !from_ns || given > 5 || (given == 5 && fields[4].empty()))
         throw Error(fmt::format("{} is no price: '{}'", where, printable(line.substr(0, 200))), form);
-    const std::string_view named = currency.empty() ? std::string_view(currency_) : currency;
-    if (!rows_.empty() && named != currency_)
+    const std::string_view currency = fields[2].empty() ? std::string_view(currency_) : fields[2];
+    if (!rows_.empty() && currency != currency_)
         throw Error(
-            fmt::format("{}: all prices must be of one currency, and {} came before {}", where, currency_, named));
+            fmt::format("{}: all prices must be of one currency, and {} came before {}", where, currency_, currency));
     if (rows_.size() == most_rows)
         throw Error(fmt::format("{}: there are more than {} prices", where, most_rows));
-    currency_ = std::string(named);
-    rows_.push_back({std::string(glob), *price});
+    currency_ = std::string(currency);
+    rows_.push_back({std::string(fields[0]), *price, *from_ns, fields[4].empty() ? "*" : std::string(fields[4])});
 }
 
-std::optional<uint64_t> Prices::of(std::string_view model) const
+std::optional<uint64_t> Prices::of(std::string_view model, uint64_t wall_ns) const
 {
+    const auto matches = [](const std::string& glob, const std::string& name) {
+        return fnmatch(glob.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+    };
     const std::string name(model);
+    const Row* found = nullptr;
     for (const Row& row : rows_)
-        if (fnmatch(row.glob.c_str(), name.c_str(), FNM_NOESCAPE) == 0)
-            return row.micros;
-    return std::nullopt;
+        if (row.from_ns <= wall_ns &&
+            (found ? row.glob == found->glob && row.node == found->node && row.from_ns > found->from_ns
+                   : matches(row.glob, name) && matches(row.node, node_)))
+            found = &row;
+    return found ? std::optional(found->micros) : std::nullopt;
 }
 
 } // namespace gpusnoop

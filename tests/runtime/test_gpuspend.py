@@ -117,6 +117,7 @@ def a_shared_device():
     share = {}
     for how, tool in tools.items():
         tenants, total = adds_up(tool.rows, 1)
+        check(total["own_cpu_percent"] > 0 and total.get("probes_cpu_percent", 1) > 0, f"what tracing took: {total}")
         equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "what is said of it")
         equal({(row["sm_active_percent"], row["tensor_active_percent"], row["gpu_busy_percent"], row["memory_used_bytes"], row["measured_by"],
                 "sm_occupancy_percent" in row or "dram_active_percent" in row, row["efficiency_shared_ns"] > 0) for row in tenants},

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "head.hpp"
 
-#include "maps/cpu_sums.hpp"
 #include "proc/process.hpp"
-#include "util/clock.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 
@@ -65,27 +63,6 @@ std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus
 }
 
 } // namespace
-
-Cost::Share Cost::since_last(double seconds)
-{
-    std::array<uint64_t, HITS> hits{};
-    std::ranges::copy(cpu_sums(hits_fd_, HITS), hits.begin());
-    const auto entries = static_cast<double>(hits[HIT_ENTRY] - seen_[HIT_ENTRY]);
-    const auto returns = static_cast<double>(hits[HIT_RETURN] - seen_[HIT_RETURN]);
-    const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    const double percent_ns = seconds * 1e7;
-    Share share;
-    if (seconds > 0) {
-        share.hits_per_second = (entries + returns) / seconds;
-        if (const std::optional<ProbeCost>& one = of_one_.cost())
-            share.probes_percent = (entries * one->entry_ns + returns * one->return_ns) / percent_ns;
-        if (own_ns_)
-            share.own_percent = static_cast<double>(own_ns - own_ns_) / percent_ns;
-    }
-    seen_ = hits;
-    own_ns_ = own_ns;
-    return share;
-}
 
 Facts Head::facts(double seconds, size_t processes)
 {

@@ -27,8 +27,8 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.text("--split", "HOW", "divide the time of a shared GPU by launches, busy or memory (launches)", s.split_by);
     line.flag("--cheap", "entry probes only: launches and copies, no waits and no memory", s.cheap);
     line.text("-s,--sort", "COLUMN", "column to sort by (device_time_ns)", s.sort);
-    line.text("--prices", "FILE", "what an hour of a GPU costs, by model: MODEL_GLOB,PRICE[,CURRENCY], or OpenCost's",
-              s.prices);
+    line.text("--prices", "FILE",
+              "what an hour of a GPU costs, by model: MODEL_GLOB,PRICE,CURRENCY, ..., or OpenCost's", s.prices);
     line.text("--teams", "FILE", "whose rows are, by lines of TEAM,KIND,GLOB; KIND is namespace, pod, user, ...",
               s.teams);
     line.text("--state", "FILE", "go on with what earlier runs have counted, and keep it there", s.state);

@@ -314,9 +314,10 @@ Gauges Slices::gauges_of(const MachineGpu& gpu) const
 void Slices::add_devices(Pending& to)
 {
     const std::vector<uint64_t> times = gpus_.times(to.slice.ns);
+    const uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
     for (size_t i = 0; i < times.size(); i++) {
         const MachineGpu& gpu = gpus_.all()[i];
-        DeviceSlice slice{.device = {gpu.id, prices_.of(gpu.model)},
+        DeviceSlice slice{.device = {gpu.id, prices_.of(gpu.model, wall_ns)},
                           .model = gpu.model,
                           .of = gpu.device,
                           .parts = grants_.parts(gpu.id),

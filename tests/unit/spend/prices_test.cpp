@@ -35,10 +35,26 @@ TEST_CASE("OpenCost's custom pricing", "[spend]")
     CHECK_THROWS_AS(Prices(R"({"GPU":"1")", "f"), Error);
 }
 
+TEST_CASE("prices that begin on a day, and of some nodes", "[spend]")
+{
+    constexpr uint64_t day = 86'400'000'000'000, year_2026 = 20'454 * day; // 2026-01-01
+    const char* const text = "*H100*,3,USD,2026-01-01\n*H100*,2.5,USD,2026-02-01\n*,2,,2026-01-01,spot-*\n*,1,USD\n";
+    const Prices prices(text, "f", "n1");
+    CHECK(prices.of("H100", year_2026 - 1) == 1'000'000);
+    CHECK(prices.of("H100", year_2026) == 3'000'000);
+    CHECK(prices.of("H100", year_2026 + 31 * day - 1) == 3'000'000);
+    CHECK(prices.of("H100", year_2026 + 31 * day) == 2'500'000);
+    CHECK(prices.of("A100") == 1'000'000);
+    CHECK(Prices(text, "f", "spot-7").of("A100", year_2026) == 2'000'000);
+    CHECK(Prices(text, "f", "spot-7").of("A100", year_2026 - 1) == 1'000'000);
+    CHECK(!Prices("*,1,USD,,gpu-*", "f", "n1").of("A100"));
+}
+
 TEST_CASE("what is no price is said, with its line", "[spend]")
 {
-    for (const char* line : {"*", "*,", ",1", "*,x", "*,-1", "*,1.0000001", "*,1000000", "*,1,dollars", "*,1,USD,x",
-                             "*,1e3", "*,.", "*,99999999999999999999999"})
+    for (const char* line :
+         {"*", "*,", ",1", "*,x", "*,-1", "*,1.0000001", "*,1000000", "*,1,dollars", "*,1,USD,x", "*,1,USD,2026-02-30",
+          "*,1,USD,2026-1-1", "*,1,USD,,", "*,1,USD,,*,x", "*,1e3", "*,.", "*,99999999999999999999999"})
         CHECK_THROWS_MATCHES(Prices(std::string("*,1,USD\n") + line, "f"), Error,
                              Catch::Matchers::MessageMatches(Catch::Matchers::StartsWith("'f', line 2")));
     CHECK_THROWS_AS(Prices("a,1,USD\nb,1,EUR", "f"), Error);
