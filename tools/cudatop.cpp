@@ -123,6 +123,7 @@ private:
     std::optional<Users> users_;
     std::optional<NvmlFigures> figures_;
     std::optional<ProcessGpus> gpus_;
+    std::optional<Held> held_gpus_;
     std::optional<Running> running_;
     uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
@@ -230,6 +231,7 @@ void CudaTop::load()
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
     gpus_.emplace(*figures_);
+    held_gpus_.emplace(options_.host_root);
     diagnosis_.emplace(processes(), settings_.latency);
     try {
         xids_->attach();
@@ -477,6 +479,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           *users_,
                           *figures_,
                           *gpus_,
+                          *held_gpus_,
                           xids_of_,
                           *diagnosis_,
                           known_,
@@ -556,6 +559,7 @@ void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
 void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
 {
     figures_->refresh();
+    held_gpus_->refresh(*figures_, clock_ns(CLOCK_MONOTONIC));
     counted_ = {.calls = {calls.begin(), calls.end()},
                 .waits = waits_->of_interval(seconds, processes()),
                 .pending = pending_calls_->read(),

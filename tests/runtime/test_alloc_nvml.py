@@ -30,8 +30,8 @@ class Nvml:
         return Tool(*arguments, "--nvml", harness.standin / library, env={"STANDIN_NVML": str(self.path)}, **options)
 
 
-def holder(size=10 * mib):
-    return Workload(f"alloc a {size}; touch {{dir}}/held; wait {{dir}}/end")
+def holder(size=10 * mib, **options):
+    return Workload(f"alloc a {size}; touch {{dir}}/held; wait {{dir}}/end", **options)
 
 
 def figures(row):

@@ -4,6 +4,7 @@ ask."""
 import time
 
 import harness
+from containers import Cgroup, HostRoot, Name, kubepods
 from harness import check, equal, wait_until
 from programs import Tool
 from test_alloc_nvml import Nvml, end, holder, mib
@@ -86,5 +87,23 @@ def it_hangs_from_the_start():
     check("NVML does not answer" in tool.error, tool.error)
     workload.go()
     wait_until(lambda: len(rows(tool, "pid")) > 3, "reports")
+    end(workload)
+    tool.finish()
+
+
+@case(alone=True)
+def of_a_pod():
+    """What its pod was given, also what it does not use; and how well the GPU that it uses is used, by anybody."""
+    host, name = HostRoot(), Name()
+    host.containerd(name).write("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", {"Data": {
+        "PodDeviceEntries": [{"PodUID": name.pod_uid, "ContainerName": name.container, "ResourceName": "nvidia.com/gpu",
+                              "DeviceIDs": {"-1": ["GPU-1", "GPU-2"]}}], "RegisteredDevices": None}})
+    workload = holder(preexec=Cgroup("v2", kubepods(name)).join)
+    nvml = Nvml("device 0", "uuid GPU-0", "device 1", "uuid GPU-1", "gpm 2 60", "gpm 5 12.5", "gpm 10 101",
+                f"process {workload.pid} {25 * mib}", "device 2", "uuid GPU-2")
+    tool = nvml.tool("-p", workload.pid, "--by", "pod", "-i", "0.5", "--host-root", host.path, preexec=host.enter)
+    workload.go()
+    new = ("held_gpus", "gpu_sm_active_percent", "gpu_tensor_active_percent", "gpu_dram_active_percent")
+    wait_until(lambda: ("1,2", 60, 12.5, None) in [tuple(row.get(key) for key in new) for row in rows(tool, "pod")], "what is held, and how it is used")
     end(workload)
     tool.finish()

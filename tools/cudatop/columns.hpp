@@ -6,6 +6,7 @@
 #include "calls/report.hpp"
 #include "diagnosis/diagnosis.hpp"
 #include "groups.hpp"
+#include "held.hpp"
 #include "names/name_options.hpp"
 #include "nvml/nvml_figures.hpp"
 #include "screen/preferences.hpp"
@@ -63,6 +64,7 @@ struct Context : CallContext<Settings> {
     const Users& users;
     const NvmlFigures& figures;
     const ProcessGpus& gpus;
+    const Held& held;
     const std::map<uint32_t, XidsOf>& xids; // by pid
     const Diagnosis& diagnosis;
     Known known;

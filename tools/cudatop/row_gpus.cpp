@@ -78,6 +78,31 @@ Cell busiest(const Key& key, const Group& group, const Context& context)
     return most;
 }
 
+Cell efficiency(const Key& key, const Group& group, const Context& context,
+                std::optional<double> NvmlEfficiency::*figure)
+{
+    const OnGpus on = gpus_of(key, group, context);
+    double sum = 0;
+    int count = 0;
+    const auto add = [&](const NvmlEfficiency& of) {
+        if (of.*figure) {
+            sum += *(of.*figure);
+            count++;
+        }
+    };
+    for (const NvmlDeviceState& state : context.figures.states())
+        for (const Gpu& gpu : on.gpus) {
+            if (gpu.by != Gpu::By::index || gpu.number != state.index)
+                continue;
+            if (gpu.instance == Gpu::whole)
+                add(state.efficiency);
+            for (const NvmlInstance& instance : state.instances)
+                if (gpu.instance == instance.gpu_instance)
+                    add(instance.efficiency);
+        }
+    return count ? Cell(sum / count) : Cell();
+}
+
 Cell power(const Key& key, const Group& group, const Context& context)
 {
     Cell all;

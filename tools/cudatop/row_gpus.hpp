@@ -20,6 +20,9 @@ std::string shown_gpus(const OnGpus& on);
 std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context);
 Cell sm_percent(const Key& key, const Group& group, const Context& context);
 Cell busiest(const Key& key, const Group& group, const Context& context); // percent
-Cell power(const Key& key, const Group& group, const Context& context);   // watts, of all together
+// Percent, by the hardware's own counters (GPM), of all together; of MIG's instances where processes are on those.
+Cell efficiency(const Key& key, const Group& group, const Context& context,
+                std::optional<double> NvmlEfficiency::*figure);
+Cell power(const Key& key, const Group& group, const Context& context); // watts, of all together
 
 } // namespace gpusnoop::cudatop

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "held.hpp"
+
+namespace gpusnoop::cudatop {
+namespace {
+
+// Of a pod, else of a container, else of a job: empty where it is in none.
+std::string whose(const Owner& owner)
+{
+    return !owner.pod_uid().empty() ? "pod " + owner.pod_uid()
+           : owner.container()      ? "container " + owner.where.container_id
+                                    : owner.where.slurm_job;
+}
+
+Gpu gpu_of(const MachineGpu& gpu)
+{
+    const uint16_t instance = gpu.instance.value_or(Gpu::whole);
+    if (gpu.index)
+        return {Gpu::By::index, static_cast<uint16_t>(*gpu.index), instance};
+    return gpu.minor ? Gpu{Gpu::By::file, static_cast<uint16_t>(*gpu.minor), instance} : Gpu();
+}
+
+} // namespace
+
+void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
+{
+    if (!grants_.kubelet().readable)
+        return; // a look at all cgroups is not for those who have no use of it
+    gpus_.refresh(figures, host_root_, grants_.kubelet());
+    grants_.refresh(gpus_, now_ns);
+    by_owner_.clear();
+    for (const Given& given : grants_.all())
+        if (const MachineGpu* const gpu = gpus_.named(given.device))
+            by_owner_[whose(grants_.owner(given))].insert(gpu_of(*gpu));
+    by_owner_.erase("");
+}
+
+std::set<Gpu> Held::of(const WhoSeen& who) const
+{
+    std::set<Gpu> all;
+    for (const Owner* const owner : who.owners)
+        if (const auto found = by_owner_.find(whose(*owner)); found != by_owner_.end())
+            all.insert(found->second.begin(), found->second.end());
+    return all;
+}
+
+} // namespace gpusnoop::cudatop

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs that the pod, the container or the Slurm job of a row was given, on a node of Kubernetes.
+#pragma once
+
+#include "calls/gpu.hpp"
+#include "spend/grants.hpp"
+#include "who/who.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace gpusnoop::cudatop {
+
+class Held {
+public:
+    explicit Held(const std::string& host_root) : host_root_(host_root), grants_(host_root) {}
+
+    // Looks again every few seconds. now_ns: CLOCK_MONOTONIC.
+    void refresh(const NvmlFigures& figures, uint64_t now_ns);
+    // Empty: none, or nobody knows.
+    std::set<Gpu> of(const WhoSeen& who) const;
+
+private:
+    std::string host_root_;
+    MachineGpus gpus_;
+    Grants grants_;
+    std::map<std::string, std::set<Gpu>> by_owner_;
+};
+
+} // namespace gpusnoop::cudatop
