@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose a device's time is, and what it costs: to the nanosecond, and to the millionth.
 #include "spend/bill.hpp"
+#include "spend/spend_state.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>
@@ -163,6 +164,65 @@ TEST_CASE("more tenants than there is room for are one", "[spend]")
     for (size_t i = 0; i < Ledger::most_tenants + 100; i++)
         ledger.add(slice(second, {holder(fmt::format("pod-{}", i), 1)}));
     CHECK(ledger.tenants().size() == Ledger::most_tenants + 1);
+    check_sums(ledger);
+}
+
+// A month of pods that come and go, as gpuspend adds them up: by ids, and under names at each report.
+TEST_CASE("many pods take bounded room, and add up", "[spend]")
+{
+    SpendState state{.view = "pod", .began_ns = 0, .saved_ns = 0, .ledger = Ledger()};
+    size_t largest = 0;
+    for (int report = 0; report < 400; report++) {
+        Ledger ledger;
+        for (int i = 0; i < 100; i++) {
+            Holder one{.tenant = {.id = fmt::format("pod {}.{}", report, i)}, .sources = HELD_BY_KUBELET};
+            ledger.add(slice(second, {one}));
+            ledger.saw_pod(one.tenant, one.tenant.id);
+        }
+        const bool own_names = report >= 200; // those before have one name, as those of a workload have
+        const auto name = [&](const Tenant& of) { return tenant(own_names ? of.id : "trainer-0"); };
+        state.ledger.add(ledger.named(name));
+        if (report == 199)
+            REQUIRE(state.ledger.tenants().at(tenant("trainer-0")).pods.size() == TenantAccount::most_pods);
+        if (report >= 380) {
+            const size_t size = state.text().size();
+            REQUIRE((largest == 0 || size < largest + 64 * 1024));
+            largest = std::max(largest, size);
+        }
+    }
+    CHECK(state.ledger.tenants().size() == Ledger::most_tenants + 1);
+    CHECK(state.ledger.ns() == 40'000 * second);
+    check_sums(state.ledger);
+}
+
+TEST_CASE("how well a device was used, while it was", "[spend]")
+{
+    Ledger ledger;
+    Slice one = slice(second, {holder("a", 1)});
+    const auto gauges = [&](double sm, std::optional<uint64_t> memory) {
+        Gauges& to = one.devices.front().gauges = {};
+        to.set_percent(Figure::sm_active, sm, MEASURED_BY_NVML);
+        to.set(Figure::memory_used, memory, MEASURED_BY_DCGM);
+        to.set_percent(Figure::sm_active, 1, MEASURED_BY_DCGM); // which does not replace it
+    };
+    gauges(60, {});
+    ledger.add(one);
+    one.ns = 3 * second;
+    gauges(20, 80 * gib);
+    ledger.add(one);
+    const Efficiency& of = account(ledger, "a").efficiency;
+    CHECK(of.mean(Figure::sm_active) == 300'000);
+    CHECK(of.mean(Figure::memory_used) == static_cast<double>(80 * gib));
+    CHECK(!of.mean(Figure::dram_active));
+    CHECK(of.shared_ns == 0);
+    CHECK(measured_by_text(of.sources) == "nvml,dcgm");
+    // While it launches nothing, it is not its use; with a second one, it is not its alone.
+    one.devices.front().holders.push_back(holder("b"));
+    ledger.add(one);
+    CHECK(account(ledger, "b").efficiency.sources == 0);
+    CHECK(account(ledger, "a").efficiency.shared_ns == 3 * second);
+    gauges(101, {});
+    CHECK(one.devices.front().gauges.values[0] == 10'000); // DCGM's, where NVML's cannot be
     check_sums(ledger);
 }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of prices and of teams.
+#include "spend/prices.hpp"
+#include "spend/teams.hpp"
+#include "tests/fuzz/target.hpp"
+#include "util/error.hpp"
+
+using namespace gpusnoop;
+
+void fuzz(std::string_view input)
+{
+    try {
+        const Prices prices(input, "f", "node");
+        expect(prices.currency().size() == 3, "prices are of a currency");
+        for (const char* model : {"", "NVIDIA H100 80GB HBM3", "*"})
+            expect(prices.of(model, 0).value_or(0) < 1'000'000 * micros_per_unit, "a price is one");
+    } catch (const Error&) {}
+    try {
+        const Teams teams(input, "f");
+        expect(teams.any(), "there is a team");
+        Owner owner;
+        owner.names.pod_namespace = owner.names.pod = "a";
+        (void)teams.of(owner, "root");
+    } catch (const Error&) {}
+}
