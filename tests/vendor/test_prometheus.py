@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cudatop's metrics, as Debian's Prometheus and node_exporter read them; the rules and the dashboard in deploy/."""
+import json
+import re
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+
+import harness
+import vendor
+from harness import Skip, case, check, equal, wait_until
+from programs import Tool, Workload, end_at_last
+
+deploy = harness.root / "deploy/prometheus"
+
+
+def program(name):
+    path = vendor.fetched / "prometheus" / name
+    if not path.exists():
+        raise Skip(vendor.why_not_fetched or f"no {name} could be fetched")
+    return path
+
+
+def promtool(*words, text=None):
+    done = subprocess.run([program("promtool"), *words], input=text, capture_output=True, text=True)
+    # What it only advises is no failure: a metric is called what it is, also where a suffix has no unit.
+    equal(done.returncode, 0, f"promtool {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(name, *words):
+    log = open(harness.here / f"{name}.log", "w")
+    process = subprocess.Popen([program(name), *words], stdout=log, stderr=log, cwd=harness.here)
+    end_at_last(process)
+
+
+class Server:
+    """Prometheus, which asks the targets of these jobs each second."""
+
+    def __init__(self, jobs):
+        self.port = free_port()
+        config = {"global": {"scrape_interval": "1s"}, "rule_files": [str(deploy / "gpusnoop.rules.yml")],
+                  "scrape_configs": [{"job_name": job, "honor_labels": True, "static_configs": [{"targets": [target]}]}
+                                     for job, target in jobs.items()]}
+        file = harness.here / "prometheus.yml"
+        file.write_text(json.dumps(config))  # which is YAML, too
+        start("prometheus", f"--config.file={file}", f"--storage.tsdb.path={harness.here / 'data'}",
+              f"--web.listen-address=127.0.0.1:{self.port}")
+
+    def ask(self, query):
+        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return json.load(answer)["data"]["result"]
+        except OSError:  # not yet
+            return []
+
+    def figures(self, query):
+        return {tuple(sorted(one["metric"].items())): float(one["value"][1]) for one in self.ask(query)}
+
+
+@case(tool="cudatop")
+def rules():
+    promtool("check", "rules", deploy / "gpusnoop.rules.yml")
+    promtool("test", "rules", deploy / "gpusnoop.test.yml")
+
+
+@case(tool="cudatop")
+def scraped():
+    """By Prometheus itself, and by way of node_exporter: what PromQL answers is what the workload has done."""
+    program("prometheus"), program("prometheus-node-exporter")
+    workload = Workload("name trainer; launch vecadd 1234; copy 7 bytes=1000000; copy 3 kind=2 bytes=10; sync 5; alloc a 4096; "
+                        "build reduce 3; graph 11; touch {dir}/done; wait {dir}/end")
+    folder = harness.here / "textfiles"
+    folder.mkdir()
+    tool = Tool("-p", workload.pid, "--by", "comm", "--listen", "0", "--textfile", folder / "gpusnoop.prom", "-i", "0.5", json=False)
+    address = wait_until(lambda: re.search(r"127\.0\.0\.1:\d+", tool.error), "an address")[0]
+    exporter = f"127.0.0.1:{free_port()}"
+    start("prometheus-node-exporter", f"--web.listen-address={exporter}", "--collector.disable-defaults",
+          "--collector.textfile", f"--collector.textfile.directory={folder}")
+    server = Server({"cudatop": address, "node": exporter})
+    workload.go()
+    truth = {"kernel_launches_total": 1234, "graph_launches_total": 11, "graph_kernels_total": 33, "copies_total": 10,
+             "copy_bytes_total": 7_000_030, "call_errors_total": 0}
+    for job in ("cudatop", "node"):
+        for family, n in truth.items():
+            query = f'sum by (comm) (gpusnoop_{family}{{job="{job}"}})'
+            wait_until(lambda: server.figures(query) == {(("comm", "trainer"),): n}, f"{query} is {n}: {server.ask(query)}")
+    equal(server.figures('sum(gpusnoop_copy_bytes_total{job="node",direction="h2d"})'), {(): 7_000_000}, "by direction")
+    equal(server.ask("node_textfile_scrape_error == 1"), [], "errors of node_exporter")
+    promtool("check", "metrics", text=(folder / "gpusnoop.prom").read_text())
+    # Each panel's query is one that this Prometheus takes; those without a GPU's figures have an answer.
+    wait_until(lambda: server.ask("namespace:gpusnoop_launches:share5m") or server.ask("gpusnoop_build_info"), "rules")
+    for panel in json.loads((deploy / "dashboard.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            expression = target["expr"].replace("$__rate_interval", "1m").replace("$namespace", ".*")
+            url = f"http://127.0.0.1:{server.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+            with urllib.request.urlopen(url, timeout=20) as answer:  # 400 where it is no query
+                equal(json.load(answer)["status"], "success", expression)
+    (harness.here / "end").touch()
+    workload.wait()
+    tool.finish()
+    check(not (folder / "gpusnoop.prom").exists(), "the file of a run that has ended")
