@@ -2,19 +2,14 @@
 // Where threads that call have blocked outside of calls, by reason and stack.
 #pragma once
 
-#include "bpf/shared/block.h"
+#include "calls/block_totals.hpp"
 #include "calls/caller_stacks.hpp"
-#include "calls/thread_times.hpp"
-#include "maps/bpf_map.hpp"
 #include "names/kernel_symbols.hpp"
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -35,7 +30,7 @@ struct BlockGroup {
 
 class BlockStacks {
 public:
-    BlockStacks(int counts_fd, int stacks_fd) : table_(counts_fd), stacks_fd_(stacks_fd), callers_(stacks_fd) {}
+    BlockStacks(int counts_fd, int stacks_fd) : totals_(counts_fd), stacks_fd_(stacks_fd), callers_(stacks_fd) {}
 
     // What has ended since the last call, of threads that have just been drained; then those that have ended are
     // forgotten.
@@ -48,11 +43,8 @@ public:
     void forget(const std::vector<ImageId>& images);
 
 private:
-    using Key = std::tuple<uint32_t, uint32_t, int32_t, int32_t>; // as the kernel side has it
-
-    HashTable<block_key, block_count> table_;
+    BlockTotals<block_key, block_count> totals_;
     int stacks_fd_;
-    std::map<Key, block_count> told_;
     CallerStacks callers_;
     std::optional<KernelSymbols> kernel_names_; // once there is a stack
 };

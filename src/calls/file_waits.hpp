@@ -2,15 +2,12 @@
 // For how long threads that call have waited for which files, in reads and writes that blocked.
 #pragma once
 
-#include "bpf/shared/block.h"
-#include "calls/thread_times.hpp"
-#include "maps/bpf_map.hpp"
+#include "calls/block_totals.hpp"
 #include "output/histogram.hpp"
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace gpusnoop {
@@ -30,7 +27,7 @@ struct FileGroup {
 
 class FileWaits {
 public:
-    explicit FileWaits(int counts_fd) : table_(counts_fd) {}
+    explicit FileWaits(int counts_fd) : totals_(counts_fd) {}
 
     // What has ended since the last call, of threads that have just been drained; then those that have ended are
     // forgotten.
@@ -38,13 +35,7 @@ public:
                                        Processes& processes);
 
 private:
-    using Key = std::tuple<uint32_t, uint64_t, uint32_t, uint64_t>; // place, inode, device, bucket
-    struct Told {
-        uint64_t ns = 0, times = 0;
-    };
-
-    HashTable<file_key, file_count> table_;
-    std::map<Key, Told> told_;
+    BlockTotals<file_key, file_count> totals_;
 };
 
 } // namespace gpusnoop

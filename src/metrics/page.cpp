@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 namespace gpusnoop {
@@ -120,29 +119,10 @@ std::string text_of(const Cell& cell)
     return {};
 }
 
-std::optional<double> number_of(const Cell& cell)
-{
-    struct {
-        std::optional<double> operator()(uint64_t n) { return static_cast<double>(n); }
-        std::optional<double> operator()(int64_t n) { return static_cast<double>(n); }
-        std::optional<double> operator()(double n) { return n; }
-        std::optional<double> operator()(AtLeast n) { return static_cast<double>(n.count); }
-        std::optional<double> operator()(const Estimate& n)
-        {
-            return std::visit([](auto figure) { return static_cast<double>(figure); }, n.value);
-        }
-        std::optional<double> operator()(std::monostate) { return {}; }
-        std::optional<double> operator()(const std::string&) { return {}; }
-        std::optional<double> operator()(const Dim3&) { return {}; }
-    } number;
-    return std::visit(number, static_cast<const std::variant<std::monostate, uint64_t, int64_t, double, std::string,
-                                                             Dim3, AtLeast, Estimate>&>(cell));
-}
-
 uint64_t count_of(const Cell& cell)
 {
     const auto* count = std::get_if<uint64_t>(&cell);
-    return count ? *count : static_cast<uint64_t>(std::max(number_of(cell).value_or(0), 0.0));
+    return count ? *count : static_cast<uint64_t>(std::max(sort_value(cell), 0.0));
 }
 
 const Cell* cell_of(std::string_view key, std::span<const Column> columns, const Row& row)
@@ -225,10 +205,10 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
             series.sum = count_of(*cell);
             break;
         case Kind::gauge: // rows with the same labels are several, where a pod has begun anew
-            series.value = number_of(*cell).value_or(0) + (series.told ? series.value : 0);
+            series.value = sort_value(*cell) + (series.told ? series.value : 0);
             break;
         case Kind::ratio:
-            series.value = number_of(*cell).value_or(0) / 100;
+            series.value = sort_value(*cell) / 100;
             break;
         case Kind::one:
             series.value = 1 + (series.told ? series.value : 0);
