@@ -125,10 +125,8 @@ void Grants::add_granted(const Pods& pods, const MachineGpus& gpus)
         if (container == pod->second.end())
             given.container_id.clear();
         given.container = grant.container;
-        given.device = gpu->id;
         given.parts = parts(grant.device) > 1 ? grant.parts : 0;
-        given.source = HELD_BY_KUBELET;
-        all_.push_back(std::move(given));
+        add(std::move(given), gpu, HELD_BY_KUBELET);
     }
 }
 
@@ -154,43 +152,35 @@ void Grants::add_claimed(const Pods& pods, const MachineGpus& gpus)
                 Given given = of_pod(pod->second);
                 given.container_id.clear();
                 given.container.clear();
-                given.device = gpu->id;
-                given.source = HELD_BY_DRA;
-                all_.push_back(std::move(given));
+                add(std::move(given), gpu, HELD_BY_DRA);
             }
         }
     }
+}
+
+void Grants::add(Given given, const MachineGpu* gpu, uint8_t source)
+{
+    if (!gpu)
+        return;
+    given.device = gpu->id;
+    given.source = source;
+    all_.push_back(std::move(given));
 }
 
 // Slurm tells the processes of a job which of the node's GPUs are the job's.
 void Grants::add_job(const Given& step, pid_t process, const MachineGpus& gpus)
 {
     const auto pid = static_cast<uint32_t>(process);
-    for (const std::string& name : devices_in(allotments_.of(pid, start_time_ns(process)).slurm_gpus)) {
-        const MachineGpu* const gpu = gpus.named(name);
-        if (!gpu)
-            continue;
-        Given given = step;
-        given.device = gpu->id;
-        given.source = HELD_BY_SLURM;
-        all_.push_back(std::move(given));
-    }
+    for (const std::string& name : devices_in(allotments_.of(pid, start_time_ns(process)).slurm_gpus))
+        add(step, gpus.named(name), HELD_BY_SLURM);
 }
 
 void Grants::add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus)
 {
-    const auto add = [&](const MachineGpu* gpu, uint8_t source) {
-        if (!gpu)
-            return;
-        Given given = container;
-        given.device = gpu->id;
-        given.source = source;
-        all_.push_back(std::move(given));
-    };
     for (const std::string& name : devices_in(owner.names.visible_devices))
-        add(gpus.named(name), HELD_BY_ENVIRONMENT);
+        add(container, gpus.named(name), HELD_BY_ENVIRONMENT);
     for (const unsigned minor : owner.names.gpu_files)
-        add(gpus.at({Gpu::By::file, static_cast<uint16_t>(minor)}), HELD_BY_CONFIG);
+        add(container, gpus.at({Gpu::By::file, static_cast<uint16_t>(minor)}), HELD_BY_CONFIG);
 }
 
 } // namespace gpusnoop

@@ -51,6 +51,8 @@ private:
     const Given& of_pod(const std::vector<Given>& parts);
     void add_granted(const Pods& pods, const MachineGpus& gpus);
     void add_claimed(const Pods& pods, const MachineGpus& gpus);
+    // gpu: null where it is none of this machine, and nothing is added.
+    void add(Given given, const MachineGpu* gpu, uint8_t source);
     void add_job(const Given& step, pid_t process, const MachineGpus& gpus);
     void look(const MachineGpus& gpus);
     void add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus);
