@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/fleet on DuckDB and ClickHouse: recordings of 200 hosts of which the answers are known, and real ones."""
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import fleet
+import harness
+import vendor
+from harness import Skip, case, check, equal
+from programs import Tool, Workload
+from ranks import Ranks
+
+scripts = harness.root / "scripts/fleet"
+engines = ("duckdb", "clickhouse")
+queries = sorted(path.stem for path in (scripts / "queries").iterdir())
+
+# What each line has, and what says of whom it is; what else a view reads is a column of its tool.
+of_all = {"host", "moment", "interval_ns", "job", "time_ns"}
+# 268 for a million lines
+intervals = int(os.environ.get("GPUSNOOP_FLEET_INTERVALS", 12))
+
+
+def answers(engine, query, *recordings, at="2026-11-26T00:00:00Z"):
+    """By query, its rows."""
+    installed = vendor.fetched / "engines"
+    if not (installed / "fetched").exists():
+        raise Skip("no DuckDB and no ClickHouse could be fetched from npm")
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    folder = harness.here / "bin"
+    folder.mkdir(exist_ok=True)
+    program = folder / engine
+    input_of = {"duckdb": "", "clickhouse": 'for last; do :; done; exec <"$last"\n'}[engine]
+    program.write_text(f"#!/bin/sh\n{input_of}exec node {vendor.__file__.rpartition('/')[0]}/engine.mjs {installed} {engine}\n")
+    program.chmod(0o755)
+    done = subprocess.run([scripts / "gpusnoop-fleet", "--engine", engine, "--json", "--at", at, query, *recordings],
+                          capture_output=True, text=True, env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
+    equal(done.returncode, 0, f"gpusnoop-fleet {engine} {query}: {done.stderr[-3000:]}")
+    print(f"   {engine}: {', '.join(done.stderr.splitlines())}")
+    rows, name = {}, query
+    for row in map(json.loads, done.stdout.splitlines()):
+        if set(row) == {"query"}:
+            name = row["query"]
+            rows[name] = []
+        else:
+            # Integers of 64 bits are text to one of them.
+            rows.setdefault(name, []).append({key: int(value) if isinstance(value, str) and value.isdigit() and key != "version"
+                                              else value for key, value in row.items()})
+    return rows
+
+
+def near(got, want, what):
+    check(got is not None and math.isclose(got, want, rel_tol=1e-9), f"{what}: got {got}, want {want}")
+
+
+@case(tool="cudatop", timeout=900)
+def known_answers():
+    """Of recordings that go on in a second file, are packed, end within a line, or were never ended."""
+    folder = harness.here / "recordings"
+    truth = fleet.make(folder, 200, intervals)
+    print(f"   {truth.lines} lines of 200 hosts")
+    for engine in engines:
+        answers_are_known(engine, folder, truth)
+
+
+def answers_are_known(engine, folder, truth):
+    half = fleet.at(fleet.INTERVAL * (intervals // 2) + 7_000_000_000)
+    every = harness.here / "every.sql"
+    every.write_text("SELECT count(*) AS n, count(DISTINCT host) AS hosts FROM cudatop_rows;")
+    got = answers(engine, ",".join([*queries, str(every)]), folder, at=half.replace("+00:00", "Z"))
+    equal(got.pop(str(every)), [{"n": 200 * 8 * intervals, "hosts": 200}], "rows, of which none is lost or there twice")
+    equal(set(got), set(queries), "queries that have an answer")
+
+    money = {row["whose"]: row for row in got["spend"]}
+    equal(set(money), {*truth.spend, "(unallocated)", "(total)"}, "who has time")
+    for team, (used, idle, cost, idle_cost) in truth.spend.items():
+        row = money[team]
+        for key, want in ("used_hours", used / 3.6e12), ("idle_hours", idle / 3.6e12), ("cost", cost / 1e6), ("idle_cost", idle_cost / 1e6):
+            near(row[key], want, f"{team}: {key}")
+    near(money["(unallocated)"]["unallocated_hours"], truth.unallocated / 3.6e12, "what nobody had")
+    near(sum(row["used_hours"] + row["idle_hours"] + row["unallocated_hours"] for whose, row in money.items() if whose != "(total)"),
+         truth.total[0] / 3.6e12, "all hours")
+    near(sum(row["cost"] + row["idle_cost"] for whose, row in money.items() if whose != "(total)"), money["(total)"]["cost"], "all money")
+
+    equal({row["kernel"]: row["launched"] for row in got["kernels"]}, truth.launched, "launches")
+    equal({row["hosts"] for row in got["kernels"]}, {200}, "hosts")
+
+    one = lambda query: [{key: row[key] for key in keys} for row in got[query]] if (keys := list(only[query])) else None
+    grown = (intervals - 1) * 50_000_000
+    only = {
+        "memory": {"host": "node-017", "pid": 4002, "whose": f"train/llm-{17 * 8 + 2}", "first_bytes": 40_050_000_000,
+                   "last_bytes": 40_050_000_000 + grown},
+        "waiting": {"job": "train/llm", "host": "node-042", "pid": 4005, "of_ranks": 512},
+        "driver": {"host": "node-111", "command": fleet.COMMANDS[0], "called": 100 * intervals, "of_hosts": 200},
+    }
+    for query, want in only.items():
+        equal(one(query), [want], query)
+    slow, = got["driver"]
+    check(7 < slow["after_us"] / slow["before_us"] < 9 and 9 < slow["usual_us"] < 11, f"driver: {slow}")
+
+    # Rank 5 is late by 290 ms, on a host whose clock is a second away from the other's.
+    first = got["stragglers"][0]
+    equal((first["communicator"], first["sequence"], first["late_rank"], first["late_host"], first["of_ranks"]),
+          ("5e5e5e5e5e5e5e5e", 7, 5, "node-001", 8), "who was late")
+    check(289 < first["late_ms"] < 291, f"by how much: {first}")
+    cohort = got["cohorts"][0]
+    equal((cohort["communicator"], cohort["host"], cohort["came_last_percent"]), ("c0c0c0c0c0c0c0c0", "node-003", 100), "slow host")
+    wasted = 100 * (56 * fleet.LATE) / (64 * fleet.STEP)  # of 64 ranks, 56 wait
+    check(abs(cohort["wasted_percent"] - wasted) < 1, f"wasted: {cohort}, about {wasted} %")
+    serving, training = got["rollout"]
+    equal((serving["job"], serving["hosts"], serving["hosts_down"], serving["hosts_up"]), ("serving/llm", 136, 136, 0), "rollout")
+    check(1000 <= serving["kernels_before"] < 1010 and 700 <= serving["kernels_after"] < 710, f"rates: {serving}")
+    equal((training["hosts"], training["hosts_down"], training["hosts_up"]), (64, 0, 0), "the job that nothing was rolled out to")
+
+
+stand_in_ssh = r'''#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+case $2 in
+late) exec sleep 600 ;;
+refused) printf '\033]0;title\007Connection refused\n' >&2; exit 255 ;;
+fails) echo 'cudatop: needs root' >&2; exit 1 ;;
+hostile) printf '%s\n' '{"type":"start","run":"0","run":"0"}' '{"type":"start","run":"0","host":"node1","host":"node2"}'
+    printf '{"type":"row","run":"0","comm":"\033[2J"}\n\377\n{"type":"start","run":"1","tool":"cudatop","host":"node1"}\n'
+    printf '{"type":"row","run":"1","pid":9,"launches":1000}\n{"type":"row","run":"1","cut' ;;
+endless) exec yes '{"type":"row","run":"1","pid":1}' ;;
+*) sleep 1
+    printf '{"type":"start","run":"1","tool":"cudatop","host":"localhost","command_line":"cudatop"}\n'
+    printf '%s\n' "$3" >>"${0%/*}/told"
+    printf '{"type":"row","run":"1","time":"2026-11-26T08:00:00+00:00","interval_ns":1,"pid":1,"comm":"a","launches":%s}\n' "${2#node}" ;;
+esac
+'''
+
+
+@case(tool="cudatop")
+def asked():
+    """Hosts by ssh: 50 of them take about as long as one; those that do not answer are named; no host can be another."""
+    folder = harness.here / "bin"
+    folder.mkdir()
+    (folder / "ssh").write_text(stand_in_ssh)
+    (folder / "ssh").chmod(0o755)
+
+    def ask(hosts, *options, code):
+        began = time.monotonic()
+        done = subprocess.run([scripts / "ask", *options, hosts, "--", "cudatop", "-j", "it's $HOME"], capture_output=True, text=True,
+                              env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
+        equal(done.returncode, code, f"exit status ({done.stderr})")
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines(), time.monotonic() - began
+
+    nodes = [f"node{n}" for n in range(50)]
+    (harness.here / "hosts").write_text("# all\n" + "\n".join(nodes))
+    lines, said, seconds = ask(harness.here / "hosts", code=0)
+    equal(said, [], "complaints")
+    check(seconds < 30, f"50 hosts of a second each took {seconds:.1f} s")
+    equal({line["run"]: line["host"] for line in lines if line["type"] == "start"}, {f"{node}:1": node for node in nodes}, "hosts")
+    equal({line["run"]: line["launches"] for line in lines if line["type"] == "row"}, {f"node{n}:1": n for n in range(50)}, "rows")
+    equal(set((folder / "told").read_text().splitlines()), {" 'cudatop' '-j' 'it'\\''s $HOME'"}, "what they are told")
+
+    bad = ["late", "refused", "fails", "hostile", "endless"]
+    lines, said, _ = ask(",".join(["node1", *bad]), "-t", "6", code=1)
+    told = dict(line.removeprefix("ask: ").split(": ", 1) for line in said[:-1])
+    equal(told.pop("refused"), " ]0;title Connection refused", "why, without what a terminal obeys")
+    equal(told.pop("late"), "no end within 6 s", "who hangs")
+    equal(told.pop("fails"), "exit status 1: cudatop: needs root", "what a tool says")
+    equal(told.pop("hostile"), "5 lines are left out: no lines of the tools", "what is no line of ours")
+    check(set(told) == {"endless"}, f"others: {told}")
+    equal(said[-1], "ask: 4 of 6 hosts have not answered, or not to the end", "how many")
+    equal([line["host"] for line in lines if line.get("tool") and line["run"].startswith("hostile")], ["hostile"], "by its own name")
+    equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "whose lines")
+    for wrong in "-oProxyCommand=x", "a b", "":
+        ask(wrong, code=2)
+
+
+@case(tool="cudatop")
+def columns():
+    """What a view reads, its tool prints today; both engines read the same; and so it is in the recordings above."""
+    (harness.here / "views.sql").write_text(
+        "SELECT table_name AS view_name, column_name FROM information_schema.columns WHERE table_name LIKE '%!_rows' ESCAPE '!' "
+        "OR table_name LIKE '%!_lines' ESCAPE '!';")
+    folder = harness.here / "recordings"
+    fleet.make(folder, 8, 6)
+    views = {}
+    for row, in zip(*answers("duckdb", str(harness.here / "views.sql"), folder).values()):
+        views.setdefault(row["view_name"].partition("_")[0], set()).add(row["column_name"])
+    equal(set(views), {"cudatop", "cudalaunch", "gpuspend", "ncclwait", "nvioctl"}, "views")
+    printed = {}
+    for tool, read in views.items():
+        lines = subprocess.run([harness.build / tool, "--columns", "json"], capture_output=True, text=True, check=True).stdout
+        printed[tool] = {json.loads(line)["key"] for line in lines.splitlines()}
+        equal(read - printed[tool] - of_all, set(), f"columns that {tool} does not have")
+    for path in folder.glob("*/*.json"):
+        for line in path.read_text().splitlines()[1:3]:
+            made = set(json.loads(line)) - {"type", "run", "time", "time_ns", "interval_ns", "monotonic_ns", "by", "pid", "tid", "comm"}
+            tool = path.stem
+            equal(made - printed[tool], set(), f"keys of {path.name} that {tool} does not have")
+    names = {"duckdb": r"\"?(\w+)\"?: '", "clickhouse": r"(\w+) Nullable"}
+    read = {engine: set(re.findall(pattern, (scripts / f"{engine}.sql").read_text())) for engine, pattern in names.items()}
+    equal(read["duckdb"], read["clickhouse"], "columns of both engines")
+
+
+@case(tool="ncclwait", timeout=120)
+def real_recordings():
+    """What the tools record today, of two hosts whose clocks are five seconds apart: which rank was late, and what was
+    launched."""
+    job = Ranks(8, """comm A; repeat 6; call A ncclAllReduce 1 count=1000; complete; end; only 5; sleep 290; end
+                      call A ncclAllReduce 1 count=1000; complete; repeat 5; call A ncclAllReduce 1 count=1000; complete; end; destroy A""")
+    recordings = [harness.here / "host0.json", harness.here / "host1.json"]
+    tools = [Tool("-p", ",".join(pids), "-e", "--record", file) for pids, file in zip((job.pids[:4], job.pids[4:]), recordings)]
+    job.go().wait()
+    for tool in tools:
+        tool.finish()
+    moved = [json.loads(line) for line in recordings[1].read_text().splitlines()]
+    for line in moved:
+        if "host" in line:
+            line["host"] = "the-other"
+        if "time_ns" in line:
+            line["time_ns"] += 5_000_000_000
+    recordings[1].write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in moved))
+
+    workload = Workload("launch one 5; launch two 3; launch three 1; sync 4; copy 2 bytes=100")
+    for name in "cudalaunch", "cudatop":
+        harness.binary = harness.build / name
+        recordings.append(harness.here / f"{name}.json.gz")
+        tools.append(Tool("-p", workload.pid, "--record", recordings[-1], losses=True))
+    workload.go().wait()
+    for tool in tools[2:]:
+        tool.finish()
+    (harness.here / "top.sql").write_text("SELECT sum(launches) AS launched, sum(copies) AS copied, count(DISTINCT pid) AS pids, "
+                                          "count(DISTINCT host) AS hosts, count(blocked_ns) AS known FROM cudatop_rows;")
+    for engine in engines:
+        got = answers(engine, f"stragglers,kernels,{harness.here / 'top.sql'}", *recordings)
+        late, *others = got["stragglers"]
+        equal((late["sequence"], late["late_rank"], late["late_host"], late["of_ranks"]), (7, 5, "the-other", 8), f"{engine}: who was late")
+        check(280 < late["late_ms"] < 400, f"{engine}: {late}")
+        check(len(others) == 11 and max(row["late_ms"] for row in others) < 150, f"{engine}: nobody else: {others}")
+        equal({row["kernel"]: row["launched"] for row in got["kernels"]}, {"one": 5, "two": 3, "three": 1}, f"{engine}: launches")
+        seen, = got[str(harness.here / "top.sql")]
+        equal((seen["launched"], seen["copied"], seen["pids"], seen["hosts"]), (9, 2, 1, 1), f"{engine}: cudatop's rows")
+        check(seen["known"], f"{engine}: waits are known: {seen}")
