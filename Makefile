@@ -103,7 +103,7 @@ BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -Ibpf -Wall -Wextr
 # The BPF target knows no architecture folder; linux/types.h wants asm/types.h from there.
 BPF_INCLUDES := -idirafter /usr/include/$(shell $(CLANG) -print-multiarch 2>/dev/null || gcc -print-multiarch) -idirafter /usr/include
 
-vpath %.bpf.c bpf tests/unit/attach tests/bench
+vpath %.bpf.c bpf tests/unit/attach tests/bench tests/standin/interrupts
 $(GEN)/%.bpf.o: %.bpf.c
 	$(say) BPF $<
 	$(Q)mkdir -p $(@D)
@@ -220,6 +220,7 @@ bench:
 	$(Q)tests/bench/run
 
 include tests/standin/standin.mk
+include tests/standin/interrupts/interrupts.mk
 
 include tests/unit/probes/abi/abi.mk
 include tests/bench/bench.mk

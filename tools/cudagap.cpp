@@ -46,6 +46,7 @@ constexpr ToolSpec about{
                 "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
                 "  cudagap --tcp 5             # whom processes are connected to: round trips, retransmits, bytes\n"
                 "  cudagap --files 5           # which files its threads wait for, how often, and how long\n"
+                "  cudagap --interrupts 5      # with what interrupts take from them, hard and soft\n"
                 "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
 };
@@ -171,7 +172,7 @@ void CudaGap::load()
     file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
-    follow_scheduler(*skeleton_);
+    follow_kernel(*skeleton_);
 }
 
 void CudaGap::begin(const Running& running)

@@ -31,6 +31,17 @@ bool has_tracepoint_of(const bpf_program* program)
     return libbpf_find_vmlinux_btf_id(tracepoint_of(program).data(), BPF_TRACE_RAW_TP) > 0;
 }
 
+constexpr std::string_view of_interrupts = "interrupt_"; // these programs begin with that
+
+template<class Do>
+void for_each_of_interrupts(const bpf_object* object, const Do& action)
+{
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program (program, object)
+        if (std::string_view(bpf_program__name(program)).starts_with(of_interrupts))
+            action(program);
+}
+
 // What the kernel's types say that it does not have; empty: nothing is missing.
 std::string missing_of_kernel(const bpf_object* object)
 {
@@ -89,6 +100,10 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
     bpf_program__set_autoload(programs.switched, data.follow_switches);
     bpf_program__set_autoload(programs.waking, data.follow_wakers);
     bpf_program__set_autoload(programs.faulted, data.tell_gaps && has_tracepoint_of(programs.faulted));
+    // Some tracepoints are those of one architecture, or of a configuration.
+    for_each_of_interrupts(skeleton.obj, [&](bpf_program* program) {
+        bpf_program__set_autoload(program, settings.interrupts && has_tracepoint_of(program));
+    });
 
     const auto leave_empty_unless = [](bool used, bpf_map* table) {
         if (!used)
@@ -117,20 +132,18 @@ void explain(const LoadError& error, const bpf_object* object)
         throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
 }
 
-void follow_scheduler(cudagap_bpf& skeleton)
+void follow_kernel(cudagap_bpf& skeleton)
 {
-    const auto follow = [](bpf_program* program, bpf_link*& link) {
-        if (!bpf_program__autoload(program))
-            return;
-        link = bpf_program__attach(program);
-        if (!link)
-            throw without(fmt::format("the tracepoint {}, for programs", tracepoint_of(program)));
-    };
-    follow(skeleton.progs.switched, skeleton.links.switched);
-    follow(skeleton.progs.exited, skeleton.links.exited);
-    follow(skeleton.progs.waking, skeleton.links.waking);
-    follow(skeleton.progs.faulted, skeleton.links.faulted);
-    follow(skeleton.progs.executed, skeleton.links.executed);
+    const bpf_object_skeleton& all = *skeleton.skeleton;
+    for (int i = 0; i < all.prog_cnt; i++) {
+        const bpf_prog_skeleton& entry = all.progs[i];
+        if (const std::string_view name = tracepoint_of(*entry.prog);
+            !name.empty() && bpf_program__autoload(*entry.prog)) {
+            *entry.link = bpf_program__attach(*entry.prog);
+            if (!*entry.link)
+                throw without(fmt::format("the tracepoint {}, for programs", name));
+        }
+    }
 }
 
 } // namespace gpusnoop::cudagap

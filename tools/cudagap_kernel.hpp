@@ -19,6 +19,6 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
 void explain(const LoadError& error, const bpf_object* object);
 
 // Before any call: a thread that has called is followed from then on. Throws Error.
-void follow_scheduler(cudagap_bpf& skeleton);
+void follow_kernel(cudagap_bpf& skeleton);
 
 } // namespace gpusnoop::cudagap

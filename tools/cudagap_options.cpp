@@ -23,6 +23,8 @@ void add_options(CommandLine& line, Settings& settings)
               settings.why);
     line.flag("--tcp", "TCP connections by peer: round trips, retransmits, bytes", settings.tcp);
     line.flag("--files", "files whose reads and writes block: how often, for how long", settings.files);
+    line.flag("--interrupts", "hard and soft interrupts of threads are parts, too: each of the machine is looked at",
+              settings.interrupts);
     line.flag("--cheap", "no reasons: the scheduler is not traced, its own account of the threads is read",
               settings.cheap);
     add_name_options(line, settings.names);
@@ -69,6 +71,9 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("--tcp has a table of its own: leave out --why, -U, -e, -l and -H");
     if (s.files && (s.tcp || s.why || s.stacks || s.events || s.histogram() || s.cheap))
         throw UsageError("--files has a table of its own: leave out --tcp, --why, --cheap, -U, -e, -l and -H");
+    if (s.interrupts && (s.cheap || s.tcp || s.files || (s.stacks && !s.events)))
+        throw UsageError(
+            "--interrupts is about parts of time: leave out --cheap, --tcp, --files and -U, or --interrupts");
     if (s.files && s.sort == Settings().sort)
         s.sort = "blocked_ns";
     if (s.tcp && s.sort == Settings().sort)

@@ -17,6 +17,9 @@ enum time_part {
     /* runnable, wherever it was */
     TIME_RUNQ,
     TIME_THROTTLED,
+    /* on a CPU that has something else to do first, wherever it was; if that is asked for */
+    TIME_HARDIRQ,
+    TIME_SOFTIRQ,
     /* blocked, in no call */
     TIME_LOCK,
     TIME_POLL,
@@ -62,6 +65,7 @@ struct thread_time {
     struct cgroups cgroups;
     __u32 tid;
     __u32 other_syscall; /* the last that it was blocked in as TIME_OTHER, + 1; 0 none */
+    __u64 interrupted;   /* by a device: what it was in then */
     __u64 blocked;       /* how often it left the CPU because it had to */
     __u64 preempted;     /* ... because another one was to have it */
     __u64 faults_before; /* major ones, of its life */
@@ -78,6 +82,11 @@ static inline __attribute__((always_inline)) int is_queued(__u32 part)
     return part == TIME_RUNQ || part == TIME_THROTTLED;
 }
 
+static inline __attribute__((always_inline)) int is_interrupted(__u32 part)
+{
+    return part == TIME_HARDIRQ || part == TIME_SOFTIRQ;
+}
+
 /* In no call. */
 static inline __attribute__((always_inline)) int is_blocked(__u32 part)
 {
@@ -88,7 +97,7 @@ static inline __attribute__((always_inline)) int is_blocked(__u32 part)
 static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 {
     __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
-    return !call || is_queued(off) ? off : call;
+    return !call || is_queued(off) || is_interrupted(off) ? off : call;
 }
 
 #endif

@@ -26,7 +26,7 @@ static __attribute__((noinline)) int end_absence(struct task_struct* task, const
 INLINE void has_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
-    if (off != TIME_CPU && off != TIME_ENDED)
+    if (off != TIME_CPU && off != TIME_ENDED && !is_interrupted(off))
         end_absence(task, thread, time, was_away(task, time));
 }
 

@@ -28,10 +28,13 @@ constexpr bool is_call(size_t part)
 }
 
 template<time_part part>
-constexpr Field<C, K, G> sum_field = {
-    {"", names[part].key, Unit::count},
-    [](const C& c) { return c.settings.cheap && !is_call(part) ? Shown::no : Shown::json; },
-    [](const K&, const G& g, const C&) { return Cell(g.sums.ns[part]); }};
+constexpr Field<C, K, G> sum_field = {{"", names[part].key, Unit::count},
+                                      [](const C& c) {
+                                          return is_told(part, c.settings) && (!c.settings.cheap || is_call(part))
+                                                     ? Shown::json
+                                                     : Shown::no;
+                                      },
+                                      [](const K&, const G& g, const C&) { return Cell(g.sums.ns[part]); }};
 
 template<Shown where>
 Shown if_cheap(const C& c)
@@ -106,6 +109,8 @@ const Field<C, K, G> fields[] = {
     share_field<TIME_CPU>,
     share_field<TIME_RUNQ>,
     share_field<TIME_THROTTLED>,
+    share_field<TIME_HARDIRQ>,
+    share_field<TIME_SOFTIRQ>,
     share_field<TIME_LOCK>,
     share_field<TIME_POLL>,
     share_field<TIME_PIPE>,
@@ -146,6 +151,8 @@ const Field<C, K, G> fields[] = {
     sum_field<TIME_CPU>,
     sum_field<TIME_RUNQ>,
     sum_field<TIME_THROTTLED>,
+    sum_field<TIME_HARDIRQ>,
+    sum_field<TIME_SOFTIRQ>,
     sum_field<TIME_LOCK>,
     sum_field<TIME_POLL>,
     sum_field<TIME_PIPE>,
@@ -202,8 +209,9 @@ std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups
             });
     const auto show = [&](std::string_view name) {
         const auto named = std::ranges::find(names, name, &PartName::header);
-        if (named != names.end() && (!context.settings.cheap || is_call(named - names.begin())))
-            parts.set(static_cast<size_t>(named - names.begin()));
+        const auto part = static_cast<size_t>(named - names.begin());
+        if (named != names.end() && is_told(part, context.settings) && (!context.settings.cheap || is_call(part)))
+            parts.set(part);
     };
     ColumnChoice(context.options.columns).for_each_wanted(show);
     show(context.settings.sort);

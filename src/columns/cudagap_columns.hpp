@@ -35,6 +35,7 @@ struct Settings {
     bool folded = false;              // these, for flame graphs
     bool tcp = false;                 // connections, by their peers
     bool files = false;               // which ones threads wait for
+    bool interrupts = false;          // are parts of their own
     bool cheap = false;               // switches are not followed: there are no reasons
     std::optional<uint64_t> least_ns; // shorter gaps are left out
 

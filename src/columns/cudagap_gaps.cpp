@@ -75,9 +75,9 @@ uint64_t took(const period& period)
 }
 
 template<time_part part>
-constexpr Field<C, L> part_field = {{"", part_names[part].key, Unit::count}, json_only<C>, [](const L& l, const C&) {
-                                        return Cell(uint64_t{l.call.gap.ns[part]});
-                                    }};
+constexpr Field<C, L> part_field = {{"", part_names[part].key, Unit::count},
+                                    [](const C& c) { return is_told(part, c.settings) ? Shown::json : Shown::no; },
+                                    [](const L& l, const C&) { return Cell(uint64_t{l.call.gap.ns[part]}); }};
 
 const Field<C, L> fields_of_lines[] = {
     {{"GAP(us)", "gap_ns", Unit::ns_as_us, 9},
@@ -91,6 +91,8 @@ const Field<C, L> fields_of_lines[] = {
     part_field<TIME_CPU>,
     part_field<TIME_RUNQ>,
     part_field<TIME_THROTTLED>,
+    part_field<TIME_HARDIRQ>,
+    part_field<TIME_SOFTIRQ>,
     part_field<TIME_LOCK>,
     part_field<TIME_POLL>,
     part_field<TIME_PIPE>,
@@ -156,12 +158,14 @@ std::string note(const GapGroup& group, unsigned octave)
     return largest_parts(parts);
 }
 
-std::vector<std::pair<std::string_view, uint64_t>> fields_of_bucket(const GapGroup& group, unsigned bucket)
+std::vector<std::pair<std::string_view, uint64_t>> fields_of_bucket(const GapGroup& group, unsigned bucket,
+                                                                    const Settings& settings)
 {
     std::vector<std::pair<std::string_view, uint64_t>> fields;
     const TimeParts& parts = group.parts.at(bucket);
     for (size_t part = 0; part < TIME_PARTS; part++)
-        fields.emplace_back(part_names[part].key, parts[part]);
+        if (is_told(part, settings))
+            fields.emplace_back(part_names[part].key, parts[part]);
     return fields;
 }
 
@@ -225,9 +229,10 @@ void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, 
         label.fields.emplace_back("measure", context.settings.measure);
         label.add_who(context.who(), key.who, group.who, context.processes);
         label.add_stream(context.settings.view, key.stream);
-        output.histogram(label.title, context.options.unit_name(), group.gaps, label.fields, wall_ns,
-                         {.text = [&group](unsigned octave) { return note(group, octave); },
-                          .fields = [&group](unsigned bucket) { return fields_of_bucket(group, bucket); }});
+        output.histogram(
+            label.title, context.options.unit_name(), group.gaps, label.fields, wall_ns,
+            {.text = [&group](unsigned octave) { return note(group, octave); },
+             .fields = [&](unsigned bucket) { return fields_of_bucket(group, bucket, context.settings); }});
     }
 }
 

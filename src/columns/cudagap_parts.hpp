@@ -2,7 +2,7 @@
 // What the parts of a thread's time are called.
 #pragma once
 
-#include "calls/thread_times.hpp"
+#include "columns/cudagap_columns.hpp"
 
 #include <array>
 #include <string>
@@ -24,6 +24,8 @@ inline constexpr auto part_names = [] {
     of[TIME_CPU] = {"CPU%", "cpu_ns"};
     of[TIME_RUNQ] = {"RUNQ%", "runq_ns"};
     of[TIME_THROTTLED] = {"THROT%", "throttled_ns"};
+    of[TIME_HARDIRQ] = {"HIRQ%", "hardirq_ns"};
+    of[TIME_SOFTIRQ] = {"SIRQ%", "softirq_ns"};
     of[TIME_LOCK] = {"LOCK%", "lock_ns"};
     of[TIME_POLL] = {"POLL%", "poll_ns"};
     of[TIME_PIPE] = {"PIPE%", "pipe_ns"};
@@ -36,6 +38,12 @@ inline constexpr auto part_names = [] {
     of[TIME_OTHER] = {"OTHER%", "other_ns"};
     return of;
 }();
+
+// Those of a run that does not ask for interrupts have them in what they come in.
+inline bool is_told(size_t part, const Settings& settings)
+{
+    return settings.interrupts || !is_interrupted(static_cast<uint32_t>(part));
+}
 
 // The largest that are 1% of all or more: "PIPE 71%, RUNQ 20%, CPU 8%".
 std::string largest_parts(const TimeParts& parts);

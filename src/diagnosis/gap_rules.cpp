@@ -21,6 +21,9 @@ constexpr auto table = [] {
     of[TIME_RUNQ] = {"runq", "waits for a CPU", "wait for a CPU", "top -H"};
     of[TIME_THROTTLED] = {"throttled", "is throttled by its cgroup's quota of CPU",
                           "are throttled by their cgroup's quota of CPU", "systemd-cgtop"};
+    of[TIME_HARDIRQ] = {"hardirq", "is interrupted", "are interrupted", "watch -d cat /proc/interrupts"};
+    of[TIME_SOFTIRQ] = {"softirq", "is interrupted by what the kernel has put off",
+                        "are interrupted by what the kernel has put off", "watch -d cat /proc/softirqs"};
     of[TIME_LOCK] = {"lock", "waits for a lock", "wait for a lock", lines};
     of[TIME_POLL] = {"poll", "waits in poll", "wait in poll", lines};
     of[TIME_PIPE] = {"pipe", "waits in a pipe", "wait in a pipe", lines};

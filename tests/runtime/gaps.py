@@ -17,20 +17,21 @@ queued = "runq_ns", "throttled_ns"
 blocked = ("lock_ns", "poll_ns", "pipe_ns", "socket_ns", "disk_ns", "fault_ns", "sleep_ns", "driver_ns", "child_ns",
            "other_ns")
 parts = *calls, "cpu_ns", *queued, *blocked
+interrupts = "hardirq_ns", "softirq_ns"  # of runs that ask for them
 
 
 class Gaps:
     """The program of the stand-in whose threads are held up; it waits for go()."""
 
-    def __init__(self, *arguments, preexec=None):
+    def __init__(self, *arguments, preexec=None, program="gaps"):
         self.folder = harness.here / f"gaps{next(numbers)}"
         self.folder.mkdir()
         with open(self.folder / "said", "w") as said, open(self.folder / "err", "w") as error:
-            self.process = subprocess.Popen([harness.standin / "gaps", *map(str, arguments)], cwd=self.folder,
+            self.process = subprocess.Popen([harness.standin / program, *map(str, arguments)], cwd=self.folder,
                                             stdout=said, stderr=error, preexec_fn=preexec)
         self.pid = self.process.pid
         end_at_last(self.process)
-        wait_until((self.folder / "up").exists, f"gaps {arguments} is up")
+        wait_until((self.folder / "up").exists, f"{program} {arguments} is up")
 
     def go(self):
         (self.folder / "go").touch()
@@ -58,7 +59,7 @@ def sum_of(row, names):
 
 def adds_up(rows):
     for row in rows:
-        equal(sum_of(row, parts), row["wall_ns"], f"sum of all parts of {row}")
+        equal(sum_of(row, parts) + sum(row.get(key, 0) for key in interrupts), row["wall_ns"], f"sum of all parts of {row}")
 
 
 def of_threads(tool):
@@ -66,7 +67,7 @@ def of_threads(tool):
     adds_up(tool.rows)
     threads = {}
     for row in tool.rows:
-        whole = threads.setdefault(row["tid"], dict.fromkeys((*parts, "wall_ns"), 0))
+        whole = threads.setdefault(row["tid"], dict.fromkeys((*parts, *interrupts, "wall_ns"), 0))
         for key in whole:
-            whole[key] += row[key]
+            whole[key] += row.get(key, 0)
     return threads

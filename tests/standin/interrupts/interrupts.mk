@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program that is interrupted for a known time. Included by the top Makefile: other than the rest it has BPF programs.
+
+standin: $(SB)/interrupted
+
+$(SB)/interrupted: tests/standin/interrupts/main.cpp $(GEN)/busy.skel.h $(SB)/libcuda.so.1
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $< $(SB)/libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -o $@ -lbpf
