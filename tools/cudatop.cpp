@@ -143,7 +143,7 @@ void CudaTop::validate(RunPlan& plan)
     names_.emplace(settings_.names.cache_folder());
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     // A screen where there is a terminal to show it on, and nobody wants anything else.
-    const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why && !settings_.metrics();
+    const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why && !settings_.metrics.wanted();
     settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (settings_.screen && !settings_.no_config && !options_.info && !options_.clean) {
         kept_.emplace();
@@ -243,8 +243,8 @@ void CudaTop::load()
 
 std::unique_ptr<Output> CudaTop::make_output(const Options& options)
 {
-    if (settings_.metrics()) {
-        metrics_.emplace(settings_.textfile, settings_.listen, GPUSNOOP_VERSION);
+    if (settings_.metrics.wanted()) {
+        metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
         return make_metrics_output(*metrics_);
     }
     if (!settings_.screen)

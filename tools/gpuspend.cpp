@@ -3,6 +3,7 @@
 #include "calls/held_table.hpp"
 #include "gpuspend/options.hpp"
 #include "gpuspend/slices.hpp"
+#include "metrics/metrics.hpp"
 #include "run/call_tool.hpp"
 #include "run/cost.hpp"
 #include "spend/spend_state.hpp"
@@ -59,6 +60,10 @@ public:
     }
     std::unique_ptr<Output> make_output(const Options& options) override
     {
+        if (settings_.metrics.wanted()) {
+            metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
+            return make_metrics_output(*metrics_);
+        }
         return settings_.csv ? make_csv_output() : CallToolOn::make_output(options);
     }
     Opened open() override;
@@ -91,6 +96,7 @@ private:
     std::optional<Ledger> ledger_; // by ids, for some seconds
     SpendState sums_;              // by names, since the last report, or since the state began
     std::optional<StateFile> state_;
+    std::optional<Metrics> metrics_;
     bool complained_ = false;
     uint64_t ticks_ = 0;
     std::optional<Running> running_;
@@ -104,6 +110,8 @@ private:
 void GpuSpend::validate(RunPlan& plan)
 {
     validate_options(settings_, options_);
+    if (settings_.metrics.wanted())
+        plan.usual_interval = std::chrono::seconds(15); // as often as Prometheus asks, if nobody has told it otherwise
     using enum Layers;
     plan.traced = "GPU use";
     plan.one = "use of a GPU";
@@ -186,6 +194,8 @@ void GpuSpend::begin(const Running& running)
     running_.emplace(running);
     reported_ns_ = clock_ns(CLOCK_MONOTONIC);
     cost_->since_last(0);
+    if (metrics_)
+        metrics_->serve(running.loop);
 }
 
 bool GpuSpend::learn(uint32_t type, const void* data, size_t size)

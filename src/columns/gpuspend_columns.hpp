@@ -6,6 +6,7 @@
 #include "output/field.hpp"
 #include "output/output.hpp"
 #include "spend/bill.hpp"
+#include "util/metrics_options.hpp"
 
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct Settings : CallSettings {
     std::string prices, teams, state; // files
     std::string dcgm;                 // a URL of this machine, or a file
     std::string nvml_library;         // as in NvmlFigures
+    MetricsOptions metrics;
 };
 
 struct Context {

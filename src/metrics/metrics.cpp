@@ -46,13 +46,21 @@ private:
 
 } // namespace
 
-Metrics::Metrics(std::string file, std::string_view address, std::string_view version)
-    : page_(version), file_(std::move(file))
+void add_metrics_options(CommandLine& line, MetricsOptions& options)
+{
+    line.text("--textfile", "FILE.prom", "metrics for node_exporter's textfile collector, in place of tables",
+              options.textfile);
+    line.text("--listen", "[ADDR:]PORT", "metrics for Prometheus at /metrics (of 127.0.0.1), in place of tables",
+              options.listen);
+}
+
+Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version)
+    : page_(tool, version), file_(options.textfile)
 {
     if (!file_.empty() && !file_.ends_with(".prom"))
         throw UsageError(fmt::format("--textfile '{}' must end in .prom: node_exporter reads no others", file_));
-    if (!address.empty())
-        server_.emplace(address);
+    if (!options.listen.empty())
+        server_.emplace(options.listen);
     const std::string text = page_.text();
     if (!file_.empty())
         write_file(text);

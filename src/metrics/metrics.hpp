@@ -5,7 +5,9 @@
 #include "metrics/page.hpp"
 #include "metrics/server.hpp"
 #include "output/output.hpp"
+#include "run/command_line.hpp"
 #include "run/loop.hpp"
+#include "util/metrics_options.hpp"
 
 #include <memory>
 #include <optional>
@@ -14,11 +16,12 @@
 
 namespace gpusnoop {
 
+void add_metrics_options(CommandLine& line, MetricsOptions& options);
+
 class Metrics {
 public:
-    // file, address: empty for none. Throws UsageError and Error as MetricsServer does, and where the file cannot be
-    // written.
-    Metrics(std::string file, std::string_view address, std::string_view version);
+    // Throws UsageError and Error as MetricsServer does, and where the file cannot be written.
+    Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version);
     ~Metrics(); // the file goes: nobody would see that its figures are old
     Metrics(const Metrics&) = delete;
     Metrics& operator=(const Metrics&) = delete;

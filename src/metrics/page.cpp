@@ -11,10 +11,12 @@
 namespace gpusnoop {
 namespace {
 
+// Those that are counters come first.
 enum class Kind : uint8_t {
     counter,     // adds up what the rows count
     nanoseconds, // the same, in seconds
     so_far,      // a counter that is told as it stands
+    millionths,  // a counter, of money
     gauge,
     ratio, // a gauge, of a percentage
     one,   // a gauge: how many rows have these labels
@@ -62,6 +64,21 @@ constexpr Family families[] = {
     {"gpu_memory_used_bytes", Kind::gauge, "gpu", "gpu_used_bytes", "Memory of a GPU that is used, by NVML."},
     {"gpu_memory_total_bytes", Kind::gauge, "gpu", "gpu_total_bytes", "Memory that a GPU has, by NVML."},
     {"gpu_power_watts", Kind::gauge, "gpu", "gpu_watts", "Power that a GPU draws, by NVML."},
+    {"gpu_allocated_seconds_total", Kind::nanoseconds, "tenant", "allocated_ns",
+     "Time of GPUs that were given to a row: of one in two time slices, half."},
+    {"gpu_resident_seconds_total", Kind::nanoseconds, "tenant", "resident_ns",
+     "Time that a row had a context on GPUs, or memory, added up over GPUs."},
+    {"gpu_driving_seconds_total", Kind::nanoseconds, "tenant", "driving_ns",
+     "Time in which a row made calls on GPUs, by the second, added up over GPUs."},
+    {"gpu_used_seconds_total", Kind::nanoseconds, "tenant", "used_ns",
+     "Time of GPUs that falls to a row that used them; with idle and unallocated, it adds up to all time of all GPUs."},
+    {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "Time of GPUs that a row held and did not use."},
+    {"gpu_unallocated_seconds_total", Kind::nanoseconds, "unallocated", "device_time_ns",
+     "Time of GPUs that nobody was given, or held."},
+    {"gpu_used_cost_total", Kind::millionths, "tenant", "cost_micros", "What the time used costs, by --prices."},
+    {"gpu_idle_cost_total", Kind::millionths, "tenant", "idle_cost_micros", "What the idle time costs."},
+    {"gpu_unallocated_cost_total", Kind::millionths, "unallocated", "cost_micros", "What the unallocated time costs."},
+    {"xids_total", Kind::so_far, any, "xids", "Errors of GPUs (Xids) that the driver reported for processes of a row."},
     {"traced_processes", Kind::gauge, "total", "traced_processes", "Processes that are traced."},
     {"lost_events_total", Kind::so_far, "total", "lost",
      "What was lost since tracing began: figures are too low by it."},
@@ -77,12 +94,17 @@ struct Label {
     std::string_view rows; // words between blanks
 };
 constexpr Label labels_of_rows[] = {
-    {"namespace", "namespace", " namespace pod container pid thread diagnosis "},
-    {"pod", "pod", " pod container pid thread diagnosis "},
-    {"container", "container", " container pid thread diagnosis "},
-    {"cgroup", "cgroup", " cgroup "},
-    {"pid", "pid", " pid thread "},
-    {"comm", "comm", " comm pid thread "},
+    {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},
+    {"pod", "pod", " pod container pid thread diagnosis tenant "},
+    {"container", "container", " container pid thread diagnosis tenant "},
+    {"cgroup", "cgroup", " cgroup tenant "},
+    {"pid", "pid", " pid thread tenant "},
+    {"comm", "comm", " comm pid thread tenant "},
+    {"team", "team", " tenant "},
+    {"user", "user", " tenant "},
+    {"owner", "owner", " tenant "},
+    {"device", "UUID", " tenant "},
+    {"currency", "currency", " tenant unallocated "},
     {"tid", "tid", " thread "},
     {"kernel", "kernel", " kernel "},
     {"gpu", "gpu", " device "},
@@ -98,7 +120,20 @@ constexpr uint64_t leaves_after_ns = 600'000'000'000;
 
 bool is_counter(Kind kind)
 {
-    return kind == Kind::counter || kind == Kind::nanoseconds || kind == Kind::so_far;
+    return kind <= Kind::millionths;
+}
+
+// What it is told as.
+std::string counted(Kind kind, uint64_t sum)
+{
+    switch (kind) {
+    case Kind::nanoseconds:
+        return fmt::format("{}.{:09}", sum / 1'000'000'000, sum % 1'000'000'000);
+    case Kind::millionths:
+        return fmt::format("{}.{:06}", sum / 1'000'000, sum % 1'000'000);
+    default:
+        return fmt::to_string(sum);
+    }
 }
 
 // A label's value ends at a quote, a line at a newline, and one byte that is no UTF-8 costs node_exporter the file.
@@ -134,7 +169,7 @@ const Cell* cell_of(std::string_view key, std::span<const Column> columns, const
 // By kind of row: "pod" and "process" are any.
 bool has(const Family& family, std::string_view rows)
 {
-    constexpr std::string_view others[] = {"total", "gpu", "diagnosis"};
+    constexpr std::string_view others[] = {"total", "gpu", "diagnosis", "tenant", "idle", "unallocated"};
     return family.rows == rows || (family.rows == any && std::ranges::find(others, rows) == std::end(others));
 }
 
@@ -167,7 +202,7 @@ void append_value(std::string& to, std::string_view name, std::string_view label
 
 } // namespace
 
-MetricsPage::MetricsPage(std::string_view version) : version_(version) {}
+MetricsPage::MetricsPage(std::string_view tool, std::string_view version) : tool_(tool), version_(version) {}
 
 void MetricsPage::begin_rows(uint64_t now_ns, uint64_t wall_ns)
 {
@@ -178,6 +213,7 @@ void MetricsPage::begin_rows(uint64_t now_ns, uint64_t wall_ns)
 void MetricsPage::add(std::span<const Column> columns, const Row& row)
 {
     const Cell* by = cell_of("by", columns, row);
+    by = by ? by : cell_of("of", columns, row);
     const std::string rows = by ? text_of(*by) : std::string();
     std::string labels;
     for (const Label& label : labels_of_rows)
@@ -199,6 +235,7 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
         switch (family.kind) {
         case Kind::counter:
         case Kind::nanoseconds:
+        case Kind::millionths:
             series.sum += count_of(*cell);
             break;
         case Kind::so_far:
@@ -244,22 +281,20 @@ std::string MetricsPage::text() const
             if (found == labelled.series.end())
                 continue;
             const Series& series = found->second;
-            const std::string value =
-                family.kind == Kind::nanoseconds
-                    ? fmt::format("{}.{:09}", series.sum / 1'000'000'000, series.sum % 1'000'000'000)
-                : is_counter(family.kind) ? fmt::to_string(series.sum)
-                                          : fmt::format("{:.15g}", series.value);
-            append_value(text, family.name, labels, family.labels, value);
+            append_value(text, family.name, labels, family.labels,
+                         is_counter(family.kind) ? counted(family.kind, series.sum)
+                                                 : fmt::format("{:.15g}", series.value));
         }
     }
+    // Two tools may have files side by side, and none of their series may be the same.
+    const std::string tool = fmt::format("tool=\"{}\"", tool_);
     append_head(text, "rows_left_out_total", true,
                 "Rows that are in no series: there are more of them than series are kept.");
-    append_value(text, "rows_left_out_total", "", "", fmt::to_string(left_out_));
+    append_value(text, "rows_left_out_total", tool, "", fmt::to_string(left_out_));
     append_head(text, "last_report_timestamp_seconds", false, "When the figures were told last.");
-    append_value(text, "last_report_timestamp_seconds", "", "",
-                 fmt::format("{}.{:09}", wall_ns_ / 1'000'000'000, wall_ns_ % 1'000'000'000));
+    append_value(text, "last_report_timestamp_seconds", tool, "", counted(Kind::nanoseconds, wall_ns_));
     append_head(text, "build_info", false, "Who tells them.");
-    append_value(text, "build_info", fmt::format("version=\"{}\"", version_), "", "1");
+    append_value(text, "build_info", tool, fmt::format("version=\"{}\"", version_), "1");
     return text;
 }
 

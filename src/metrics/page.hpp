@@ -16,9 +16,10 @@ namespace gpusnoop {
 
 class MetricsPage {
 public:
-    explicit MetricsPage(std::string_view version);
+    MetricsPage(std::string_view tool, std::string_view version);
 
-    // Rows of one kind of an interval that ends now (CLOCK_MONOTONIC, wall clock); the kind is in their column "by".
+    // Rows of one kind of an interval that ends now (CLOCK_MONOTONIC, wall clock); the kind is in their column "by", or
+    // "of".
     void begin_rows(uint64_t now_ns, uint64_t wall_ns);
     void add(std::span<const Column> columns, const Row& row);
     // All rows of the interval have been added: gauges that were not told in it leave, and so does whoever has had no
@@ -39,7 +40,7 @@ private:
         uint64_t seen_ns = 0;
     };
 
-    std::string version_;
+    std::string tool_, version_;
     std::map<std::string, Labelled> rows_; // by labels as they are written, without braces
     uint64_t now_ns_ = 0;
     uint64_t wall_ns_ = 0;

@@ -279,8 +279,9 @@ check_man() {
     check "$page: explains keys that there are" "$(keys_without_column "$tool")"
     [ "$tool" != cudatop ] || check "$page: has every rule of the diagnosis" \
         "$(sed -nE 's/^    \{"([a-z]+)", .*/\1/p' src/diagnosis/rules.cpp | grep -vxFf <(sed -nE 's/^\.B ([a-z]+)$/\1/p' "$page"))"
-    [ "$tool" != cudatop ] || check "$page: has every metric" \
-        "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/metrics/page.cpp | grep -vxFf <(sed -nE 's/^\.BR? gpusnoop_(\w+).*/\1/p' "$page"))"
+    [ "$tool" != cudatop ] || check "$page and gpuspend's: have every metric" \
+        "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/metrics/page.cpp |
+            grep -vxFf <(sed -nE 's/^\.BR? gpusnoop_(\w+).*/\1/p' "$page" man/gpuspend.8))"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
 }
 

@@ -5,6 +5,7 @@ import functools
 import io
 import json
 import re
+import urllib.request
 
 import copies
 import harness
@@ -101,6 +102,26 @@ def pods():
           f"the sentence: {notes}")
 
 
+def counted(tool):
+    """As Prometheus reads it: seconds and money of all that there is, in the parts that reports have."""
+    address = wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+/metrics", tool.error), "an address")[0]
+
+    def sums():
+        with urllib.request.urlopen(address, timeout=30 * harness.patience) as answer:
+            page = answer.read().decode()
+        out = {}
+        for name, labels, value in re.findall(r"^gpusnoop_gpu_(\w+)_total(\S*) (\S+)$", page, re.M):
+            check("cost" not in name or 'currency="USD"' in labels, f"{name}{labels}")
+            out[name] = out.get(name, 0) + float(value)
+        return out
+
+    got = wait_until(lambda: (sums_now := sums()).get("used_seconds", 0) > 0.5 and sums_now, "half a second of use")
+    seconds, money = (sum(got[f"{part}_{unit}"] for part in ("used", "idle", "unallocated")) for unit in ("seconds", "cost"))
+    check(got["resident_seconds"] >= got["driving_seconds"] > 0.5, f"seconds: {got}")
+    check(abs(money - seconds * price / 1e6 / 3600) < 3e-5, f"{money} for {seconds} s of a device: {got}")
+    tool.stop()
+
+
 @case(asan=True)
 def a_shared_device():
     """Two processes on one device: what each of the ways to split says, and the same as a table and as FOCUS has it."""
@@ -112,6 +133,8 @@ def a_shared_device():
     common = ["-p", f"{many.pid},{few.pid}", "--by", "pid", "-d", "1.5", *priced()]
     tools = {how: nvml.tool(*common, "--split", how) for how in ("launches", "memory")}
     focus = nvml.tool(*common, "--csv", json=False)
+    metrics = nvml.tool("-p", f"{many.pid},{few.pid}", "--by", "comm", "--listen", "0", "-i", "0.3", *priced(), json=False)
+    counted(metrics)
     for tool in (*tools.values(), focus):
         tool.finish()
     share = {}

@@ -2,6 +2,7 @@
 """cudatop's metrics, as Debian's Prometheus and node_exporter read them; the rules and the dashboard in deploy/."""
 import json
 import re
+import shutil
 import socket
 import subprocess
 import urllib.parse
@@ -69,6 +70,26 @@ class Server:
 def rules():
     promtool("check", "rules", deploy / "gpusnoop.rules.yml")
     promtool("test", "rules", deploy / "gpusnoop.test.yml")
+
+
+@case(tool="cudatop")
+def dashboard():
+    """By Grafana's own types: no field that they do not know, none of another kind."""
+    folder = vendor.fetched / "grafana"
+    if not (folder / "fetched").exists() or not shutil.which("node"):
+        raise Skip("no schema of Grafana could be fetched from npm, or there is no node")
+    types = folder.resolve() / "node_modules/@grafana/schema/dist/types/raw/dashboard/x/types.gen"
+
+    def complaints(text):
+        source = harness.here / "dashboard.ts"
+        source.write_text(f"import type {{ Dashboard }} from '{types}';\nexport const it: Dashboard = {text};\n")
+        done = subprocess.run(["node", folder / "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck",
+                               "--moduleResolution", "node", source], capture_output=True, text=True)
+        return done.stdout
+
+    text = (deploy / "dashboard.json").read_text()
+    equal(complaints(text), "", "what is wrong with the dashboard")
+    check("gridPoss" in complaints(text.replace('"gridPos"', '"gridPoss"', 1)), "a wrong one is found")
 
 
 @case(tool="cudatop")

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 #include <utility>
 
 namespace gpusnoop::cudatop {
@@ -196,8 +197,14 @@ Cell last_xid(const Group& g, const Context& c)
 
 Cell xids(const Group& g, const Context& c)
 {
-    const XidsOf* xids = xids_of(g, c);
-    return c.xid ? Cell(xids ? xids->count : 0) : Cell();
+    std::set<uint32_t> pids; // of which each may have been several programs
+    for (const ImageId& image : g.who.images)
+        pids.insert(image.pid);
+    uint64_t count = 0;
+    for (const uint32_t pid : pids)
+        if (const auto found = c.xids.find(pid); found != c.xids.end())
+            count += found->second.count;
+    return c.xid ? Cell(count) : Cell();
 }
 
 Cell clock_cell(std::optional<double> seconds)

@@ -12,6 +12,7 @@
 #include "screen/preferences.hpp"
 #include "screen/snapshot.hpp"
 #include "screen/top_rows.hpp"
+#include "util/metrics_options.hpp"
 #include "who/users.hpp"
 
 #include <cstdint>
@@ -40,10 +41,7 @@ struct Settings : CallSettings {
     bool tree = false;
     uint32_t live_entries = 1'000'000;
     std::string nvml_library; // empty: the usual one; "off"
-    std::string textfile;     // of metrics; empty: none
-    std::string listen;       // where metrics can be asked for; empty: nowhere
-
-    bool metrics() const { return !textfile.empty() || !listen.empty(); } // in place of tables
+    MetricsOptions metrics;
 
     // "pid", "kernel,pod", ...; throws UsageError.
     void choose_rows(std::string_view what);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include "metrics/metrics.hpp"
 #include "run/command_line.hpp"
 #include "run/shared_options.hpp"
 
@@ -35,10 +36,7 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
                 {1024, 100'000'000});
     line.flag("--no-config", "neither use nor keep what keys choose on the screen", s.no_config);
-    line.text("--textfile", "FILE.prom", "metrics for node_exporter's textfile collector, in place of tables",
-              s.textfile);
-    line.text("--listen", "[ADDR:]PORT", "metrics for Prometheus at /metrics (of 127.0.0.1), in place of tables",
-              s.listen);
+    add_metrics_options(line, s.metrics);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
 
@@ -50,7 +48,7 @@ void validate_options(Settings& settings, const Options& options)
     if (s.why && options.interval)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
-    if (s.metrics() && (options.json || s.why || s.tree || s.sort_by || !options.columns.empty()))
+    if (s.metrics.wanted() && (options.json || s.why || s.tree || s.sort_by || !options.columns.empty()))
         throw UsageError(
             "--textfile and --listen tell metrics, and no tables: leave out -j, --why, --tree, -s, --columns");
     check_name_options(s.names);
@@ -64,7 +62,7 @@ void validate_options(Settings& settings, const Options& options)
     }
     s.tree |= preferences.tree.value_or(false);
     check_columns(options.columns, columns_on_offer(), {});
-    s.choose_rows(s.by.value_or(preferences.by.value_or(s.metrics() ? "namespace,pod,container" : "pid")));
+    s.choose_rows(s.by.value_or(preferences.by.value_or(s.metrics.wanted() ? "namespace,pod,container" : "pid")));
 }
 
 } // namespace gpusnoop::cudatop

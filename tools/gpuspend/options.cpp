@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include "metrics/metrics.hpp"
 #include "util/http_page.hpp"
 #include "util/suggestion.hpp"
 
@@ -34,6 +35,7 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.text("--state", "FILE", "go on with what earlier runs have counted, and keep it there", s.state);
     line.text("--dcgm", "URL|FILE", "a dcgm-exporter's page, where NVML does not tell how well GPUs are used", s.dcgm);
     line.flag("--csv", "comma-separated values under FOCUS 1.3's names, for those who do the accounts", s.csv);
+    add_metrics_options(line, s.metrics);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
 
@@ -51,9 +53,14 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("choose --csv or --json, not both");
     if (s.csv && !options.columns.empty())
         throw UsageError("--columns is for tables: leave out --csv or --columns");
+    if (s.metrics.wanted() && (s.csv || options.json || !options.columns.empty()))
+        throw UsageError("--textfile and --listen tell metrics, and no tables: leave out --csv, -j, --columns");
+    if (s.metrics.wanted() && !s.state.empty())
+        throw UsageError("--textfile and --listen count from the start of the run, and Prometheus adds up over "
+                         "restarts: leave out --state");
     if (s.dcgm.find("://") != std::string::npos)
         (void)http_question("--dcgm", s.dcgm, 0);
-    s.rows.parse(s.by.value_or("pod"));
+    s.rows.parse(s.by.value_or(s.metrics.wanted() ? "namespace,pod,container" : "pod"));
     check_fields(options, s.sort);
 }
 

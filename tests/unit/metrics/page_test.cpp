@@ -57,7 +57,7 @@ std::string figures(const MetricsPage& page)
 
 TEST_CASE("metrics: counters add up over reports, gauges are those of the last")
 {
-    MetricsPage page("1");
+    MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
     page.add(pods, pod("a", 10, 1'500'000'000, AtLeast{4096}));
     page.add(pods, pod("b", 1, 1));
@@ -75,7 +75,7 @@ TEST_CASE("metrics: counters add up over reports, gauges are those of the last")
 
 TEST_CASE("metrics: whoever has no rows any more leaves, and begins anew")
 {
-    MetricsPage page("1");
+    MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
     page.add(pods, pod("a", 10, 0, uint64_t{1}));
     page.end_report();
@@ -95,7 +95,7 @@ TEST_CASE("metrics: whoever has no rows any more leaves, and begins anew")
 
 TEST_CASE("metrics: sums, GPUs and verdicts")
 {
-    MetricsPage page("1");
+    MetricsPage page("cudatop", "1");
     page.begin_rows(0, 1'795'695'769'595'418'301);
     page.add(sums, {std::string("total"), uint64_t{7}, 12.5});
     page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // so far, not once more
@@ -110,12 +110,13 @@ TEST_CASE("metrics: sums, GPUs and verdicts")
                            "gpusnoop_gpu_utilization_ratio{gpu=\"3\",model=\"H100\"} 0.5\n"
                            "gpusnoop_lost_events_total 9\n"
                            "gpusnoop_own_cpu_ratio 0.25\n");
-    CHECK(page.text().find("gpusnoop_last_report_timestamp_seconds 1795695769.595418301\n") != std::string::npos);
+    CHECK(page.text().find("gpusnoop_last_report_timestamp_seconds{tool=\"cudatop\"} 1795695769.595418301\n") !=
+          std::string::npos);
 }
 
 TEST_CASE("metrics: names that would end a label or a line do not")
 {
-    MetricsPage page("1");
+    MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
     page.add(pods, pod("a\"} 1\nx \\ \xff", 1, 0));
     const std::string text = page.text();
@@ -126,12 +127,49 @@ TEST_CASE("metrics: names that would end a label or a line do not")
 
 TEST_CASE("metrics: more rows than series are kept are counted, and each family is described once")
 {
-    MetricsPage page("1");
+    MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
     for (int i = 0; i < 5100; i++)
         page.add(pods, pod(fmt::format("pod-{}", i), 1, 0));
     const std::string text = page.text();
-    CHECK(text.find("gpusnoop_rows_left_out_total 100\n") != std::string::npos);
+    CHECK(text.find("gpusnoop_rows_left_out_total{tool=\"cudatop\"} 100\n") != std::string::npos);
     CHECK(text.find("# TYPE gpusnoop_copy_bytes_total") == text.rfind("# TYPE gpusnoop_copy_bytes_total"));
     CHECK(text.ends_with("\n"));
+}
+
+TEST_CASE("metrics: who held and used GPUs, and what that cost")
+{
+    const Column columns[] = {{"", "of", Unit::text},           {"", "namespace", Unit::text},
+                              {"", "team", Unit::text},         {"", "device", Unit::text},
+                              {"", "currency", Unit::text},     {"", "device_time_ns", Unit::count},
+                              {"", "used_ns", Unit::count},     {"", "idle_ns", Unit::count},
+                              {"", "cost_micros", Unit::count}, {"", "idle_cost_micros", Unit::count}};
+    MetricsPage page("gpuspend", "1");
+    for (int report = 0; report < 2; report++) {
+        page.begin_rows(0, 0);
+        page.add(columns,
+                 {std::string("tenant"), std::string("a"), std::string("t"), std::string("GPU-1"), std::string("USD"),
+                  uint64_t{9}, uint64_t{1'500'000'000}, uint64_t{5}, uint64_t{1'000'007}, uint64_t{3}});
+        page.add(columns, {std::string("idle"), {}, {}, {}, std::string("USD"), uint64_t{5}, {}, {}, uint64_t{3}, {}});
+        page.add(columns,
+                 {std::string("unallocated"), {}, {}, {}, std::string("USD"), uint64_t{8}, {}, {}, uint64_t{4}, {}});
+        page.add(columns, {std::string("total"),
+                           {},
+                           {},
+                           {},
+                           std::string("USD"),
+                           uint64_t{22},
+                           uint64_t{9},
+                           uint64_t{5},
+                           uint64_t{1'000'014},
+                           uint64_t{3}});
+        page.end_report();
+    }
+    const std::string who = "{namespace=\"a\",team=\"t\",UUID=\"GPU-1\",currency=\"USD\"} ";
+    CHECK(figures(page) == "gpusnoop_gpu_used_seconds_total" + who + "3.000000000\n" +
+                               "gpusnoop_gpu_idle_seconds_total" + who + "0.000000010\n" +
+                               "gpusnoop_gpu_unallocated_seconds_total{currency=\"USD\"} 0.000000016\n" +
+                               "gpusnoop_gpu_used_cost_total" + who + "2.000014\n" + "gpusnoop_gpu_idle_cost_total" +
+                               who + "0.000006\n" + "gpusnoop_gpu_unallocated_cost_total{currency=\"USD\"} 0.000008\n");
+    CHECK(page.text().find("gpusnoop_build_info{tool=\"gpuspend\",version=\"1\"} 1\n") != std::string::npos);
 }

@@ -101,6 +101,8 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         words.push_back(by_type.at(type));
     if (type.empty())
         words.resize(1);
+    if (option == "--textfile") // of FILE.prom
+        words = {option, "x.prom"};
     if (option == "--per-process" || option == "--per-thread")
         words.insert(words.end(), {"--hist", by_option.at("--hist")});
     if (option == "--older")
