@@ -4,6 +4,7 @@
 #include "output/output_buffer.hpp"
 #include "util/append_format.hpp"
 #include "util/clock.hpp"
+#include "util/clock_error.hpp"
 #include "util/text.hpp"
 
 #include <algorithm>
@@ -39,6 +40,10 @@ public:
             fields_.text("command_line", run_->command);
             fields_.time("time", clock_ns(CLOCK_REALTIME));
             fields_.integer("monotonic_ns", clock_ns(CLOCK_MONOTONIC));
+            if (const auto error = clock_error()) {
+                fields_.integer("clock_error_us", error->most_us);
+                fields_.integer("clock_synchronized", error->synchronized);
+            }
         }
         end_record();
     }

@@ -28,13 +28,13 @@ def beside_what_is_shown():
     workload.go().wait()
     shown.finish()
     cut.finish()
-    without = lambda record: {key: value for key, value in record.items() if key not in ("monotonic_ns", "time", "duration_ns")}
+    without = lambda record: {key: value for key, value in record.items() if key not in ("monotonic_ns", "time", "duration_ns", "clock_error_us")}
     said = shown.whole_records
     equal([without(record) for record in lines_of(plain)], [without(record) for record in said], "lines of the recording")
     start = said[0]
     for record in said:
         equal(record["run"], start["run"], f"run of {record}")
-    check({"host", "boot_id", "command_line", "time", "monotonic_ns"} <= set(start), f"first line: {start}")
+    check({"host", "boot_id", "command_line", "time", "monotonic_ns", "clock_error_us", "clock_synchronized"} <= set(start), f"first line: {start}")
     equal(start["command_line"].split()[-2:], [str(plain), "--json"], "command line of the tool")
     row = next(row for row in said if row.get("kernel") == "one")
     check(row["launches"] == 5 and "monotonic_ns" in row, f"row: {row}")
