@@ -11,8 +11,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -25,14 +27,31 @@ std::string first_line(const char* path)
     return line;
 }
 
+// What does in place of CAP_SYS_ADMIN, in a container that is not privileged: for probes by uprobe_multi (6.6), for
+// mappings of others, and for helpers as users of their own.
+constexpr std::pair<int, std::string_view> without_sys_admin[] = {
+    {CAP_BPF, "CAP_BPF"},       {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
+    {CAP_SETUID, "CAP_SETUID"}, {CAP_SETGID, "CAP_SETGID"},
+};
+
+void check_capabilities()
+{
+    if (has_capability(CAP_SYS_ADMIN))
+        return;
+    if (!has_capability(CAP_BPF) && !has_capability(CAP_PERFMON))
+        throw Error("tracing other processes needs root (CAP_SYS_ADMIN), and you are an ordinary user",
+                    "run it with sudo");
+    for (const auto& [capability, name] : without_sys_admin)
+        if (!has_capability(capability))
+            throw Error(fmt::format("without CAP_SYS_ADMIN, tracing other processes needs {}", name),
+                        "add it to the container's capabilities (deploy/kubernetes has all that are needed)");
+}
+
 } // namespace
 
 void preflight()
 {
-    // uprobe_multi asks for CAP_SYS_ADMIN itself, and so does /proc/PID/map_files.
-    if (!has_capability(CAP_SYS_ADMIN))
-        throw Error("tracing other processes needs root (CAP_SYS_ADMIN), and you are an ordinary user",
-                    "run it with sudo");
+    check_capabilities();
     // Root of a user namespace has the capability there, not over the kernel.
     std::istringstream map(first_line("/proc/self/uid_map"));
     uint64_t inside = 0, outside = 0, count = 0;

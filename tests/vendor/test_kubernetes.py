@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifests of deploy/kubernetes, by the schemas of Kubernetes and of Prometheus' operator; and a job of Slurm."""
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import harness
+import system
+import vendor
+from containers import Cgroup, need_hierarchy
+from harness import Skip, case, check, equal, wait_until
+from programs import Workload
+
+deploy = harness.root / "deploy/kubernetes"
+
+
+def validated(*files):
+    folder = vendor.fetched / "kubernetes"
+    if not (folder / "fetched").exists():
+        raise Skip("no schemas of Kubernetes could be fetched from npm")
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    done = subprocess.run(["node", harness.root / "tests/vendor/validate.mjs", folder.resolve(), *files], capture_output=True, text=True)
+    equal(done.returncode, 0, f"validate.mjs: {done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@case(tool="cudatop")
+def manifests():
+    objects = validated(deploy / "gpusnoop.yaml", deploy / "servicemonitor.yaml")
+    equal([(one["kind"], one["wrong"]) for one in objects],
+          [(kind, "") for kind in ("Namespace", "DaemonSet", "Service", "NetworkPolicy", "ServiceMonitor")], "what is wrong with them")
+    of = {one["kind"]: one["object"] for one in objects}
+    pod = of["DaemonSet"]["spec"]["template"]["spec"]
+    equal({key for key in pod if key.startswith("host")}, {"hostPID"}, "what it shares with the host")
+    check("volumes" not in pod, "nothing of the host is mounted")
+    for container in pod["containers"]:
+        rights = container["securityContext"]
+        equal((rights["privileged"], rights["allowPrivilegeEscalation"], rights["readOnlyRootFilesystem"], rights["capabilities"]["drop"]),
+              (False, False, True, ["ALL"]), f"rights of {container['name']}")
+        options = [word for word in container["args"] if word.startswith("--")]
+        help_text = subprocess.run([harness.build / container["name"], "--help"], capture_output=True, text=True, check=True).stdout
+        check(all(option in help_text for option in options), f"options of {container['name']}: {options}")
+    ports = {port["name"] for container in pod["containers"] for port in container["ports"]}
+    equal({port["targetPort"] for port in of["Service"]["spec"]["ports"]}, ports, "ports of the service")
+    equal({(endpoint["port"], endpoint["honorLabels"]) for endpoint in of["ServiceMonitor"]["spec"]["endpoints"]},
+          {(port, True) for port in ports}, "what is scraped")
+    equal(of["Service"]["metadata"]["labels"], of["ServiceMonitor"]["spec"]["selector"]["matchLabels"], "the service is found")
+
+    broken = harness.here / "broken.yaml"
+    broken.write_text((deploy / "gpusnoop.yaml").read_text().replace("hostPID: true", "hostPID: 7").replace("drop: [ALL]", "drop: ALL"))
+    wrong = next(one["wrong"] for one in validated(broken) if one["kind"] == "DaemonSet")
+    check("hostPID" in wrong and "drop" in wrong, f"a wrong one is found: {wrong}")
+
+
+@case(tool="cudatop", alone=True)
+def a_job_of_slurm():
+    """From the prolog to the epilog: what the job's recording has is what it did, and nobody is left."""
+    need_hierarchy("v2")
+    job = 7_000_000 + os.getpid() % 1_000_000
+    group = Cgroup("v2", f"system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0")
+    folder = harness.here / "recordings"
+    environment = os.environ | {"SLURM_JOB_ID": str(job), "SLURM_JOB_GPUS": "0", "GPUSNOOP_FOLDER": str(folder),
+                                "PATH": f"{harness.build}:{os.environ['PATH']}"}
+    run = lambda name: subprocess.run([harness.root / "deploy/slurm" / name], env=environment, check=True, timeout=60)
+    workload = Workload("launch vecadd 123; sleep 100; launch saxpy 4", preexec=group.join)
+    run("prolog")
+    said = folder / f"{job}.err"
+    wait_until(lambda: said.exists() and "Tracing" in said.read_text(), "the recording has begun", 60)
+    pid = int((folder / f"{job}.pid").read_text())
+    workload.go().wait()
+    run("epilog")
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists() or "Z" in system.stat_fields(pid)[:1], "the tool has ended", 60)
+    rows = [row for row in map(json.loads, gzip.open(folder / f"{job}.json.gz", "rt")) if row["type"] == "row" and row.get("pid") == workload.pid]
+    equal((sum(row["launches"] for row in rows), {row.get("slurm_job") for row in rows}), (127, {str(job)}), "launches of the job")
+    equal(subprocess.run([harness.root / "deploy/slurm/epilog"], env=environment).returncode, 0, "an epilog without a recording")
