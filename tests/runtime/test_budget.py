@@ -37,6 +37,8 @@ def modes(way="tracepoint"):
     for option in "-e", "-l", "-U":
         if found := re.search(rf" {option}, --\w[\w-]* (MIN_US)?", text):
             out[option] = [*plain, option, *(["1"] if found[1] else [])]
+    if " --interrupts " in text:
+        out["--interrupts"] = ["--interrupts"]
     return out
 
 

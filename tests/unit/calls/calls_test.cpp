@@ -3,6 +3,7 @@
 
 #include "bpf/shared/probe.h"
 #include "calls/call_sums.hpp"
+#include "tests/unit/util/sanitized.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -113,7 +114,7 @@ struct Table {
 
 TEST_CASE("a week of new kernels on 256 CPUs passes through a table that is full within minutes")
 {
-    constexpr size_t rows = 512, cpus = 256, minutes = 7 * 24 * 60;
+    constexpr size_t rows = 512, cpus = 256, days = sanitized ? 1 : 7, minutes = days * 24 * 60;
     Table t(rows, cpus);
     std::map<uint64_t, uint64_t> made;
     std::minstd_rand random(1);
@@ -126,8 +127,8 @@ TEST_CASE("a week of new kernels on 256 CPUs passes through a table that is full
         }
         t.drain();
     }
-    CHECK(made.size() > 390 * rows);
-    CHECK(t.machine->turns > 300);
+    CHECK(made.size() > 20 * minutes);
+    CHECK(t.machine->turns > 42 * days);
     CHECK(t.machine->size() < rows);
     CHECK(t.counted == made);
 }
