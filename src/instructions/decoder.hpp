@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -33,6 +34,25 @@ struct Branch {
     uint64_t target = 0; // of a call; else where the pointer to it lies
 
     bool operator==(const Branch&) const = default;
+};
+
+// What a function does that hands its caller's arguments on to another one, and is no longer there when that begins:
+// the other one is in a table, which a third function returns.
+struct Dispatch {
+    uint64_t table_of = 0; // the function that returns the table
+    uint32_t slot = 0;     // bytes from the beginning of the table to the pointer
+    // Bits: which of the six argument registers are as they were, and of which that is so for the lower 32 bits.
+    uint8_t whole = 0, low = 0;
+
+    bool operator==(const Dispatch&) const = default;
+};
+
+// A pointer in such a table, and where.
+struct Filled {
+    uint64_t slot = 0;
+    Argument pointer;
+
+    bool operator==(const Filled&) const = default;
 };
 
 class Decoder {
@@ -65,6 +85,12 @@ public:
 
     // The jump through a pointer that a function ends with which does nothing but check whether it may.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
+
+    // What a function hands on, whose instructions all serve that; nullopt where one does anything else.
+    virtual std::optional<Dispatch> dispatch(const Code& code) const = 0;
+    // What a function writes into the table that it returns, when it is called first. Of two pointers for one place,
+    // none is told. Empty where it returns anything else.
+    virtual std::vector<Filled> filled(const Code& code) const = 0;
 
     // Where the 32 bits are in a structure that a function hands out through a pointer; nullopt where there is no such
     // field, or more than one.
