@@ -426,6 +426,14 @@ std::optional<uint64_t> Elf::address_of(uint64_t file_offset) const
     return std::nullopt;
 }
 
+std::optional<uint64_t> Elf::offset_of(uint64_t address) const
+{
+    for (const Elf64_Phdr& s : segments())
+        if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
+            return s.p_offset + (address - s.p_vaddr);
+    return std::nullopt;
+}
+
 std::vector<uint8_t> Elf::bytes(uint64_t file_offset, size_t max) const
 {
     if (file_offset >= impl_->file_size)

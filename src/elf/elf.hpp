@@ -59,6 +59,9 @@ public:
     // Virtual address of a file offset through the PT_LOAD headers, as a mapping shows it.
     std::optional<uint64_t> address_of(uint64_t file_offset) const;
 
+    // The other way round; nullopt where the file has nothing for that address.
+    std::optional<uint64_t> offset_of(uint64_t address) const;
+
     // Up to max bytes of the file at this offset; shorter at the end of the file.
     std::vector<uint8_t> bytes(uint64_t file_offset, size_t max) const;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
 // out.
-#include "attach/placement.hpp"
-#include "elf/elf.hpp"
+#include "attach/dispatch_tables.hpp"
 #include "util/error.hpp"
 
 #include <cstdio>
@@ -17,14 +16,19 @@ try {
     if (argc != 2)
         throw gpusnoop::Error("usage: placement LIBRARY < NAMES");
     const gpusnoop::Elf elf(gpusnoop::Fd(open(argv[1], O_RDONLY | O_CLOEXEC)));
+    gpusnoop::DispatchTables tables(elf);
+    probe_row without_arguments{};
+    for (operand& argument : without_arguments.args)
+        argument.word = WORD_ZERO;
     using Word = std::istream_iterator<std::string>;
     const std::vector<std::string> words{Word(std::cin), Word()};
     const std::vector<std::string_view> names(words.begin(), words.end());
     for (const gpusnoop::Symbol& symbol : elf.functions(names)) {
-        const gpusnoop::Placement placement = gpusnoop::place(elf.bytes(symbol.file_offset, 32));
-        printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s})"
+        const auto [offset, placement] = tables.place(symbol, without_arguments);
+        printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s,"behind":%s})"
                "\n",
-               symbol.name.c_str(), symbol.address, placement.delta, placement.emulated ? "true" : "false");
+               symbol.name.c_str(), symbol.address, placement.delta, placement.emulated ? "true" : "false",
+               offset == symbol.file_offset ? "false" : "true");
     }
 } catch (const gpusnoop::Error& error) {
     fprintf(stderr, "placement: %s\n", error.what());
