@@ -89,7 +89,8 @@ void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings,
         seen_.insert(key);
         try {
             // nvcc and clang put the wrapper of each object's device code there.
-            if (!Elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0))).has_section(".nvFatBinSegment"))
+            const Elf elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
+            if (!elf.has_section(".nvFatBinSegment") && !elf.has_section(".hipFatBinSegment"))
                 continue;
         } catch (const Error&) {
             continue;

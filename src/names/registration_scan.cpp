@@ -25,7 +25,9 @@ constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-constexpr std::string_view functions[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
+// By API. HIP's handles are variables, which the loader makes read-only: 5 to 7.
+constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
+constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };
 
 // Mangled names and those of extern "C", with the suffixes that compilers add (".kd", "$_0").
@@ -67,7 +69,9 @@ std::optional<Decoder::Arguments> arguments_at(const ElfImage& image, const Deco
 
 class Scan {
 public:
-    explicit Scan(const Elf& elf) : elf_(elf), image_(elf), decoder_(x86_64_decoder()) {}
+    explicit Scan(const Elf& elf)
+        : elf_(elf), image_(elf), decoder_(x86_64_decoder()), hip_(elf.has_section(".hipFatBinSegment"))
+    {}
 
     Registrations run();
 
@@ -94,7 +98,8 @@ private:
     const Elf& elf_;
     ElfImage image_;
     const Decoder& decoder_;
-    Target targets_[std::size(functions)];
+    bool hip_;
+    Target targets_[std::size(functions_of_cuda)];
     std::unordered_map<uint64_t, uint64_t> pointers_; // what is loaded from where, as the loader leaves it
     Registrations found_;
     uint64_t decoded_ = 0;
@@ -117,8 +122,10 @@ void Scan::each_piece(Search search) const
 
 void Scan::find_targets()
 {
+    const std::span<const std::string_view> functions =
+        hip_ ? std::span<const std::string_view>(functions_of_hip) : functions_of_cuda;
     const auto slots = image_.slots(functions);
-    for (size_t i = 0; i < std::size(functions); i++)
+    for (size_t i = 0; i < functions.size(); i++)
         targets_[i].slots.insert(slots[i].begin(), slots[i].end());
     if (!targets_[register_function].slots.empty()) {
         find_stubs_of_linker();
@@ -160,7 +167,8 @@ bool Scan::fits(Function function, const Decoder::Arguments& arguments)
         const auto known = value(arguments[i]);
         return known ? good(*known) : arguments[i].kind == Argument::loaded;
     };
-    const bool stub = may_be(stub_argument, [&](uint64_t at) { return image_.executable(at); });
+    const bool stub =
+        may_be(stub_argument, [&](uint64_t at) { return hip_ ? image_.writable(at) : image_.executable(at); });
     if (function == get_kernel)
         return stub && may_be(variable_argument, [&](uint64_t at) { return image_.writable(at); });
     return stub && may_be(name_argument, [&](uint64_t at) { return is_kernel_name(name_at(at)); });

@@ -19,7 +19,7 @@ struct CallSite {
     uint32_t window = 0;
 };
 
-// __cudaRegisterFunction(..., stub, ..., name, ...)
+// __cudaRegisterFunction(..., stub, ..., name, ...), __hipRegisterFunction(..., variable, ..., name, ...)
 struct Registration {
     uint64_t stub = 0;
     uint64_t name = 0; // where it lies
