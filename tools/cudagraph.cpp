@@ -36,9 +36,10 @@ constexpr CallSet life_calls =
               KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE, KIND_GRAPH_SET, KIND_EXEC_GONE});
 constexpr CallSet trim_calls = calls_of({KIND_TRIM}, [](const probe_row& row) { return row.holding == HOLDING_GRAPH; });
 constexpr CallSet memory_node_calls = calls_of({KIND_ALLOC, KIND_FREE}, is_memory_node);
-constexpr CallSet node_calls = calls_of({KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_HOST_FUNC, KIND_COPY,
-                                         KIND_COPY_BATCH, KIND_COPY_BATCH_3D, KIND_ALLOC, KIND_FREE},
-                                        can_be_captured);
+constexpr CallSet node_calls =
+    calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_HOST_FUNC, KIND_COPY,
+              KIND_COPY_BATCH, KIND_COPY_BATCH_3D, KIND_ALLOC, KIND_FREE},
+             can_be_captured);
 
 constexpr ToolSpec about{
     .name = "cudagraph",

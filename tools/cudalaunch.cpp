@@ -147,7 +147,7 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
     KernelName kernel;
     if (key.kind != KIND_GRAPH_LAUNCH)
         kernel = names_->name(key.image, key.subject).value_or(KernelName());
-    if (kernel.text.empty() && key.kind == KIND_LAUNCH && key.layer == LAYER_DRIVER)
+    if (kernel.text.empty() && key.kind == KIND_LAUNCH && key.layer != LAYER_RUNTIME)
         unnamed_.add(key.image, key.subject);
     lines_->print(output, {{event}, std::move(kernel)}, event_frames(event));
 }

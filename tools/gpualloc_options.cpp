@@ -44,6 +44,7 @@ void validate_options(Settings& settings, Options& options)
     else if (!options.columns.empty())
         throw UsageError("--leaks and --exited have columns of their own: leave out --columns");
     s.latency |= s.events || s.histogram_of == Measure::latency;
+    s.view.vendor = false;              // of what is held, its address tells no API
     s.view.layer = options.failed_only; // an allocation at one layer may be freed at the other
     s.operation = s.histogram_of == Measure::latency || options.failed_only;
     CallView& view = s.view;

@@ -70,12 +70,28 @@ static const volatile struct ends ends_of_direction[DIRECTIONS] = {
     [DIRECTION_P2P] = {MEMORY_DEVICE, MEMORY_DEVICE},
 };
 
-/* enum cudaMemcpyKind; 4: the addresses tell */
-static const volatile u8 direction_of_kind[8] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H, DIRECTION_D2D};
+/* enum cudaMemcpyKind, hipMemcpyKind; 4: the addresses tell. HIP's 1024, between devices without compute units (6.0),
+ * is at 8. */
+static const volatile u8 direction_of_kind[16] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
+                                                  DIRECTION_D2D, [8] = DIRECTION_D2D};
 
-/* enum CUmemorytype (4: unified, the address tells), and enum CUmemcpy3DOperandType (1: the address tells) */
-static const volatile u8 memory_of_type[8] = {[1] = MEMORY_HOST, [2] = MEMORY_DEVICE, [3] = MEMORY_ARRAY};
-static const volatile u8 memory_of_operand[8] = {[2] = MEMORY_ARRAY};
+INLINE u32 direction_by_number(u32 kind)
+{
+    return direction_of_kind[(kind | kind >> 7) & 15];
+}
+
+/* By enumeration (enum memory_types). Where a number is not here, the address tells: unified and managed memory. */
+static const volatile u8 memory_of_type[TYPES] = {
+    [TYPES_CUDA + 1] = MEMORY_HOST,     [TYPES_CUDA + 2] = MEMORY_DEVICE, [TYPES_CUDA + 3] = MEMORY_ARRAY,
+    [TYPES_OPERAND + 2] = MEMORY_ARRAY, [TYPES_HIP5 + 0] = MEMORY_HOST,   [TYPES_HIP5 + 1] = MEMORY_DEVICE,
+    [TYPES_HIP5 + 2] = MEMORY_ARRAY,    [TYPES_HIP6 + 1] = MEMORY_HOST,   [TYPES_HIP6 + 2] = MEMORY_DEVICE,
+    [TYPES_HIP6 + 10] = MEMORY_ARRAY,
+};
+
+INLINE u32 memory_by_number(const volatile struct probe_row* row, u32 type)
+{
+    return memory_of_type[(row->types + type) & (TYPES - 1)];
+}
 
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE, SIDES };
 
@@ -116,8 +132,7 @@ INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct pro
 {
     if (read_argument(arguments, row, end.array))
         return MEMORY_ARRAY;
-    u32 type = read_argument(arguments, row, end.type) & 7;
-    u32 memory = row->kind == KIND_COPY_BATCH_3D ? memory_of_operand[type] : memory_of_type[type];
+    u32 memory = memory_by_number(row, read_argument(arguments, row, end.type));
     return opaque(memory ?: expected);
 }
 
@@ -144,7 +159,7 @@ INLINE void read_ends(struct arguments* arguments, const volatile struct probe_r
     struct call_key* key = &call->key;
     u32 direction = row->direction;
     if (has_argument(row, ARG_DIRECTION))
-        direction = direction_of_kind[read_argument(arguments, row, ARG_DIRECTION) & 7];
+        direction = direction_by_number(read_argument(arguments, row, ARG_DIRECTION));
     if (direction != DIRECTION_UNKNOWN && !per_memory && !emit_events) {
         key->copy.direction = direction;
         return;
@@ -173,7 +188,8 @@ INLINE void read_copy_size(struct arguments* arguments, const volatile struct pr
             read_argument(arguments, row, ARG_SOURCE_ARRAY) | read_argument(arguments, row, ARG_DESTINATION_ARRAY);
         u32 from = read_argument(arguments, row, ARG_SOURCE_TYPE),
             to = read_argument(arguments, row, ARG_DESTINATION_TYPE);
-        in_elements = arrays || memory_of_operand[from & 7] || memory_of_operand[to & 7];
+        in_elements =
+            arrays || memory_by_number(row, from) == MEMORY_ARRAY || memory_by_number(row, to) == MEMORY_ARRAY;
     }
     copy->sized = opaque(!arguments->error && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
                          times(&bytes, row->element_bytes) && bytes < BYTES_MAX);

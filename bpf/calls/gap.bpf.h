@@ -14,8 +14,9 @@ INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
     switch (row->kind) {
     case KIND_LAUNCH:
-    case KIND_LAUNCH_LIST:
     case KIND_LAUNCH_LEGACY:
+    case KIND_LAUNCH_LIST:
+    case KIND_LAUNCH_ITEMS:
     case KIND_GRAPH_LAUNCH:
     case KIND_HOST_FUNC:
         return TIME_LAUNCH;

@@ -71,6 +71,13 @@ INLINE u16 product_bucket(u64 x, u64 y, u64 z)
     return histogram_bucket(x * y * z);
 }
 
+/* The last block may be less than full. */
+INLINE u32 blocks_of(u32 items, u32 block)
+{
+    block = block ?: 1;
+    return ((u64)items + block - 1) / block;
+}
+
 INLINE void read_shape(const volatile struct probe_row* row, const struct call_words* words, struct call* launch)
 {
     struct launch_shape* shape = &launch->shape;
@@ -90,6 +97,9 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
                 shape->block[i] = legacy->block[i];
             shape->smem = legacy->smem;
         }
+    } else if (row->kind == KIND_LAUNCH_ITEMS) {
+        for (int i = 0; i < 3; i++)
+            shape->grid[i] = blocks_of(shape->grid[i], shape->block[i]);
     }
     if (!per_shape)
         return;
@@ -99,6 +109,13 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
 
+INLINE u64 few_or_many(u64 blocks)
+{
+    if (!blocks)
+        return BUCKET_NONE;
+    return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
+}
+
 /* Of what has been read anyway: not of a grid in memory. It is then 0, which no grid is, and so is one that lacks a
  * dimension. Verified once. */
 __attribute__((noinline)) u64 few_or_many_blocks(u32 number, struct call_words* words)
@@ -106,10 +123,8 @@ __attribute__((noinline)) u64 few_or_many_blocks(u32 number, struct call_words* 
     if (!words)
         return BUCKET_NONE;
     const volatile struct probe_row* row = probe_row(number);
-    u64 blocks = argument(row, words, ARG_GRID_X) * argument(row, words, ARG_GRID_Y) * argument(row, words, ARG_GRID_Z);
-    if (!blocks)
-        return BUCKET_NONE;
-    return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
+    return few_or_many(argument(row, words, ARG_GRID_X) * argument(row, words, ARG_GRID_Y) *
+                       argument(row, words, ARG_GRID_Z));
 }
 
 /* Kernels under capture are counted where they go; those of a graph, where it is launched. By itself, so that the
@@ -144,7 +159,7 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
     const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
     /* Without shapes and streams, all that counts is in registers, but for the functions of a list. */
-    bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind == KIND_LAUNCH_LIST;
+    bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind > KIND_LAUNCH_LEGACY;
     u64 unreadable = 0;
     if (need_block)
         unreadable = read_words(ctx, row, block, &words);
@@ -170,7 +185,10 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
         lose(LOSS_ARGUMENTS, 1);
     else if (need_block && launch->key.kind == KIND_LAUNCH)
         read_shape(row, &words, launch);
-    if (tell_few_blocks && launch->key.kind == KIND_LAUNCH)
+    if (tell_few_blocks && row->kind == KIND_LAUNCH_ITEMS)
+        launch->key.launch.blocks =
+            few_or_many((u64)launch->shape.grid[0] * launch->shape.grid[1] * launch->shape.grid[2]);
+    else if (tell_few_blocks && launch->key.kind == KIND_LAUNCH)
         launch->key.launch.blocks = few_or_many_blocks(number, &words);
 }
 

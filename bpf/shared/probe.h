@@ -61,7 +61,7 @@ enum argument {
     ARG_HEIGHT,
     ARG_DEPTH,
     ARG_DIRECTION,        /* enum cudaMemcpyKind */
-    ARG_DESTINATION_TYPE, /* enum CUmemorytype; of a batch in three dimensions: enum CUmemcpy3DOperandType */
+    ARG_DESTINATION_TYPE, /* of the enumeration that the row tells (enum memory_types) */
     ARG_SOURCE_TYPE,
     ARG_DESTINATION_HOST, /* the destination where its type says host */
     ARG_SOURCE_HOST,
@@ -85,8 +85,9 @@ enum argument {
 enum probe_kind {
     KIND_NONE,
     KIND_LAUNCH,        /* one kernel, arguments in registers and stack slots or behind a config pointer */
-    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, one structure of the block's size each */
     KIND_LAUNCH_LEGACY, /* block and shared memory were set before by KIND_SHAPE */
+    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, one structure of the block's size each */
+    KIND_LAUNCH_ITEMS,  /* the grid is told in work items, not in blocks */
     KIND_GRAPH_LAUNCH,
     KIND_HOST_FUNC,
     KIND_SHAPE,
@@ -143,6 +144,7 @@ enum probe_layer {
     LAYER_DRIVER,
     LAYER_RUNTIME,
     LAYER_KERNEL, /* calls into drivers, which no table of probes has */
+    LAYER_HIP,
 };
 
 enum direction {
@@ -212,7 +214,16 @@ enum wait {
     WAITS,
 };
 
-#define PROBE_ROWS_MAX 512 /* of one tool; a power of two */
+#define PROBE_ROWS_MAX 1024 /* of one tool; a power of two */
+
+/* What the number of a type of memory means: where its enumeration begins in one table of all of them. */
+enum memory_types {
+    TYPES_CUDA = 0,    /* CUmemorytype, up to 4 */
+    TYPES_OPERAND = 8, /* CUmemcpy3DOperandType, up to 2 */
+    TYPES_HIP5 = 12,   /* hipMemoryType of HIP 5, up to 4 */
+    TYPES_HIP6 = 20,   /* ... and from HIP 6 on, up to 11 */
+    TYPES = 32,
+};
 
 struct probe_row {
     __u8 kind;
@@ -232,6 +243,7 @@ struct probe_row {
     __u8 node;           /* enum graph_node */
     __u8 often;          /* called more often than others: a program may be for it alone */
     __u8 counted_as;     /* enum probe_kind: what tools tell apart; a launch of any form is a KIND_LAUNCH */
+    __u8 types;          /* enum memory_types: of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
     struct operand args[ARGUMENTS];
 };
 

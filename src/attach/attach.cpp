@@ -151,7 +151,8 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         if (!found.all)
             looks_.add(pid, now);
         const auto counts = [this](const CudaFile* file) {
-            return file->library == counted_ || options_.count_runtime;
+            return file->library == counted_ || (counted_ == Library::driver && file->library == Library::hip) ||
+                   options_.count_runtime;
         };
         if (!found.in_reach && std::ranges::any_of(found.files, counts) && users_.insert(pid).second)
             verbose(fmt::format("process {} ({}) maps CUDA", pid, process_name(pid).value_or("ended")));
@@ -192,6 +193,7 @@ void Attacher::miss_runtime(pid_t pid, const std::vector<CudaFile*>& files)
 {
     constexpr size_t complaints_max = 16;
     if (files.empty() || runtimeless_.size() >= complaints_max ||
+        std::ranges::none_of(files, [](const CudaFile* file) { return file->library == Library::driver; }) ||
         std::ranges::any_of(files, [](const CudaFile* file) { return file->library == Library::runtime; }) ||
         !runtimeless_.insert(pid).second)
         return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_search.hpp"
 
+#include "attach/dispatch_tables.hpp"
 #include "attach/nccl_identity.hpp"
-#include "attach/placement.hpp"
 #include "instructions/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"
@@ -47,6 +47,13 @@ public:
 private:
     void* page_;
 };
+
+Runtime hip_of(const Elf& elf)
+{
+    constexpr std::string_view since_5_3[] = {"hipLaunchHostFunc"};
+    const Runtime version = runtime_of(elf.soname());
+    return version == hip5 && elf.functions(since_5_3).empty() ? hip52 : version;
+}
 
 } // namespace
 
@@ -135,13 +142,14 @@ SearchEnd FileSearch::mapped(pid_t pid)
 
 SearchEnd FileSearch::in_reach(pid_t pid)
 {
-    for (const std::string& folder : driver_folders(environment(pid))) {
-        Mapping mapping;
-        mapping.path = folder + "/libcuda.so.1";
-        task_->says(at({}, mapping.path));
-        if (const auto found = find_in_root_of(pid, mapping.path))
-            ask_about(*found, mapping, false);
-    }
+    for (const std::string& folder : driver_folders(environment(pid)))
+        for (const std::string_view name : driver_names) {
+            Mapping mapping;
+            mapping.path = fmt::format("{}/{}", folder, name);
+            task_->says(at({}, mapping.path));
+            if (const auto found = find_in_root_of(pid, mapping.path))
+                ask_about(*found, mapping, false);
+        }
     return {};
 }
 
@@ -221,6 +229,11 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executabl
         locate(found, elf, any_runtime);
         return found;
     }
+    if (is_hip(mapping.path) || is_hip(soname)) {
+        found.library = Library::hip;
+        locate(found, elf, hip_of(elf));
+        return found;
+    }
     found.library = nccl_ ? Library::nccl : Library::runtime;
     if (by_name) {
         locate(found, elf, runtime_of(elf.soname()));
@@ -251,17 +264,15 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
     }
     std::set<std::string_view> defined;
     std::set<uint64_t> taken; // two names of one function are one probe
+    DispatchTables tables(elf);
     for (const Symbol& symbol : elf.functions(names)) {
         auto row = wanted.find(symbol.name);
         if (row == wanted.end())
             continue;
         defined.insert(row->first);
-        if (!taken.insert(symbol.file_offset).second)
-            continue;
-        const Placement placement =
-            place(elf.bytes(symbol.file_offset, symbol.size ? std::min<size_t>(symbol.size, 32) : 32));
-        found.places.push_back(
-            {row->second, symbol.file_offset + placement.delta, placement.delta, placement.emulated});
+        const auto [offset, placement] = tables.place(symbol, probes_[row->second].row);
+        if (taken.insert(offset).second)
+            found.places.push_back({row->second, offset + placement.delta, placement.delta, placement.emulated});
     }
     for (std::string_view name : names)
         if (!defined.contains(name))

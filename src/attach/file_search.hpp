@@ -36,7 +36,10 @@ public:
     {}
 
     // What a file is called that is to be examined for this tool.
-    bool named(std::string_view path) const { return nccl_ ? is_driver(path) || is_nccl(path) : is_cuda(path); }
+    bool named(std::string_view path) const
+    {
+        return nccl_ ? (is_cuda(path) && !is_runtime(path)) || is_nccl(path) : is_cuda(path);
+    }
     // Others may have a copy of the library in them: any file may, of any process.
     bool in_any_file() const { return count_runtime_ || nccl_; }
 

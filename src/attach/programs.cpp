@@ -8,9 +8,10 @@ namespace {
 
 bool includes(Layers layers, Library library)
 {
-    const Layers one = library == Library::driver    ? Layers::driver
+    const Layers one = library == Library::driver    ? Layers::cuda_driver
                        : library == Library::runtime ? Layers::runtime
-                                                     : Layers::nccl;
+                       : library == Library::nccl    ? Layers::nccl
+                                                     : Layers::hip;
     return (static_cast<unsigned>(layers) & static_cast<unsigned>(one)) != 0;
 }
 
@@ -22,7 +23,7 @@ bool serves(const Program& program, const Probe& probe)
 std::vector<Probe> probes_of(std::span<const Program> programs)
 {
     std::vector<Probe> all;
-    for (const Library library : {Library::driver, Library::runtime, Library::nccl}) {
+    for (const Library library : {Library::driver, Library::runtime, Library::nccl, Library::hip}) {
         std::vector<probe_kind> kinds;
         for (int kind = 0; kind < KINDS; kind++)
             if (std::ranges::any_of(programs, [&](const Program& program) {

@@ -12,7 +12,17 @@
 
 namespace gpusnoop {
 
-enum class Layers : uint8_t { none = 0, driver = 1, runtime = 2, both = 3, nccl = 4 };
+// HIP has one layer, which counts whichever of CUDA's does.
+enum class Layers : uint8_t {
+    none = 0,
+    cuda_driver = 1,
+    runtime = 2,
+    nccl = 4,
+    hip = 8,
+    driver = cuda_driver | hip,
+    runtime_and_hip = runtime | hip,
+    both = driver | runtime,
+};
 
 // A row of the table. The rows of one program add up.
 struct Program {

@@ -50,6 +50,12 @@ inline constexpr Field<C, L> line_layer = {
     [](const L& l, const C&) { return layer_name(l.call.key.layer); }};
 
 template<class C, class L>
+inline constexpr Field<C, L> line_vendor = {
+    {"VENDOR", "vendor", Unit::text, 7}, json_only<C>, [](const L& l, const C&) {
+        return vendor_name(vendor_of(l.call.key.layer));
+    }};
+
+template<class C, class L>
 inline constexpr Field<C, L> line_stream = {{"STREAM", "stream", Unit::hex, 14}, always<C>, [](const L& l, const C&) {
                                                 return Cell(uint64_t{l.call.key.stream});
                                             }};

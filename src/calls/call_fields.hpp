@@ -25,12 +25,7 @@ inline Cell if_any(uint64_t n)
 
 inline Cell layer_name(uint8_t layer)
 {
-    return std::string(layer == LAYER_RUNTIME ? "runtime" : "driver");
-}
-
-inline Library library_of(uint8_t layer)
-{
-    return layer == LAYER_RUNTIME ? Library::runtime : Library::driver;
+    return std::string(layer == LAYER_RUNTIME ? "runtime" : layer == LAYER_HIP ? "hip" : "driver");
 }
 
 inline Cell function_name(std::span<const Probe> probes, uint16_t number)
@@ -95,6 +90,16 @@ template<class K, class G, class C>
 inline constexpr Field<C, K, G> layer_field = {{"LAYER", "layer", Unit::text, 7},
                                                where_viewed<C, &CallView::layer>,
                                                [](const K& k, const G&, const C&) { return layer_name(k.layer); }};
+
+inline Cell vendor_name(Vendor vendor)
+{
+    return std::string(vendor == Vendor::amd ? "amd" : "nvidia");
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> vendor_field = {{"VENDOR", "vendor", Unit::text, 7},
+                                                json_only<C>,
+                                                [](const K& k, const G&, const C&) { return vendor_name(k.vendor); }};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> function_field = {

@@ -17,12 +17,12 @@ std::string error_name(const call_key& key)
 {
     if (part_of(key) == CallPart::driver)
         return outcome_text(key.driver.outcome, key.result);
-    return result_name(key.layer == LAYER_RUNTIME ? Library::runtime : Library::driver, key.result);
+    return result_name(library_of(key.layer), key.result);
 }
 
 std::string_view short_error(std::string_view name)
 {
-    for (const std::string_view prefix : {"CUDA_ERROR_", "cudaError"})
+    for (const std::string_view prefix : {"CUDA_ERROR_", "cudaError", "hipError"})
         if (name.size() > prefix.size() && name.starts_with(prefix))
             return name.substr(prefix.size());
     return name;

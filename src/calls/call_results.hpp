@@ -11,7 +11,8 @@ namespace gpusnoop {
 
 bool has_failed(const call_key& key);
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress"; of a call into the kernel's driver, its own word.
+// "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress", "hipErrorIllegalAddress"; of a call into the kernel's
+// driver, its own word.
 std::string error_name(const call_key& key);
 
 // "ILLEGAL_ADDRESS": without what all of them begin with.

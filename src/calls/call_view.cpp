@@ -59,6 +59,7 @@ void CallSettings::take(const Options& options)
     view.stack = options.user_stacks && !events;
     view.who.pid |= view.stack;
     view.layer = api == "both";
+    view.vendor = of_functions;
     view.result = options.failed_only;
 }
 
@@ -74,6 +75,8 @@ CallKey call_group(const CallView& view, Processes& processes, const call_key& k
         group.device = key.device;
     if (view.function)
         group.function = key.function;
+    if (view.vendor)
+        group.vendor = vendor_of(key.layer);
     // A result is a number of its layer's own, and so is a function.
     if (view.layer || view.result)
         group.layer = key.layer;

@@ -20,6 +20,13 @@ namespace gpusnoop {
 
 class ProcessGpus;
 
+enum class Vendor : uint8_t { nvidia, amd };
+
+inline Vendor vendor_of(uint8_t layer)
+{
+    return layer == LAYER_HIP ? Vendor::amd : Vendor::nvidia;
+}
+
 // What is told apart, beside what is a tool's own.
 struct CallView {
     WhoView who;
@@ -28,6 +35,7 @@ struct CallView {
     const ProcessGpus* gpus = nullptr; // devices are the machine's GPUs where it knows; else CUDA's numbers
     bool function = false;
     bool layer = false;
+    bool vendor = false; // of the GPU, as far as the API tells
     bool result = false;
     bool stack = false;
 };
@@ -68,6 +76,7 @@ struct CallKey {
     uint8_t device = DEVICE_UNKNOWN;
     Gpu gpu; // in place of the device where the view knows GPUs
     uint8_t layer = 0;
+    Vendor vendor = Vendor::nvidia;
     uint16_t function = 0;
     int32_t result = 0;
     int32_t stack = -1;

@@ -143,7 +143,7 @@ std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, 
             call_key key{};
             key.image = processes.meet(static_cast<uint32_t>(pid));
             key.kind = KIND_WAIT;
-            key.layer = probe.library == Library::driver ? LAYER_DRIVER : LAYER_RUNTIME;
+            key.layer = probe.row.layer;
             key.device = DEVICE_UNKNOWN;
             key.wait.wait = probe.row.kind == KIND_COPY ? uint8_t{WAIT_COPY} : probe.row.wait;
             key.duration = BUCKET_NONE;

@@ -23,7 +23,7 @@ std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bo
 {
     std::vector<std::string_view> symbols;
     for (const Probe& probe : probes) {
-        const bool counted = probe.library == Library::driver ? driver : runtime;
+        const bool counted = probe.library == Library::hip || (probe.library == Library::driver ? driver : runtime);
         symbols.push_back(counted && is_wait(probe.row) ? std::string_view(probe.symbol) : std::string_view());
     }
     return symbols;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/process_gpus.hpp"
 
+#include "bpf/shared/probe.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +28,7 @@ std::string_view source_name(GpuSource source)
 
 void ProcessGpus::seen(const call_key& call)
 {
-    if (call.device != DEVICE_UNKNOWN)
+    if (call.device != DEVICE_UNKNOWN && call.layer != LAYER_HIP)
         known_[call.image].ordinals.insert(call.device);
 }
 
@@ -113,7 +115,8 @@ Gpu ProcessGpus::of_call(const call_key& call) const
         if (on.gpus.size() == 1 && on.gpus.begin()->of_machine() && ordinals.size() <= 1)
             return *on.gpus.begin();
     }
-    return call.device == DEVICE_UNKNOWN ? Gpu() : ordinal(call.device);
+    // HIP has numbers of its own.
+    return call.device == DEVICE_UNKNOWN || call.layer == LAYER_HIP ? Gpu() : ordinal(call.device);
 }
 
 void ProcessGpus::forget(const std::set<ImageId>& images)

@@ -73,6 +73,7 @@ const Field<C, K, G> fields[] = {
     stream_field<K, G, C>,
     device_field<K, G, C>,
     layer_field<K, G, C>,
+    vendor_field<K, G, C>,
     function_field<K, G, C>,
     {{"EXEC", "exec", Unit::hex, 14},
      of_execs,
@@ -233,6 +234,7 @@ using L = CallLine;
 
 const Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
+    line_vendor<C, L>,
     line_stream<C, L>,
     {{"CALL", "call", Unit::text, 12},
      always<C>,

@@ -57,6 +57,7 @@ const LaunchField fields[] = {
     stream_field<LaunchKey, LaunchGroup, Context>,
     device_field<LaunchKey, LaunchGroup, Context>,
     layer_field<LaunchKey, LaunchGroup, Context>,
+    vendor_field<LaunchKey, LaunchGroup, Context>,
     function_field<LaunchKey, LaunchGroup, Context>,
     {of_calls({"LAUNCHES", "", Unit::count, 9}),
      [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
@@ -203,6 +204,7 @@ using L = LaunchLine;
 
 const Field<Context, L> fields_of_lines[] = {
     line_layer<Context, L>,
+    line_vendor<Context, L>,
     line_stream<Context, L>,
     {{"GRID", "grid", Unit::dim3, 11},
      always<Context>,

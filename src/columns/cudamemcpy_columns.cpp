@@ -39,6 +39,7 @@ const Field<C, K, G> fields[] = {
     stream_field<K, G, C>,
     device_field<K, G, C>,
     layer_field<K, G, C>,
+    vendor_field<K, G, C>,
     function_field<K, G, C>,
     {{"KIND", "kind", Unit::text, 8},
      [](const C& c) { return c.settings.direction ? Shown::both : Shown::no; },
@@ -149,6 +150,7 @@ using L = CallLine;
 
 const Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
+    line_vendor<C, L>,
     line_stream<C, L>,
     {{"KIND", "kind", Unit::text, 8},
      always<C>,

@@ -31,6 +31,7 @@ const Field<C, K, G> fields[] = {
     stream_field<K, G, C>,
     device_field<K, G, C>,
     layer_field<K, G, C>,
+    vendor_field<K, G, C>,
     function_field<K, G, C>,
     {{"WAIT", "wait", Unit::text, 7},
      [](const C& c) { return c.settings.wait ? Shown::both : Shown::no; },
@@ -94,6 +95,7 @@ using L = CallLine;
 
 const Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
+    line_vendor<C, L>,
     line_stream<C, L>,
     {{"WAIT", "wait", Unit::text, 7},
      always<C>,

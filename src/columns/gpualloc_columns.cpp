@@ -230,6 +230,7 @@ using L = CallLine;
 
 const Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
+    line_vendor<C, L>,
     line_stream<C, L>,
     {{"CALL", "operation", Unit::text, 5},
      always<C>,

@@ -27,7 +27,7 @@ public:
             return;
         if (names.name(key.image, key.subject))
             handles_.erase({key.image, key.subject});
-        else if (key.layer == LAYER_DRIVER)
+        else if (key.layer != LAYER_RUNTIME)
             add(key.image, key.subject);
     }
 

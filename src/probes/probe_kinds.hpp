@@ -39,7 +39,7 @@ inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 
 // launch.bpf.h
 inline constexpr CallSet launch_calls =
-    calls_of({KIND_LAUNCH, KIND_LAUNCH_LIST, KIND_LAUNCH_LEGACY, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
+    calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
 
 // Those that a program of their own is for, which knows the row: one of the functions of a kind.
 constexpr bool is_often(const probe_row& row)

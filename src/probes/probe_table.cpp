@@ -18,10 +18,12 @@ constexpr const char* copy_3d_runtime = "src_array:rdi[0] src:rdi[32] dst_array:
                                         "height:rdi[136] depth:rdi[144] direction:rdi[152.l] elements";
 constexpr const char* copy_3d_peer_runtime = "p2p src_array:rdi[0] src:rdi[32] dst_array:rdi[72] dst:rdi[104] "
                                              "bytes:rdi[144] height:rdi[152] depth:rdi[160] elements";
-constexpr const char* copies_3d = "async count:rdi src_type:rsi[0.l] src:rsi[8] dst_type:rsi[40.l] dst:rsi[48] "
-                                  "bytes:rsi[80] height:rsi[88] depth:rsi[96] elements words:14";
-constexpr const char* one_of_copies_3d = "async src_type:rdi[0.l] src:rdi[8] dst_type:rdi[40.l] dst:rdi[48] "
-                                         "bytes:rdi[80] height:rdi[88] depth:rdi[96] elements stream:rdx words:14";
+constexpr const char* copies_3d =
+    "async operand-types count:rdi src_type:rsi[0.l] src:rsi[8] dst_type:rsi[40.l] dst:rsi[48] "
+    "bytes:rsi[80] height:rsi[88] depth:rsi[96] elements words:14";
+constexpr const char* one_of_copies_3d =
+    "async operand-types src_type:rdi[0.l] src:rdi[8] dst_type:rdi[40.l] dst:rdi[48] "
+    "bytes:rdi[80] height:rdi[88] depth:rdi[96] elements stream:rdx words:14";
 
 constexpr TableEntry table[] = {
     // Launches, driver

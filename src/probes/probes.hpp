@@ -17,10 +17,19 @@ enum class Library : uint8_t {
     driver,  // libcuda.so*
     runtime, // libcudart*.so*, or a file that contains the static runtime
     nccl,    // libnccl.so*, librccl.so*, or a file that contains one of them
+    hip,     // libamdhip64.so*: AMD's driver and runtime in one
 };
 
-// Which major versions of the runtime a row holds for; the driver's ABI is frozen per symbol name.
-enum Runtime : uint8_t { any_runtime = 0, cudart11 = 1, cudart12 = 2, cudart13 = 4 };
+// Which versions of a runtime a row holds for; the driver's ABI is frozen per symbol name.
+enum Runtime : uint8_t {
+    any_runtime = 0,
+    cudart11 = 1,
+    cudart12 = 2,
+    cudart13 = 4,
+    hip52 = 8, // up to 5.2
+    hip5 = 16, // from 5.3 on
+    hip6 = 32, // 6 and 7
+};
 
 struct Probe {
     std::string symbol;
@@ -29,16 +38,20 @@ struct Probe {
     probe_row row{};
 };
 
+// By LAYER_x of its calls: every library but NCCL, whose are not told apart from the driver's.
+Library library_of(uint8_t layer);
+
 // All rows of these kinds in one library, each variant (_ptsz) a row of its own.
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 
-// Major version behind a soname as a bit of Runtime: "libcudart.so.12" -> cudart12. any_runtime where it has none: the
-// static runtime does not tell its version, so only rows that hold for all versions apply to it.
+// Major version behind a soname as a bit of Runtime: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
+// any_runtime where it has none: the static runtime does not tell its version, so only rows that hold for all versions
+// apply to it.
 Runtime runtime_of(std::string_view soname);
 bool applies(const Probe& probe, Runtime runtime);
 
 // "CUDA_ERROR_INVALID_VALUE" for a CUresult, "cudaErrorInvalidValue" for a cudaError_t, "ncclInvalidArgument" for a
-// ncclResult_t, "error N" when unknown.
+// ncclResult_t, "hipErrorInvalidValue" for a hipError_t, "error N" when unknown.
 std::string result_name(Library library, int result);
 
 } // namespace gpusnoop

@@ -21,6 +21,7 @@ constexpr std::string_view usual_folders[] = {
     "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
     "/run/nvidia/driver/usr/lib64",
     "/home/kubernetes/bin/nvidia/lib64",
+    "/opt/rocm/lib",
 };
 
 std::string_view base_name(std::string_view path)
@@ -43,9 +44,15 @@ bool is_runtime(std::string_view path)
     return name.starts_with("libcudart") && name.find(".so") != std::string_view::npos;
 }
 
+bool is_hip(std::string_view path)
+{
+    const std::string_view name = base_name(path);
+    return name.starts_with("libamdhip64") && name.find(".so") != std::string_view::npos;
+}
+
 bool is_cuda(std::string_view path)
 {
-    return is_driver(path) || is_runtime(path);
+    return is_driver(path) || is_runtime(path) || is_hip(path);
 }
 
 bool is_nccl(std::string_view path)

@@ -112,16 +112,16 @@ void CallTool::check_ceiling(const RunPlan& plan) const
 
 Layers CallTool::counted() const
 {
-    return !settings_.runtime ? Layers::driver : settings_.driver ? Layers::both : Layers::runtime;
+    return !settings_.runtime ? Layers::driver : settings_.driver ? Layers::both : Layers::runtime_and_hip;
 }
 
 std::string CallTool::traced(std::string_view what) const
 {
     const Layers of = counted();
     return fmt::format("{}{}{}", options_.failed_only ? "failed " : "", what,
-                       of == Layers::both      ? " (driver and runtime)"
-                       : of == Layers::runtime ? " (runtime)"
-                                               : "");
+                       of == Layers::both              ? " (driver and runtime)"
+                       : of == Layers::runtime_and_hip ? " (runtime)"
+                                                       : "");
 }
 
 CallTool::RowSizes CallTool::size_tables(bpf_object* object) const

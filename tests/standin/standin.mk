@@ -15,7 +15,8 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
+                    hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)))
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -160,6 +161,19 @@ $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/
 $(call standin_group,kernel,kernel,-fPIC)
 $(SB)/refuse.so: $(call standin_objects,kernel,kernel)
 	$(Q)$(CXX) -shared -o $@ $^ -ldl
+
+# HIP: libraries in the shapes of ROCm 5.7, 6.4 and 7.2, in a folder of their own, and a program that calls any function.
+$(eval $(call standin_compile,$(SB)/obj/hip/hip.o,$(S)/hip/hip.cpp,-fPIC))
+$(eval $(call standin_compile,$(SB)/obj/hip/main.o,$(S)/hip/main.cpp,-fPIE -fno-omit-frame-pointer))
+$(SB)/obj/hip/shapes%.S: $(S)/hip/shapes.py $(S)/hip/exports.txt
+	@mkdir -p $(@D)
+	$(Q)python3 $< $* $(S)/hip/exports.txt > $@
+$(SB)/hip/libamdhip64.so.%: $(SB)/obj/hip/shapes%.S $(SB)/obj/hip/hip.o
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $^ -Wl,-soname,$(@F) $(STANDIN_SHARED)
+$(SB)/hip/calls: $(SB)/obj/hip/main.o
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $^ -pie -ldl
 
 # Calls of drivers, by the same script language.
 $(call standin_group,ioctls,ioctls,-fPIE)

@@ -66,7 +66,7 @@ void Groups::add(const CallDelta& delta)
     }
     if (has_failed(delta.key) && !is_double_counted(delta.key))
         errors_[call_group(view_, processes_, delta.key)][error_name(delta.key)] += delta.count;
-    if (delta.key.device != DEVICE_UNKNOWN)
+    if (delta.key.device != DEVICE_UNKNOWN && delta.key.layer != LAYER_HIP) // which counts its devices by itself
         devices_[call_group(view_, processes_, delta.key)].insert({Gpu::By::ordinal, delta.key.device});
 }
 

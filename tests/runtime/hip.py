@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program that calls any function of a library (standin/hip/main.cpp), and what it has called."""
+import json
+import os
+import subprocess
+
+import harness
+from harness import check, equal
+from programs import end_at_last, numbers
+
+versions = {version: version for version in ("5", "6", "7")}
+
+
+def library(version):
+    return harness.standin / f"hip/libamdhip64.so.{version}"
+
+
+class Calls:
+    """Of the library that was opened last. `made` has how often each function returned what."""
+
+    def __init__(self, *libraries, loader=(), env=None):
+        self.error_file = harness.here / f"calls{next(numbers)}.err"
+        environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})
+        with open(self.error_file, "w") as error:
+            self.process = subprocess.Popen([*loader, harness.standin / "hip/calls"], env=environment, text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error)
+        end_at_last(self.process)
+        self.pid, self.made = self.process.pid, {}
+        for path in libraries:
+            self.ask(f"open {path}")
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        check(answer, f"{line}: {self.error_file.read_text()}")
+        return json.loads(answer)
+
+    def call(self, function, count, *words):
+        """How many there were of each result."""
+        results = {int(result): n for result, n in self.ask(" ".join(map(str, ("call", function, count, *words))))["results"].items()}
+        of_function = self.made.setdefault(function, {})
+        for result, n in results.items():
+            of_function[result] = of_function.get(result, 0) + n
+        return results
+
+    def order(self, what, number):
+        self.ask(f"order standin_hip_{what} {number}")
+
+    def end(self):
+        self.process.stdin.close()
+        equal(self.process.wait(20), 0, f"exit status ({self.error_file.read_text()})")

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every function of the stand-in libamdhip64 does: it stores a new handle where its caller wants a result, and
+// returns what has been ordered.
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace {
+
+struct Place {
+    int register_number; // -1: none
+    int offset;
+};
+
+struct Function {
+    const char* name;
+    Place out, pitch;
+};
+
+constexpr uint64_t between_handles = 1 << 30; // more than any test allocates
+constexpr int not_ready = 600;
+
+std::atomic<uint64_t> next_handle{0x7d0000000000};
+thread_local int next_result = 0;
+thread_local int busy = 0;
+
+uint64_t* result_of(const Place& place, const uint64_t* registers)
+{
+    const bool none = place.register_number < 0 || !registers[place.register_number];
+    return none ? nullptr
+                : reinterpret_cast<uint64_t*>(registers[place.register_number] + static_cast<uint64_t>(place.offset));
+}
+
+} // namespace
+
+extern "C" {
+
+extern const Function standin_hip_functions[];
+
+[[gnu::visibility("hidden")]] int standin_hip(unsigned number, const uint64_t* registers)
+{
+    const Function& function = standin_hip_functions[number];
+    if (next_result) {
+        const int result = next_result;
+        next_result = 0;
+        return result;
+    }
+    if (busy && std::string_view(function.name).find("Query") != std::string_view::npos) {
+        busy--;
+        return not_ready;
+    }
+    if (uint64_t* const out = result_of(function.out, registers))
+        *out = next_handle.fetch_add(between_handles);
+    if (uint64_t* const pitch = result_of(function.pitch, registers))
+        *pitch = 512;
+    return 0;
+}
+
+// Of the calling thread: what its next call returns, and how many queries from now on say that the device is busy.
+void standin_hip_result(int result)
+{
+    next_result = result;
+}
+
+void standin_hip_busy(int queries)
+{
+    busy = queries;
+}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls functions of a library by name, with the words that it is told, and says what they returned. One command a line
+// on standard input, one line of JSON for each on standard output:
+//
+//   open PATH                    the library that functions are of from now on
+//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there), or
+//                                {WORD,...}: a pointer to these
+//   order FUNCTION NUMBER        of the stand-in's own
+//   end
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <dlfcn.h>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Words = std::vector<uint64_t>;
+
+std::map<std::string, uint64_t> variables; // whose places stay what they are
+std::deque<Words> structures;
+
+[[noreturn]] void fail(const std::string& why)
+{
+    std::cerr << "hip: " << why << std::endl;
+    exit(1);
+}
+
+uint64_t value(std::string_view text);
+
+uint64_t structure(std::string_view text)
+{
+    Words words;
+    for (std::string_view rest = text.substr(1, text.size() - 2); !rest.empty();) {
+        const std::string_view word = rest.substr(0, rest.find(','));
+        words.push_back(value(word));
+        rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    }
+    structures.push_back(std::move(words));
+    return reinterpret_cast<uint64_t>(structures.back().data());
+}
+
+uint64_t value(std::string_view text)
+{
+    if (text.starts_with('{') && text.ends_with('}'))
+        return structure(text);
+    const std::string word(text);
+    if (word.starts_with('&'))
+        return reinterpret_cast<uint64_t>(&variables[word.substr(1)]);
+    if (!word.empty() && (isdigit(word[0]) || word[0] == '-'))
+        return strtoull(word.c_str(), nullptr, 0);
+    const auto known = variables.find(word);
+    if (known == variables.end())
+        fail("nothing is called " + word);
+    return known->second;
+}
+
+void call(void* library, std::istringstream& line)
+{
+    std::string name, word;
+    uint64_t count = 0;
+    line >> name >> count;
+    void* const function = dlsym(library, name.c_str());
+    if (!function)
+        fail("no function " + name);
+    Words w;
+    while (line >> word)
+        w.push_back(value(word));
+    w.resize(14);
+    using Function = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                             uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    std::map<int, uint64_t> results;
+    for (uint64_t i = 0; i < count; i++)
+        results[reinterpret_cast<Function>(function)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
+                                                     w[11], w[12], w[13])]++;
+    std::cout << "{\"function\":\"" << name << "\",\"results\":{";
+    const char* comma = "";
+    for (const auto& [result, times] : results) {
+        std::cout << comma << '"' << result << "\":" << times;
+        comma = ",";
+    }
+    std::cout << "}}" << std::endl;
+}
+
+} // namespace
+
+int main()
+{
+    void* library = nullptr;
+    for (std::string text, command, name; std::getline(std::cin, text);) {
+        std::istringstream line(text);
+        line >> command;
+        if (command == "end")
+            return 0;
+        if (command == "open") {
+            line >> name;
+            library = dlopen(name.c_str(), RTLD_NOW);
+            if (!library)
+                fail(dlerror());
+            std::cout << "{}" << std::endl;
+        } else if (command == "call" && library) {
+            call(library, line);
+        } else if (command == "order" && library) {
+            long number = 0;
+            line >> name >> number;
+            void* const function = dlsym(library, name.c_str());
+            if (!function)
+                fail("no function " + name);
+            reinterpret_cast<void (*)(long)>(function)(number);
+            std::cout << "{}" << std::endl;
+        } else {
+            fail("what is '" + text + "'?");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AMD's libamdhip64 as Debian builds it. There is no device, so that it refuses every call; but its code, and where
+arguments are, is what it is anywhere."""
+import json
+import subprocess
+from collections import Counter
+
+import harness
+from harness import Skip, case, check, equal
+from hip import Calls
+from programs import Tool
+import vendor
+from vendor import exports, fetched, programs
+
+# The file; how many functions it exports, of how many of them the probe is in another one, and how many are single-stepped:
+# 8 of 7.2.4 look up what is not there (hipGraph...ExternalSemaphores...), and would jump to 0.
+builds = {
+    "5.2": ("libamdhip64.so.5.2.21153", 407, 0, 8),
+    "5.7": ("libamdhip64.so.5.7.31921", 457, 0, 6),
+    "6.4": ("libamdhip64.so.6.4.43484", 500, 431, 8),
+    "7.2": ("libamdhip64.so.7.2.53211", 523, 457, 16),
+}
+runnable = {"6.4": "6.4", "7.2": "7.2"}  # 5.2 and 5.7 want a compiler's library
+
+
+def library(version):
+    path = fetched / f"hip/{version}" / builds[version][0]
+    if not path.exists():
+        raise Skip(vendor.why_not_fetched or f"no {path.name} could be fetched")
+    return path
+
+
+@case(each={version: version for version in builds})
+def placement(version):
+    """Of all functions: those that only look another one up are followed there, by the file's code alone."""
+    path = library(version)
+    names = sorted(exports(path))
+    done = subprocess.run([programs / "placement", path], input="\n".join(names), capture_output=True, text=True)
+    equal((done.returncode, done.stderr), (0, ""), "placement")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    behind = sum(one["behind"] for one in found)
+    stepped = [one["name"] for one in found if not one["emulated"]]
+    equal((len(found), behind, len(stepped)), builds[version][1:], f"functions, in others, single-stepped ({stepped})")
+
+
+made = [("hipMalloc", "&p", 4096), ("hipMemcpy", 4096, 8192, 100, 1), ("hipMemcpyAsync", 4096, 8192, 77, 2, 0),
+        ("hipMemset", 4096, 0, 50), ("hipModuleLaunchKernel", 16, 3, 2, 1, 64, 1, 1, 0, 0, 0, 0),
+        ("hipDeviceSynchronize",), ("hipStreamSynchronize", 0)]
+
+
+@case(each=runnable, tool="cudatop")
+def calls_that_fail(version):
+    """As often as they were made, with their arguments at the entry, and with what they returned."""
+    path, libc = library(version), fetched / "libc/ld-linux-x86-64.so.2"
+    if not libc.exists():
+        raise Skip(vendor.why_not_fetched or "no C library that is new enough could be fetched")
+    calls = Calls(path, loader=(libc, "--library-path", f"{libc.parent}:{path.parent}:/usr/lib/x86_64-linux-gnu"))
+    tools = {}
+    for name in ("cudalaunch", "cudamemcpy", "cudasync", "gpualloc"):
+        harness.binary = harness.build / name
+        tools[name] = Tool("-p", calls.pid, "-e", "-x")
+    for number, (function, *arguments) in enumerate(made):
+        results = calls.call(function, 3 + number, *arguments)
+        check(set(results) == {100}, f"{function} returned {results}")
+    calls.end()
+    counted = Counter()
+    for name, tool in tools.items():
+        for line in tool.finish().events:
+            equal(line["result"], "hipErrorNoDevice", f"{line}")
+            if name != "cudasync" or line["wait"] != "copy":
+                counted[line["function"]] += 1
+    equal(counted, {function: 3 + number for number, (function, *_) in enumerate(made)}, "failing calls")
