@@ -69,10 +69,6 @@ public:
 
     void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
-    std::unique_ptr<Output> make_output(const Options& options) override
-    {
-        return settings_.folded ? make_folded_output("comm", "blocked_ns") : Tool::make_output(options);
-    }
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load_programs(bool together) override;
@@ -115,8 +111,6 @@ RunPlan CudaGap::plan(const Options& options)
 {
     validate_options(settings_, options);
     options_ = options;
-    if (settings_.folded)
-        options_.rows = 0; // all
     RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
         plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it

@@ -39,7 +39,6 @@ void add_options(CommandLine& line, Settings& settings)
               });
     line.explain("--user-stacks",
                  "where threads block, by stack in the kernel and in the program; with -e, below lines");
-    line.flag("--folded", "the same for flame graphs, one stack per line", settings.folded);
     line.text("-H,--hist", "WHAT", "histogram of gap (between launches of a thread)", settings.measure);
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings.sort), settings.sort);
 }
@@ -60,11 +59,9 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
     s.events |= !s.why && s.least_ns && !s.histogram();
-    s.stacks = options.user_stacks || s.folded;
+    s.stacks = options.user_stacks;
     if (s.stacks && (s.cheap || s.why || s.histogram()))
         throw UsageError("-U has a table of its own: leave out --cheap, --why and -H");
-    if (s.folded && (s.events || options.json))
-        throw UsageError("--folded has lines of its own: leave out -e, -l and --json");
     if (s.stacks && !s.events && s.sort == Settings().sort)
         s.sort = "blocked_ns";
     if (s.tcp && (s.why || s.stacks || s.events || s.histogram()))

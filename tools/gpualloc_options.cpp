@@ -31,6 +31,8 @@ void validate_options(Settings& settings, Options& options)
     s.histogram_of = static_cast<Measure>(measure_number(s.measure, measures));
     if (s.leaks + s.exited + s.events + s.histogram() > 1)
         throw UsageError("choose one of --leaks, --exited, -e and -H");
+    if (s.exited && options.draws_flames())
+        throw UsageError("--exited has lines, not a table to draw flames of: --leaks has one");
     if ((s.leaks || s.exited) && (s.by || options.failed_only))
         throw UsageError("--leaks and --exited are by process and call stack: leave out --by and -x");
     if (s.older_than_ns && !s.leaks)

@@ -32,7 +32,6 @@ struct Settings {
     NameOptions names;                // of what these are between
     bool why = false;                 // a sentence per process
     bool stacks = false;              // where threads block
-    bool folded = false;              // these, for flame graphs
     bool tcp = false;                 // connections, by their peers
     bool files = false;               // which ones threads wait for
     bool interrupts = false;          // are parts of their own

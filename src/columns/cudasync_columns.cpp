@@ -43,7 +43,7 @@ const Field<C, K, G> fields[] = {
     {{"SPINS", "not_ready", Unit::count, 8},
      always<C>,
      [](const K&, const G& g, const C&) { return Cell(g.not_ready); }},
-    {{"WAITING", "waiting", Unit::count, 7},
+    {level({"WAITING", "waiting", Unit::count, 7}),
      [](const C& c) { return c.options.failed_only ? Shown::no : Shown::both; },
      [](const K&, const G& g, const C&) { return Cell(g.waiting); }},
     {{"EARLIER", "waiting_earlier", Unit::count, 7},

@@ -119,11 +119,9 @@ const Field<C, K, G> fields[] = {
     {{"SIZE", "size_bytes", Unit::bytes, 7},
      [](const C& c) { return c.settings.size ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return k.octave ? Cell(uint64_t{1} << *k.octave) : Cell(); }},
-    {{"LIVE", "live_bytes", Unit::bytes, 7},
-     held,
+    {level({"LIVE", "live_bytes", Unit::bytes, 7}), held,
      [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); }},
-    {{"COUNT", "live_allocations", Unit::count, 7},
-     held,
+    {level({"COUNT", "live_allocations", Unit::count, 7}), held,
      [](const K&, const G& g, const C& c) {
          return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
      }},

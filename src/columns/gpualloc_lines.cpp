@@ -37,13 +37,11 @@ const Field<LeakContext, LeakRowKey, LeakRow> leak_fields[] = {
      [](const LeakRowKey& k, const LeakRow&, const LeakContext&) {
          return Cell(std::string(holding_name(k.leak.holding)));
      }},
-    {{"BYTES", "bytes", Unit::bytes, 7},
-     always<LeakContext>,
+    {level({"BYTES", "bytes", Unit::bytes, 7}), always<LeakContext>,
      [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
          return Cell(static_cast<uint64_t>(g.leak.amount.bytes));
      }},
-    {{"COUNT", "allocations", Unit::count, 7},
-     always<LeakContext>,
+    {level({"COUNT", "allocations", Unit::count, 7}), always<LeakContext>,
      [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
          return Cell(static_cast<uint64_t>(g.leak.amount.count));
      }},

@@ -25,6 +25,12 @@ struct Field {
 
 constexpr bool extra = true;
 
+constexpr Column level(Column column)
+{
+    column.is_level = true;
+    return column;
+}
+
 // The column of a field that is shown there.
 inline Column shown_column(Column column, Shown where)
 {

@@ -108,8 +108,5 @@ std::unique_ptr<Output> make_text_output(bool timestamps);
 std::unique_ptr<Output> make_json_output(std::optional<RunIdentity> run = {});
 // For tools whose rows are all of one kind: the header has the columns' keys.
 std::unique_ptr<Output> make_csv_output();
-// Rows with frames, for flame graphs: "NAME;OUTERMOST;...;INNERMOST NUMBER", of the columns with these keys; nothing
-// else.
-std::unique_ptr<Output> make_folded_output(std::string_view name, std::string_view number);
 
 } // namespace gpusnoop

@@ -33,6 +33,7 @@ struct Column {
     bool in_text = true;   // false: JSON only
     bool in_json = true;   // false: text only
     bool of_calls = false; // adds up calls: an estimate where those are sampled
+    bool is_level = false; // what there is at the end of an interval, not what has come in it
 
     bool is_called(std::string_view name) const { return !name.empty() && (key == name || header == name); }
 };

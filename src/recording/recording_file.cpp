@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/recording_file.hpp"
 
-#include "recording/deflate.hpp"
+#include "util/deflate.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 #include "util/write_all.hpp"

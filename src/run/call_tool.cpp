@@ -81,6 +81,7 @@ RunPlan CallTool::plan(const Options& options)
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     s.take(options);
+    s.latency |= s.events && !options.trace.empty(); // how long bars are
     options_ = options;
     RunPlan plan{.traced = {}, .one = {}, .counts_runtime = s.runtime, .lines = s.events};
     validate(plan);

@@ -2,6 +2,7 @@
 #include "run/run.hpp"
 
 #include "attach/calibrate.hpp"
+#include "flames/flames_output.hpp"
 #include "output/output_buffer.hpp"
 #include "recording/recorded_output.hpp"
 #include "recording/recording_file.hpp"
@@ -9,6 +10,7 @@
 #include "run/info.hpp"
 #include "run/preflight.hpp"
 #include "run/started_program.hpp"
+#include "timeline/trace_output.hpp"
 #include "util/capabilities.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
@@ -57,12 +59,9 @@ void Run::run()
                            .remarks = remarks_,
                            .kernel_hooks = opened_.kernel_hooks}));
     }
-    std::unique_ptr<RecordingFile> recording; // before there is a screen
-    if (!options_.record.empty())
-        recording = std::make_unique<RecordingFile>(options_.record, options_.record_max);
-    output_ = tool_.make_output(options_);
-    if (recording)
-        output_ = make_recorded_output(std::move(output_), std::move(recording));
+    std::vector<OutputBeside> beside = outputs_beside(); // before there is a screen
+    output_ = options_.folded ? make_folded_output(options_) : tool_.make_output(options_);
+    output_ = make_outputs_beside(std::move(output_), std::move(beside));
     output_->give_up_when([this](std::chrono::nanoseconds stalled) { return gives_up(stalled); });
     try {
         trace();
@@ -70,6 +69,18 @@ void Run::run()
         tool_.over(); // a screen is gone before anything is said of it, and before detaching
         throw;
     }
+}
+
+std::vector<OutputBeside> Run::outputs_beside() const
+{
+    std::vector<OutputBeside> all;
+    if (!options_.record.empty())
+        all.push_back(make_recorded_output(std::make_unique<RecordingFile>(options_.record, options_.record_max)));
+    if (!options_.flames.empty() && !options_.folded)
+        all.push_back(make_flames_output(options_));
+    if (!options_.trace.empty())
+        all.push_back(make_trace_output(options_.trace));
+    return all;
 }
 
 void Run::trace()

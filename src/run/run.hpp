@@ -4,6 +4,7 @@
 
 #include "attach/attach.hpp"
 #include "attach/load_plan.hpp"
+#include "output/outputs_beside.hpp"
 #include "proc/mapping_watch.hpp"
 #include "run/loop.hpp"
 #include "run/losses.hpp"
@@ -60,6 +61,7 @@ private:
     void end_report(uint64_t wall_ns, uint64_t length_ns);
     void finish();
     void read_the_rest();
+    std::vector<OutputBeside> outputs_beside() const;
     bool is_over() const;
     bool targets_ended() const;
     bool gives_up(std::chrono::nanoseconds stalled);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/shared_options.hpp"
 
+#include "flames/flames_output.hpp"
+#include "flames/forms.hpp"
 #include "run/arguments.hpp"
 #include "run/command_line.hpp"
 #include "util/error.hpp"
@@ -103,6 +105,20 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.flag("-T,--timestamp", "the time of day above each report", o.timestamps);
     line.flag("-x,--failed", "only calls that failed", o.failed_only);
     line.flag("-U,--user-stacks", "the callers, by user stack", o.user_stacks);
+    line.text("--trace", "FILE", "write the lines (-e) as a timeline for Perfetto, too; packed where it ends in .gz",
+              [&o](const std::string& text) {
+                  if (text.empty())
+                      throw UsageError("a timeline (--trace) must have a name, not an empty one");
+                  o.trace = text;
+              });
+    for (const FlameForm& form : flame_forms())
+        line.text(std::string(form.option), "FILE", std::string(form.help), [&o, &form](const std::string& text) {
+            if (text.empty())
+                throw UsageError(fmt::format("a flame graph ({}) must have a name, not an empty one", form.option));
+            o.flames.emplace_back(form.option, text);
+        });
+    line.flag("--folded", "the stacks as lines for flamegraph.pl, in place of a table", o.folded);
+    line.text("--weight", "NAME", "what flames are as wide as: launches, bytes, live_bytes, total_ns ...", o.weight);
     line.flag("-P,--per-process", "a histogram per process", o.per_process);
     line.flag("-L,--per-thread", "a histogram per thread", o.per_thread);
     line.flag("-m,--milliseconds", "histograms of durations in milliseconds", o.milliseconds);
@@ -157,8 +173,17 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.flag("--clean", "remove what runs that were killed have left, and exit", o.clean);
 }
 
+void refuse_flame_options(CommandLine& line, std::string_view why)
+{
+    for (const FlameForm& form : flame_forms())
+        line.refuse(std::string(form.option), fmt::format("{} {}", form.option, why));
+    for (const std::string_view option : {"--folded", "--weight"})
+        line.refuse(std::string(option), fmt::format("{} {}", option, why));
+}
+
 void check_shared_options(const Options& options)
 {
+    check_flame_options(options);
     if (options.count && !options.interval)
         throw UsageError("a count needs an interval");
     if (options.milliseconds && options.nanoseconds)

@@ -20,6 +20,9 @@ void add_shared_options(CommandLine& line, Options& options, std::span<const std
 void add_name_options(CommandLine& line, NameOptions& options);
 
 // After parsing: throws UsageError where they contradict each other.
+// Of a tool without stacks: which is a reason for each of what is drawn of those.
+void refuse_flame_options(CommandLine& line, std::string_view why);
+
 void check_shared_options(const Options& options);
 
 } // namespace gpusnoop

@@ -43,9 +43,13 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
             throw UsageError("a program must follow --");
     }
     line.parse(static_cast<int>(dashes - argv), argv);
+    options.user_stacks |= options.draws_flames();
     check_shared_options(options);
     set_verbosity(options.verbosity);
-    return tool.plan(options);
+    RunPlan plan = tool.plan(options);
+    if (!options.trace.empty() && !plan.lines)
+        throw UsageError("a timeline (--trace) is made of lines: add -e");
+    return plan;
 }
 
 namespace {

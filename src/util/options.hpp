@@ -40,7 +40,11 @@ struct Options {
     bool json = false;
     std::string record;                      // the file that JSON goes to, beside what is shown; empty: none
     uint64_t record_max = uint64_t{1} << 30; // bytes of it, and of the one that it replaces
-    std::vector<std::string> columns;        // of tables of text (output/column_choice.hpp)
+    std::string trace;                       // the file that a timeline of lines goes to; empty: none
+    std::vector<std::pair<std::string_view, std::string>> flames; // files of flame graphs, by option
+    bool folded = false;                                          // a flame graph in place of what is shown
+    std::string weight;                                           // what flames are as wide as; empty: what is usual
+    std::vector<std::string> columns;                             // of tables of text (output/column_choice.hpp)
     bool failed_only = false;
     bool user_stacks = false;
     bool milliseconds = false;
@@ -55,6 +59,8 @@ struct Options {
     uint32_t table_rows = 0; // of the kernel side; 0: by the number of CPUs
     bool clean = false;      // remove what killed runs have left, and do nothing else
     bool info = false;       // say what this machine offers and what the tool takes, and do nothing else
+
+    bool draws_flames() const { return folded || !flames.empty(); }
 
     // Nanoseconds in the unit that durations of histograms are counted in.
     uint64_t unit_ns() const { return nanoseconds ? 1 : milliseconds ? 1'000'000 : 1'000; }

@@ -37,7 +37,7 @@ def of_all_threads():
     folded = Tool("-p", gaps.pid, "--folded", json=False)
     gaps.go().said()
     lines = folded.finish().text.splitlines()
-    check(all(re.fullmatch(r"gaps(;[^;]+)+ \d+", line) and "+0x" not in line for line in lines), f"folded: {lines}")
+    check(all(re.fullmatch(rf"gaps-{gaps.pid}(;[^;]+)+ \d+", line) and "+0x" not in line for line in lines), f"folded: {lines}")
     slept = sum(int(line.split()[-1]) for line in lines if re.search(r"nanosleep\w*_\[k\];", line))
     check(slept >= 8 * 2.9e8, f"all of it: {lines}")
     text = tool.finish().text

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """-e: a line per launch, with its exact values; what does not fit the buffer is counted."""
+import json
 import os
 import signal
 import time
 from collections import Counter
 
+import harness
 import system
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload, trace
@@ -62,12 +64,33 @@ def every_value(api):
     check(all(start <= event["time_ns"] <= end for event in tool.events), "times are of the run")
 
 
+def bars_of(tool, trace):
+    """A bar for each call, on the track of its thread, where one is within another or beside it. A launch on several
+    devices has several that are alike."""
+    base, named = trace[0]["args"]["baseTimeNanoseconds"], set()
+    bars = {}
+    for event in trace:
+        if event["ph"] == "M":
+            named.add((event["name"], event["pid"], event["tid"]))
+        else:
+            check(event["ph"] == "X" and ("thread_name", event["pid"], event["tid"]) in named, f"{event}")
+            bars.setdefault(event["tid"], []).append(event)
+    equal(sorted((bar["tid"], bar["args"].get("kernel") or "", round(1000 * bar["dur"])) for track in bars.values() for bar in track),
+          sorted((event["tid"], event.get("kernel") or "", event["latency_ns"]) for event in tool.events), "bars")
+    check(abs(base + 1000 * trace[-2]["ts"] - time.time_ns()) < 600e9, f"on the clock of the day: {trace[-2]}")
+    for track in bars.values():
+        for one, next_one in zip(track, track[1:]):
+            end, next_end = (bar["ts"] + bar["dur"] for bar in (one, next_one))
+            check(end <= next_one["ts"] + 0.002 or next_end <= end + 0.002, f"{one} and {next_one}")
+
+
 @case
 def with_results_and_durations():
     """Every call has both, and with -x only those that failed are there."""
     names = {0: "ok", 719: "CUDA_ERROR_LAUNCH_FAILED", 400: "CUDA_ERROR_INVALID_HANDLE"}
     workload = Workload(script + "launch vecadd 50 delay_us=200")
-    both = Tool("-p", workload.pid, "-e", "-l")
+    timeline = harness.here / "timeline.json"
+    both = Tool("-p", workload.pid, "-e", "-l", "--trace", timeline)
     failed = Tool("-p", workload.pid, "-e", "-x")
     workload.go()
     truth = workload.truth()
@@ -75,6 +98,7 @@ def with_results_and_durations():
         call["result"] = names[call["result"]]
     equal(events_in(both.finish(), "result"), events_of(truth, "driver", "result"), f"{both}")
     in_order(both)
+    bars_of(both, json.loads(timeline.read_text()))
     slow = [event["latency_ns"] for event in both.events if event["latency_ns"] >= 200_000]
     check(len(slow) >= 50, f"{len(slow)} calls took 200 us, 50 did by their script")
     truth = [call for call in truth if call["result"] != "ok"]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ncclwait's lines of single collectives, alone and joined with those of other hosts; and its histograms."""
 import collections
+import json
 
+import harness
 from harness import check, equal
 from programs import Tool
 from ranks import Ranks, case, rounds
@@ -17,11 +19,24 @@ def trace(count, script, *arguments, **options):
 late_one = "comm A; repeat 20; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; complete; end; destroy A"
 
 
+def bars_of_collectives(timeline, events):
+    """From when a rank comes until the last one does."""
+    begun = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "b"}
+    ended = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "e"}
+    equal((len(begun), set(begun)), (len(events), set(ended)), "bars")
+    bars = sorted((bar["tid"], bar["args"]["sequence"], round(1e3 * (ended[number]["ts"] - bar["ts"]))) for number, bar in begun.items())
+    for bar, event in zip(bars, sorted(events, key=lambda event: (event["tid"], event["sequence"]))):
+        waited = event["skew_ns"] - event["offset_ns"]
+        check(bar[:2] == (event["tid"], event["sequence"]) and abs(bar[2] - waited) <= 2000, f"{bar} of {event}")
+
+
 @case
 def lines():
     """As JSON, one for each rank: when it came, by how much after the first one, how long it waited then, and from where
     in the program it came."""
-    tool, calls = trace(4, late_one, "-e", "-U")
+    timeline = harness.here / "timeline.json"
+    tool, calls = trace(4, late_one, "-e", "-U", "--trace", timeline)
+    bars_of_collectives(timeline, tool.events)
     callers = [" ".join(event.get("frames", [])) for event in tool.events]
     check(all(callers) and "::call(" in callers[-1] and "(ranks)" in callers[-1], f"callers: {callers[-1]}")
     by_call = {(event["sequence"], event["rank"]): event for event in tool.events}

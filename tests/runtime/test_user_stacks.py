@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """-U: every frame from the call to main, however deep the stack is and however far apart its frames lie."""
+import json
 import pathlib
 import subprocess
 
@@ -53,7 +54,8 @@ def every_frame(stack):
     process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go, str(frames), str(room)], stdout=subprocess.PIPE)
     end_at_last(process)
     wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
-    tool = Tool("-p", process.pid, "-U")
+    flames = harness.here / "flames.json"
+    tool = Tool("-p", process.pid, "-U", "--speedscope", flames)
     go.touch()
     equal(process.stdout.readline(), b"done\n", "the program")
     tool.stop()
@@ -62,3 +64,9 @@ def every_frame(stack):
     equal(row["launches"], 100, "launches")
     functions = [frame.split("+")[0] for frame in row["frames"]]
     equal(functions[:frames + 2], ["leaf"] + ["down"] * frames + ["main"], "frames")
+    drawn = json.loads(flames.read_text())
+    profile, = drawn["profiles"]
+    equal(profile["weights"], [100], "launches of the flame graph")
+    names = [drawn["shared"]["frames"][frame]["name"].split(" ")[0] for frame in profile["samples"][0]]
+    equal(names[0], f"deep-{process.pid}", "its outermost frame")
+    equal(names[1:-1], functions[::-1], "its frames")

@@ -24,6 +24,8 @@ void add_own_options(CommandLine& line, Settings& settings)
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
+    line.refuse("--trace", "--trace is about single calls, and lines of those (-e) belong to the other tools");
+    refuse_flame_options(line, "is about call stacks: the other tools draw those, as in cudalaunch -p PID --svg FILE");
     line.flag("-b,--batch", "tables one below the other, for a log or a pipe; no screen", s.batch);
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by kernel, device, {}, or several (pid)", WhoView::names), s.by);
     line.text("-s,--sort", "COLUMN", "column to sort by (TROUBLE, then LAUNCH/s)", s.sort_by);

@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include "metrics/metrics.hpp"
+#include "run/shared_options.hpp"
 #include "util/http_page.hpp"
 #include "util/suggestion.hpp"
 
@@ -24,6 +25,8 @@ void add_own_options(CommandLine& line, Settings& settings)
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
+    line.refuse("--trace", "--trace is about single calls, and lines of those (-e) belong to the other tools");
+    refuse_flame_options(line, "is about call stacks, which gpuspend does not have");
     line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pod)", View::names), s.by);
     line.text("--split", "HOW", "divide the time of a shared GPU by launches, busy or memory (launches)", s.split_by);
     line.flag("--cheap", "entry probes only: launches and copies, no waits and no memory", s.cheap);

@@ -42,6 +42,13 @@ private:
     std::string path_;
 };
 
+std::unique_ptr<Output> recorded(std::unique_ptr<Output> shown, const std::string& path)
+{
+    std::vector<OutputBeside> beside;
+    beside.push_back(make_recorded_output(std::make_unique<RecordingFile>(path, 1 << 30)));
+    return make_outputs_beside(std::move(shown), std::move(beside));
+}
+
 // As long as it lives, no file grows beyond that.
 class SmallFiles {
 public:
@@ -185,8 +192,7 @@ TEST_CASE("a full disk ends the recording, and what is shown goes on")
 {
     const Folder folder;
     const SmallFiles limit(64 << 10); // of text there is less, of JSON more
-    auto output =
-        make_recorded_output(make_text_output(false), std::make_unique<RecordingFile>(folder.file("a"), 1 << 30));
+    auto output = recorded(make_text_output(false), folder.file("a"));
     std::string why;
     const captured::Written said = captured::written(std::move(output), [&](Output& both) {
         both.start("cudatop", "1.0", {});
@@ -216,17 +222,14 @@ TEST_CASE("people are shown so many rows of a table, and the recording has all")
                 place->row(columns, {uint64_t{number}}, {});
     };
     const std::string path = folder.file("a");
-    const captured::Written text =
-        captured::written(make_recorded_output(make_text_output(false), std::make_unique<RecordingFile>(path, 1 << 30)),
-                          [&](Output& output) {
-                              print(output);
-                              CHECK(output.for_people() != output.for_programs());
-                          });
+    const captured::Written text = captured::written(recorded(make_text_output(false), path), [&](Output& output) {
+        print(output);
+        CHECK(output.for_people() != output.for_programs());
+    });
     CHECK(text.out == "       N\n       0\n       1\n");
     CHECK(tools_and_numbers({path}).size() == 5);
     CHECK(captured::json_of(print).size() == 5);
-    const captured::Written json = captured::written(
-        make_recorded_output(make_json_output(), std::make_unique<RecordingFile>(path, 1 << 30)), print);
+    const captured::Written json = captured::written(recorded(make_json_output(), path), print);
     CHECK(std::ranges::count(json.out, '\n') == 5);
     CHECK(tools_and_numbers({path}).size() == 10);
 }

@@ -89,6 +89,7 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         {"--table-rows", "4096"},
         {"--live-entries", "4096"},
         {"--record-max", "1G"},
+        {"--weight", "launches"},
     };
     const std::map<std::string, std::string> by_type = {{"FOLDER", "/host"}, {"COMM", "name"}, {"CGROUP", "/x"},
                                                         {"FILE", "off"},     {"TEXT", "x"},    {"[N]", ""}};
@@ -105,6 +106,10 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         words = {option, "x.prom"};
     if (option == "--per-process" || option == "--per-thread")
         words.insert(words.end(), {"--hist", by_option.at("--hist")});
+    if (option == "--weight")
+        words.push_back("--folded");
+    if (option == "--trace")
+        words.push_back("--events");
     if (option == "--older")
         words.push_back("--leaks");
     if (option == "--warm-up")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/deflate.hpp"
+#include "util/deflate.hpp"
 
 #include <new>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zlib, as recordings need it.
+// zlib, as files that are written bit by bit need it.
 #pragma once
 
 #include <string>
