@@ -26,7 +26,6 @@ chosen = {
     "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
     "test_cudagap": ["held_up[pipe, 1]", "held_up[fault, 1]", "jumped_out_of_a_call"],
     "test_cudagap_gaps": ["lines[pipe, 1]", "histograms[threads]"],
-    "test_cudagap_interrupts": ["parts"],
     "test_cudagap_wakers": ["a_chain"],
     "test_ncclwait": ["everybody"],
     "test_overflow": ["of_a_long_life[entry]"],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the sanitizers watch: what takes seconds without them takes minutes with them, and shows them nothing new by then.
+// Whether the sanitizers watch: what takes seconds without them takes minutes with them, and shows them nothing new by
+// then.
 #pragma once
 
 namespace gpusnoop {
