@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
-#include "calls/held_table.hpp"
-#include "cudatop/all_waits.hpp"
-#include "cudatop/asked_for.hpp"
-#include "cudatop/batch.hpp"
-#include "cudatop/columns.hpp"
-#include "cudatop/counted.hpp"
-#include "cudatop/detail.hpp"
-#include "cudatop/head.hpp"
-#include "cudatop/kept_preferences.hpp"
-#include "cudatop/live.hpp"
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
 #include "cudatop/send_signal.hpp"
-#include "cudatop/stack_table.hpp"
-#include "cudatop/verdicts.hpp"
-#include "cudatop/within.hpp"
-#include "driver/driver_hooks.hpp"
-#include "driver/driver_layouts.hpp"
-#include "driver/xids.hpp"
-#include "metrics/metrics.hpp"
-#include "names/kernel_names.hpp"
-#include "names/naming.hpp"
-#include "run/call_tool.hpp"
+#include "cudatop/tool.hpp"
 #include "run/loop.hpp"
 #include "tools.hpp"
 #include "util/clock.hpp"
-
-#include "bpf/shared/record.h"
-#include "cudatop.skel.h" // after the types that it mentions
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -60,83 +38,15 @@ constexpr ToolSpec about{
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
 
-class CudaTop : public CallToolOn<cudatop_bpf, Settings> {
-public:
-    CudaTop() : CallToolOn(about, {.thread = true, .stack = true}) {}
+} // namespace
 
-    void add_options(CommandLine& line) override
-    {
-        add_own_options(line, settings_);
-        add_ceiling(line);
-    }
-    std::unique_ptr<Output> make_output(const Options& options) override;
-    Opened open() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
-    void load() override;
-    void starting(std::string_view what) override;
-    void begin(const Running& running) override;
-    void over() override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    bool tick(Output& output) override;
-    void on_exec(pid_t pid, uint64_t time_ns) override;
-    void on_exit(pid_t pid) override;
+CudaTop::CudaTop() : CallToolOn(about, {.thread = true, .stack = true}) {}
 
-private:
-    void validate(RunPlan& plan) override;
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void on_delta(const CallDelta& delta) override;
-    void collected() override { holdings_.settle(); }
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output&, const call_event&) override {}
-    void forget(const std::set<ImageId>& images) override;
-    void learn_xids();
-    void sweep_stacks();
-    void add_to(Groups& groups, const View& view, const std::set<ImageId>& ended);
-    Snapshot snapshot(const std::set<ImageId>& ended);
-    void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
-                  Snapshot& snapshot);
-    void show_within(const std::string& id);
-    void open_screen();
-    void meet_users();
-    void show_users();
-    bool measured() const { return counted_.seconds > 0; } // not when tracing begins
-    void look_at_earlier();
-    void show(const std::set<ImageId>& ended);
-    void print_tables(Output& output, const Snapshot& snapshot);
-
-    std::optional<DriverHooks> driver_;
-    std::optional<DriverLayouts> layouts_;
-    std::optional<PendingCalls> pending_calls_;
-    std::optional<Xids> xids_;
-    std::map<uint32_t, XidsOf> xids_of_; // by pid
-    std::optional<AskedFor> asked_for_;
-    std::optional<AllWaits> waits_;
-    Tier tier_ = Tier::session;
-    Known known_;
-    std::optional<StackTable> stacks_;
-    Holdings holdings_;
-    std::optional<HeldTable> held_;
-    std::optional<KernelNames> names_;
-    NamingSchedule naming_;
-    UnnamedKernels unnamed_;
-    std::optional<Users> users_;
-    std::optional<NvmlFigures> figures_;
-    std::optional<ProcessGpus> gpus_;
-    std::optional<Held> held_gpus_;
-    std::optional<Running> running_;
-    uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
-    std::optional<Diagnosis> diagnosis_;
-    std::optional<Head> head_;
-    Counted counted_; // in the last interval
-    std::optional<Warnings> warnings_;
-    std::optional<KeptPreferences> kept_; // where there is a screen
-    std::optional<Live> live_;
-    std::optional<Metrics> metrics_;
-    std::string open_; // id of the row that is shown in full
-    std::optional<Within> within_;
-    SinceOpened since_opened_;
-};
+void CudaTop::add_options(CommandLine& line)
+{
+    add_own_options(line, settings_);
+    add_ceiling(line);
+}
 
 void CudaTop::validate(RunPlan& plan)
 {
@@ -426,177 +336,6 @@ void CudaTop::forget(const std::set<ImageId>& images)
     gpus_->forget(images);
 }
 
-void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
-{
-    interval_ns = waits_->end_interval(interval_ns);
-    learn_xids();
-    CallToolOn::report(output, wall_ns, interval_ns);
-}
-
-// Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
-// of it is read before there is a report to wait for it.
-void CudaTop::meet_users()
-{
-    for (const pid_t pid : running_->users())
-        processes().command_line(processes().meet(static_cast<uint32_t>(pid)));
-}
-
-// Each has its row at once, and figures with the first report.
-void CudaTop::show_users()
-{
-    meet_users();
-    counted_.facts = head_->facts(0, asked_for_->processes());
-    show({});
-}
-
-void CudaTop::look_at_earlier()
-{
-    if (running_)
-        waits_->look(running_->users());
-}
-
-// The last interval, by row.
-void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& ended)
-{
-    counted_.add_to(groups);
-    groups.add_held(holdings_, ended);
-    if (view.of_processes())
-        for (const ImageId& image : processes().images())
-            if (asked_for_->has(image))
-                groups.add_idle(image);
-    if (view.of_gpus())
-        for (const NvmlDeviceState& state : figures_->states())
-            groups.add_gpu({Gpu::By::index, static_cast<uint16_t>(state.index)});
-}
-
-Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
-{
-    View view = settings_.rows;
-    view.gpus = &*gpus_;
-    Groups groups(view, settings_.latency, *names_, processes());
-    add_to(groups, view, ended);
-    const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
-                          *users_,
-                          *figures_,
-                          *gpus_,
-                          *held_gpus_,
-                          xids_of_,
-                          *diagnosis_,
-                          known_,
-                          driver_->waits_for().empty(),
-                          xids_.has_value()};
-    std::map<Key, Group> joined = groups.joined();
-    if (within_) {
-        view = within_->rows();
-        view.gpus = &*gpus_;
-        Groups around(view, settings_.latency, *names_, processes());
-        add_to(around, view, ended);
-        within_->look(around.joined());
-        std::erase_if(joined, [this](const auto& item) { return !within_->has(item.second); });
-    }
-    Snapshot snapshot;
-    snapshot.wall_ns = counted_.wall_ns;
-    snapshot.seconds = counted_.seconds;
-    snapshot.by = settings_.by.value_or("pid");
-    snapshot.columns = columns(context);
-    snapshot.rows = rows(joined, context);
-    snapshot.totals = {total(snapshot.rows, snapshot.columns)};
-    if (measured())
-        add_verdicts(snapshot, asked_for_->of(diagnosis_->verdicts()), joined);
-    if (!open_.empty())
-        open_row(joined, context, ended, snapshot);
-    add_facts(snapshot, counted_.facts);
-    add_gpus(snapshot, *figures_, *gpus_, processes());
-    return snapshot;
-}
-
-void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
-                       Snapshot& snapshot)
-{
-    const Interval interval{
-        counted_.calls,
-        counted_.waits,
-        counted_.pending,
-        holdings_,
-        ended,
-        *names_,
-        [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller); }};
-    snapshot.detail_of = open_;
-    for (const auto& [key, group] : groups)
-        if (row_id(key) == open_) {
-            since_opened_.follow(group.who.images, holdings_);
-            snapshot.detail = {whose(open_, group.who.images, snapshot, context)};
-            std::ranges::move(detail(key, group.who.images, interval, since_opened_, context),
-                              std::back_inserter(snapshot.detail));
-        }
-}
-
-void CudaTop::show(const std::set<ImageId>& ended)
-{
-    Snapshot now = snapshot(ended);
-    now.messages = warnings_->take();
-    live_->show(std::move(now));
-}
-
-void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
-{
-    const std::vector<const Verdict*> verdicts = asked_for_->of(diagnosis_->verdicts());
-    if (settings_.why) {
-        if (running_->loop.stopped())
-            print_why(output, verdicts, snapshot,
-                      {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller); },
-                       .processes = asked_for_->processes(),
-                       .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
-        return;
-    }
-    if (Output* const programs = output.for_programs())
-        print_json(*programs, snapshot, settings_.arrangement());
-    if (Output* const people = output.for_people())
-        print_text(*people, snapshot, settings_.arrangement(), options_.rows);
-    print_verdicts(output, verdicts, snapshot);
-}
-
-void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
-{
-    figures_->refresh();
-    held_gpus_->refresh(*figures_, clock_ns(CLOCK_MONOTONIC));
-    counted_ = {.calls = {calls.begin(), calls.end()},
-                .waits = waits_->of_interval(seconds, processes()),
-                .pending = pending_calls_->read(),
-                .wall_ns = wall_ns,
-                .seconds = seconds,
-                .facts = {}};
-    for (const Waiting::Part& part : counted_.waits)
-        asked_for_->saw(part.key.image);
-    for (const driver_call& call : counted_.pending)
-        asked_for_->saw(call.key.image);
-    since_opened_.add(counted_.calls, counted_.waits, seconds);
-    meet_users();
-    for (const CallDelta& delta : counted_.calls)
-        gpus_->seen(delta.key);
-    gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
-    counted_.facts = head_->facts(seconds, asked_for_->processes());
-    diagnosis_->add({.calls = counted_.calls,
-                     .waits = counted_.waits,
-                     .driver_calls = counted_.pending,
-                     .holdings = holdings_,
-                     .xids = xids_of_,
-                     .nvml = *figures_,
-                     .gpus = *gpus_,
-                     .now_ns = clock_ns(CLOCK_MONOTONIC),
-                     .seconds = seconds,
-                     .function_of = [this](const ImageId& image, int32_t stack, uint64_t caller) {
-                         return calling_function(frames(image, stack, caller));
-                     }});
-    if (live_)
-        show(gone());
-    if (!live_ || output.for_programs())
-        print_tables(output, snapshot(gone()));
-    // What is shown again does not bring back those that are forgotten now.
-    counted_.forget(gone());
-}
-
-} // namespace
 } // namespace gpusnoop::cudatop
 
 std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudatop()

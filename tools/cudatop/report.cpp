@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an interval was, as rows: on the screen, in tables and in JSON.
+#include "batch.hpp"
+#include "detail.hpp"
+#include "tool.hpp"
+#include "util/clock.hpp"
+#include "verdicts.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gpusnoop::cudatop {
+
+void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    interval_ns = waits_->end_interval(interval_ns);
+    learn_xids();
+    CallToolOn::report(output, wall_ns, interval_ns);
+}
+
+// Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
+// of it is read before there is a report to wait for it.
+void CudaTop::meet_users()
+{
+    for (const pid_t pid : running_->users())
+        processes().command_line(processes().meet(static_cast<uint32_t>(pid)));
+}
+
+// Each has its row at once, and figures with the first report.
+void CudaTop::show_users()
+{
+    meet_users();
+    counted_.facts = head_->facts(0, asked_for_->processes());
+    show({});
+}
+
+void CudaTop::look_at_earlier()
+{
+    if (running_)
+        waits_->look(running_->users());
+}
+
+// The last interval, by row.
+void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& ended)
+{
+    counted_.add_to(groups);
+    groups.add_held(holdings_, ended);
+    if (view.of_processes())
+        for (const ImageId& image : processes().images())
+            if (asked_for_->has(image))
+                groups.add_idle(image);
+    if (view.of_gpus())
+        for (const NvmlDeviceState& state : figures_->states())
+            groups.add_gpu({Gpu::By::index, static_cast<uint16_t>(state.index)});
+}
+
+Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
+{
+    View view = settings_.rows;
+    view.gpus = &*gpus_;
+    Groups groups(view, settings_.latency, *names_, processes());
+    add_to(groups, view, ended);
+    const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
+                          *users_,
+                          *figures_,
+                          *gpus_,
+                          *held_gpus_,
+                          xids_of_,
+                          *diagnosis_,
+                          known_,
+                          driver_->waits_for().empty(),
+                          xids_.has_value()};
+    std::map<Key, Group> joined = groups.joined();
+    if (within_) {
+        view = within_->rows();
+        view.gpus = &*gpus_;
+        Groups around(view, settings_.latency, *names_, processes());
+        add_to(around, view, ended);
+        within_->look(around.joined());
+        std::erase_if(joined, [this](const auto& item) { return !within_->has(item.second); });
+    }
+    Snapshot snapshot;
+    snapshot.wall_ns = counted_.wall_ns;
+    snapshot.seconds = counted_.seconds;
+    snapshot.by = settings_.by.value_or("pid");
+    snapshot.columns = columns(context);
+    snapshot.rows = rows(joined, context);
+    snapshot.totals = {total(snapshot.rows, snapshot.columns)};
+    if (measured())
+        add_verdicts(snapshot, asked_for_->of(diagnosis_->verdicts()), joined);
+    if (!open_.empty())
+        open_row(joined, context, ended, snapshot);
+    add_facts(snapshot, counted_.facts);
+    add_gpus(snapshot, *figures_, *gpus_, processes());
+    return snapshot;
+}
+
+void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
+                       Snapshot& snapshot)
+{
+    const Interval interval{
+        counted_.calls,
+        counted_.waits,
+        counted_.pending,
+        holdings_,
+        ended,
+        *names_,
+        [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller); }};
+    snapshot.detail_of = open_;
+    for (const auto& [key, group] : groups)
+        if (row_id(key) == open_) {
+            since_opened_.follow(group.who.images, holdings_);
+            snapshot.detail = {whose(open_, group.who.images, snapshot, context)};
+            std::ranges::move(detail(key, group.who.images, interval, since_opened_, context),
+                              std::back_inserter(snapshot.detail));
+        }
+}
+
+void CudaTop::show(const std::set<ImageId>& ended)
+{
+    Snapshot now = snapshot(ended);
+    now.messages = warnings_->take();
+    live_->show(std::move(now));
+}
+
+void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
+{
+    const std::vector<const Verdict*> verdicts = asked_for_->of(diagnosis_->verdicts());
+    if (settings_.why) {
+        if (running_->loop.stopped())
+            print_why(output, verdicts, snapshot,
+                      {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller); },
+                       .processes = asked_for_->processes(),
+                       .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
+        return;
+    }
+    if (Output* const programs = output.for_programs())
+        print_json(*programs, snapshot, settings_.arrangement());
+    if (Output* const people = output.for_people())
+        print_text(*people, snapshot, settings_.arrangement(), options_.rows);
+    print_verdicts(output, verdicts, snapshot);
+}
+
+void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    figures_->refresh();
+    held_gpus_->refresh(*figures_, clock_ns(CLOCK_MONOTONIC));
+    counted_ = {.calls = {calls.begin(), calls.end()},
+                .waits = waits_->of_interval(seconds, processes()),
+                .pending = pending_calls_->read(),
+                .wall_ns = wall_ns,
+                .seconds = seconds,
+                .facts = {}};
+    for (const Waiting::Part& part : counted_.waits)
+        asked_for_->saw(part.key.image);
+    for (const driver_call& call : counted_.pending)
+        asked_for_->saw(call.key.image);
+    since_opened_.add(counted_.calls, counted_.waits, seconds);
+    meet_users();
+    for (const CallDelta& delta : counted_.calls)
+        gpus_->seen(delta.key);
+    gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
+    counted_.facts = head_->facts(seconds, asked_for_->processes());
+    diagnosis_->add({.calls = counted_.calls,
+                     .waits = counted_.waits,
+                     .driver_calls = counted_.pending,
+                     .holdings = holdings_,
+                     .xids = xids_of_,
+                     .nvml = *figures_,
+                     .gpus = *gpus_,
+                     .now_ns = clock_ns(CLOCK_MONOTONIC),
+                     .seconds = seconds,
+                     .function_of = [this](const ImageId& image, int32_t stack, uint64_t caller) {
+                         return calling_function(frames(image, stack, caller));
+                     }});
+    if (live_)
+        show(gone());
+    if (!live_ || output.for_programs())
+        print_tables(output, snapshot(gone()));
+    // What is shown again does not bring back those that are forgotten now.
+    counted_.forget(gone());
+}
+
+} // namespace gpusnoop::cudatop

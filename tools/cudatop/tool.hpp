@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tool itself: what it keeps from report to report. How it starts and what it learns is in cudatop.cpp, what it
+// makes of that for people and programs in report.cpp.
+#pragma once
+
+#include "all_waits.hpp"
+#include "asked_for.hpp"
+#include "calls/held_table.hpp"
+#include "columns.hpp"
+#include "counted.hpp"
+#include "driver/driver_hooks.hpp"
+#include "driver/driver_layouts.hpp"
+#include "driver/xids.hpp"
+#include "head.hpp"
+#include "kept_preferences.hpp"
+#include "live.hpp"
+#include "metrics/metrics.hpp"
+#include "names/kernel_names.hpp"
+#include "names/naming.hpp"
+#include "run/call_tool.hpp"
+#include "since_opened.hpp"
+#include "stack_table.hpp"
+#include "within.hpp"
+
+#include "bpf/shared/record.h"
+#include "cudatop.skel.h" // after the types that it mentions
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop::cudatop {
+
+class CudaTop : public CallToolOn<cudatop_bpf, Settings> {
+public:
+    CudaTop();
+
+    void add_options(CommandLine& line) override;
+    std::unique_ptr<Output> make_output(const Options& options) override;
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    void starting(std::string_view what) override;
+    void begin(const Running& running) override;
+    void over() override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    bool tick(Output& output) override;
+    void on_exec(pid_t pid, uint64_t time_ns) override;
+    void on_exit(pid_t pid) override;
+
+private:
+    void validate(RunPlan& plan) override;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void on_delta(const CallDelta& delta) override;
+    void collected() override { holdings_.settle(); }
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output&, const call_event&) override {}
+    void forget(const std::set<ImageId>& images) override;
+    void learn_xids();
+    void sweep_stacks();
+    void add_to(Groups& groups, const View& view, const std::set<ImageId>& ended);
+    Snapshot snapshot(const std::set<ImageId>& ended);
+    void open_row(const std::map<Key, Group>& groups, const Context& context, const std::set<ImageId>& ended,
+                  Snapshot& snapshot);
+    void show_within(const std::string& id);
+    void open_screen();
+    void meet_users();
+    void show_users();
+    bool measured() const { return counted_.seconds > 0; } // not when tracing begins
+    void look_at_earlier();
+    void show(const std::set<ImageId>& ended);
+    void print_tables(Output& output, const Snapshot& snapshot);
+
+    std::optional<DriverHooks> driver_;
+    std::optional<DriverLayouts> layouts_;
+    std::optional<PendingCalls> pending_calls_;
+    std::optional<Xids> xids_;
+    std::map<uint32_t, XidsOf> xids_of_; // by pid
+    std::optional<AskedFor> asked_for_;
+    std::optional<AllWaits> waits_;
+    Tier tier_ = Tier::session;
+    Known known_;
+    std::optional<StackTable> stacks_;
+    Holdings holdings_;
+    std::optional<HeldTable> held_;
+    std::optional<KernelNames> names_;
+    NamingSchedule naming_;
+    UnnamedKernels unnamed_;
+    std::optional<Users> users_;
+    std::optional<NvmlFigures> figures_;
+    std::optional<ProcessGpus> gpus_;
+    std::optional<Held> held_gpus_;
+    std::optional<Running> running_;
+    uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
+    std::optional<Diagnosis> diagnosis_;
+    std::optional<Head> head_;
+    Counted counted_; // in the last interval
+    std::optional<Warnings> warnings_;
+    std::optional<KeptPreferences> kept_; // where there is a screen
+    std::optional<Live> live_;
+    std::optional<Metrics> metrics_;
+    std::string open_; // id of the row that is shown in full
+    std::optional<Within> within_;
+    SinceOpened since_opened_;
+};
+
+} // namespace gpusnoop::cudatop
