@@ -44,7 +44,7 @@ counted = {name: integer for name in ("live_bytes", "live_allocations", "live_is
 seldom = {"failed_bytes": integer, "container": text, "container_id": text, "runtime": text, "pod": text, "pod_uid": text,
           "namespace": text, "unit": text, "uid": integer, "slurm_job": text, "slurm_step": text, "device": integer}
 result = {"result": text, "result_code": integer}
-an_event = {"type": text, "time_ns": integer, "tid": integer, "layer": text, "stream": text, "operation": text, "kind": text,
+an_event = {"type": text, "time_ns": integer, "tid": integer, "layer": text, "vendor": text, "stream": text, "operation": text, "kind": text,
             "address": text, "latency_ns": integer, "captured": integer, "function": text} | result
 
 

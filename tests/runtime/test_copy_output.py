@@ -38,7 +38,7 @@ modes = {
 }
 
 row_keys = {"type", "time", "interval_ns", "pid", "ns_pid", "process_start_ns", "comm", "processes", "cgroup", "kind", "copies",
-            "copies_per_second", "calls", "captured", "bytes", "bytes_per_second", "average_bytes", "unsized", "synchronous",
+            "vendor", "copies_per_second", "calls", "captured", "bytes", "bytes_per_second", "average_bytes", "unsized", "synchronous",
             "small"}
 
 

@@ -29,7 +29,7 @@ modes = {
     **{f"hist_{what}": ["-H", what] for what in ("launch", "instantiate", "nodes")}, "hist_by": ["-H", "launch", "--by", "graph"],
 }
 
-a_row = {"type": text, "time": text, "interval_ns": integer, "processes": integer}
+a_row = {"type": text, "time": text, "interval_ns": integer, "processes": integer, "vendor": text}
 sums = dict.fromkeys((*graphs.sums, "unknown_launches", "captures", "failed_captures", "instantiates", "capture_ns"), integer)
 rates = {"launches_per_second": number, "kernels_per_second": number}
 nodes = dict.fromkeys(graphs.kinds.values(), integer)
@@ -38,7 +38,7 @@ latencies = {"latency_p50_ns": integer, "latency_p99_ns": integer}
 summary = dict.fromkeys(("live_graphs", "live_execs", "direct_launches"), integer) | dict.fromkeys(
     ("captures_per_second", "instantiates_per_second", "setup_percent"), number)
 result = {"result": text, "result_code": integer}
-an_event = {"type": text, "time_ns": integer, "tid": integer, "layer": text, "stream": text, "call": text, "latency_ns": integer,
+an_event = {"type": text, "time_ns": integer, "tid": integer, "layer": text, "vendor": text, "stream": text, "call": text, "latency_ns": integer,
             "captured": integer, "function": text, **result}
 
 
