@@ -44,9 +44,3 @@ def lines_and_histograms():
     same({key: sum(row[key] for row in gaps_told) for key in interrupts}, said, "all gaps")
     told = [bucket for row in buckets.finish().of_type("hist") for bucket in row["buckets"]]
     same({key: sum(bucket[key] for bucket in told) for key in interrupts}, said, "all buckets")
-
-
-@case(each={"--cheap": ["--cheap"], "--files": ["--files"], "--tcp": ["--tcp"], "-U": ["-U"]})
-def what_makes_no_sense(arguments):
-    tool = Tool("--interrupts", *arguments, json=False, banner=False).finish(2)
-    check("--interrupts is about parts of time" in tool.error, f"why: {tool.error}")
