@@ -148,7 +148,7 @@ _gpusnoop() {
     *,--nvml,*)
         _gpusnoop_reply "$cur" "" < <(echo off; compgen -f -- "$cur")
         ;;
-    *,--record,* | *,--svg,* | *,--pprof,* | *,--speedscope,* | *,--trace,*)
+    *,--record,* | *,--replay,* | *,--svg,* | *,--pprof,* | *,--speedscope,* | *,--trace,*)
         _gpusnoop_reply "$cur" "" < <(compgen -f -- "$cur")
         ;;
     *,--host-root,*)

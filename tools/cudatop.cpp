@@ -2,6 +2,7 @@
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
+#include "cudatop/replay.hpp"
 #include "cudatop/send_signal.hpp"
 #include "cudatop/tool.hpp"
 #include "run/loop.hpp"
@@ -71,6 +72,14 @@ void CudaTop::validate(RunPlan& plan)
     if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end
         plan.usual_interval = 1s;
     plan.lines |= settings_.why;
+}
+
+bool CudaTop::did_without_tracing(const Options&, EndingSignals& signals)
+{
+    if (settings_.replay.empty())
+        return false;
+    replay(settings_, options_, signals);
+    return true;
 }
 
 Opened CudaTop::open()

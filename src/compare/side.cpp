@@ -61,7 +61,7 @@ const Sum* Block::find(const Series& one) const
 
 void Side::read(std::span<const std::string> files)
 {
-    facts_.unread = read_recording(files, [this](const RunOf& of, const Record& record) { take(of, record); });
+    facts_.unread = read_recording(files, [this](const RunOf& of, const Record& record, std::string_view) { take(of, record); });
     facts_.runs = runs_.size();
     for (const auto& [number, run] : runs_)
         if (!run.intervals.empty())

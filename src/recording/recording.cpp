@@ -64,7 +64,7 @@ private:
 
 } // namespace
 
-Unread read_recording(std::span<const std::string> files, const std::function<void(const RunOf&, const Record&)>& use)
+Unread read_recording(std::span<const std::string> files, const UseRecord& use)
 {
     Unread unread;
     Runs runs;
@@ -80,7 +80,7 @@ Unread read_recording(std::span<const std::string> files, const std::function<vo
             else if (record->type() == "start")
                 runs.begin(*record);
             else if (const auto& run = runs.of(record->text("run")); run.known)
-                use(run.of, *record);
+                use(run.of, *record, *line);
             else
                 unread.other_schema++;
         }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusnoop {
@@ -27,8 +28,10 @@ struct Unread {
     uint64_t other_schema = 0; // lines of runs whose keys may mean something else
 };
 
-// files: one after the other. use: gets each line but those that runs begin with. Throws Error where one cannot be
-// read.
-Unread read_recording(std::span<const std::string> files, const std::function<void(const RunOf&, const Record&)>& use);
+// Gets each line but those that runs begin with, as it is read, and as it stands there.
+using UseRecord = std::function<void(const RunOf&, const Record&, std::string_view line)>;
+
+// files: one after the other. Throws Error where one cannot be read.
+Unread read_recording(std::span<const std::string> files, const UseRecord& use);
 
 } // namespace gpusnoop

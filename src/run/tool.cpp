@@ -63,6 +63,8 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
     RunPlan plan = plan_run(argc, argv, tool, options);
     if (options.clean)
         throw Answer(clean_up());
+    if (tool.did_without_tracing(options, signals))
+        return;
     if (!options.program.empty() && !options.info) {
         program.emplace(options.program, signals);
         options.pids = {program->pid()};

@@ -8,6 +8,7 @@
 #include "attach/programs.hpp"
 #include "output/output.hpp"
 #include "probes/probes.hpp"
+#include "util/ending_signals.hpp"
 #include "util/error.hpp"
 #include "util/options.hpp"
 
@@ -113,6 +114,9 @@ public:
     virtual RunPlan plan(const Options& options) = 0;
     // Where results go: text or JSON on standard output.
     virtual std::unique_ptr<Output> make_output(const Options& options);
+
+    // Does what needs no tracing, where that is all that is asked for. True: there is nothing to be traced.
+    virtual bool did_without_tracing(const Options&, EndingSignals&) { return false; }
 
     virtual Opened open() = 0;
     // Between open and load: read-only data and map sizes.

@@ -101,7 +101,9 @@ void ListDrawing::title()
     append_format(text_, "  by {}", snapshot_.by);
     if (!state_.within.id.empty())
         append_format(text_, " in {} {} (Esc: back)", state_.within.by, state_.within.name);
-    append_format(text_, "  every {}  rows ", interval_text(state_.interval));
+    if (snapshot_.replayed.empty())
+        append_format(text_, "  every {}", interval_text(state_.interval));
+    text_ += "  rows ";
     if (const auto [first, last] = seen_rows(view_); last >= first && last - first + 1 < view_.rows)
         append_format(text_, "{}-{} of ", first, last);
     append_format(text_, "{}", view_.rows);
@@ -116,6 +118,7 @@ void ListDrawing::title()
         if (on && x + 2 < rect.width)
             x += 2 + canvas_.write(x + 2, rect.y, what, Style::notice);
     };
+    note(!snapshot_.replayed.empty(), snapshot_.replayed);
     note(state_.paused, "PAUSED");
     note(!state_.arrangement.frozen.empty(), "FROZEN");
     note(state_.arrangement.tree, "TREE");

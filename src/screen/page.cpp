@@ -44,6 +44,13 @@ constexpr KeyHelp key_help[] = {
     {"q F10", "quit; q in a page like this one: back"},
 };
 
+constexpr KeyHelp replay_key_help[] = {
+    {"Space p", "play, or stop"},
+    {"+ -", "twice as fast, up to 64 times; half as fast"},
+    {"[ ]", "a moment back, or on"},
+    {"{ }", "a minute back, or on"},
+};
+
 constexpr KeyHelp detail_key_help[] = {
     {"Left Right h", "another column's history"},
     {"< >", "scroll sideways"},
@@ -64,6 +71,11 @@ std::string about_column(const TopColumn& column)
 Page help_page(const Snapshot& snapshot)
 {
     Page page{"Help", {}, {}};
+    if (!snapshot.replayed.empty()) {
+        page.lines.push_back({"Keys of a recording, in place of those below", Style::title});
+        add_keys(page.lines, replay_key_help);
+        page.lines.push_back({});
+    }
     page.lines.push_back({"Keys", Style::title});
     add_keys(page.lines, key_help);
     page.lines.push_back({});

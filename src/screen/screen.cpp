@@ -91,6 +91,8 @@ void Screen::show(Snapshot snapshot)
     state_.now = now();
     for (std::string& text : snapshot.messages)
         state_.messages.add(std::move(text), state_.now);
+    if (snapshot.leaps)
+        state_.history = History();
     state_.history.add(snapshot);
     if (!state_.paused || snapshot.by != snapshot_.by) {
         state_.behind = 0;
@@ -148,6 +150,14 @@ void Screen::act(const Action& action)
         return;
     case Action::mouse:
         return terminal_.take_mouse(state_.mouse);
+    case Action::play:
+        return call(requests_.play);
+    case Action::speed:
+        return call(requests_.speed, action.number);
+    case Action::step:
+        return call(requests_.step, action.number);
+    case Action::leap:
+        return call(requests_.leap, action.number);
     }
 }
 

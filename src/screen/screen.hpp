@@ -31,6 +31,11 @@ public:
         std::function<void(const std::string& row_id)> open;   // empty: closed
         std::function<std::string(const RowProcess&, const std::string& name, int number)> signal; // what came of it
         std::function<void()> refresh; // a snapshot now, if there can be one
+        // Of snapshots that are of a recording.
+        std::function<void()> play = {};     // goes on, or stops
+        std::function<void(int)> speed = {}; // twice as fast, or half
+        std::function<void(int moments)> step = {};
+        std::function<void(int minutes)> leap = {};
     };
     using Options = ScreenOptions;
 

@@ -226,7 +226,7 @@ std::vector<Action> ListKeys::open()
         return {};
     const TopRow& row = *view_.lines[static_cast<size_t>(view_.selected)].row;
     static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup", "device"};
-    if (std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
+    if (snapshot_.replayed.empty() && std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
         const bool by_name = row.branch.empty() || snapshot_.by == "device"; // one owner's processes may be on it
         state_.within = {row.id, by_name ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();
@@ -294,6 +294,35 @@ std::vector<Action> ListKeys::ask(Key key)
         say_unknown(state_, key);
     }
     return {};
+}
+
+// Keys that lead through a recording, wherever they are pressed.
+bool press_replayed(Key key, std::vector<Action>& actions)
+{
+    const auto ask = [&](Action::Kind kind, int number) {
+        actions.push_back({.kind = kind, .text = {}, .number = number});
+        return true;
+    };
+    switch (key) {
+    case U' ':
+    case U'p':
+        return ask(Action::play, 0);
+    case U'+':
+    case U'=':
+        return ask(Action::speed, 1);
+    case U'-':
+        return ask(Action::speed, -1);
+    case U'[':
+        return ask(Action::step, -1);
+    case U']':
+        return ask(Action::step, 1);
+    case U'{':
+        return ask(Action::leap, -1);
+    case U'}':
+        return ask(Action::leap, 1);
+    default:
+        return key == U'd' || key == U'b' || key == key::f7 || key == U'K'; // there is nothing to choose, or to end
+    }
 }
 
 // Keys that do the same wherever they are pressed.
@@ -374,6 +403,8 @@ std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)
         actions = press_mouse(state, snapshot, *click);
     else if (state.prompt != Prompt::none)
         actions = press_in_prompt(state, snapshot, key);
+    else if (!snapshot.replayed.empty() && !space_chooses && press_replayed(key, actions))
+        ;
     else if (!space_chooses && press_anywhere(state, snapshot, key, actions))
         ;
     else if (state.view != View::list)

@@ -99,11 +99,27 @@ struct ScreenState {
 
 // What a key asks of others.
 struct Action {
-    enum Kind { quit, interval, by, within, open, refresh, save, repaint, theme, mouse, signal };
+    enum Kind {
+        quit,
+        interval,
+        by,
+        within,
+        open,
+        refresh,
+        save,
+        repaint,
+        theme,
+        mouse,
+        signal,
+        play,
+        speed,
+        step,
+        leap
+    };
     Kind kind;
     std::string text;     // by: which; within, open: the id, empty for all or for closed; save: the name
     RowProcess process{}; // signal: to which
-    int number = 0;       // signal
+    int number = 0;       // signal; speed, step, leap: how far, back where it is negative
 };
 
 // A key was pressed.

@@ -93,6 +93,8 @@ struct Snapshot {
     std::vector<TopRow> totals;        // 0 or 1: the sum line
     std::vector<DetailPart> detail;    // of the row that is open, if one is
     std::string detail_of;             // its id; empty: of whichever is open
+    std::string replayed{};            // of a recording: which of its moments this is; empty: it is now
+    bool leaps = false;                // of a recording: it does not follow the one before
     std::vector<std::string> messages; // warnings since the last snapshot, each to be shown for a while
 };
 

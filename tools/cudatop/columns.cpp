@@ -75,6 +75,23 @@ bool at_first(const Field<C, K, G>& field, const TopField* own, const Context& c
     return own->usual == Usual::batch || (own->usual == Usual::screen && context.settings.screen);
 }
 
+// But for whether it is shown, and where.
+TopColumn column_of(const Column& of, const TopField* own)
+{
+    TopColumn column{.column = of, .about = own ? own->about : "", .needs = own ? own->needs : ""};
+    if (of.key.empty()) // by which the screen tells columns apart
+        column.column.key = of.header;
+    if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
+        column.column.width = std::min<int16_t>(column.column.width, owner_width);
+    column.device_side = own && own->device_side;
+    column.adds = own && own->adds;
+    column.by_severity = own && own->by_severity;
+    column.bad = own && own->bad;
+    column.trend = of.header == "TREND";
+    column.stays = is_name(of.header);
+    return column;
+}
+
 // What a row hangs under in the tree: its pod, or its container where that has none.
 std::string branch_of(const Group& group)
 {
@@ -166,22 +183,34 @@ std::vector<TopColumn> columns(const Context& context)
     const ColumnChoice choice(context.options.columns);
     for (const auto& [field, own] : fields(context)) {
         const Shown where = field->shown(context);
-        TopColumn column{.column = field->column, .about = own ? own->about : "", .needs = own ? own->needs : ""};
+        TopColumn column = column_of(field->column, own);
         column.column.in_text &= where != Shown::json && !field->column.header.empty();
         column.column.in_json &= where != Shown::text && !field->column.key.empty();
-        if (field->column.key.empty()) // by which the screen tells columns apart
-            column.column.key = field->column.header;
-        if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
-            column.column.width = std::min<int16_t>(column.column.width, owner_width);
-        column.device_side = own && own->device_side;
-        column.adds = own && own->adds;
-        column.by_severity = own && own->by_severity;
-        column.bad = own && own->bad;
-        column.trend = field->column.header == "TREND";
-        column.stays = is_name(field->column.header);
         column.shown = column.column.in_text && choice.shows(field->column, at_first(*field, own, context));
         all.push_back(column);
     }
+    return all;
+}
+
+std::vector<TopColumn> columns_of_any_view(bool screen)
+{
+    std::vector<TopColumn> all;
+    const auto add = [&](const Column& column, const TopField* own, bool usual) {
+        all.push_back(column_of(column, own));
+        all.back().column.in_text &= !column.header.empty();
+        all.back().shown = all.back().column.in_text && usual;
+    };
+    for (const auto& field : who_fields<K, G, C>)
+        if (field.column.key != "command_line")
+            add(field.column, nullptr, !seldom(field.column.header));
+    for (const TopField& own : own_fields())
+        if (own.by_severity)
+            add(own.field.column, &own, true);
+    for (const auto& field : owner_fields<K, G, C>)
+        add(field.column, nullptr, false);
+    for (const TopField& own : own_fields())
+        if (!own.by_severity)
+            add(own.field.column, &own, own.usual == Usual::batch || (own.usual == Usual::screen && screen));
     return all;
 }
 

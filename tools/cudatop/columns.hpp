@@ -31,6 +31,8 @@ struct Settings : CallSettings {
     bool batch = false;
     bool why = false;                   // what is wrong, in words, instead of a table
     bool screen = false;                // there is one, with more room than a table
+    std::string replay;                 // a recording that is shown in place of what goes on; empty: none
+    std::string replay_at;              // from which time on; empty: its begin
     bool cheap = false;                 // no return probes: no waits, no memory, no results
     std::optional<std::string> sort_by; // as it was asked for
     bool ascending = false;             // sorted from the smallest on
@@ -81,6 +83,9 @@ std::vector<ColumnOnOffer> columns_on_offer();
 
 // The columns that there are in this view, those shown at first marked.
 std::vector<TopColumn> columns(const Context& context);
+
+// All that some view has, those shown at first marked: of rows that are known by their JSON alone.
+std::vector<TopColumn> columns_of_any_view(bool screen);
 
 // Of a row: the same in each interval.
 std::string row_id(const Key& key);

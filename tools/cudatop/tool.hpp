@@ -41,6 +41,7 @@ public:
     CudaTop();
 
     void add_options(CommandLine& line) override;
+    bool did_without_tracing(const Options& options, EndingSignals& signals) override;
     std::unique_ptr<Output> make_output(const Options& options) override;
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;

@@ -104,7 +104,7 @@ std::vector<std::pair<std::string, double>> tools_and_numbers(const std::vector<
                                                               Unread* unread = nullptr)
 {
     std::vector<std::pair<std::string, double>> all;
-    const Unread rest = read_recording(files, [&](const RunOf& run, const Record& record) {
+    const Unread rest = read_recording(files, [&](const RunOf& run, const Record& record, std::string_view) {
         all.emplace_back(run.tool, record.number("n").value_or(-1));
     });
     if (unread)

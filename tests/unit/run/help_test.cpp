@@ -112,6 +112,8 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         words.push_back("--events");
     if (option == "--older")
         words.push_back("--leaks");
+    if (option == "--at")
+        words.insert(words.end(), {"--replay", "x"});
     if (option == "--warm-up")
         words.push_back("--storms");
     return words;

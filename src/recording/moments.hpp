@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording of tables as it went: moment by moment, each with the rows of one report.
+#pragma once
+
+#include "recording/recording.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+struct Moment {
+    size_t run = 0;       // of Moments::runs()
+    uint64_t wall_ns = 0; // time of day at its end
+    double seconds = 0;   // how long it is
+    std::vector<std::string> rows;
+};
+
+class Moments {
+public:
+    static constexpr size_t bytes_max = size_t{512} << 20; // of rows that are kept; what comes later is left out
+
+    // Of one tool, in the order of time. Throws Error where a file cannot be read, or has none.
+    Moments(std::span<const std::string> files, std::string_view tool, size_t most = bytes_max);
+
+    const std::vector<Moment>& all() const { return all_; }
+    const RunOf& run_of(const Moment& moment) const { return runs_[moment.run]; }
+    const std::set<std::string>& keys() const { return keys_; } // that rows have, but those of GPUs and diagnoses
+    const Unread& unread() const { return unread_; }
+    size_t left_out() const { return left_out_; } // rows
+    uint64_t lost() const { return lost_; }       // that lines of the recording tell of
+
+    // The first that ends at this time or later; the last one where none does.
+    size_t at(uint64_t wall_ns) const;
+
+private:
+    void take(const RunOf& of, const Record& record, std::string_view line);
+
+    std::string tool_;
+    size_t most_;
+    size_t bytes_ = 0;
+    std::vector<RunOf> runs_;
+    std::vector<Moment> all_;
+    std::set<std::string> keys_;
+    Unread unread_;
+    size_t left_out_ = 0;
+    uint64_t lost_ = 0;
+};
+
+// Whether rows that say this of "by" are about processes, and not what is told beside them.
+bool is_main_row(std::string_view by);
+
+} // namespace gpusnoop

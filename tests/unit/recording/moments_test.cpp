@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording of tables is read moment by moment.
+#include "recording/moments.hpp"
+#include "util/error.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+
+using namespace gpusnoop;
+
+namespace {
+
+// A file for as long as it lives.
+class File {
+public:
+    explicit File(const std::string& text)
+    {
+        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
+        const int fd = mkstemp(name);
+        REQUIRE(fd >= 0);
+        close(fd);
+        paths.emplace_back(name);
+        std::ofstream(name) << text;
+    }
+    ~File() { std::filesystem::remove(paths.front()); }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    std::vector<std::string> paths;
+};
+
+std::string start(std::string_view tool, std::string_view run, std::string_view host = "node1")
+{
+    return fmt::format(R"({{"type":"start","schema":1,"tool":"{}","run":"{}","host":"{}"}})"
+                       "\n",
+                       tool, run, host);
+}
+
+std::string row(std::string_view run, int second, std::string_view more = R"("by":"pid","pid":7)")
+{
+    return fmt::format(
+        R"({{"type":"row","run":"{}","time":"2026-11-26T10:00:{:02}.500000+00:00","interval_ns":1000000000,{}}})"
+        "\n",
+        run, second, more);
+}
+
+constexpr uint64_t ten = 1'795'687'200'000'000'000; // 2026-11-26, 10:00
+
+} // namespace
+
+TEST_CASE("rows of one report are one moment")
+{
+    const File file(start("cudatop", "a") + row("a", 1) + row("a", 1, R"("by":"gpu","gpu_index":0)") + row("a", 2));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 2);
+    CHECK(moments.all()[0].rows.size() == 2);
+    CHECK(moments.all()[0].seconds == 1);
+    CHECK(moments.all()[0].wall_ns == ten + 1'500'000'000);
+    CHECK(moments.run_of(moments.all()[1]).host == "node1");
+    CHECK(moments.keys().contains("pid"));
+    CHECK_FALSE(moments.keys().contains("gpu_index")); // rows are not about GPUs
+}
+
+TEST_CASE("moments are in the order of time, whichever run they are of, and other tools are left out")
+{
+    const File file(start("cudatop", "a", "one") + start("cudatop", "b", "two") + start("cudalaunch", "c") +
+                    row("a", 4) + row("b", 2) + row("c", 1) + row("a", 6));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 3);
+    CHECK(moments.run_of(moments.all()[0]).host == "two");
+    CHECK(moments.run_of(moments.all()[1]).host == "one");
+    CHECK(moments.run_of(moments.all()[2]).host == "one");
+}
+
+TEST_CASE("a time is found, or what is nearest to it")
+{
+    const File file(start("cudatop", "a") + row("a", 1) + row("a", 5) + row("a", 9));
+    const Moments moments(file.paths, "cudatop");
+    CHECK(moments.at(0) == 0);
+    CHECK(moments.at(ten + 1'500'000'000) == 0);
+    CHECK(moments.at(ten + 1'500'000'001) == 1);
+    CHECK(moments.at(ten + 60'000'000'000) == 2);
+}
+
+TEST_CASE("what is not whole, or too much, is left out and counted")
+{
+    const File file(start("cudatop", "a") + row("a", 1) + "no JSON\n" +
+                    R"({"type":"lost","run":"a","events":41,"ends":1})"
+                    "\n" +
+                    row("a", 2) + row("a", 3) + R"({"type":"row","ti)");
+    const Moments moments(file.paths, "cudatop", 2 * row("a", 1).size());
+    CHECK(moments.all().size() == 2);
+    CHECK(moments.left_out() == 1);
+    CHECK(moments.lost() == 42);
+    CHECK(moments.unread().not_json == 1);
+    CHECK(moments.unread().damage.cut_off);
+}
+
+TEST_CASE("a recording of something else is refused")
+{
+    for (const std::string& text : {std::string(), std::string("text\n"), start("cudalaunch", "a") + row("a", 1),
+                                    start("cudatop", "a") + R"({"type":"row","run":"a","time":"yesterday"})"
+                                                            "\n"})
+        CHECK_THROWS_AS(Moments(File(text).paths, "cudatop"), Error);
+}

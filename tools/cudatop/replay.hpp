@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording, shown as it was: on the screen, or as tables. Nothing is traced.
+#pragma once
+
+#include "columns.hpp"
+#include "util/ending_signals.hpp"
+
+namespace gpusnoop::cudatop {
+
+// settings.replay, from settings.replay_at on. Throws Error.
+void replay(const Settings& settings, const Options& options, EndingSignals& signals);
+
+} // namespace gpusnoop::cudatop
