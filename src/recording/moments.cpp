@@ -9,10 +9,23 @@
 #include <variant>
 
 namespace gpusnoop {
+namespace {
+
+constexpr double seconds_max = 1e9;
+constexpr size_t keys_max = 1000;
+
+} // namespace
 
 bool is_main_row(std::string_view by)
 {
     return by != "total" && by != "gpu" && by != "diagnosis";
+}
+
+std::optional<uint64_t> moment_of(std::string_view time)
+{
+    constexpr double most = 530.0 * 365.25 * 86400 * 1e9;
+    const auto wall_ns = wall_ns_of(time);
+    return wall_ns && *wall_ns >= 0 && *wall_ns < most ? std::optional(static_cast<uint64_t>(*wall_ns)) : std::nullopt;
 }
 
 Moments::Moments(std::span<const std::string> files, std::string_view tool, size_t most) : tool_(tool), most_(most)
@@ -33,23 +46,30 @@ void Moments::take(const RunOf& of, const Record& record, std::string_view line)
         for (const auto& [key, value] : record.all())
             if (const auto* count = std::get_if<double>(&value); count && *count > 0)
                 lost_ += static_cast<uint64_t>(std::min(*count, 1e15));
-    const auto wall_ns = wall_ns_of(record.text("time"));
-    if (record.type() != "row" || !wall_ns || *wall_ns < 0)
+    const auto wall_ns = moment_of(record.text("time"));
+    if (record.type() != "row" || !wall_ns)
         return;
-    if (bytes_ + line.size() > most_) {
+    if (bytes_ + line.size() + beside > most_) {
         left_out_++;
         return;
     }
-    bytes_ += line.size();
     if (runs_.empty() || runs_.back().number != of.number)
         runs_.push_back(of);
-    const auto time = static_cast<uint64_t>(*wall_ns);
-    if (all_.empty() || all_.back().wall_ns != time || all_.back().run != runs_.size() - 1)
-        all_.push_back({runs_.size() - 1, time, record.number("interval_ns").value_or(0) / 1e9, {}});
+    if (all_.empty() || all_.back().wall_ns != *wall_ns || all_.back().run != runs_.size() - 1)
+        all_.push_back({runs_.size() - 1,
+                        *wall_ns,
+                        std::clamp(record.number("interval_ns").value_or(0) / 1e9, 0.0, seconds_max),
+                        {}});
+    if (all_.back().rows.size() >= rows_max) {
+        left_out_++;
+        return;
+    }
+    bytes_ += line.size() + beside;
     all_.back().rows.emplace_back(line);
     if (is_main_row(record.text("by")))
         for (const auto& [key, value] : record.all())
-            keys_.insert(key);
+            if (keys_.size() < keys_max)
+                keys_.insert(key);
 }
 
 size_t Moments::at(uint64_t wall_ns) const

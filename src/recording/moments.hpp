@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -23,7 +24,10 @@ struct Moment {
 
 class Moments {
 public:
-    static constexpr size_t bytes_max = size_t{512} << 20; // of rows that are kept; what comes later is left out
+    // Of rows that are kept, with what each takes beside its text; what comes later is left out.
+    static constexpr size_t bytes_max = size_t{512} << 20;
+    static constexpr size_t beside = sizeof(Moment) + sizeof(std::string);
+    static constexpr size_t rows_max = 20'000; // of one moment
 
     // Of one tool, in the order of time. Throws Error where a file cannot be read, or has none.
     Moments(std::span<const std::string> files, std::string_view tool, size_t most = bytes_max);
@@ -51,6 +55,9 @@ private:
     size_t left_out_ = 0;
     uint64_t lost_ = 0;
 };
+
+// Nullopt also where it is before 1970, or after 2500.
+std::optional<uint64_t> moment_of(std::string_view time);
 
 // Whether rows that say this of "by" are about processes, and not what is told beside them.
 bool is_main_row(std::string_view by);

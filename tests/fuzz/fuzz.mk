@@ -7,7 +7,7 @@ FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
-FUZZ_ROOMS   := util maps proc elf instructions output recording compare probes who attach names stacks nvml driver
+FUZZ_ROOMS   := util maps proc elf instructions output recording compare flames probes who attach names stacks nvml driver
 FUZZ_SPEND   := allotments bill dcgm_page dra efficiency kubelet ledger prices shares spend_state teams
 FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) $(patsubst %,src/run/%.cpp,arguments command_line help shared_options) \
                 src/screen/preferences.cpp $(patsubst %,src/spend/%.cpp,$(FUZZ_SPEND))

@@ -12,7 +12,11 @@
 #include "util/error.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,7 +43,7 @@ std::vector<std::string> said_of(const Moments& moments)
     if (unread.other_schema)
         all.push_back(fmt::format("{} lines are of a version whose keys mean something else", unread.other_schema));
     if (moments.left_out())
-        all.push_back(fmt::format("there is no room for the last {} rows of the recording", moments.left_out()));
+        all.push_back(fmt::format("there is no room for {} rows of the recording", moments.left_out()));
     if (moments.lost())
         all.push_back(fmt::format("{} events were lost when it was recorded", moments.lost()));
     return all;
@@ -165,8 +169,8 @@ void print(const Moments& moments, const std::vector<TopColumn>& columns, size_t
 // "10:05:30", of the day that the recording begins on where this runs, or as in JSON.
 uint64_t time_of(const std::string& text, const Moments& moments)
 {
-    if (const auto wall_ns = wall_ns_of(text); wall_ns && *wall_ns >= 0)
-        return static_cast<uint64_t>(*wall_ns);
+    if (const auto wall_ns = moment_of(text))
+        return *wall_ns;
     const uint64_t begin = moments.all().front().wall_ns;
     auto seconds = static_cast<time_t>(begin / second_ns);
     tm local{};

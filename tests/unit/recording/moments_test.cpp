@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <unistd.h>
 
 using namespace gpusnoop;
 
@@ -91,12 +92,32 @@ TEST_CASE("what is not whole, or too much, is left out and counted")
                     R"({"type":"lost","run":"a","events":41,"ends":1})"
                     "\n" +
                     row("a", 2) + row("a", 3) + R"({"type":"row","ti)");
-    const Moments moments(file.paths, "cudatop", 2 * row("a", 1).size());
+    const Moments moments(file.paths, "cudatop", 2 * (row("a", 1).size() + Moments::beside));
     CHECK(moments.all().size() == 2);
     CHECK(moments.left_out() == 1);
     CHECK(moments.lost() == 42);
     CHECK(moments.unread().not_json == 1);
     CHECK(moments.unread().damage.cut_off);
+}
+
+TEST_CASE("a moment has no more rows than there is room for on any screen")
+{
+    std::string text = start("cudatop", "a");
+    for (size_t i = 0; i < Moments::rows_max + 3; i++)
+        text += row("a", 1);
+    const File file(text + row("a", 2));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 2);
+    CHECK(moments.all()[0].rows.size() == Moments::rows_max);
+    CHECK(moments.left_out() == 3);
+}
+
+TEST_CASE("times that no clock has are none")
+{
+    CHECK_FALSE(moment_of("9999-01-01T00:00:00.000000+00:00"));
+    CHECK_FALSE(moment_of("1960-01-01T00:00:00.000000+00:00"));
+    CHECK_FALSE(moment_of(""));
+    CHECK(moment_of("2026-11-26T10:00:00.000000+00:00") == ten);
 }
 
 TEST_CASE("a recording of something else is refused")
