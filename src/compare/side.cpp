@@ -61,7 +61,8 @@ const Sum* Block::find(const Series& one) const
 
 void Side::read(std::span<const std::string> files)
 {
-    facts_.unread = read_recording(files, [this](const RunOf& of, const Record& record, std::string_view) { take(of, record); });
+    facts_.unread =
+        read_recording(files, [this](const RunOf& of, const Record& record, std::string_view) { take(of, record); });
     facts_.runs = runs_.size();
     for (const auto& [number, run] : runs_)
         if (!run.intervals.empty())
@@ -79,10 +80,7 @@ void Side::read(std::span<const std::string> files)
 
 void Side::take(const RunOf& of, const Record& record)
 {
-    if (record.type() == "lost")
-        for (const auto& [key, value] : record.all())
-            if (const auto* count = std::get_if<double>(&value); count && *count > 0)
-                facts_.lost += static_cast<uint64_t>(std::min(*count, 1e15));
+    facts_.lost += lost_in(record);
     facts_.events += record.type() == "event";
     if (record.type() != "row")
         return;

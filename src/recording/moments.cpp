@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <variant>
 
 namespace gpusnoop {
 namespace {
@@ -42,10 +41,7 @@ void Moments::take(const RunOf& of, const Record& record, std::string_view line)
 {
     if (of.tool != tool_)
         return;
-    if (record.type() == "lost")
-        for (const auto& [key, value] : record.all())
-            if (const auto* count = std::get_if<double>(&value); count && *count > 0)
-                lost_ += static_cast<uint64_t>(std::min(*count, 1e15));
+    lost_ += lost_in(record);
     const auto wall_ns = moment_of(record.text("time"));
     if (record.type() != "row" || !wall_ns)
         return;

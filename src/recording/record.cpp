@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/record.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <ctime>
@@ -88,13 +89,18 @@ std::optional<Record> Record::parse(std::string_view line)
     return record;
 }
 
-template<class T>
-const T* Record::find(std::string_view key) const
+const Record::Value* Record::value(std::string_view key) const
 {
     for (const auto& [name, value] : values_)
         if (name == key)
-            return std::get_if<T>(&value);
+            return &value;
     return nullptr;
+}
+
+template<class T>
+const T* Record::find(std::string_view key) const
+{
+    return std::get_if<T>(value(key)); // null where that is
 }
 
 std::string_view Record::text(std::string_view key) const
@@ -113,6 +119,16 @@ std::optional<double> Record::product(std::string_view key) const
 {
     const auto* found = find<Numbers>(key);
     return found && found->size() == 3 ? std::optional((*found)[0] * (*found)[1] * (*found)[2]) : std::nullopt;
+}
+
+uint64_t lost_in(const Record& record)
+{
+    uint64_t lost = 0;
+    if (record.type() == "lost")
+        for (const auto& [key, value] : record.all())
+            if (const auto* count = std::get_if<double>(&value); count && *count > 0)
+                lost += static_cast<uint64_t>(std::min(*count, 1e15));
+    return lost;
 }
 
 std::optional<double> wall_ns_of(std::string_view time)

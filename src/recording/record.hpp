@@ -3,6 +3,7 @@
 // out.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,10 @@ public:
     // nullopt where the text is no such object, or is larger or nests deeper than what any tool prints.
     static std::optional<Record> parse(std::string_view line);
 
+    using Numbers = std::vector<double>;
+    using Value = std::variant<double, std::string, Numbers>;
+
+    const Value* value(std::string_view key) const; // null where there is no such key
     // Empty, or nullopt, where there is no such key, or it is of another kind.
     std::string_view text(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
@@ -24,8 +29,6 @@ public:
 
     std::string_view type() const { return text("type"); }
 
-    using Numbers = std::vector<double>;
-    using Value = std::variant<double, std::string, Numbers>;
     const std::vector<std::pair<std::string, Value>>& all() const { return values_; }
 
 private:
@@ -34,6 +37,9 @@ private:
 
     std::vector<std::pair<std::string, Value>> values_;
 };
+
+// What a line says that was lost, of all kinds together; 0 where it is about something else.
+uint64_t lost_in(const Record& record);
 
 // Nanoseconds since the epoch of "2026-01-01T10:00:00.000000+00:00".
 std::optional<double> wall_ns_of(std::string_view time);

@@ -46,13 +46,6 @@ Cell cell_of(const Record::Value& value, Unit unit)
     return whole ? Cell(static_cast<uint64_t>(*number)) : Cell(*number);
 }
 
-const Record::Value* find(const Record& record, std::string_view key)
-{
-    const auto& all = record.all();
-    const auto found = std::ranges::find(all, key, [](const auto& each) { return std::string_view(each.first); });
-    return found == all.end() ? nullptr : &found->second;
-}
-
 // As the tool marked it: a share of calls was seen, or the process is older than the run.
 Cell marked(Cell cell, const Record& record, const Column& column)
 {
@@ -67,7 +60,7 @@ Cell marked(Cell cell, const Record& record, const Column& column)
 Cell cell_of(const Record& record, const Column& column)
 {
     for (const std::string_view key : keys_of(column))
-        if (const Record::Value* value = find(record, key))
+        if (const Record::Value* value = record.value(key))
             return marked(cell_of(*value, column.unit), record, column);
     return {};
 }
@@ -87,7 +80,7 @@ std::string id_of(const Record& record)
                                           "namespace", "cgroup",           "device", "kernel", "handle"};
     std::string id;
     for (const std::string_view name : names)
-        if (const Record::Value* value = find(record, name)) {
+        if (const Record::Value* value = record.value(name)) {
             const Cell cell = cell_of(*value, Unit::text);
             const auto* text = std::get_if<std::string>(&cell);
             id += fmt::format("{}={}\n", name, text ? *text : "");
