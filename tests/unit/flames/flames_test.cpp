@@ -5,6 +5,7 @@
 #include "flames/forms.hpp"
 #include "recording/inflate.hpp"
 #include "tests/unit/output/captured.hpp"
+#include "tests/unit/util/folder.hpp"
 #include "util/error.hpp"
 
 #include <fcntl.h>
@@ -83,24 +84,6 @@ std::multimap<uint32_t, Field> fields_of(std::string_view message)
     }
     return fields;
 }
-
-class Folder {
-public:
-    Folder()
-    {
-        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        path_ = name;
-    }
-    ~Folder() { fs::remove_all(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    std::string file(const std::string& name) const { return path_ + "/" + name; }
-
-private:
-    std::string path_;
-};
 
 std::string contents(const std::string& path)
 {

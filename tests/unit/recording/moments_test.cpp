@@ -1,35 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording of tables is read moment by moment.
 #include "recording/moments.hpp"
+#include "tests/unit/util/folder.hpp"
 #include "util/error.hpp"
 
 #include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
-#include <unistd.h>
 
 using namespace gpusnoop;
 
 namespace {
 
-// A file for as long as it lives.
-class File {
-public:
-    explicit File(const std::string& text)
-    {
-        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
-        const int fd = mkstemp(name);
-        REQUIRE(fd >= 0);
-        close(fd);
-        paths.emplace_back(name);
-        std::ofstream(name) << text;
-    }
-    ~File() { std::filesystem::remove(paths.front()); }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
+// A recording, for as long as it lives.
+struct File {
+    explicit File(const std::string& text) : paths{folder.file("recording.json", text)} {}
 
+    Folder folder;
     std::vector<std::string> paths;
 };
 

@@ -3,6 +3,7 @@
 #include "recording/recorded_output.hpp"
 #include "recording/recording.hpp"
 #include "tests/unit/output/captured.hpp"
+#include "tests/unit/util/folder.hpp"
 #include "util/error.hpp"
 
 #include <algorithm>
@@ -17,30 +18,6 @@ using namespace gpusnoop;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder for as long as it lives.
-class Folder {
-public:
-    Folder()
-    {
-        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        path_ = name;
-    }
-    ~Folder() { fs::remove_all(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    std::string file(const std::string& name) const { return path_ + "/" + name; }
-    std::string file(const std::string& name, const std::string& text) const
-    {
-        std::ofstream(file(name), std::ios::binary) << text;
-        return file(name);
-    }
-
-private:
-    std::string path_;
-};
 
 std::unique_ptr<Output> recorded(std::unique_ptr<Output> shown, const std::string& path)
 {
