@@ -49,7 +49,7 @@ endif
 # -g1: a stack names its functions and lines. Values of variables (-g) would take a third more of the compilers' time.
 OPTIMIZE ?= -O2 -g1
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -llzma -lfmt -lZydis
+LIBS := -lbpf -ldw -lelf -lz -llzma -lzstd -lfmt -lZydis
 ifeq ($(VARIANT),asan)
 # -O0: optimized, what the sanitizers put in takes GCC as long again. -g1: a stack names its lines.
 VARIANT_FLAGS := -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -62,7 +62,7 @@ endif
 ifeq ($(VARIANT),static)
 # Debian has no static fmt and Zydis: they are made from their sources. libdw wants what it decompresses with.
 VARIANT_LDFLAGS := -static -s
-LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lpthread -L$(BUILD)/libraries -lfmt -lZydis
+LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt -lZydis
 # Linked before the library's, and so in its place: a static program cannot dlopen.
 INSTEAD := $(BUILD)/obj/static/src/nvml/nvml.o
 endif

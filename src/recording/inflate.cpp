@@ -12,7 +12,7 @@ Inflate::Inflate()
         throw std::bad_alloc();
 }
 
-Inflate::State Inflate::unpack(std::string_view& packed, std::string& to)
+Unpacker::State Inflate::unpack(std::string_view& packed, std::string& to)
 {
     char part[64 << 10];
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));

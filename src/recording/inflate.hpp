@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// zlib, as it reads recordings: one gzip member after the other, of which some may be cut off.
+// zlib, as it reads recordings: gzip members.
 #pragma once
 
-#include <string>
-#include <string_view>
+#include "recording/unpacker.hpp"
+
 #include <zlib.h>
 
 namespace gpusnoop {
 
-class Inflate {
+class Inflate final : public Unpacker {
 public:
-    // What each member begins with (RFC 1952).
-    static constexpr std::string_view magic = "\x1f\x8b\x08";
+    static constexpr std::string_view begins_with = "\x1f\x8b\x08"; // RFC 1952
 
     Inflate();
-    ~Inflate() { inflateEnd(&stream_); }
-    Inflate(const Inflate&) = delete;
-    Inflate& operator=(const Inflate&) = delete;
+    ~Inflate() override { inflateEnd(&stream_); }
 
-    enum class State { goes_on, ended, damaged };
-    // Appends what some of `packed` unpacks to, which is taken off its begin: no more than 64 KiB at a time. Ended: of
-    // the member.
-    State unpack(std::string_view& packed, std::string& to);
-    void restart() { inflateReset(&stream_); }
+    State unpack(std::string_view& packed, std::string& to) override;
+    void restart() override { inflateReset(&stream_); }
+    std::string_view magic() const override { return begins_with; }
 
 private:
     z_stream stream_{};

@@ -28,8 +28,8 @@ bool RecordedLines::read_more()
     if (got < 0)
         throw Error(fmt::format("'{}' cannot be read: {}", printable(path_), errno_text(errno)));
     const std::string_view bytes(part, static_cast<size_t>(got));
-    if (std::exchange(first_, false) && bytes.starts_with(Inflate::magic))
-        unpacker_ = std::make_unique<Inflate>();
+    if (std::exchange(first_, false))
+        unpacker_ = unpacker_of(bytes);
     (unpacker_ ? raw_ : text_).append(bytes);
     return got > 0;
 }
@@ -38,17 +38,17 @@ bool RecordedLines::read_more()
 void RecordedLines::unpack()
 {
     std::string_view packed = raw_;
-    const Inflate::State state = unpacker_->unpack(packed, text_);
+    const Unpacker::State state = unpacker_->unpack(packed, text_);
     size_t taken = raw_.size() - packed.size();
-    if (state == Inflate::State::damaged) {
+    if (state == Unpacker::State::damaged) {
         // What it begins with may have been taken for more of the member before.
-        const size_t from = !in_member_ ? 1 : taken - std::min(taken, Inflate::magic.size());
-        taken = std::min(raw_.find(Inflate::magic, from), raw_.size());
+        const size_t from = !in_member_ ? 1 : taken - std::min(taken, unpacker_->magic().size());
+        taken = std::min(raw_.find(unpacker_->magic(), from), raw_.size());
         damage_.bytes += taken;
         text_.resize(text_.rfind('\n') + 1); // half a line is none
         skipping_ = false;
     }
-    in_member_ = state == Inflate::State::goes_on;
+    in_member_ = state == Unpacker::State::goes_on;
     raw_.erase(0, taken);
     if (!in_member_)
         unpacker_->restart();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/recording_file.hpp"
 
-#include "util/deflate.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 #include "util/write_all.hpp"
@@ -15,15 +14,14 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::string_view begin_of_packed = "\x1f\x8b\x08"; // RFC 1952: a member packed by deflate
 constexpr std::string_view begin_of_line = R"({"type":)";
+constexpr std::string_view begin_of_table = R"({"type":"table",)";
 
 } // namespace
 
 RecordingFile::RecordingFile(std::string path, uint64_t max) : path_(std::move(path)), file_max_(max / 2)
 {
-    if (path_.ends_with(".gz"))
-        packer_ = std::make_unique<Deflate>();
+    packer_ = packer_for(path_);
     open(O_CREAT);
     check_what_is_there();
 }
@@ -55,9 +53,9 @@ void RecordingFile::check_what_is_there()
     char first[16], last = 0;
     const ssize_t got = pread(file_.get(), first, sizeof(first), 0);
     if (!std::string_view(first, got > 0 ? static_cast<size_t>(got) : 0)
-             .starts_with(packer_ ? begin_of_packed : begin_of_line))
+             .starts_with(packer_ ? packer_->magic() : begin_of_line))
         throw Error(fmt::format("'{}' is there, and is no recording {}", printable(path_),
-                                packer_ ? "packed by gzip" : "in plain JSON"),
+                                packer_ ? fmt::format("packed by {}", packer_->name()) : "in plain JSON"),
                     "name another file (--record)");
     // The last line of a run that was killed may have no end.
     if (!packer_ && pread(file_.get(), &last, 1, st.st_size - 1) == 1 && last != '\n' && !write_all(file_.get(), "\n"))
@@ -107,9 +105,15 @@ void RecordingFile::rotate()
         return;
     }
     written_ = 0;
-    if (packer_)
-        packer_ = std::make_unique<Deflate>();
-    write(first_line_);
+    write(first_line_ + table_line_);
+}
+
+// Of the last line that says so.
+void RecordingFile::note_table()
+{
+    const size_t at = text.rfind(begin_of_table);
+    if (at != text.npos && (at == 0 || text[at - 1] == '\n'))
+        table_line_ = text.substr(at, text.find('\n', at) + 1 - at);
 }
 
 void RecordingFile::flush()
@@ -120,6 +124,7 @@ void RecordingFile::flush()
         rotate();
     if (!failure_ && !text.empty())
         write(text);
+    note_table();
     text.clear();
 }
 

@@ -4,6 +4,7 @@
 
 #include "output/output_buffer.hpp"
 #include "util/fd.hpp"
+#include "util/packer.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -13,13 +14,12 @@
 
 namespace gpusnoop {
 
-class Deflate;
-
 // What is in a recording already, stays. Where it has grown to half of `max`, the file becomes FILE.1, in place of the
-// one before, and goes on in a new one, which begins as it did: with the line that says whose run it is.
+// one before, and goes on in a new one, which begins as it did: with the line that says whose run it is, and the one
+// that says how its rows are shown.
 class RecordingFile final : public LineBuffer {
 public:
-    // Packed where the name ends in ".gz". Throws Error where it cannot be written, or is something else.
+    // Packed where the name ends in ".gz" or ".zst". Throws Error where it cannot be written, or is something else.
     RecordingFile(std::string path, uint64_t max);
     ~RecordingFile() override;
 
@@ -35,14 +35,15 @@ private:
     bool write(std::string_view lines);
     void finish();
     void rotate();
+    void note_table();
     void fail(std::string_view what, int error);
 
     std::string path_;
     uint64_t file_max_;
     Fd file_;
-    uint64_t written_ = 0;            // to the file that is open
-    std::unique_ptr<Deflate> packer_; // null: plain
-    std::string first_line_;
+    uint64_t written_ = 0;           // to the file that is open
+    std::unique_ptr<Packer> packer_; // null: plain
+    std::string first_line_, table_line_;
     std::optional<std::string> failure_;
     bool dropped_ = false; // the first of what was recorded
 };

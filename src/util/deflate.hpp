@@ -2,22 +2,27 @@
 // zlib, as files that are written bit by bit need it.
 #pragma once
 
-#include <string>
-#include <string_view>
+#include "util/packer.hpp"
+
 #include <zlib.h>
 
 namespace gpusnoop {
 
-// A gzip member. What is packed up to now can be unpacked, whether the rest comes or not.
-class Deflate {
+// A gzip member (RFC 1952), packed by deflate.
+class Deflate final : public Packer {
 public:
     Deflate();
-    ~Deflate() { deflateEnd(&stream_); }
-    Deflate(const Deflate&) = delete;
-    Deflate& operator=(const Deflate&) = delete;
+    ~Deflate() override { deflateEnd(&stream_); }
 
-    std::string packed(std::string_view text) { return run(text, Z_SYNC_FLUSH); }
-    std::string end() { return run({}, Z_FINISH); }
+    std::string packed(std::string_view text) override { return run(text, Z_SYNC_FLUSH); }
+    std::string end() override
+    {
+        std::string rest = run({}, Z_FINISH);
+        deflateReset(&stream_);
+        return rest;
+    }
+    std::string_view name() const override { return "gzip"; }
+    std::string_view magic() const override { return "\x1f\x8b\x08"; }
 
 private:
     std::string run(std::string_view text, int how);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What unpacks a recording: one member after the other, of which some may be cut off.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+class Unpacker {
+public:
+    Unpacker() = default;
+    virtual ~Unpacker() = default;
+    Unpacker(const Unpacker&) = delete;
+    Unpacker& operator=(const Unpacker&) = delete;
+
+    enum class State { goes_on, ended, damaged };
+    // Appends what some of `packed` unpacks to, which is taken off its begin: no more than 256 KiB at a time. Ended: of
+    // the member.
+    virtual State unpack(std::string_view& packed, std::string& to) = 0;
+    virtual void restart() = 0;
+
+    virtual std::string_view magic() const = 0; // what each member begins with
+};
+
+// By what the file begins with. Null: it is not packed.
+std::unique_ptr<Unpacker> unpacker_of(std::string_view begin);
+
+} // namespace gpusnoop
