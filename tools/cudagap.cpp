@@ -69,6 +69,12 @@ public:
 
     void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
+    ReplayView replayed() override
+    {
+        return {.by = settings_.by,
+                .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
+                .adds_up = false}; // of waits for whom, and of parts that not every row has
+    }
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load_programs(bool together) override;

@@ -39,6 +39,7 @@ public:
     CudaLaunch() : CallToolOn(about) {}
 
     void add_options(CommandLine& line) override;
+    ReplayView replayed() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
@@ -69,6 +70,13 @@ void CudaLaunch::add_options(CommandLine& line)
     add_call_options(line, "kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     add_own_options(line, settings_);
     add_ceiling(line);
+}
+
+ReplayView CudaLaunch::replayed()
+{
+    ReplayView view = CallTool::replayed();
+    view.names = settings_.names.form;
+    return view;
 }
 
 void CudaLaunch::validate(RunPlan& plan)

@@ -76,7 +76,7 @@ void CudaTop::validate(RunPlan& plan)
 
 bool CudaTop::did_without_tracing(const Options&, EndingSignals& signals)
 {
-    if (settings_.replay.empty())
+    if (options_.replay.empty())
         return false;
     replay(settings_, options_, signals);
     return true;

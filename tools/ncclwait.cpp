@@ -55,6 +55,12 @@ public:
 
     void add_options(CommandLine& line) override { ncclwait::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
+    ReplayView replayed() override
+    {
+        return {.by = settings_.by,
+                .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
+                .adds_up = false}; // who came last to a call, rows do not say call by call
+    }
     Opened open() override;
     void configure(std::span<const Probe> probes, const Filters& filters) override;
     void load_programs(bool together) override;

@@ -2,6 +2,7 @@
 // One JSON object per line, tagged by "type". Fields are only ever added within a schema number.
 #include "output/json_fields.hpp"
 #include "output/output_buffer.hpp"
+#include "output/table_columns.hpp"
 #include "util/append_format.hpp"
 #include "util/clock.hpp"
 #include "util/clock_error.hpp"
@@ -58,8 +59,10 @@ public:
         end_record();
     }
 
-    void begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t interval_ns) override
+    void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override
     {
+        if (run_)
+            next_table_ = table_columns(columns);
         table_wall_ns_ = wall_ns;
         table_interval_ns_ = interval_ns;
         if (run_)
@@ -68,6 +71,8 @@ public:
 
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
+        if (!next_table_.empty() && next_table_ != table_)
+            write_table();
         begin("row");
         fields_.time("time", table_wall_ns_);
         fields_.integer("interval_ns", table_interval_ns_);
@@ -146,6 +151,15 @@ private:
             fields_.text("run", run_->run);
     }
 
+    // How people are shown the rows that follow.
+    void write_table()
+    {
+        table_ = next_table_;
+        begin("table");
+        append({"columns", table_});
+        end_record();
+    }
+
     void end_record()
     {
         out_ += '}';
@@ -176,6 +190,7 @@ private:
     uint64_t table_wall_ns_ = 0;
     uint64_t table_interval_ns_ = 0;
     uint64_t table_ns_ = 0; // CLOCK_MONOTONIC
+    std::vector<std::string> table_, next_table_;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,6 +21,7 @@ struct Moment {
     uint64_t wall_ns = 0; // time of day at its end
     double seconds = 0;   // how long it is
     std::vector<std::string> rows;
+    std::optional<size_t> table{}; // of Moments::table(); nullopt: the recording does not say how it was shown
 };
 
 class Moments {
@@ -29,11 +31,15 @@ public:
     static constexpr size_t beside = sizeof(Moment) + sizeof(std::string);
     static constexpr size_t rows_max = 20'000; // of one moment
 
-    // Of one tool, in the order of time. Throws Error where a file cannot be read, or has none.
+    static constexpr size_t tables_max = 1000;
+
+    // Of one tool, in the order of time. Throws Error where a file cannot be read, or has none: it may be another's.
     Moments(std::span<const std::string> files, std::string_view tool, size_t most = bytes_max);
 
     const std::vector<Moment>& all() const { return all_; }
     const RunOf& run_of(const Moment& moment) const { return runs_[moment.run]; }
+    // The columns that people were shown, as output/table_columns.hpp writes them.
+    const Record::Texts& table(size_t number) const { return tables_[number]; }
     const std::set<std::string>& keys() const { return keys_; } // that rows have, but those of GPUs and diagnoses
     const Unread& unread() const { return unread_; }
     size_t left_out() const { return left_out_; } // rows
@@ -41,16 +47,26 @@ public:
 
     // The first that ends at this time or later; the last one where none does.
     size_t at(uint64_t wall_ns) const;
+    // The same by "10:05:30", of the day that the recording begins on where this runs, or by a time as JSON has it.
+    // Empty: the first. Throws UsageError.
+    size_t at(const std::string& time) const;
+
+    // What is missing from what is shown, in sentences.
+    std::vector<std::string> missing() const;
 
 private:
     void take(const RunOf& of, const Record& record, std::string_view line);
+    void take_table(const RunOf& of, const Record& record);
 
     std::string tool_;
     size_t most_;
     size_t bytes_ = 0;
     std::vector<RunOf> runs_;
     std::vector<Moment> all_;
+    std::vector<Record::Texts> tables_;
+    std::map<size_t, size_t> table_of_run_; // the one that its rows are of, by RunOf::number
     std::set<std::string> keys_;
+    std::set<std::string> other_tools_;
     Unread unread_;
     size_t left_out_ = 0;
     uint64_t lost_ = 0;

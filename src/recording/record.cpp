@@ -10,7 +10,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t values_max = 512, depth_max = 16;
+constexpr size_t values_max = 512, depth_max = 16, texts_max = 1024;
 
 // No tree of the whole is made: what a line is large in is not kept.
 class Reader : public nlohmann::json_sax<nlohmann::json> {
@@ -26,6 +26,8 @@ public:
     {
         if (depth_ == 1)
             to_.emplace_back(std::move(key_), std::move(text));
+        else if (depth_ == 2 && in_list_)
+            add(std::move(text));
         return depth_ > 0 && to_.size() <= values_max;
     }
     bool binary(binary_t&) override { return false; }
@@ -42,6 +44,16 @@ public:
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
 private:
+    // A list is of texts from its first one on.
+    void add(std::string text)
+    {
+        Record::Value& list = to_.back().second;
+        if (const auto* numbers = std::get_if<Record::Numbers>(&list); numbers && numbers->empty())
+            list = Record::Texts();
+        if (auto* texts = std::get_if<Record::Texts>(&list); texts && texts->size() < texts_max)
+            texts->push_back(std::move(text));
+    }
+
     bool number(double value)
     {
         if (!std::isfinite(value))
@@ -49,7 +61,7 @@ private:
         constexpr size_t most = 3;
         if (depth_ == 1)
             to_.emplace_back(std::move(key_), value);
-        else if (depth_ == 2 && in_numbers_ && !to_.empty())
+        else if (depth_ == 2 && in_list_ && !to_.empty())
             if (auto* numbers = std::get_if<Record::Numbers>(&to_.back().second); numbers && numbers->size() < most)
                 numbers->push_back(value);
         return depth_ > 0 && to_.size() <= values_max;
@@ -59,8 +71,8 @@ private:
     {
         if (depth_ == 0 && is_array)
             return false; // the whole is an object
-        in_numbers_ = is_array && depth_ == 1;
-        if (in_numbers_)
+        in_list_ = is_array && depth_ == 1;
+        if (in_list_)
             to_.emplace_back(std::move(key_), Record::Numbers());
         return ++depth_ <= depth_max && to_.size() <= values_max;
     }
@@ -68,14 +80,14 @@ private:
     bool leave()
     {
         depth_--;
-        in_numbers_ = false;
+        in_list_ = false;
         return true;
     }
 
     std::vector<std::pair<std::string, Record::Value>>& to_;
     std::string key_;
     size_t depth_ = 0;
-    bool in_numbers_ = false;
+    bool in_list_ = false;
 };
 
 } // namespace
@@ -113,6 +125,11 @@ std::optional<double> Record::number(std::string_view key) const
 {
     const auto* found = find<double>(key);
     return found ? std::optional(*found) : std::nullopt;
+}
+
+const Record::Texts* Record::texts(std::string_view key) const
+{
+    return find<Texts>(key);
 }
 
 std::optional<double> Record::product(std::string_view key) const

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of JSON as tools print it: keys with texts, numbers or the three of a grid. What is nested otherwise is left
-// out.
+// A line of JSON as tools print it: keys with texts, numbers, the three of a grid or a list of texts. What is nested
+// otherwise is left out.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,18 @@ public:
     static std::optional<Record> parse(std::string_view line);
 
     using Numbers = std::vector<double>;
-    using Value = std::variant<double, std::string, Numbers>;
+    using Texts = std::vector<std::string>;
+    using Value = std::variant<double, std::string, Numbers, Texts>;
+
+    // One that nobody has printed.
+    explicit Record(std::vector<std::pair<std::string, Value>> values = {}) : values_(std::move(values)) {}
 
     const Value* value(std::string_view key) const; // null where there is no such key
     // Empty, or nullopt, where there is no such key, or it is of another kind.
     std::string_view text(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
     std::optional<double> product(std::string_view key) const; // of [x,y,z]
+    const Texts* texts(std::string_view key) const;            // null where it has no such list
 
     std::string_view type() const { return text("type"); }
 

@@ -27,6 +27,7 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
                                 const std::string& measures, bool by_stream)
 {
     CallSettings& s = settings_;
+    usual_sort_ = s.sort;
     line.text("--by", "WHAT[,WHAT]",
               fmt::format("rows by {}{}{}{}, or several ({})", by, s.of_functions && by_stream ? "stream, " : "",
                           s.of_functions ? "device, api, " : "", WhoView::names, by_default),
@@ -97,6 +98,12 @@ RunPlan CallTool::plan(const Options& options)
         if (program.sampled &= plan.by_process; program.sampled)
             sampled_hooks_.emplace_back(program.name);
     return plan;
+}
+
+ReplayView CallTool::replayed()
+{
+    const CallSettings& s = settings_;
+    return {.by = s.by, .sort = s.sort == usual_sort_ ? "" : s.sort, .usual_sort = usual_sort_};
 }
 
 // What cannot be told from a part of the calls.

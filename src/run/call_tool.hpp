@@ -29,6 +29,7 @@ namespace gpusnoop {
 class CallTool : public Tool {
 public:
     RunPlan plan(const Options& options) override;
+    ReplayView replayed() override;
     void load_programs(bool together) override;
     void load() override;
     void begin(const Running& running) override;
@@ -115,6 +116,7 @@ private:
 
     CallSettings& settings_;
     KeyParts key_parts_;
+    std::string usual_sort_;
     std::vector<std::string> sampled_hooks_;
     bool needs_returns_ = false;
     std::optional<CallTable> table_;

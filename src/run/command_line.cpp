@@ -162,4 +162,14 @@ void CommandLine::parse(int argc, char** argv)
             throw UsageError(refused.why);
 }
 
+std::vector<std::string> CommandLine::given() const
+{
+    std::vector<std::string> all;
+    for (const CLI::Option* option : app_->get_options())
+        for (const std::string& name : option->get_lnames())
+            if (option->count() && !name.starts_with(argument_prefix))
+                all.push_back("--" + name);
+    return all;
+}
+
 } // namespace gpusnoop

@@ -69,6 +69,9 @@ public:
     // Throws UsageError, and Answer where that was all: --help or --version.
     void parse(int argc, char** argv);
 
+    // Of the options that were given, the long names: "--pid".
+    std::vector<std::string> given() const;
+
 private:
     CLI::Option* listed(const std::string& names, const std::string& type, const std::string& help,
                         CLI::Option* option);

@@ -129,18 +129,23 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.list("--columns", "NAME[,NAME]", "only these columns; +NAME adds one, -NAME removes one, help lists all",
               o.columns);
     line.flag("-j,--json", "one JSON object per line instead of text", o.json);
-    line.text("--record", "FILE", "write JSON to this file, too; packed where its name ends in .gz",
+    line.text("--record", "FILE", "write JSON to this file, too; packed where its name ends in .gz or .zst",
               [&o](const std::string& text) {
                   if (text.empty())
                       throw UsageError("a recording (--record) must have a name, not an empty one");
-                  if (text.ends_with(".zst"))
-                      throw UsageError("a recording (--record) is packed by gzip (.gz) or not at all, not by zstd");
                   o.record = text;
               });
     line.text(
         "--record-max", "SIZE", "the most that a recording takes of the disk (1G)", [&o](const std::string& text) {
             o.record_max = size_argument("the size of a recording (--record-max)", text, 1 << 20, uint64_t{1} << 50);
         });
+    line.text("--replay", "FILE", "show the tables of a recording (-j, --record), and trace nothing",
+              [&o](const std::string& text) {
+                  if (text.empty())
+                      throw UsageError("a recording to be shown (--replay) must have a name, not an empty one");
+                  o.replay = text;
+              });
+    line.text("--at", "TIME", "of a recording: from this time on (10:05:30)", o.replay_at);
     line.flag("-X,--extra-columns", "also the pid inside the container, and the owner (pod, job, unit)",
               o.extra_columns);
     line.text("--host-root", "FOLDER", "where the host's root is mounted, if this is a container (/)",
@@ -179,6 +184,23 @@ void refuse_flame_options(CommandLine& line, std::string_view why)
         line.refuse(std::string(form.option), fmt::format("{} {}", form.option, why));
     for (const std::string_view option : {"--folded", "--weight"})
         line.refuse(std::string(option), fmt::format("{} {}", option, why));
+}
+
+void check_replay(const CommandLine& line, const Options& options)
+{
+    if (options.replay.empty() && !options.replay_at.empty())
+        throw UsageError("--at is a time of a recording: add --replay FILE");
+    if (options.replay.empty())
+        return;
+    // Nothing is traced, measured or written. What is said of how it is shown holds.
+    constexpr std::string_view shown[] = {"--replay",  "--at",        "--by",       "--sort",   "--rows",
+                                          "--columns", "--timestamp", "--names",    "--batch",  "--filter",
+                                          "--tree",    "--no-config", "--interval", "--verbose"};
+    for (const std::string& option : line.given())
+        if (std::ranges::find(shown, option) == std::end(shown))
+            throw UsageError(fmt::format("--replay shows what was recorded: leave out {}", option));
+    if (!options.program.empty())
+        throw UsageError("--replay shows what was recorded: leave out the program behind --");
 }
 
 void check_shared_options(const Options& options)

@@ -19,10 +19,11 @@ void add_shared_options(CommandLine& line, Options& options, std::span<const std
 // Of tools that show names of kernels.
 void add_name_options(CommandLine& line, NameOptions& options);
 
-// After parsing: throws UsageError where they contradict each other.
 // Of a tool without stacks: which is a reason for each of what is drawn of those.
 void refuse_flame_options(CommandLine& line, std::string_view why);
 
+// After parsing: they throw UsageError where options contradict each other.
+void check_replay(const CommandLine& line, const Options& options);
 void check_shared_options(const Options& options);
 
 } // namespace gpusnoop

@@ -28,6 +28,11 @@ std::unique_ptr<Output> Tool::make_output(const Options& options)
     return options.json ? make_json_output(this_run()) : make_text_output(options.timestamps);
 }
 
+ReplayView Tool::replayed()
+{
+    throw UsageError(fmt::format("--replay is for tables: {} has none that could be shown again", spec_.name));
+}
+
 RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
 {
     const ToolSpec& spec = tool.spec();
@@ -43,6 +48,7 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
             throw UsageError("a program must follow --");
     }
     line.parse(static_cast<int>(dashes - argv), argv);
+    check_replay(line, options);
     options.user_stacks |= options.draws_flames();
     check_shared_options(options);
     set_verbosity(options.verbosity);
@@ -65,6 +71,8 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
         throw Answer(clean_up());
     if (tool.did_without_tracing(options, signals))
         return;
+    if (!options.replay.empty())
+        return replay_tables(tool.spec().name, tool.replayed(), options);
     if (!options.program.empty() && !options.info) {
         program.emplace(options.program, signals);
         options.pids = {program->pid()};

@@ -8,6 +8,7 @@
 #include "attach/programs.hpp"
 #include "output/output.hpp"
 #include "probes/probes.hpp"
+#include "replay/replay.hpp"
 #include "util/ending_signals.hpp"
 #include "util/error.hpp"
 #include "util/options.hpp"
@@ -117,6 +118,9 @@ public:
 
     // Does what needs no tracing, where that is all that is asked for. True: there is nothing to be traced.
     virtual bool did_without_tracing(const Options&, EndingSignals&) { return false; }
+
+    // What is shown of a recording (--replay), after plan(). Throws UsageError where that cannot be.
+    virtual ReplayView replayed();
 
     virtual Opened open() = 0;
     // Between open and load: read-only data and map sizes.

@@ -40,6 +40,8 @@ struct Options {
     bool json = false;
     std::string record;                      // the file that JSON goes to, beside what is shown; empty: none
     uint64_t record_max = uint64_t{1} << 30; // bytes of it, and of the one that it replaces
+    std::string replay;                      // the recording that is shown in place of what goes on; empty: none
+    std::string replay_at;                   // from which time on; empty: its begin
     std::string trace;                       // the file that a timeline of lines goes to; empty: none
     std::vector<std::pair<std::string_view, std::string>> flames; // files of flame graphs, by option
     bool folded = false;                                          // a flame graph in place of what is shown

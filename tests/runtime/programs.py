@@ -124,7 +124,7 @@ class Tool:
     """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
     that it wants some. `attaches`: it may come so far. `program`: the one that it is to start, with its arguments."""
 
-    types = {"start", "attached", "row", "event", "hist", "stack", "lost", "end"}
+    types = {"start", "attached", "table", "row", "event", "hist", "stack", "lost", "end"}
 
     def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
                  attaches=True, program=()):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop --replay: a recording is shown as it was recorded, as tables and on a screen, by who may trace nothing."""
+"""--replay: a recording is shown as it was recorded, as tables and on cudatop's screen, by who may trace nothing."""
 import json
+import re
 import subprocess
 import sys
 
@@ -53,3 +54,50 @@ def tables_and_screen():
     screen.wait_for("by pid")
     screen.keys("q")
     equal(screen.ended(), 0, f"exit status ({screen.text()})")
+
+
+def replayed(tool, file, *arguments, code=0):
+    done = subprocess.run([harness.build / tool, "--replay", file, *map(str, arguments)], text=True, capture_output=True,
+                          timeout=60, user=65534, group=65534, extra_groups=[])
+    equal(done.returncode, code, f"exit status of {tool} --replay {arguments} ({done.stderr})")
+    return done
+
+
+def tables(text):
+    """Of tables one below the other. A sentence that there was nothing is in no recording."""
+    return [block for block in text.strip("\n").split("\n\n") if not re.search(r"^[\d:]*\n?no .*$", block)]
+
+
+# What each shows that is not of sums: WALL% is rounded where it is recorded, and shown rounded again.
+shown = {"cudalaunch": ("-l", "--by", "pid,kernel"), "cudamemcpy": ("-l",), "cudasync": ("--columns", "-WALL%"),
+         "gpualloc": (), "cudagraph": (), "cudagap": ()}
+
+
+@harness.case
+def the_tables_of_tools():
+    """Each table is what it was, and rows add up to what was done by fewer keys and over more time."""
+    workload = Workload("graph create G; graph add G kernel 3; graph instantiate G X\n"
+                        "repeat 4; launch one 5 grid=4; launch two 3; copy 3 bytes=2048; sync 2; alloc a 70000; graph launch X 2; sleep 300; end",
+                        name="trainer")
+    tools, files = {}, {}
+    for tool, arguments in shown.items():
+        harness.binary, files[tool] = harness.build / tool, harness.here / f"{tool}.json.zst"
+        tools[tool] = Tool("-p", workload.pid, *arguments, "-T", "--record", files[tool], "0.4", json=False)
+    workload.go().wait()
+    for tool, run in tools.items():
+        run.finish()
+        again = replayed(tool, files[tool], "-T")
+        equal(again.stderr, "", f"{tool} --replay")
+        equal(tables(again.stdout), tables(run.text), f"tables of {tool}")
+        check(len(tables(again.stdout)) >= 2, f"{tool}: {again.stdout}")
+
+    all_in_one = replayed("cudalaunch", files["cudalaunch"], "--by", "comm,kernel", "60")
+    rows = [line.split() for line in all_in_one.stdout.splitlines()[1:]]
+    counts = {row[-1]: (row[0], int(row[1])) for row in rows if row[-1] in ("one", "two")}
+    equal(counts, {"one": ("trainer", 20), "two": ("trainer", 12)}, "launches of the whole run")
+    check(re.search("several rows together.*p99", all_in_one.stderr), f"percentiles: {all_in_one.stderr}")
+    copied = replayed("cudamemcpy", files["cudamemcpy"], "--by", "container", "60", "1").stdout
+    equal(copied.split("\n")[1].split()[:2], ["-", "12"], f"copies ({copied})")
+
+    check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "another tool's")
+    check("do not add up" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "an interval of cudagap")

@@ -31,8 +31,6 @@ struct Settings : CallSettings {
     bool batch = false;
     bool why = false;                   // what is wrong, in words, instead of a table
     bool screen = false;                // there is one, with more room than a table
-    std::string replay;                 // a recording that is shown in place of what goes on; empty: none
-    std::string replay_at;              // from which time on; empty: its begin
     bool cheap = false;                 // no return probes: no waits, no memory, no results
     std::optional<std::string> sort_by; // as it was asked for
     bool ascending = false;             // sorted from the smallest on

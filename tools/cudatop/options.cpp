@@ -31,8 +31,6 @@ void add_own_options(CommandLine& line, Settings& settings)
     line.text("-s,--sort", "COLUMN", "column to sort by (TROUBLE, then LAUNCH/s)", s.sort_by);
     line.text("--filter", "TEXT", "only rows that contain this text", s.filter);
     line.flag("--why", "after 5 s, say what is wrong with which process, and what to type next", s.why);
-    line.text("--replay", "FILE", "show a recording (-j, --record) as it went, on the screen or with -b", s.replay);
-    line.text("--at", "TIME", "of a recording: from this time on (10:05:30)", s.replay_at);
     line.flag("--tree", "rows below their pods", s.tree);
     line.flag("-l,--latency", "measure launch calls and copies, and count their errors (slower)", s.latency);
     line.flag("--cheap", "entry probes only: launches and copies, no waits, memory or errors", s.cheap);
@@ -52,11 +50,8 @@ void validate_options(Settings& settings, const Options& options)
     if (s.why && options.interval)
         throw UsageError(
             "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
-    if (!s.replay_at.empty() && s.replay.empty())
-        throw UsageError("--at is a time of a recording: add --replay FILE");
-    if (!s.replay.empty() && (options.json || s.why || s.metrics.wanted() || s.by || !options.record.empty()))
-        throw UsageError(
-            "--replay shows what was recorded: leave out -j, --why, --by, --record, --listen and --textfile");
+    if (!options.replay.empty() && (s.by || options.interval))
+        throw UsageError("--replay shows what was recorded: leave out --by and the interval");
     if (s.metrics.wanted() && (options.json || s.why || s.tree || s.sort_by || !options.columns.empty()))
         throw UsageError(
             "--textfile and --listen tell metrics, and no tables: leave out -j, --why, --tree, -s, --columns");

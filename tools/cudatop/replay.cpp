@@ -12,9 +12,7 @@
 #include "util/error.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fmt/format.h>
 #include <memory>
 #include <span>
@@ -30,24 +28,6 @@ using namespace std::chrono_literals;
 constexpr int fastest = 6; // 64 times
 constexpr uint64_t second_ns = 1'000'000'000, minute_ns = 60 * second_ns;
 constexpr uint64_t pause_ns = 10 * second_ns; // of the recording: what is longer is not waited for
-
-// What is missing from what is shown.
-std::vector<std::string> said_of(const Moments& moments)
-{
-    std::vector<std::string> all;
-    const Unread& unread = moments.unread();
-    if (unread.damage.cut_off)
-        all.emplace_back("the recording is cut off: what was being written is left out");
-    if (const uint64_t lines = unread.not_json + unread.damage.long_lines)
-        all.push_back(fmt::format("{} lines of the recording are no JSON of cudatop", lines));
-    if (unread.other_schema)
-        all.push_back(fmt::format("{} lines are of a version whose keys mean something else", unread.other_schema));
-    if (moments.left_out())
-        all.push_back(fmt::format("there is no room for {} rows of the recording", moments.left_out()));
-    if (moments.lost())
-        all.push_back(fmt::format("{} events were lost when it was recorded", moments.lost()));
-    return all;
-}
 
 // The screen, with a clock of its own.
 class Player {
@@ -82,7 +62,7 @@ public:
             loop_.watch(descriptor, [this] { screen_.ready(); });
         loop_.every(50ms, [this] { tick(); });
         screen_.started();
-        for (std::string& text : said_of(moments_))
+        for (std::string& text : moments_.missing())
             screen_.message(std::move(text));
         play(true);
         loop_.run();
@@ -159,38 +139,20 @@ void print(const Moments& moments, const std::vector<TopColumn>& columns, size_t
            const Options& options)
 {
     const std::unique_ptr<Output> output = make_text_output(options.timestamps);
-    for (const std::string& text : said_of(moments))
+    for (const std::string& text : moments.missing())
         warn(text);
     for (const Moment& moment : std::span(moments.all()).subspan(from))
         print_text(*output, replayed(moment, columns, {}), settings.arrangement(), options.rows);
     output->flush();
 }
 
-// "10:05:30", of the day that the recording begins on where this runs, or as in JSON.
-uint64_t time_of(const std::string& text, const Moments& moments)
-{
-    if (const auto wall_ns = moment_of(text))
-        return *wall_ns;
-    const uint64_t begin = moments.all().front().wall_ns;
-    auto seconds = static_cast<time_t>(begin / second_ns);
-    tm local{};
-    localtime_r(&seconds, &local);
-    int end = 0;
-    if (sscanf(text.c_str(), "%2d:%2d:%2d%n", &local.tm_hour, &local.tm_min, &local.tm_sec, &end) != 3 ||
-        static_cast<size_t>(end) != text.size())
-        throw UsageError(fmt::format("--at takes a time such as 10:05:30, or as JSON has it, not '{}'", text));
-    local.tm_isdst = -1;
-    uint64_t at = static_cast<uint64_t>(mktime(&local)) * second_ns;
-    return at + second_ns < begin ? at + 24 * 60 * minute_ns : at; // past midnight
-}
-
 } // namespace
 
 void replay(const Settings& settings, const Options& options, EndingSignals& signals)
 {
-    const Moments moments(std::span(&settings.replay, 1), "cudatop");
+    const Moments moments(std::span(&options.replay, 1), "cudatop");
     std::vector<TopColumn> columns = replayed_columns(moments, options.columns, settings.screen);
-    const size_t from = settings.replay_at.empty() ? 0 : moments.at(time_of(settings.replay_at, moments));
+    const size_t from = moments.at(options.replay_at);
     if (!settings.screen)
         return print(moments, columns, from, settings, options);
     Screen::Options screen;

@@ -7,7 +7,7 @@
 
 namespace gpusnoop::cudatop {
 
-// settings.replay, from settings.replay_at on. Throws Error.
+// options.replay, from options.replay_at on. Throws Error.
 void replay(const Settings& settings, const Options& options, EndingSignals& signals);
 
 } // namespace gpusnoop::cudatop

@@ -21,6 +21,8 @@ void add_own_options(CommandLine& line, Settings& settings)
         {"--per-thread", "-L is for histograms (-H) of the other tools; a thread holds no GPU"},
         {"--milliseconds", "-m is for histograms (-H) of the other tools"},
         {"--nanoseconds", "-N is for histograms (-H) of the other tools"},
+        {"--replay", "--replay shows tables of the other tools again: what a bill adds up to is in its --state"},
+        {"--at", "--at is a time of a recording (--replay), which gpuspend does not show"},
         {"--extra-columns", "-X belongs to the other tools: whose a row is, is what gpuspend shows"},
     };
     for (const auto& [option, why] : refused)

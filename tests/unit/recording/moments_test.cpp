@@ -113,3 +113,31 @@ TEST_CASE("a recording of something else is refused")
                                                             "\n"})
         CHECK_THROWS_AS(Moments(File(text).paths, "cudatop"), Error);
 }
+
+TEST_CASE("a recording of another tool is refused by its name")
+{
+    const File file(start("cudamemcpy", "a") + row("a", 1));
+    try {
+        const Moments moments(file.paths, "cudalaunch");
+        FAIL("it was taken");
+    } catch (const Error& error) {
+        CHECK(std::string(error.what()).ends_with("is a recording of cudamemcpy, not of cudalaunch"));
+    }
+}
+
+TEST_CASE("moments know how they were shown, run by run")
+{
+    const auto table = [](std::string_view run, std::string_view column) {
+        return fmt::format(R"({{"type":"table","run":"{}","columns":["{}"]}})"
+                           "\n",
+                           run, column);
+    };
+    const File file(start("cudalaunch", "a") + start("cudalaunch", "b") + row("a", 1) + table("a", "A a count 7") +
+                    table("b", "B b count 7") + row("a", 2) + row("b", 3) + table("a", "C c count 7") + row("a", 2));
+    const Moments moments(file.paths, "cudalaunch");
+    REQUIRE(moments.all().size() == 4);
+    CHECK_FALSE(moments.all()[0].table);
+    CHECK(moments.table(moments.all()[1].table.value()).front() == "A a count 7");
+    CHECK(moments.table(moments.all()[2].table.value()).front() == "C c count 7"); // another table of the same time
+    CHECK(moments.table(moments.all()[3].table.value()).front() == "B b count 7");
+}

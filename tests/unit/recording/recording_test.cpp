@@ -94,7 +94,7 @@ std::vector<std::pair<std::string, double>> tools_and_numbers(const std::vector<
 TEST_CASE("a recording has what was written, run after run, packed or plain")
 {
     const Folder folder;
-    for (const std::string& path : {folder.file("a.json"), folder.file("a.json.gz")}) {
+    for (const std::string& path : {folder.file("a.json"), folder.file("a.json.gz"), folder.file("a.json.zst")}) {
         record(path, 2);
         record(path, 1);
         Damage damage;
@@ -106,6 +106,7 @@ TEST_CASE("a recording has what was written, run after run, packed or plain")
         CHECK_FALSE(damage.cut_off);
     }
     CHECK(contents(folder.file("a.json.gz")).starts_with("\x1f\x8b"));
+    CHECK(contents(folder.file("a.json.zst")).starts_with("\x28\xb5\x2f\xfd"));
 }
 
 TEST_CASE("what was packed before a run was killed is read, and so is what the next one wrote")
@@ -138,7 +139,7 @@ TEST_CASE("a plain line that was cut off does not take the next run's first line
 TEST_CASE("a recording keeps to its size, and each of its files begins with whose run it is")
 {
     const Folder folder;
-    for (const std::string name : {"a.json", "a.json.gz"}) {
+    for (const std::string name : {"a.json", "a.json.gz", "a.json.zst"}) {
         const std::string path = folder.file(name);
         const captured::Written said =
             captured::written(make_json_output(), [&](Output&) { record(path, 5000, 20000); });
@@ -148,6 +149,22 @@ TEST_CASE("a recording keeps to its size, and each of its files begins with whos
             CHECK(lines_of(file).front() == R"({"type":"start","schema":1})");
         CHECK(lines_of(path).back() == R"({"type":"row","n":4999})");
     }
+}
+
+TEST_CASE("a file that goes on in another one says again how its rows are shown")
+{
+    const Folder folder;
+    const std::string path = folder.file("a.json"), table = R"({"type":"table","columns":["A a count 7"]})";
+    captured::written(make_json_output(), [&](Output&) {
+        RecordingFile file(path, 2000);
+        file.text = R"({"type":"start","schema":1})"
+                    "\n" +
+                    table + "\n";
+        for (int i = 0; i < 100; i++, file.flush())
+            file.text += R"({"type":"row","n":1})"
+                         "\n";
+    });
+    CHECK(lines_of(path)[1] == table);
 }
 
 TEST_CASE("nothing but a recording is written to")
@@ -204,11 +221,11 @@ TEST_CASE("people are shown so many rows of a table, and the recording has all")
         CHECK(output.for_people() != output.for_programs());
     });
     CHECK(text.out == "       N\n       0\n       1\n");
-    CHECK(tools_and_numbers({path}).size() == 5);
+    CHECK(tools_and_numbers({path}).size() == 6);
     CHECK(captured::json_of(print).size() == 5);
     const captured::Written json = captured::written(recorded(make_json_output(), path), print);
     CHECK(std::ranges::count(json.out, '\n') == 5);
-    CHECK(tools_and_numbers({path}).size() == 10);
+    CHECK(tools_and_numbers({path}).size() == 12);
 }
 
 TEST_CASE("each line names its run, and the first one whose it is")
@@ -224,11 +241,14 @@ TEST_CASE("each line names its run, and the first one whose it is")
                                  output.begin_table(captured::columns, captured::ten_o_clock, 1);
                                  output.row(captured::columns, captured::full_row, {});
                              }).out);
-    std::string first, second;
+    std::string first, second, third;
     std::getline(lines, first);
     std::getline(lines, second);
-    const auto start = Record::parse(first), row = Record::parse(second);
-    REQUIRE((start && row));
+    std::getline(lines, third);
+    const auto start = Record::parse(first), table = Record::parse(second), row = Record::parse(third);
+    REQUIRE((start && table && row));
+    CHECK(table->text("run") == run.run);
+    REQUIRE(table->texts("columns"));
     CHECK(start->text("run") == run.run);
     CHECK(row->text("run") == run.run);
     CHECK(start->text("host") == run.host);
