@@ -108,6 +108,8 @@ void print_sides(Output& output, const Settings& s, const Side& a, const Side& b
                               {"SECONDS", "seconds", Unit::rate, 7},
                               {"LOST", "lost", Unit::count, 6},
                               {"", "estimated_rows", Unit::count, 8, false},
+                              {"", "lines", Unit::count, 8, false},
+                              {"", "lossy_lines", Unit::count, 8, false},
                               {"", "events", Unit::count, 8, false},
                               {"", "not_json", Unit::count, 8, false},
                               {"", "damaged_bytes", Unit::count, 8, false},
@@ -119,8 +121,9 @@ void print_sides(Output& output, const Settings& s, const Side& a, const Side& b
         output.row(columns,
                    {std::string("side"), std::string(letter), joined(*files, ","), text_of(facts.hosts),
                     text_of(facts.tools), text_of(facts.versions), text_of(facts.commands), uint64_t{facts.runs},
-                    facts.seconds, facts.lost, facts.estimated, facts.events, facts.unread.not_json,
-                    facts.unread.damage.bytes, facts.unread.damage.long_lines, uint64_t{facts.unread.damage.cut_off}},
+                    facts.seconds, facts.lost, facts.estimated, facts.lines, facts.lossy, facts.events,
+                    facts.unread.not_json, facts.unread.damage.bytes, facts.unread.damage.long_lines,
+                    uint64_t{facts.unread.damage.cut_off}},
                    {});
     }
 }
@@ -132,7 +135,8 @@ void warn_of_side(std::string_view letter, const Facts& facts)
         {static_cast<double>(facts.lost), "calls or lines were lost while it was recorded"},
         {static_cast<double>(facts.estimated), "rows are estimates (--max-overhead)"},
         {facts.unknown_graphs, "launches of graphs whose kernels are not known"},
-        {static_cast<double>(facts.events), "lines of -e are not compared, only tables are"},
+        {static_cast<double>(facts.lossy), "lines of -e are not compared: others of their run were lost"},
+        {static_cast<double>(facts.events), "lines of -e are not compared: their tool's never are"},
         {static_cast<double>(facts.no_tool), "rows are of a run whose first line is missing, and are not compared"},
         {static_cast<double>(facts.beyond), "rows are of more kernels than can be compared"},
         {static_cast<double>(facts.unread.not_json), "lines are no JSON of a tool"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/side.hpp"
 
+#include "compare/event_row.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 
@@ -63,16 +64,19 @@ void Side::read(std::span<const std::string> files)
 {
     facts_.unread =
         read_recording(files, [this](const RunOf& of, const Record& record, std::string_view) { take(of, record); });
+    for (auto& [number, run] : runs_)
+        leave_out_lossy_lines(run);
     facts_.runs = runs_.size();
     for (const auto& [number, run] : runs_)
         if (!run.intervals.empty())
             facts_.seconds += (run.intervals.rbegin()->second.end_ns - run.intervals.begin()->second.end_ns +
                                run.intervals.begin()->second.length_ns) /
                               second_ns;
-    if (facts_.rows)
+    if (std::ranges::any_of(runs_, [](const auto& item) { return !item.second.intervals.empty(); }))
         return;
-    throw Error(fmt::format("'{}' has no rows to compare{}", printable(files.front()),
-                            facts_.events    ? ", only lines of -e"
+    throw Error(fmt::format("'{}' has nothing to compare{}", printable(files.front()),
+                            facts_.lossy     ? ": of its lines of -e some were lost, and nobody knows how many of what"
+                            : facts_.events  ? ", only lines of -e of a tool whose lines are not compared"
                             : facts_.no_tool ? ": the lines that say which tool they are of are missing"
                                              : ""),
                 "record tables with an interval, as: cudalaunch --record FILE 1");
@@ -80,9 +84,14 @@ void Side::read(std::span<const std::string> files)
 
 void Side::take(const RunOf& of, const Record& record)
 {
-    facts_.lost += lost_in(record);
-    facts_.events += record.type() == "event";
-    if (record.type() != "row")
+    const uint64_t lost = lost_in(record);
+    facts_.lost += lost;
+    if (const auto run = runs_.find(of.number); lost && run != runs_.end())
+        run->second.lost += lost;
+    const bool is_event = record.type() == "event";
+    const auto row = is_event ? row_of_event(of.tool, record) : std::nullopt;
+    facts_.events += is_event && !row;
+    if (record.type() != "row" && !row)
         return;
     if (of.tool.empty()) {
         facts_.no_tool++;
@@ -94,7 +103,31 @@ void Side::take(const RunOf& of, const Record& record)
     note(facts_.tools, of.tool);
     Run& run = runs_[of.number];
     run.tool = of.tool;
-    take_row(run, record);
+    if (row)
+        take_event(run, *row, record.number("time_ns").value_or(0));
+    else
+        take_row(run, record);
+}
+
+// Of each second, all lines together are what a table of it would have.
+void Side::take_event(Run& run, const Record& row, double time_ns)
+{
+    if (time_ns < 1 || time_ns > 1e19)
+        return;
+    run.lines++;
+    facts_.lines++;
+    const double end_ns = std::ceil(time_ns / second_ns) * second_ns;
+    add_row(run, row, end_ns, second_ns);
+}
+
+// A count of which some is missing is none, and which second it is missing from, no line says.
+void Side::leave_out_lossy_lines(Run& run)
+{
+    if (!run.lines || !run.lost)
+        return;
+    facts_.lossy += run.lines;
+    facts_.lines -= run.lines;
+    run.intervals.clear();
 }
 
 void Side::take_row(Run& run, const Record& record)
@@ -106,11 +139,16 @@ void Side::take_row(Run& run, const Record& record)
     if (!length || !end || *length < 1 || *length > 1e18 || *end < *length || *end > 1e19)
         return;
     facts_.rows++;
+    add_row(run, record, *end, *length);
+}
+
+void Side::add_row(Run& run, const Record& record, double end_ns, double length_ns)
+{
     facts_.unknown_graphs += record.number("graph_launches_unknown").value_or(0);
     facts_.estimated += record.number("sampled_percent").value_or(100) < 100;
-    Interval& interval = run.intervals[std::llround(*end / 1000)];
-    interval.end_ns = *end;
-    interval.length_ns = *length;
+    Interval& interval = run.intervals[std::llround(end_ns / 1000)];
+    interval.end_ns = end_ns;
+    interval.length_ns = length_ns;
     const size_t before = interval.sums.size();
     add(interval, record, run.tool, "");
     if (by_ != Group::whole)

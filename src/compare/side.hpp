@@ -44,7 +44,10 @@ struct Block {
 // What a reader has to know of a side besides its figures.
 struct Facts {
     std::set<std::string> hosts, versions, tools, commands;
-    uint64_t rows = 0, events = 0, lost = 0, estimated = 0;
+    uint64_t rows = 0, lost = 0, estimated = 0;
+    uint64_t lines = 0;        // of -e, that were made into rows
+    uint64_t lossy = 0;        // that were not, for others of their run were lost
+    uint64_t events = 0;       // of tools whose lines are not compared
     double unknown_graphs = 0; // launches of those whose kernels are not known
     uint64_t beyond = 0;       // rows that there was no room for
     uint64_t no_tool = 0;      // rows of runs whose first line is missing
@@ -75,10 +78,14 @@ private:
     struct Run {
         std::string tool;
         std::map<int64_t, Interval> intervals; // by their end, in microseconds
+        uint64_t lines = 0, lost = 0;
     };
 
     void take(const RunOf& of, const Record& record);
     void take_row(Run& run, const Record& record);
+    void take_event(Run& run, const Record& row, double time_ns);
+    void add_row(Run& run, const Record& record, double end_ns, double length_ns);
+    void leave_out_lossy_lines(Run& run);
     void add(Interval& interval, const Record& record, std::string_view tool, const std::string& group);
     void make_room();
     static std::vector<Block> cut(const std::map<int64_t, Interval>& intervals, const std::string& group, size_t parts);

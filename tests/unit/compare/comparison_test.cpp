@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two recordings of which it is known how they differ.
 #include "compare/comparison.hpp"
+#include "compare/event_row.hpp"
 #include "compare/threshold.hpp"
 #include "compare/words.hpp"
 #include "util/error.hpp"
@@ -8,6 +9,7 @@
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
@@ -210,6 +212,64 @@ TEST_CASE("seconds in which nothing happens count in between, and not around")
     for (const Block& block : blocks)
         CHECK(block.seconds == 1);
     CHECK(a.facts().seconds == 40);
+}
+
+TEST_CASE("lines of -e are compared as the rows of each second that they make")
+{
+    Recordings recordings;
+    const auto side = [&](int calls, int blocks, std::string_view rest = "") {
+        std::string lines;
+        for (int second = 1; second <= 14; second++)
+            for (int call = 0; call < calls; call++)
+                lines += fmt::format(R"({{"type":"event","time_ns":{}{:09},"comm":"train","function":"cuLaunchKernel",)"
+                                     R"("kernel":"k","grid":[{},1,1],"block":[64,2,1],"latency_ns":5000}})"
+                                     "\n",
+                                     1000 + second, 1000 + call, blocks);
+        lines += R"({"type":"event","time_ns":1005000000500,"function":"cuLaunchKernel","captured":1,"grid":[9,1,1]})"
+                 "\n";
+        return recordings.side("cudalaunch", 0, {}, Group::whole, lines + std::string(rest));
+    };
+    const Side a = side(20, 4), b = side(10, 16);
+    CHECK(a.facts().lines == 281);
+    CHECK(a.facts().events == 0);
+    const Comparison all = compare(a, b, {});
+    CHECK(row(all, "launches").change.a == 20); // a captured one is none
+    CHECK(row(all, "launches").change.b == 10);
+    CHECK(row(all, "grid-p50").change.b == 16);
+    CHECK(row(all, "block-p95").change.a == 128);
+    CHECK(row(all, "launch-time").change.a == Approx(0.0001)); // 20 times 5 us of a second
+    REQUIRE(all.kernels.size() == 1);
+    CHECK(all.kernels[0].change.shown);
+
+    // The same of tables, and of tables and lines.
+    const Side rows = recordings.side("cudalaunch", 14, {kernel("k", 20, 4)});
+    CHECK(row(compare(a, rows, {}), "launches").change.difference == 0);
+
+    const std::string_view lost = R"({"type":"lost","events_lost":3})"
+                                  "\n";
+    CHECK_THROWS_WITH(side(20, 4, lost), Catch::Matchers::ContainsSubstring("some were lost"));
+    CHECK_THROWS_WITH(recordings.side("ncclwait", 0, {}, Group::whole,
+                                      R"({"type":"event","time_ns":1})"
+                                      "\n"),
+                      Catch::Matchers::ContainsSubstring("not compared"));
+}
+
+TEST_CASE("a line of each tool is what its table would count")
+{
+    const auto value = [](std::string_view tool, std::string_view line, std::string_view key) {
+        return row_of_event(tool, Record::parse(line).value()).value().number(key);
+    };
+    CHECK(value("cudalaunch", R"({"function":"cuGraphLaunch_ptsz"})", "graph_launches") == 1);
+    CHECK_FALSE(value("cudalaunch", R"({"function":"cuGraphLaunch"})", "launches"));
+    CHECK(value("cudalaunch", R"({"function":"cuLaunchKernel","result_code":700})", "errors") == 1);
+    CHECK(value("cudamemcpy", R"({"kind":"H2D","bytes":7,"copies":2})", "copies") == 2);
+    CHECK_FALSE(value("cudamemcpy", R"({"kind":"H2D","bytes":7,"result_code":1})", "bytes"));
+    CHECK(value("cudasync", R"({"wait":"stream","latency_ns":9,"not_ready":1})", "total_ns") == 9);
+    CHECK(value("gpualloc", R"({"operation":"alloc","bytes":7})", "allocated_bytes") == 7);
+    CHECK(value("gpualloc", R"({"operation":"alloc","bytes":7,"result_code":2})", "failures") == 1);
+    CHECK_FALSE(value("gpualloc", R"({"operation":"free","bytes":7})", "allocs"));
+    CHECK(value("cudagraph", R"({"call":"launch","kernels":3})", "kernels_launched") == 3);
+    CHECK_FALSE(row_of_event("cudagap", Record()));
 }
 
 TEST_CASE("rows that no tool prints do no harm")
