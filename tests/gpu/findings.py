@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import subprocess
 import time
 
@@ -198,10 +199,33 @@ def mps(given):
     yield "MPS", "runs" if any(comm and comm.startswith("nvidia-cuda-mps") for comm in comms) else "does not run"
 
 
+def fusion(given):
+    """What cudadiff says of the same work of PyTorch's, launched kernel by kernel and as one graph."""
+    if missing := machine.missing_module(given.python, "torch"):
+        raise Missing(missing)
+    with bench(given.build) as one:
+        for how in "eager", "graph":
+            (one.folder / how).mkdir()
+            process = one.start([given.python, "-B", here / "samples/gated.py", given.driver, here / "samples/fusion.py",
+                                 one.folder / how, how], how)
+            until((one.folder / how / "up").exists, f"PyTorch works, {how}", 120)
+            tool = one.tool("cudalaunch", "-p", process.pid, "-d", "2", "--record", one.folder / f"{how}.json", "0.1")
+            tool.wait(60)
+            (one.folder / how / "end").touch()
+            process.wait(60)
+        code, out, error = machine.output_of(given.build / "cudadiff", one.folder / "eager.json", one.folder / "graph.json")
+    sentence = next((line for line in out.splitlines() if line.startswith("B launches")), "")
+    times = re.search(r"^B launches ([\d.]+) times less", sentence)
+    if code or not times or float(times[1]) < 5:
+        raise Wrong(f"cudadiff ended with {code} and says: {sentence or out + error}")
+    yield "40 kernels of PyTorch's as one graph, by cudadiff", sentence
+
+
 # What each of them needs besides its files.
 BPF, DEVICE = "BPF", "device"
 findings = ((devices, set()), (mps, set()), (placement, set()), (registrations, set()), (names, {DEVICE}),
-            (memory, {BPF, DEVICE}), (hang, {BPF, DEVICE}), (ioctls, {BPF, DEVICE}), (xid, {BPF, DEVICE}))
+            (memory, {BPF, DEVICE}), (hang, {BPF, DEVICE}), (ioctls, {BPF, DEVICE}), (xid, {BPF, DEVICE}),
+            (fusion, {BPF, DEVICE}))
 
 
 def found_by(one, given, check, unable):

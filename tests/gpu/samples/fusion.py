@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fusion.py FOLDER eager|graph: 200 steps a second of the same work, launched kernel by kernel or as one graph, from the
+file up of the folder to the file end (tests/gpu/findings.py)."""
+import pathlib
+import sys
+import time
+
+import torch
+
+
+def work(x):
+    for _ in range(20):
+        x = torch.relu(x) + 1
+    return x
+
+
+folder, how = pathlib.Path(sys.argv[1]), sys.argv[2]
+x = torch.randn(256, 256, device="cuda")
+step = lambda: work(x)
+side = torch.cuda.Stream()
+with torch.cuda.stream(side):
+    step()  # before it is captured, as PyTorch's manual says
+torch.cuda.current_stream().wait_stream(side)
+if how == "graph":
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    step = graph.replay
+(folder / "up").touch()
+while not (folder / "end").exists():
+    step()
+    torch.relu(x)  # what is in no graph, once a step
+    time.sleep(0.005)
+torch.cuda.synchronize()
