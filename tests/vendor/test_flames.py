@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flame graphs, as Chromium shows them and Go's pprof reads them, where those are installed: a name that would like to be
-markup, a search, a zoom."""
+"""Flame graphs, as Chromium shows them, and Go's pprof, speedscope's schema and flamegraph.pl read them, where those are
+there: a name that would like to be markup, a search, a zoom."""
 import html
 import json
 import pathlib
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import harness
+import vendor
 from harness import Skip, case, check, equal
 from programs import Tool, Workload
 
@@ -66,3 +67,31 @@ def by_pprof():
     equal(done.returncode, 0, done.stderr)
     flat = {line.split()[-1]: int(line.split()[0]) for line in done.stdout.splitlines() if re.match(r" *\d+ ", line)}
     equal((flat["vecadd"], flat["saxpy"]), (300, 100), done.stdout)
+
+
+@case
+def by_the_schema_of_speedscope():
+    if not (vendor.fetched / "speedscope/fetched").exists() or not shutil.which("node"):
+        raise Skip("no schema of speedscope could be fetched from npm, or there is no node")
+    profile = harness.here / "launches.speedscope.json"
+    drawn("--speedscope", profile)
+    validate = ["node", pathlib.Path(__file__).with_name("speedscope.mjs"), vendor.fetched / "speedscope"]
+    for change, errors in ((lambda text: text, 0), (lambda text: text.replace('"unit"', '"colour"'), 1)):
+        profile.write_text(change(profile.read_text()))
+        done = subprocess.run([*validate, profile], capture_output=True, text=True, timeout=60)
+        equal((done.returncode, bool(done.stdout)), (0, bool(errors)), done.stderr + done.stdout)
+
+
+@case
+def by_flamegraph_pl():
+    flamegraph = shutil.which("flamegraph.pl")
+    if not flamegraph:
+        raise Skip("no flamegraph.pl in PATH")
+    workload = Workload("launch vecadd 300; launch saxpy 100", name="a b")
+    tool = Tool("-p", workload.pid, "--folded", json=False)
+    workload.go().wait()
+    tool.finish()
+    done = subprocess.run([flamegraph, "--minwidth", "0"], input=tool.text, capture_output=True, text=True, timeout=60)
+    equal((done.returncode, done.stderr), (0, ""), f"flamegraph.pl on {tool.text}")
+    titles = dict(re.findall(r"<title>(\w+)[^<]*? \((\d+) samples", done.stdout))
+    equal((titles.get("vecadd"), titles.get("saxpy")), ("300", "100"), f"{titles} of {tool.text}")
