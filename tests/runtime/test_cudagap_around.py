@@ -20,7 +20,7 @@ def a_quota():
     """How often its cgroup was throttled, by the cgroup's own count, and what it may use; also in words."""
     quota = Quota()
     gaps = Gaps("cpu", 400, preexec=lambda: (on_one_cpu(), quota.group.join()))
-    tool = Tool("-p", gaps.pid, "-i", "0.5", "-d", "5")
+    tool = Tool("-p", gaps.pid, "-i", "0.5")
     why = Tool("-p", gaps.pid, "--why", "-d", "1.9s", json=False)
     gaps.go()
     row, = why.finish().text.split("next:")[:1]
