@@ -4,9 +4,9 @@
 BENCH := $(BUILD)/bench
 
 .PHONY: bench-bins
-bench-bins: $(BENCH)/target $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/blocks $(GEN)/blocks.bpf.o
+bench-bins: $(BENCH)/target $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm $(BENCH)/blocks $(GEN)/blocks.bpf.o
 
-$(BENCH)/target $(BENCH)/syscalls $(BENCH)/switches: $(BENCH)/%: tests/bench/%.cpp
+$(BENCH)/target $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm: $(BENCH)/%: tests/bench/%.cpp
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $< -o $@ -ldl
