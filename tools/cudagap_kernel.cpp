@@ -99,7 +99,9 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
     const auto& programs = skeleton.progs;
     bpf_program__set_autoload(programs.switched, data.follow_switches);
     bpf_program__set_autoload(programs.waking, data.follow_wakers);
-    bpf_program__set_autoload(programs.faulted, data.tell_gaps && has_tracepoint_of(programs.faulted));
+    bpf_program__set_autoload(programs.faulted,
+                              (data.tell_gaps || data.count_files) && has_tracepoint_of(programs.faulted));
+    bpf_program__set_autoload(programs.disk_asked, data.count_files);
     // Some tracepoints are those of one architecture, or of a configuration.
     for_each_of_interrupts(skeleton.obj, [&](bpf_program* program) {
         bpf_program__set_autoload(program, settings.interrupts && has_tracepoint_of(program));

@@ -88,6 +88,21 @@ struct vm_area_struct {
     struct file* vm_file;
 };
 
+struct bvec_iter {
+    unsigned int bi_size; /* bytes */
+};
+
+enum {
+    REQ_OP_READ = 0,
+    REQ_OP_WRITE = 1,
+};
+
+struct bio {
+    unsigned int bi_opf;
+    unsigned short bi_flags;
+    struct bvec_iter bi_iter;
+};
+
 struct xol_area {
     unsigned long vaddr;
 };

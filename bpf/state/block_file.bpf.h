@@ -9,7 +9,7 @@
 /* NULL where the system call has no descriptor, or the thread is in none. */
 INLINE struct file* file_of_call(struct task_struct* task)
 {
-    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
+    struct pt_regs* regs = regs_of(task);
     if (!has_descriptor(regs->orig_ax) || task->thread_info.status & COMPATIBLE)
         return 0;
     return file_of_descriptor(task, regs->di);

@@ -136,9 +136,20 @@ INLINE bool is_stopped(struct task_struct* task)
     return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
 }
 
+/* 5.15 (dd6e10fbd9fb) */
+INLINE struct pt_regs* regs_of(struct task_struct* task)
+{
+    return (struct pt_regs*)bpf_task_pt_regs(task);
+}
+
+INLINE bool is_in_page_fault(struct task_struct* task)
+{
+    return regs_of(task)->orig_ax == (u64)NO_SYSTEM_CALL;
+}
+
 INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
 {
-    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* 5.15 (dd6e10fbd9fb) */
+    struct pt_regs* regs = regs_of(task);
     u64 number = regs->orig_ax;
     u32 reason = TIME_OTHER;
     if (is_stopped(task))

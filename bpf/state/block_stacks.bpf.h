@@ -47,7 +47,7 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
         lose(LOSS_BLOCK, 1);
         return;
     }
-    count->ns += ns; /* only its thread's CPU does so */
+    count->sum += ns; /* only its thread's CPU does so */
     count->times++;
 }
 

@@ -12,8 +12,7 @@
  * Not where it is far from there: a signal's handler may have a stack of its own. */
 INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
 {
-    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task);
-    u64 sp = regs->sp, outermost = 0;
+    u64 sp = regs_of(task)->sp, outermost = 0;
     for (u32 i = 0; i < OPEN_CALLS; i++)
         if (stack_of(thread->open[i].place) > outermost)
             outermost = stack_of(thread->open[i].place);
@@ -78,7 +77,7 @@ int BPF_PROG(waking, struct task_struct* task)
     return 0;
 }
 
-/* Only where it is asked for lines, and the kernel has it: all page faults of the machine pay. */
+/* Only where it is asked for lines or files, and the kernel has it: all page faults of the machine pay. */
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(faulted, unsigned long address)
 {

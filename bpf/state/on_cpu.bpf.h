@@ -15,8 +15,8 @@ static __attribute__((noinline)) int end_absence(struct task_struct* task, const
     turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time), at_most);
     if (counts && count_blocks)
         count_block(thread, time, part, time->ns[part] - before);
-    if (counts && count_files && part == TIME_DISK)
-        count_file(task, thread->place - 1, time->ns[part] - before);
+    if (counts && count_files && (part == TIME_DISK || part == TIME_FAULT))
+        count_file_wait(task, time, thread->place - 1, time->ns[part] - before);
     return 0;
 }
 

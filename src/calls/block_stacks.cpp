@@ -21,7 +21,7 @@ std::map<BlockKey, BlockGroup> BlockStacks::drain(const std::vector<ThreadTime>&
                                         .user = key.user,
                                         .kernel = key.kernel}];
             group.who.add(time.image, processes.owner(time.image, time.cgroup));
-            group.ns += added.ns;
+            group.ns += added.sum;
             group.times += added.times;
         });
     return groups;

@@ -39,8 +39,8 @@ public:
             block_count& told = told_[key];
             if (now.times == told.times)
                 return;
-            each(key, *thread->second, now, block_count{now.ns - told.ns, now.times - told.times});
-            told = {now.ns, now.times};
+            each(key, *thread->second, now, block_count{now.sum - told.sum, now.times - told.times});
+            told = {now.sum, now.times};
         });
         for (const Key& key : ended) {
             told_.erase(key);

@@ -4,6 +4,21 @@
 #include "calls/blocked_files.hpp"
 
 namespace gpusnoop {
+namespace {
+
+void add(FileGroup& group, uint64_t bucket, const block_count& added)
+{
+    if (bucket == FILE_READ) {
+        group.read_bytes += added.sum;
+    } else if (bucket == FILE_WRITTEN) {
+        group.written_bytes += added.sum;
+    } else {
+        group.ns += added.sum;
+        group.waits.add(static_cast<unsigned>(bucket), added.times);
+    }
+}
+
+} // namespace
 
 std::map<FileKey, FileGroup> FileWaits::drain(const std::vector<ThreadTime>& times, const CallView& view,
                                               Processes& processes)
@@ -16,8 +31,7 @@ std::map<FileKey, FileGroup> FileWaits::drain(const std::vector<ThreadTime>& tim
                                                  .inode = key.inode,
                                                  .file = file_name(now.folder, now.file)}];
                       group.who.add(time.image, processes.owner(time.image, time.cgroup));
-                      group.ns += added.ns;
-                      group.waits.add(static_cast<unsigned>(key.bucket), added.times);
+                      add(group, key.bucket, added);
                   });
     return groups;
 }

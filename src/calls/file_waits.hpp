@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For how long threads that call have waited for which files, in reads and writes that blocked.
+// For how long threads that call have waited for which files, in reads and writes and page faults that blocked, and
+// what disks were asked for.
 #pragma once
 
 #include "calls/block_totals.hpp"
@@ -22,7 +23,8 @@ struct FileKey {
 struct FileGroup {
     WhoSeen who;
     uint64_t ns = 0;
-    Histogram waits; // ns each
+    Histogram waits;                            // ns each
+    uint64_t read_bytes = 0, written_bytes = 0; // by disks
 };
 
 class FileWaits {
