@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/inflate.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace gpusnoop {
@@ -15,6 +16,7 @@ Inflate::Inflate()
 Unpacker::State Inflate::unpack(std::string_view& packed, std::string& to)
 {
     char part[64 << 10];
+    const std::string_view all = packed;
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
     stream_.avail_in = static_cast<uInt>(packed.size());
     stream_.next_out = reinterpret_cast<Bytef*>(part);
@@ -24,7 +26,16 @@ Unpacker::State Inflate::unpack(std::string_view& packed, std::string& to)
     packed.remove_prefix(packed.size() - stream_.avail_in);
     if (result == Z_STREAM_END)
         return State::ended;
-    return result == Z_OK || result == Z_BUF_ERROR ? State::goes_on : State::damaged;
+    if (result == Z_OK || result == Z_BUF_ERROR) {
+        begun_ = true;
+        return State::goes_on;
+    }
+    // What the next one begins with may have been taken for more of this one.
+    const size_t taken = all.size() - packed.size();
+    const size_t next = all.find(begins_with, begun_ ? taken - std::min(taken, begins_with.size()) : 1);
+    packed = all.substr(std::min(next, all.size()));
+    damaged_.bytes = all.size() - packed.size();
+    return State::damaged;
 }
 
 } // namespace gpusnoop

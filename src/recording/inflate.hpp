@@ -16,11 +16,16 @@ public:
     ~Inflate() override { inflateEnd(&stream_); }
 
     State unpack(std::string_view& packed, std::string& to) override;
-    void restart() override { inflateReset(&stream_); }
+    void restart() override
+    {
+        inflateReset(&stream_);
+        begun_ = false;
+    }
     std::string_view magic() const override { return begins_with; }
 
 private:
     z_stream stream_{};
+    bool begun_ = false; // with a member
 };
 
 } // namespace gpusnoop

@@ -39,17 +39,14 @@ void RecordedLines::unpack()
 {
     std::string_view packed = raw_;
     const Unpacker::State state = unpacker_->unpack(packed, text_);
-    size_t taken = raw_.size() - packed.size();
+    raw_.erase(0, raw_.size() - packed.size());
     if (state == Unpacker::State::damaged) {
-        // What it begins with may have been taken for more of the member before.
-        const size_t from = !in_member_ ? 1 : taken - std::min(taken, unpacker_->magic().size());
-        taken = std::min(raw_.find(unpacker_->magic(), from), raw_.size());
-        damage_.bytes += taken;
+        damage_.bytes += unpacker_->damaged().bytes;
+        raw_.insert(0, unpacker_->damaged().again);
         text_.resize(text_.rfind('\n') + 1); // half a line is none
         skipping_ = false;
     }
     in_member_ = state == Unpacker::State::goes_on;
-    raw_.erase(0, taken);
     if (!in_member_)
         unpacker_->restart();
 }

@@ -2,6 +2,7 @@
 // What unpacks a recording: one member after the other, of which some may be cut off.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,11 +18,21 @@ public:
 
     enum class State { goes_on, ended, damaged };
     // Appends what some of `packed` unpacks to, which is taken off its begin: no more than 256 KiB at a time. Ended: of
-    // the member.
+    // the member. Damaged: what cannot be read is taken off, too, up to where the next member may begin.
     virtual State unpack(std::string_view& packed, std::string& to) = 0;
     virtual void restart() = 0;
 
+    struct Damaged {
+        uint64_t bytes = 0;  // that are left out
+        std::string again{}; // of what was taken before: it may be the begin of the next member
+    };
+    // Of the last time that it was.
+    const Damaged& damaged() const { return damaged_; }
+
     virtual std::string_view magic() const = 0; // what each member begins with
+
+protected:
+    Damaged damaged_;
 };
 
 // By what the file begins with. Null: it is not packed.

@@ -20,7 +20,16 @@ public:
     std::string_view magic() const override { return begins_with; }
 
 private:
+    State leave_out(std::string_view& packed);
+
+    static constexpr size_t least = 5; // of a frame's header, with the magic number
+    static constexpr size_t header_of_block = 3;
+
     ZSTD_DCtx_s* context_;
+    std::string part_;
+    size_t wanted_ = least; // of the next block
+    std::string fed_;       // to it, since it last gave something, and with that
+    bool is_begin_ = true;  // of a frame, that
 };
 
 } // namespace gpusnoop

@@ -112,17 +112,21 @@ TEST_CASE("a recording has what was written, run after run, packed or plain")
 TEST_CASE("what was packed before a run was killed is read, and so is what the next one wrote")
 {
     const Folder folder;
-    const std::string path = folder.file("a.gz");
-    record(path, 50);
-    for (const size_t lost : {1, 9, 12, 40, 100}) {
-        const std::string whole = contents(path), cut = whole.substr(0, whole.size() - lost);
-        Damage damage;
-        const size_t before = lines_of(folder.file("cut.gz", cut), &damage).size();
-        CHECK(damage.cut_off);
-        CHECK(before >= 35);
-        record(folder.file("cut.gz"), 2);
-        CHECK(lines_of(folder.file("cut.gz"), &damage).size() == before + 3);
-        CHECK_FALSE(damage.cut_off);
+    for (const std::string end : {".gz", ".zst"}) {
+        const std::string path = folder.file("a" + end), cut_path = folder.file("cut" + end);
+        record(path, 50);
+        const std::string whole = contents(path);
+        for (const size_t lost : {1, 9, 12, 40, 100}) {
+            INFO(end << " without " << lost);
+            Damage damage;
+            const size_t before =
+                lines_of(folder.file("cut" + end, whole.substr(0, whole.size() - lost)), &damage).size();
+            CHECK(damage.cut_off);
+            CHECK(before >= 35);
+            record(cut_path, 2);
+            CHECK(lines_of(cut_path, &damage).size() == before + 3);
+            CHECK_FALSE(damage.cut_off);
+        }
     }
 }
 
