@@ -14,7 +14,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t most_rows = 4096;
-constexpr std::array<std::string_view, 7> kinds = {"namespace", "pod", "container", "cgroup", "user", "unit", "job"};
+constexpr size_t of_label = 3;
+constexpr std::array<std::string_view, 8> kinds = {"namespace", "pod",  "container", "label",
+                                                   "cgroup",    "user", "unit",      "job"};
 
 std::string_view trimmed(std::string_view text)
 {
@@ -31,15 +33,20 @@ std::string value(size_t kind, const Owner& owner, const std::string& user)
         return owner.names.pod.empty() ? std::string() : owner.pod_name();
     case 2:
         return owner.container_name();
-    case 3:
-        return owner.cgroup;
     case 4:
-        return user;
+        return owner.cgroup;
     case 5:
+        return user;
+    case 6:
         return owner.where.unit;
     default:
         return owner.where.slurm_job;
     }
+}
+
+bool matches(const std::string& glob, const std::string& text)
+{
+    return !text.empty() && fnmatch(glob.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
 }
 
 } // namespace
@@ -65,7 +72,8 @@ Teams::Teams(std::string_view text, const std::string& file)
         const std::string_view kind = first < second ? trimmed(line.substr(first + 1, second - first - 1)) : "";
         const std::string_view glob = second < line.size() ? trimmed(line.substr(second + 1)) : "";
         const auto found = std::ranges::find(kinds, kind);
-        if (team.empty() || glob.empty() || found == kinds.end())
+        if (team.empty() || glob.empty() || found == kinds.end() ||
+            (*found == kinds[of_label] && glob.find('=') == std::string_view::npos))
             throw Error(fmt::format("'{}', line {} names no team: '{}'", file, number, printable(line.substr(0, 200))),
                         fmt::format("a line is TEAM,KIND,GLOB with a KIND of {}", joined(kinds, ", ")));
         if (rows_.size() == most_rows)
@@ -80,8 +88,9 @@ const std::string& Teams::of(const Owner& owner, const std::string& user) const
 {
     static const std::string none;
     for (const Row& row : rows_)
-        if (const std::string text = value(row.kind, owner, user);
-            !text.empty() && fnmatch(row.glob.c_str(), text.c_str(), FNM_NOESCAPE) == 0)
+        if (row.kind == of_label
+                ? std::ranges::any_of(owner.names.labels, [&](const auto& label) { return matches(row.glob, label); })
+                : matches(row.glob, value(row.kind, owner, user)))
             return row.team;
     return none;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which team somebody belongs to: by a file that the user writes, as labels of pods are not on the node's disk.
+// Which team somebody belongs to: by a file that the user writes.
 #pragma once
 
 #include "who/attribution.hpp"
@@ -14,7 +14,7 @@ class Teams {
 public:
     Teams() = default; // there are none
     // Lines of TEAM,KIND,GLOB, the first match counts; # begins a comment. KIND: namespace, pod (NAMESPACE/NAME),
-    // container, cgroup, user, unit or job (Slurm's). Throws Error, which names the file and the line.
+    // container, label (KEY=VALUE), cgroup, user, unit or job (Slurm's). Throws Error, which names the file and the line.
     Teams(std::string_view text, const std::string& file);
     static Teams of_file(const std::string& path);
 

@@ -16,7 +16,8 @@ void fields(auto& each, same_as_const<CgroupOwner> auto& o)
 
 void fields(auto& each, same_as_const<ContainerNames> auto& n)
 {
-    each(n.container, n.pod, n.pod_namespace, n.pod_uid, n.runtime, n.image, n.sandbox, n.visible_devices, n.gpu_files);
+    each(n.container, n.pod, n.pod_namespace, n.pod_uid, n.runtime, n.image, n.sandbox, n.visible_devices, n.gpu_files,
+         n.labels);
 }
 
 struct ContainerAnswer {

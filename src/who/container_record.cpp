@@ -63,8 +63,21 @@ void set_plain_label(ContainerRecord& record, std::string_view key, std::string_
         record.names.sandbox |= key == label.key && value == label.value;
     if (key == "nerdctl/name" || key == "io.kubernetes.cri-o.Name")
         record.set_given_name(value);
+    if (key == "io.kubernetes.cri-o.SandboxID")
+        set_once(record.sandbox_id, value);
     if (key == "io.container.manager" && (value == "cri-o" || value == "libpod"))
         set_once(record.names.runtime, value == "cri-o" ? "cri-o" : "podman");
+}
+
+// What kubelets and runtimes write themselves says nothing of whose a container is.
+void add_label(ContainerRecord& record, std::string_view key, std::string_view value)
+{
+    constexpr size_t most = 64, longest = 400; // of Kubernetes: 317 and 63 bytes
+    constexpr std::array<std::string_view, 3> own = {"io.kubernetes.", "io.container.", "org.opencontainers."};
+    std::vector<std::string>& labels = record.names.labels;
+    if (labels.size() < most && key.size() + value.size() < longest &&
+        std::ranges::none_of(own, [&](std::string_view prefix) { return key.starts_with(prefix); }))
+        labels.push_back(std::string(key).append("=").append(value));
 }
 
 std::string_view take_part(std::string_view& text)
@@ -98,11 +111,14 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
 void ContainerRecord::set_label(std::string_view key, std::string_view value)
 {
     set_plain_label(*this, key, value);
+    add_label(*this, key, value);
     // The kubelet's labels in one; in some versions they are not among the annotations themselves.
     if (key == "io.kubernetes.cri-o.Labels")
         each_json_string(value, [&](const JsonPath& at, const std::string& text) {
-            if (at.size() == 1)
-                set_plain_label(*this, at[0], text);
+            if (at.size() != 1)
+                return;
+            set_plain_label(*this, at[0], text);
+            add_label(*this, at[0], text);
         });
 }
 
@@ -148,6 +164,8 @@ void fill(ContainerNames& names, const ContainerNames& more)
         set_once(names.*field, more.*field);
     if (names.gpu_files.empty())
         names.gpu_files = more.gpu_files;
+    if (names.labels.empty())
+        names.labels = more.labels;
     names.sandbox |= more.sandbox;
     if (names.sandbox)
         names.container.clear();

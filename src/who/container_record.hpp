@@ -14,6 +14,7 @@ struct ContainerRecord {
     std::string id;
     std::string given_name; // what the runtime itself calls it (docker ps): k8s_... where a kubelet had it made
     ContainerNames names;
+    std::string sandbox_id{}; // of CRI-O: that one's record has the labels of the pod
 
     // Each keeps what is there already, and takes nothing of a length that no name has.
     void set_label(std::string_view key, std::string_view value); // or annotation; many name nothing

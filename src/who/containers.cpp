@@ -92,14 +92,25 @@ std::optional<ContainerRecord> read_record(const HostFiles& files, const Contain
     return text && runtime.read(*text, record) ? std::optional(std::move(record)) : std::nullopt;
 }
 
+// CRI-O has them with the pod's sandbox alone.
+void add_labels_of_pod(const HostFiles& files, const ContainerRuntime& runtime, const std::string& folder,
+                       ContainerRecord& record)
+{
+    if (!is_container_id(record.sandbox_id) || record.sandbox_id == record.id)
+        return;
+    if (const auto sandbox = read_record(files, runtime, folder, record.sandbox_id))
+        std::ranges::copy(sandbox->names.labels, std::back_inserter(record.names.labels));
+}
+
 // What one runtime says about one container; is_container_id(id).
 void fill_from(const HostFiles& files, const ContainerRuntime& runtime, const std::string& id, ContainerNames& names)
 {
     const auto folders = folders_of(files, runtime);
     for (const std::string& folder : folders) {
-        const auto record = runtime.read ? read_record(files, runtime, folder, id) : std::nullopt;
+        auto record = runtime.read ? read_record(files, runtime, folder, id) : std::nullopt;
         if (!record)
             continue;
+        add_labels_of_pod(files, runtime, folder, *record);
         fill(names, record->names);
         break;
     }

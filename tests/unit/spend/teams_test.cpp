@@ -14,7 +14,8 @@ TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
                       "science,namespace,research\n"
                       "ops,user,root\n"
                       "batch,job,12*\n"
-                      "data,cgroup,/data.slice/*\r\n",
+                      "data,cgroup,/data.slice/*\r\n"
+                      "speech,label,example.com/team=speech-*\n",
                       "f");
     Owner pod;
     pod.where.pod_uid = "u";
@@ -25,6 +26,11 @@ TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
     CHECK(teams.of(pod, "root") == "science");
     CHECK(teams.of({}, "root") == "ops");
     CHECK(teams.of({}, "alice").empty());
+    Owner labelled;
+    labelled.names.labels = {"app=asr", "example.com/team=speech-2"};
+    CHECK(teams.of(labelled, "") == "speech");
+    labelled.names.labels = {"other=example.com/team=speech-2"};
+    CHECK(teams.of(labelled, "").empty());
     Owner job;
     job.where.slurm_job = "1234";
     CHECK(teams.of(job, "") == "batch");
@@ -37,6 +43,6 @@ TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
 TEST_CASE("what names no team is said, with its line", "[spend]")
 {
     for (const char* text :
-         {"a", "a,b", "a,namespace", "a,namespace,", ",namespace,x", "a,label,x", "", "# none\n", ",,"})
+         {"a", "a,b", "a,namespace", "a,namespace,", ",namespace,x", "a,label,x", "a,labels,x=y", "", "# none\n", ",,"})
         CHECK_THROWS_AS(Teams(text, "f"), Error);
 }

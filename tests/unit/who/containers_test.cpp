@@ -76,6 +76,10 @@ TEST_CASE("a container of containerd in a pod", "[containers]")
         host.write(task(id, state), oci_config(cri_annotations()));
         host.write(task(pause_id, state), oci_config(cri_sandbox_annotations()));
         check(host.find(id), trainer("containerd", "nvcr.io/nvidia/pytorch:24.05-py3"));
+        json annotations = cri_annotations(); // with one of the pod that containerd lets through
+        annotations["example.com/team"] = "speech";
+        host.write(task(id, state), oci_config(annotations));
+        CHECK(host.find(id).labels == std::vector<std::string>{"example.com/team=speech"});
         check(host.find(pause_id), sandbox("containerd", "registry.k8s.io/pause:3.9"));
         check(host.find(other_id), {});
     }
@@ -107,6 +111,15 @@ TEST_CASE("a container of CRI-O", "[containers]")
     check(host.find(id), trainer("cri-o", "quay.io/ml/trainer:7"));
     check(host.find(pause_id), sandbox("cri-o", ""));
 
+    SECTION("labels of the pod are with its sandbox")
+    {
+        const json labels = {{"team", "speech"}, {"io.kubernetes.pod.name", "trainer-0"}};
+        host.write(stored(pause_id), oci_config({{"io.container.manager", "cri-o"},
+                                                 {"io.kubernetes.cri-o.ContainerType", "sandbox"},
+                                                 {"io.kubernetes.cri-o.Labels", labels.dump()}}));
+        CHECK(host.find(id).labels == std::vector<std::string>{"team=speech"});
+        CHECK(host.find(id).container == "trainer");
+    }
     SECTION("labels only in one annotation")
     {
         const json labels = {{"io.kubernetes.container.name", "trainer"},
@@ -188,6 +201,7 @@ TEST_CASE("a container of docker", "[containers]")
     {
         host.write(docker(id, root), docker_config("/brave_turing", {{"com.docker.compose.service", "web"}}));
         check(host.find(id), {.container = "brave_turing", .runtime = "docker", .image = "pytorch:2.3"});
+        CHECK(host.find(id).labels == std::vector<std::string>{"com.docker.compose.service=web"});
         CHECK(host.containers().find_named("brave_turing") == std::set<std::string>{id});
         CHECK(host.containers().find_named("/brave_turing").empty());
         CHECK(host.containers().find_named("brave").empty());
