@@ -57,9 +57,15 @@ std::set<MigAccess> MigFiles::of(pid_t pid, const std::string& proc) const
     if (!major_ || by_minor_.empty())
         return found;
     for (const unsigned minor : open_nvidia_files(pid, *major_, proc).value_or(std::set<unsigned>()))
-        if (const auto access = by_minor_.find(minor); access != by_minor_.end())
-            found.insert(access->second);
+        if (const auto access = at(minor))
+            found.insert(*access);
     return found;
+}
+
+std::optional<MigAccess> MigFiles::at(unsigned minor) const
+{
+    const auto access = by_minor_.find(minor);
+    return access == by_minor_.end() ? std::nullopt : std::optional(access->second);
 }
 
 } // namespace gpusnoop

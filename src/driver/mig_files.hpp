@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which GPU instances of MIG a process may use, by the driver's capability files that it holds open: it needs the
-// instance's to begin, and keeps it open.
+// instance's to begin, and keeps it open; or a container, by those that it has.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ public:
 
     // Of instances, and of compute instances in them. Empty where it is gone, or may use none.
     std::set<MigAccess> of(pid_t pid, const std::string& proc = "/proc") const;
+    std::optional<MigAccess> at(unsigned minor) const; // of /dev/nvidia-caps/nvidia-capN
 
 private:
     std::optional<unsigned> major_;

@@ -30,6 +30,15 @@ uint64_t Grants::parts(const std::string& device) const
     return found == kubelet_.parts.end() ? 1 : std::max<uint64_t>(found->second, 1);
 }
 
+bool Grants::found_kubelet(uint64_t now_ns)
+{
+    if (!kubelet_.readable && now_ns >= next_look_ns_) {
+        read_checkpoint();
+        next_look_ns_ = kubelet_.readable ? 0 : now_ns + pause_ns;
+    }
+    return kubelet_.readable;
+}
+
 void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
 {
     if (now_ns < next_look_ns_)
@@ -77,6 +86,7 @@ void Grants::look(const MachineGpus& gpus)
 {
     all_.clear();
     stale_ = unknown_ = 0;
+    const MigFiles mig(host_root_ == "/" ? "" : host_root_); // of instances that there are now
     Pods pods;
     std::set<std::pair<uint64_t, uint64_t>> alive;
     for (const ContainerCgroup& found : container_cgroups(host_root_)) {
@@ -91,7 +101,7 @@ void Grants::look(const MachineGpus& gpus)
         if (!given.pod_uid.empty())
             pods[given.pod_uid].push_back(given);
         if (!given.container_id.empty())
-            add_configured(given, owner, gpus);
+            add_configured(given, owner, gpus, mig);
         if (found.process)
             add_job(given, found.process, gpus);
     }
@@ -175,12 +185,20 @@ void Grants::add_job(const Given& step, pid_t process, const MachineGpus& gpus)
         add(step, gpus.named(name), HELD_BY_SLURM);
 }
 
-void Grants::add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus)
+// With an instance of MIG, a container has the file of its device, too.
+void Grants::add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus, const MigFiles& mig)
 {
     for (const std::string& name : devices_in(owner.names.visible_devices))
         add(container, gpus.named(name), HELD_BY_ENVIRONMENT);
+    std::set<MigAccess> instances; // the files of an instance, and of compute instances in it
+    for (const unsigned minor : owner.names.cap_files)
+        if (const auto access = mig.at(minor))
+            instances.insert(*access);
+    for (const auto& [minor, instance] : instances)
+        add(container, gpus.at({Gpu::By::file, static_cast<uint16_t>(minor), instance}), HELD_BY_CONFIG);
     for (const unsigned minor : owner.names.gpu_files)
-        add(container, gpus.at({Gpu::By::file, static_cast<uint16_t>(minor)}), HELD_BY_CONFIG);
+        if (std::ranges::find(instances, minor, &MigAccess::gpu_minor) == instances.end())
+            add(container, gpus.at({Gpu::By::file, static_cast<uint16_t>(minor)}), HELD_BY_CONFIG);
 }
 
 } // namespace gpusnoop

@@ -4,6 +4,7 @@
 // called CUDA.
 #pragma once
 
+#include "driver/mig_files.hpp"
 #include "spend/allotments.hpp"
 #include "spend/dra.hpp"
 #include "spend/kubelet.hpp"
@@ -38,6 +39,8 @@ public:
     const Owner& owner(const Given& given) { return owners_.owner(given.cgroup); }
     Allotments& allotments() { return allotments_; }
     const KubeletDevices& kubelet() const { return kubelet_; }
+    // Whether there is a checkpoint of the kubelet; where there is none, it is looked for again every few seconds.
+    bool found_kubelet(uint64_t now_ns);
     uint64_t parts(const std::string& device) const; // that it is given out in
     // Of the checkpoint: grants of pods that are gone, and of devices that are none of the machine's GPUs.
     uint64_t stale() const { return stale_; }
@@ -55,7 +58,7 @@ private:
     void add(Given given, const MachineGpu* gpu, uint8_t source);
     void add_job(const Given& step, pid_t process, const MachineGpus& gpus);
     void look(const MachineGpus& gpus);
-    void add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus);
+    void add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus, const MigFiles& mig);
 
     std::string host_root_;
     Attribution owners_;

@@ -17,7 +17,7 @@ void fields(auto& each, same_as_const<CgroupOwner> auto& o)
 void fields(auto& each, same_as_const<ContainerNames> auto& n)
 {
     each(n.container, n.pod, n.pod_namespace, n.pod_uid, n.runtime, n.image, n.sandbox, n.visible_devices, n.gpu_files,
-         n.labels);
+         n.cap_files, n.labels);
 }
 
 struct ContainerAnswer {

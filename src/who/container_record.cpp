@@ -106,6 +106,19 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
     return true;
 }
 
+// What stands behind the prefix, if it is a number.
+void add_number(std::string_view path, std::string_view prefix, std::vector<uint32_t>& to)
+{
+    constexpr size_t most = 256;
+    uint32_t number = 0;
+    if (!path.starts_with(prefix) || to.size() == most)
+        return;
+    const char* const end = path.data() + path.size();
+    const auto [behind, error] = std::from_chars(path.data() + prefix.size(), end, number);
+    if (error == std::errc() && behind == end)
+        to.push_back(number);
+}
+
 } // namespace
 
 void ContainerRecord::set_label(std::string_view key, std::string_view value)
@@ -145,15 +158,8 @@ void ContainerRecord::set_environment(std::string_view variable)
 
 void ContainerRecord::set_device(std::string_view path)
 {
-    constexpr std::string_view gpu = "/dev/nvidia";
-    constexpr size_t most = 256;
-    uint32_t minor = 0;
-    if (!path.starts_with(gpu) || names.gpu_files.size() == most)
-        return;
-    const char* const end = path.data() + path.size();
-    const auto [behind, error] = std::from_chars(path.data() + gpu.size(), end, minor);
-    if (error == std::errc() && behind == end)
-        names.gpu_files.push_back(minor);
+    add_number(path, "/dev/nvidia", names.gpu_files);
+    add_number(path, "/dev/nvidia-caps/nvidia-cap", names.cap_files);
 }
 
 void fill(ContainerNames& names, const ContainerNames& more)
@@ -164,6 +170,8 @@ void fill(ContainerNames& names, const ContainerNames& more)
         set_once(names.*field, more.*field);
     if (names.gpu_files.empty())
         names.gpu_files = more.gpu_files;
+    if (names.cap_files.empty())
+        names.cap_files = more.cap_files;
     if (names.labels.empty())
         names.labels = more.labels;
     names.sandbox |= more.sandbox;

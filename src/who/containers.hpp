@@ -24,6 +24,7 @@ struct ContainerNames {
     bool sandbox = false;              // the pause container that holds the namespaces of a Kubernetes pod
     std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES of its configuration
     std::vector<uint32_t> gpu_files{}; // N of each /dev/nvidiaN in it
+    std::vector<uint32_t> cap_files{}; // N of each /dev/nvidia-caps/nvidia-capN in it
     std::vector<std::string> labels{}; // KEY=VALUE: of it, or of its pod, that somebody has given them
 
     bool operator==(const ContainerNames&) const = default;

@@ -167,13 +167,14 @@ class HostRoot:
             "/" + str(log.relative_to(self.path)))
         return self
 
-    def containerd(self, name, namespace="k8s.io"):
+    def containerd(self, name, namespace="k8s.io", annotations={}, devices=()):
         cri = "io.kubernetes.cri."
         self.write(f"run/containerd/io.containerd.runtime.v2.task/{namespace}/{name.id}/config.json", {
             "ociVersion": "1.1.0", "process": {"args": ["/bin/sh"], "cwd": "/"}, "annotations": {
                 cri + "container-name": name.container, cri + "container-type": "container",
                 cri + "sandbox-name": name.pod, cri + "sandbox-namespace": name.namespace,
-                cri + "sandbox-uid": name.pod_uid, cri + "sandbox-id": secrets.token_hex(32)}})
+                cri + "sandbox-uid": name.pod_uid, cri + "sandbox-id": secrets.token_hex(32), **annotations},
+            "linux": {"devices": [{"path": path} for path in devices]}})
         return self
 
     def docker(self, name, labels=None):

@@ -193,6 +193,23 @@ def parts_of_devices():
         one.stop()
 
 
+@case(alone=True)
+def by_configuration():
+    """CDI: a container has the files of an instance of MIG, and of its device; whose it is, says an annotation."""
+    host, name = HostRoot(), Name()
+    host.containerd(name, annotations={"example.com/team": "speech-2"},
+                    devices=["/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap30", "/dev/nvidia-caps/nvidia-cap31"])
+    host.write("proc/devices", "Character devices:\n238 nvidia-caps\n")
+    host.write("proc/driver/nvidia-caps/mig-minors", "config 1\ngpu0/gi4/access 30\ngpu0/gi4/ci0/access 31\ngpu0/gi5/access 39\n")
+    teams = host.write("teams", "speech,label,example.com/team=speech-*\n")
+    Cgroup("v2", kubepods(name))
+    nvml = Nvml(*device(0, "mig 1", "instance 4 0 3 MIG-a", "instance 5 0 2 MIG-b"))
+    tool = nvml.tool("-d", "1.5", "--host-root", host.path, "--teams", teams, *priced(), preexec=host.enter).finish()
+    rows, _ = adds_up(tool.rows, 1)
+    equal([(row["pod"], row["device_ids"], row["held_by"], row["team"], row["used_ns"]) for row in rows],
+          [(name.pod, "MIG-a", "config", "speech", 0)], "what it holds")
+
+
 @case
 def pages_that_are_none():
     refused(["-p", "1", "--dcgm", "http://example.com/metrics"], 2, "--dcgm asks this machine only")

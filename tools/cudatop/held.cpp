@@ -24,7 +24,7 @@ Gpu gpu_of(const MachineGpu& gpu)
 
 void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
 {
-    if (!grants_.kubelet().readable)
+    if (!grants_.found_kubelet(now_ns))
         return; // a look at all cgroups is not for those who have no use of it
     gpus_.refresh(figures, host_root_, grants_.kubelet());
     grants_.refresh(gpus_, now_ns);

@@ -17,10 +17,19 @@ void check(const ContainerNames& names)
            "a runtime is one that there is");
 }
 
+void check_lists(const ContainerNames& names)
+{
+    expect(names.labels.size() <= 64 && names.gpu_files.size() <= 256 && names.cap_files.size() <= 256,
+           "lists are bounded");
+    for (const std::string& label : names.labels)
+        expect(label.size() <= 400 && label.find('=') != label.npos, "so are labels");
+}
+
 void check(const ContainerRecord& record)
 {
     expect(record.given_name.size() <= 4096, "names are bounded");
     check(record.names);
+    check_lists(record.names);
     ContainerNames all;
     fill(all, record.names);
     expect(!all.sandbox || all.container.empty(), "a sandbox has no name");

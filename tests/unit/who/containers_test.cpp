@@ -381,10 +381,12 @@ TEST_CASE("GPUs that a container's configuration names", "[containers]")
                                   {{"path", "/dev/nvidiactl"}},
                                   {{"path", "/dev/nvidia12"}},
                                   {{"path", "/dev/nvidia99999999999"}},
+                                  {{"path", "/dev/nvidia-caps/nvidia-cap21"}},
                                   {{"path", 7}}};
     host.write(task(id), config.dump());
     CHECK(host.find(id).visible_devices == "GPU-1b2c,2");
     CHECK(host.find(id).gpu_files == std::vector<uint32_t>{3, 12});
+    CHECK(host.find(id).cap_files == std::vector<uint32_t>{21});
     json of_docker = json::parse(docker_config("/trainer", json::object()));
     of_docker["Config"]["Env"] = {"NVIDIA_VISIBLE_DEVICES=0"};
     Host other;
