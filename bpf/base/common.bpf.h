@@ -5,10 +5,10 @@
 
 #include "shared/kernel.h"
 
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "base/kernel_memory.bpf.h"
 #include "shared/attach.h"
 #include "shared/hit.h"
 #include "shared/loss.h"
@@ -21,18 +21,6 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 /* Two flavours of one function: libbpf resolves the one that the kernel has. */
 extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
 extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
-
-extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
-
-/* The same task, of which the verifier is not to know whether its pointers are to be trusted: nobody here needs that,
- * and it looks at all names of the kernel's types, four times for each of them (btf_nested_type_is_trusted()). That
- * took 40 % of cudatop's start. */
-INLINE struct task_struct* untrusted(struct task_struct* task)
-{
-    if (bpf_ksym_exists(bpf_rdonly_cast))
-        return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
-    return task;
-}
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 

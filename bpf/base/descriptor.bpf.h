@@ -12,19 +12,17 @@
 /* What a descriptor of a task stands for, or NULL. */
 INLINE struct file* file_of_descriptor(struct task_struct* task, u64 descriptor)
 {
-    struct fdtable* table = BPF_CORE_READ(task, files, fdt);
-    if (descriptor >= BPF_CORE_READ(table, max_fds))
+    struct fdtable* table = READ(task, files, fdt);
+    if (descriptor >= READ(table, max_fds))
         return 0;
-    struct file** files = BPF_CORE_READ(table, fd);
-    struct file* file = 0;
-    bpf_probe_read_kernel(&file, sizeof(file), &files[(u32)descriptor]);
-    return file;
+    struct file** files = READ(table, fd);
+    return (struct file*)kernel_word(&files[(u32)descriptor]);
 }
 
 INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descriptor)
 {
     struct file* file = file_of_descriptor(task, descriptor);
-    return file ? BPF_CORE_READ(file, f_inode) : 0;
+    return file ? READ(file, f_inode) : 0;
 }
 
 #endif

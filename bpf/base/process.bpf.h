@@ -103,12 +103,10 @@ INLINE struct image image_of(struct task_struct* task)
 INLINE u32 innermost_pid(struct task_struct* task)
 {
     struct pid* pid = untrusted(task)->group_leader->thread_pid;
-    u32 level = BPF_CORE_READ(pid, level);
-    u32 number = 0;
+    u32 level = READ(pid, level);
     u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
                  bpf_core_field_offset(struct upid, nr);
-    bpf_probe_read_kernel(&number, sizeof(number), (void*)pid + offset);
-    return number;
+    return kernel_word((void*)pid + offset);
 }
 
 INLINE int send_process(const struct placed_image* placed)
@@ -124,7 +122,7 @@ INLINE int send_process(const struct placed_image* placed)
     record->image = placed->image;
     record->start_ns = task->group_leader->start_boottime;
     record->seen_ns = bpf_ktime_get_ns();
-    bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->group_leader->comm);
+    read_comm(task->group_leader, (u64*)record->comm);
     record->cgroups = placed->cgroups;
     read_cgroup_path(v2_node(task), &record->v2);
     read_cgroup_path(v1_node(task), &record->v1);

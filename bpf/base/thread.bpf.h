@@ -105,7 +105,7 @@ INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 
  * address, after the entry probes have run. */
 INLINE bool in_trampoline(struct task_struct* task, u64 address)
 {
-    u64 page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+    u64 page = READ(task, mm, uprobes_state.xol_area, vaddr);
     return page && address >= page && address < page + 4096;
 }
 

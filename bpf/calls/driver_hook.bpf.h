@@ -13,8 +13,8 @@ INLINE void begin_function(void* ctx, u8 entry, u64 first, u64 request, u64 argu
 {
     struct inode* inode = (struct inode*)first;
     if (entry == ENTRY_IOCTL || entry == ENTRY_MMAP)
-        inode = BPF_CORE_READ((struct file*)first, f_inode);
-    u32 device = BPF_CORE_READ(inode, i_rdev);
+        inode = READ((struct file*)first, f_inode);
+    u32 device = READ(inode, i_rdev);
     begin_driver_call(ctx, node_of(device) & ~NODE_BY_FUNCTION, device & MINOR_ANY, entry, (u32)request, argument);
 }
 
@@ -79,8 +79,8 @@ DRIVER(amdgpu)
 INLINE u32 device_of(u64 descriptor)
 {
     struct inode* inode = inode_of_descriptor(bpf_get_current_task_btf(), descriptor);
-    bool is_character_device = inode && (BPF_CORE_READ(inode, i_mode) & MODE_TYPE) == MODE_CHARACTER_DEVICE;
-    return is_character_device ? BPF_CORE_READ(inode, i_rdev) : 0;
+    bool is_character_device = inode && (READ(inode, i_mode) & MODE_TYPE) == MODE_CHARACTER_DEVICE;
+    return is_character_device ? READ(inode, i_rdev) : 0;
 }
 
 INLINE bool begin_system_call(void* ctx, u64 descriptor, u8 entry, u32 request, u64 argument)
@@ -135,9 +135,8 @@ const volatile __u32 xid_text_offset = 0;
 /* A string of a tracepoint: its place in the record is in the record. */
 INLINE void read_record_text(void* ctx, u32 at, char* text, u32 size)
 {
-    u32 location = 0;
-    bpf_probe_read_kernel(&location, sizeof(location), ctx + at);
-    bpf_probe_read_kernel_str(text, size, ctx + (location & 0xffff));
+    u32 location = kernel_word(ctx + at);
+    kernel_text(text, size, ctx + (location & 0xffff));
 }
 
 INLINE struct xid_record* begin_xid(u32 number)
@@ -158,9 +157,7 @@ SEC("tracepoint")
 int xid_event(void* ctx)
 {
     guard_begin();
-    u32 number = 0;
-    bpf_probe_read_kernel(&number, sizeof(number), ctx + xid_number_offset);
-    struct xid_record* record = begin_xid(number);
+    struct xid_record* record = begin_xid(kernel_word(ctx + xid_number_offset));
     if (record) {
         read_record_text(ctx, xid_device_offset, record->device, sizeof(record->device));
         read_record_text(ctx, xid_text_offset, record->text, sizeof(record->text));
@@ -177,8 +174,8 @@ int xid_report(struct pt_regs* ctx)
     guard_begin();
     struct xid_record* record = begin_xid((u32)ctx->si);
     if (record) {
-        const char* name = BPF_CORE_READ((struct pci_dev*)ctx->di, dev.kobj.name);
-        bpf_probe_read_kernel_str(record->device, sizeof(record->device), name);
+        const char* name = READ((struct pci_dev*)ctx->di, dev.kobj.name);
+        kernel_text(record->device, sizeof(record->device), name);
         bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
     }
     guard_end();

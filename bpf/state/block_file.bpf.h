@@ -18,11 +18,11 @@ INLINE struct file* file_of_call(struct task_struct* task)
 /* The names are the directory entry's: no path is made, which may be long and takes locks. */
 INLINE void read_names(struct file* of, char* file, char* folder)
 {
-    struct dentry* entry = of ? BPF_CORE_READ(of, f_path.dentry) : 0;
+    struct dentry* entry = of ? READ(of, f_path.dentry) : 0;
     if (!entry)
         return;
-    bpf_probe_read_kernel_str(file, FILE_NAME, BPF_CORE_READ(entry, d_name.name));
-    bpf_probe_read_kernel_str(folder, FOLDER_NAME, BPF_CORE_READ(entry, d_parent, d_name.name));
+    kernel_text(file, FILE_NAME, READ(entry, d_name.name));
+    kernel_text(folder, FOLDER_NAME, READ(entry, d_parent, d_name.name));
 }
 
 static __attribute__((noinline)) int read_file(struct task_struct* task, struct waker* waker)

@@ -90,7 +90,7 @@ const __u8 reasons[512] = {
 
 INLINE bool is_of_driver(struct inode* inode)
 {
-    u32 major = BPF_CORE_READ(inode, i_rdev) >> 20;
+    u32 major = READ(inode, i_rdev) >> 20;
     return major < CHARACTER_DEVICE_MAJORS && driver_majors[major / 64] >> (major & 63) & 1;
 }
 
@@ -99,7 +99,7 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     struct inode* inode = inode_of_descriptor(task, descriptor);
     if (!inode)
         return TIME_OTHER;
-    u32 type = BPF_CORE_READ(inode, i_mode) & MODE_TYPE;
+    u32 type = READ(inode, i_mode) & MODE_TYPE;
     if (type == MODE_CHARACTER_DEVICE)
         return is_of_driver(inode) ? TIME_DRIVER : TIME_OTHER;
     if (reason == BY_DEVICE)
@@ -110,7 +110,7 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     case MODE_SOCKET:
         return TIME_SOCKET;
     }
-    return BPF_CORE_READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
+    return READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
 }
 
 /* System calls on a file, of which the first argument is the descriptor. */

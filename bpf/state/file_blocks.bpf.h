@@ -32,8 +32,8 @@ static __attribute__((noinline)) int count_of_file(struct file* file, u32 place,
 {
     struct file_key key = {.place = place, .bucket = bucket};
     if (file) {
-        key.inode = BPF_CORE_READ(file, f_inode, i_ino);
-        key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+        key.inode = READ(file, f_inode, i_ino);
+        key.device = READ(file, f_inode, i_sb, s_dev);
     }
     struct file_count* count = bpf_map_lookup_elem(&file_counts, &key) ?: new_file_count(&key, file);
     if (!count) {

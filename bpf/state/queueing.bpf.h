@@ -13,16 +13,16 @@
 /* For how long a queue has been throttled since it is there. */
 INLINE u64 throttled_so_far(struct cfs_rq* queue)
 {
-    u64 since = BPF_CORE_READ(queue, throttled_clock_self);
-    return BPF_CORE_READ(queue, throttled_clock_self_time) + (since ? BPF_CORE_READ(queue, rq, clock) - since : 0);
+    u64 since = READ(queue, throttled_clock_self);
+    return READ(queue, throttled_clock_self_time) + (since ? READ(queue, rq, clock) - since : 0);
 }
 
 INLINE bool is_throttled(struct task_struct* task)
 {
     struct task_struct___6_18* later = (void*)task;
     if (bpf_core_field_exists(later->throttled))
-        return BPF_CORE_READ(later, throttled);
-    return HAS_QUOTAS && BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+        return READ(later, throttled);
+    return HAS_QUOTAS && READ(task, se.cfs_rq, throttle_count) > 0;
 }
 
 /* It leaves its CPU: what end_queueing() needs to know. */
