@@ -23,6 +23,7 @@ BEGAN = datetime.datetime(2026, 11, 26, 8, tzinfo=datetime.timezone.utc)
 
 # Who stands out, by number of the host.
 WAITS_LEAST, SLOW_DRIVER, GROWS, SLOW_COHORT, LATE_HOST = 42, 111, 17, 3, 1
+WITH_STATE = 9, 20  # have accounts that go on from one run to the next
 
 
 def noise(*of):
@@ -43,9 +44,9 @@ def name_of(host):
 class Recording:
     """A file as --record leaves it: gone on in a second one, packed, cut off."""
 
-    def __init__(self, folder, host, tool, command_line):
-        self.path, self.host, self.number = folder / name_of(host) / f"{tool}.json", host, host
-        self.run = f"{zlib.crc32(f'{tool} {host}'.encode()):08x}{host:04x}"
+    def __init__(self, folder, host, tool, command_line, name=None):
+        self.path, self.host, self.number = folder / name_of(host) / f"{name or tool}.json", host, host
+        self.run = f"{zlib.crc32(f'{name or tool} {host}'.encode()):08x}{host:04x}"
         self.start = (f'{{"type":"start","run":"{self.run}","tool":"{tool}","version":"0.9","schema":1,"host":"{name_of(host)}",'
                       f'"boot_id":"{host:08x}-0000-4000-8000-000000000000","command_line":"{tool} {command_line}",'
                       f'"time":"{at(0, host)}","monotonic_ns":1000}}')
@@ -111,6 +112,14 @@ def spend(folder, host, intervals, truth):
     truth.lines += out.write()
 
 
+def state(folder, host, intervals, truth):
+    """Rows that are sums since the state began."""
+    out = Recording(folder, host, "gpuspend", "--state accounts --record accounts.json 60", "accounts")
+    for minute in range(1, 3):
+        out.row(60_000_000_000 * minute, f'"interval_ns":60000000000,"of":"total","devices":{GPUS},"device_time_ns":{10**15 * minute}')
+    truth.lines += out.write()
+
+
 def top(folder, host, intervals, truth):
     """Eight processes: of hosts below 64, ranks of one job; of others, of a service, which gets slower in the middle."""
     out = Recording(folder, host, "cudatop", "--by pid --record cudatop.json 10")
@@ -171,6 +180,8 @@ def make(folder, hosts=200, intervals=268):
     for host in range(hosts):
         for tool in spend, top, kernels, driver:
             tool(folder, host, intervals, truth)
+        if host in WITH_STATE:
+            state(folder, host, intervals, truth)
     lines = [Recording(folder, host, "ncclwait", "-e --record ncclwait.json") for host in range(8)]
     # Eight ranks on two hosts, of which rank 5 is late once; and 64 ranks on eight hosts, one of which is always late.
     collectives(folder, 2, 4, 20, "5e5e5e5e5e5e5e5e", lambda sequence, rank: 290_000_000 if (sequence, rank) == (7, 5) else 0, lines)

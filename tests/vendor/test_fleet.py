@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -10,9 +11,10 @@ import time
 
 import fleet
 import harness
+import system
 import vendor
-from harness import Skip, case, check, equal
-from programs import Tool, Workload
+from harness import Skip, case, check, equal, wait_until
+from programs import Tool, Workload, end_at_last
 from ranks import Ranks
 
 scripts = harness.root / "scripts/fleet"
@@ -77,6 +79,8 @@ def answers_are_known(engine, folder, truth):
     equal(set(got), set(queries), "queries that have an answer")
 
     money = {row["whose"]: row for row in got["spend"]}
+    left_out = money.pop("(left out: runs with --state: 2)")
+    equal(set(left_out.values()) - {"(left out: runs with --state: 2)"}, {None}, "what is not known of runs with --state")
     equal(set(money), {*truth.spend, "(unallocated)", "(total)"}, "who has time")
     for team, (used, idle, cost, idle_cost) in truth.spend.items():
         row = money[team]
@@ -173,6 +177,82 @@ def asked():
     equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "whose lines")
     for wrong in "-oProxyCommand=x", "a b", "":
         ask(wrong, code=2)
+
+
+# Listens for one user, who is in no /etc/passwd but its own.
+sshd_config = """
+ListenAddress 127.0.0.1:{port}
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/me.pub
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PidFile none
+"""
+nobody = 65534
+
+
+def sshd():
+    """The program, and what it needs to run."""
+    fetched_one = (vendor.fetched / "ssh/sshd").resolve()
+    program = pathlib.Path(shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin") or fetched_one)
+    environment = os.environ | ({"LD_LIBRARY_PATH": str(fetched_one.parent)} if program == fetched_one else {})
+    if not program.exists():
+        raise Skip("no sshd is here, and none could be fetched")
+    if "not found" in (needs := subprocess.run(["ldd", program], capture_output=True, text=True, env=environment).stdout):
+        raise Skip(f"sshd does not run here: {needs}")
+    if not shutil.which("ssh-keygen"):
+        raise Skip("there is no ssh here")
+    return program, environment
+
+
+@case(tool="cudatop")
+def asked_by_ssh():
+    """The real one, of two hosts that answer and one that does not."""
+    program, environment = sshd()
+    folder = harness.here
+    for way in (folder, *folder.parents):
+        check(os.stat(way).st_mode & 0o001 or way.is_symlink(), f"nobody may go into {way}")
+    for key in "host", "me":
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+    os.chown(folder / "host", nobody, nobody)
+    (folder / "passwd").write_text(f"asked:*:{nobody}:{nobody}::/:/bin/sh\n" + pathlib.Path("/etc/passwd").read_text())
+
+    def as_nobody():
+        system.private_mounts()
+        system.bind(folder / "passwd", "/etc/passwd")
+        os.setgroups([])
+        os.setgid(nobody)
+        os.setuid(nobody)
+
+    ports = {host: vendor.free_port() for host in ("one", "two", "gone")}
+    for host in "one", "two":
+        config = folder / f"{host}.config"
+        config.write_text(sshd_config.format(port=ports[host], folder=folder))
+        with open(folder / f"{host}.log", "w") as log:
+            process = subprocess.Popen([program, "-D", "-e", "-f", config], stderr=log, env=environment, preexec_fn=as_nobody)
+        end_at_last(process)
+        wait_until(lambda: "listening" in (folder / f"{host}.log").read_text() or process.poll() is not None, "sshd listens")
+        equal(process.poll(), None, f"sshd of {host}: {(folder / f'{host}.log').read_text()}")
+    (folder / "config").write_text("".join(f"Host {host}\n HostName 127.0.0.1\n Port {port}\n" for host, port in ports.items()) +
+                                   f"Host *\n User asked\n IdentityFile {folder}/me\n IdentitiesOnly yes\n"
+                                   f" UserKnownHostsFile {folder}/known\n StrictHostKeyChecking accept-new\n LogLevel ERROR\n")
+    (folder / "bin").mkdir()
+    (folder / "bin/ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/config "$@"\n')
+    (folder / "bin/ssh").chmod(0o755)
+    text = """it's $HOME `id` "a" \\ *"""
+    done = subprocess.run([scripts / "ask", "one,two,gone", "--", "printf",
+                           '{"type":"start","run":"1","tool":"cudatop","host":"x","port":"%s","text":"%s"}\n',
+                           "at", text.replace('"', "'")], capture_output=True, text=True,
+                          env=os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"})
+    equal(done.returncode, 1, f"exit status ({done.stderr})")
+    lines = {line["run"]: line for line in map(json.loads, done.stdout.replace("\\", "\\\\").splitlines())}
+    equal(set(lines), {"one:1", "two:1"}, f"who has answered ({done.stderr})")
+    equal({line["text"] for line in lines.values()}, {text.replace('"', "'")}, "what each shell was told")
+    gone, summary = done.stderr.splitlines()
+    check(gone.startswith("ask: gone: ") and "refused" in gone, gone)
+    equal(summary, "ask: 1 of 3 hosts have not answered, or not to the end", "how many")
 
 
 @case(tool="cudatop")

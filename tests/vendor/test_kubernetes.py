@@ -50,6 +50,18 @@ def manifests():
           {(port, True) for port in ports}, "what is scraped")
     equal(of["Service"]["metadata"]["labels"], of["ServiceMonitor"]["spec"]["selector"]["matchLabels"], "the service is found")
 
+    def declaration(one, text):
+        place = "@kubernetes-models/prometheus-operator" if "coreos" in one["apiVersion"] else "kubernetes-models"
+        return f"I{one['kind']}", (vendor.fetched / "kubernetes/node_modules" / place / one["apiVersion"] / one["kind"]).resolve(), text
+
+    all_known = [declaration(one, json.dumps(one)) for one in of.values()]
+    misspelt = {"DaemonSet": ("hostPID", "hostPid"), "ServiceMonitor": ("honorLabels", "honorLabel"), "NetworkPolicy": ("policyTypes", "policyType")}
+    none_known = [declaration(of[kind], json.dumps(of[kind]).replace(*names)) for kind, names in misspelt.items()]
+    unknown = vendor.typed(all_known + none_known)
+    equal(set(unknown), set(range(len(all_known), len(all_known + none_known))), f"which have fields that the API does not know: {unknown}")
+    for text, (_, wrong) in zip(unknown.values(), misspelt.values()):
+        check(wrong in text, text)
+
     broken = harness.here / "broken.yaml"
     broken.write_text((deploy / "gpusnoop.yaml").read_text().replace("hostPID: true", "hostPID: 7").replace("drop: [ALL]", "drop: ALL"))
     wrong = next(one["wrong"] for one in validated(broken) if one["kind"] == "DaemonSet")

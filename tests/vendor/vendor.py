@@ -3,6 +3,9 @@
 import json
 import os
 import pathlib
+import re
+import shutil
+import socket
 import subprocess
 
 import harness
@@ -58,6 +61,30 @@ def exports(library, kinds="T"):
     lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     symbols = [line.split() for line in lines.splitlines()]
     return {fields[2].partition("@")[0] for fields in symbols if len(fields) == 3 and fields[1] in kinds}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def typed(declarations):
+    """What TypeScript says of (type, file that has it, JSON) each, by number: fields that the type does not know, and
+    values of another kind."""
+    compiler = fetched / "grafana/node_modules/typescript/bin/tsc"
+    if not compiler.exists() or not shutil.which("node"):
+        raise Skip("no TypeScript could be fetched from npm, or there is no node")
+    source = harness.here / "typed.ts"
+    source.write_text("".join(f"import type {{ {name} as T{n} }} from '{file}'; export const v{n}: T{n} = {text};\n"
+                              for n, (name, file, text) in enumerate(declarations)))
+    done = subprocess.run(["node", compiler, "--noEmit", "--strict", "--skipLibCheck", "--module", "esnext", "--moduleResolution",
+                           "bundler", source], capture_output=True, text=True)
+    found = {}
+    for line, text in re.findall(r"typed\.ts\((\d+),\d+\): (.*)", done.stdout):
+        found[int(line) - 1] = found.get(int(line) - 1, "") + text
+    equal(done.returncode != 0, bool(found), f"status of TypeScript ({done.stdout})")
+    return found
 
 
 class Program:

@@ -1,12 +1,17 @@
 -- GPU-hours and money by team, with what was held idle and what nobody had: used, idle and unallocated add up to the
--- total.
+-- total. Runs with --state are left out, which the last line says: their rows are sums since that began.
 -- Needs: gpuspend --teams FILE --by team [--prices FILE] --record FILE 60
-SELECT CASE WHEN "of" = 'tenant' THEN coalesce(team, namespace, "user", '(nobody''s)')
-            ELSE '(' || "of" || ')' END AS whose,
-       sum(CASE WHEN "of" IN ('tenant', 'total') THEN used_ns ELSE 0 END) / 3.6e12 AS used_hours,
-       sum(CASE WHEN "of" IN ('tenant', 'total') THEN idle_ns ELSE 0 END) / 3.6e12 AS idle_hours,
-       sum(CASE WHEN "of" = 'unallocated' THEN device_time_ns ELSE 0 END) / 3.6e12 AS unallocated_hours,
-       sum(cost_micros) / 1e6 AS cost,
-       sum(CASE WHEN "of" = 'tenant' THEN idle_cost_micros ELSE 0 END) / 1e6 AS idle_cost, currency
-FROM gpuspend_rows WHERE "of" IN ('tenant', 'unallocated', 'total')
-GROUP BY whose, currency ORDER BY currency, used_hours + idle_hours + unallocated_hours DESC, whose;
+SELECT * FROM (
+    SELECT CASE WHEN "of" = 'tenant' THEN coalesce(team, namespace, "user", '(nobody''s)')
+                ELSE '(' || "of" || ')' END AS whose,
+           sum(CASE WHEN "of" IN ('tenant', 'total') THEN used_ns ELSE 0 END) / 3.6e12 AS used_hours,
+           sum(CASE WHEN "of" IN ('tenant', 'total') THEN idle_ns ELSE 0 END) / 3.6e12 AS idle_hours,
+           sum(CASE WHEN "of" = 'unallocated' THEN device_time_ns ELSE 0 END) / 3.6e12 AS unallocated_hours,
+           sum(cost_micros) / 1e6 AS cost,
+           sum(CASE WHEN "of" = 'tenant' THEN idle_cost_micros ELSE 0 END) / 1e6 AS idle_cost, currency
+    FROM gpuspend_rows WHERE "of" IN ('tenant', 'unallocated', 'total')
+    GROUP BY whose, currency
+    UNION ALL
+    SELECT '(left out: runs with --state: ' || CAST(count(*) AS VARCHAR) || ')' AS whose, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM runs WHERE tool = 'gpuspend' AND command_line LIKE '% --state%' HAVING count(*) > 0
+) ORDER BY currency, used_hours + idle_hours + unallocated_hours DESC, whose;
