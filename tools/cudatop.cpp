@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
+#include "attach/user_reads.hpp"
 #include "cudatop/options.hpp"
 #include "cudatop/programs.hpp"
 #include "cudatop/replay.hpp"
@@ -85,6 +86,13 @@ bool CudaTop::did_without_tracing(const Options&, EndingSignals& signals)
 Opened CudaTop::open()
 {
     Opened opened = CallToolOn::open();
+    if (kernel_is_confidential()) {
+        DriverHooks::leave_out(opened.object);
+        leave_out_xids(opened.object);
+        opened.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "
+                                    "unknown, and so are its errors (Xids)");
+        return opened;
+    }
     driver_.emplace(opened.object, std::nullopt);
     opened.kernel_hooks = &*driver_;
     xids_.emplace(opened.object);
@@ -125,7 +133,8 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.waits_alone = false;
     data.stacks_of_allocations = true;
     data.count_hits = true;
-    xids_->configure(data);
+    if (xids_)
+        xids_->configure(data);
     size_held_table(*skeleton_, settings_.cheap ? 1 : settings_.live_entries);
     // Of samples the innermost frames, and not as many as -U of other tools keeps.
     bpf_map__set_value_size(skeleton_->maps.stacks, 63 * sizeof(uint64_t));
@@ -153,7 +162,8 @@ void CudaTop::load()
     held_gpus_.emplace(options_.host_root);
     diagnosis_.emplace(processes(), settings_.latency);
     try {
-        xids_->attach();
+        if (xids_)
+            xids_->attach();
     } catch (const Error& error) {
         verbose(error.what()); // a column without figures
         xids_.reset();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvioctl: calls into GPU drivers, by name, status and latency; and what was called last before an Xid.
+#include "attach/user_reads.hpp"
 #include "calls/call_fields.hpp"
 #include "driver/driver_devices.hpp"
 #include "driver/driver_hooks.hpp"
@@ -90,6 +91,10 @@ void NvIoctl::validate(RunPlan& plan)
 
 Opened NvIoctl::open()
 {
+    if (kernel_is_confidential())
+        throw Error("this kernel is locked down in confidentiality mode, which forbids kprobes, tracepoints and BPF "
+                    "programs that read what a driver is told: calls into it cannot be traced",
+                    "the other tools work; for this one boot with lockdown=integrity (see man 7 kernel_lockdown)");
     Opened opened = CallToolOn::open();
     const auto way = std::ranges::find(driver_hook_names, options_.attach);
     hooks_.emplace(opened.object, way == std::end(driver_hook_names)

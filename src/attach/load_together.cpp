@@ -2,6 +2,7 @@
 #include "attach/load_together.hpp"
 
 #include "attach/refusal.hpp"
+#include "attach/user_reads.hpp"
 #include "proc/process.hpp"
 #include "util/fd.hpp"
 
@@ -46,15 +47,17 @@ std::vector<PutOff>*& current()
 }
 
 // Called by C, which nothing may be thrown through.
-int put_off(bpf_program* program, bpf_prog_load_opts* options, long)
+int prepare(bpf_program* program, bpf_prog_load_opts* options, long confidential)
 try {
+    const bpf_insn* const given = bpf_program__insns(program);
+    std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
+    if (confidential)
+        put_user_reads_back(code);
     if (!current() || options->fd_array) // which libbpf frees as soon as it has loaded all
-        return 0;
-    PutOff later{program, {}, *options};
+        return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
+    PutOff later{program, std::move(code), *options};
     later.options.log_level = 0;
     later.options.expected_attach_type = bpf_program__expected_attach_type(program); // which libbpf sets afterwards
-    const bpf_insn* const code = bpf_program__insns(program);
-    later.code.assign(code, code + bpf_program__insn_cnt(program));
     bpf_insn nothing[] = {
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
         {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
@@ -92,10 +95,11 @@ void load_all(std::vector<PutOff>& all)
 
 } // namespace
 
-void let_programs_be_put_off()
+void let_programs_be_prepared(bool confidential)
 {
     LIBBPF_OPTS(libbpf_prog_handler_opts, options);
-    options.prog_prepare_load_fn = put_off;
+    options.cookie = confidential;
+    options.prog_prepare_load_fn = prepare;
     libbpf_register_prog_handler("uprobe", BPF_PROG_TYPE_KPROBE, static_cast<bpf_attach_type>(0), &options);
 }
 

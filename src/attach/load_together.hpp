@@ -8,8 +8,8 @@
 
 namespace gpusnoop {
 
-// Once, before a BPF object is opened.
-void let_programs_be_put_off();
+// Once, before a BPF object is opened. confidential: see attach/user_reads.hpp.
+void let_programs_be_prepared(bool confidential);
 
 // load: has libbpf load an object, on this thread. Its error, or that of a program: nobody says then which it is, and
 // why, as libbpf does where it loads the programs itself.

@@ -145,6 +145,19 @@ DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) :
         bpf_program__set_autoload(find(object, call.program), may(DriverHook::tracepoint));
 }
 
+void DriverHooks::leave_out(bpf_object* object)
+{
+    auto none = [&](const std::string& program) { bpf_program__set_autoload(find(object, program), false); };
+    for (std::string_view side : {"entry", "return"}) {
+        none(fmt::format("function_{}", side));
+        for (const Driver& driver : drivers)
+            for (size_t entry = 0; entry < entries.size(); entry++)
+                none(program_name(driver.slot, entry, side));
+    }
+    for (const SystemCall& call : system_calls)
+        none(call.program);
+}
+
 bool DriverHooks::hook_new_drivers()
 {
     DriverNodes nodes = driver_nodes();

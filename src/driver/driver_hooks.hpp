@@ -33,7 +33,8 @@ public:
     // To be called between open and load: chooses the programs. forced: this way, or Error.
     DriverHooks(bpf_object* object, std::optional<DriverHook> forced);
 
-    bool hook_new_drivers() override; // for drivers that are there and are not hooked yet
+    static void leave_out(bpf_object* object); // all of them, instead of the constructor
+    bool hook_new_drivers() override;          // for drivers that are there and are not hooked yet
     std::string waits_for() const override;
     unsigned functions() const override; // or system calls
     std::string ways() const override;   // "kprobe", "kprobe, tracepoint"; "none"

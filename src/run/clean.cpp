@@ -44,7 +44,7 @@ std::string clean_cache()
 
 std::string clean_up()
 {
-    preflight(); // in another pid namespace, the living would look dead
+    preflight(false); // in another pid namespace, the living would look dead
     const std::string said = clean_events() + clean_cache();
     return said.find("removed") == std::string::npos ? said + "nothing to remove\n" : said;
 }

@@ -4,6 +4,7 @@
 #include "attach/calibrate.hpp"
 #include "attach/refusal.hpp"
 #include "attach/targets.hpp"
+#include "attach/user_reads.hpp"
 #include "calls/call_sums.hpp"
 #include "nvml/nvml_figures.hpp"
 #include "util/capabilities.hpp"
@@ -159,6 +160,7 @@ Json gather(const InfoOf& of)
     all["machine"] = system.machine;
     all["possible_cpus"] = libbpf_num_possible_cpus();
     all["btf_bytes"] = btf.st_size;
+    all["confidential"] = kernel_is_confidential();
     all["capabilities"] = capabilities();
     all["ways"] = ways_of_attaching();
     all["way"] = of.tier ? Json(tier_name(*of.tier)) : Json();
@@ -203,6 +205,8 @@ void write_machine(std::string& out, const Json& all)
     out +=
         fmt::format("{} {}, Linux {}, {}, {} possible CPUs, BTF of {}\n", word(all["tool"]), word(all["version"]),
                     word(all["kernel"]), word(all["machine"]), all["possible_cpus"].get<int>(), kib(all["btf_bytes"]));
+    if (all["confidential"])
+        out += "locked down in confidentiality mode: calls into the kernel's drivers cannot be traced\n";
     std::vector<std::string> held, missing;
     for (const auto& [name, has] : all["capabilities"].items())
         (has.get<bool>() ? held : missing).push_back(name);

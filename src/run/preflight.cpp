@@ -2,6 +2,7 @@
 #include "run/preflight.hpp"
 
 #include "attach/refusal.hpp"
+#include "attach/tier.hpp"
 #include "util/capabilities.hpp"
 
 #include <bpf/libbpf.h>
@@ -49,7 +50,7 @@ void check_capabilities()
 
 } // namespace
 
-void preflight()
+void preflight(bool confidential)
 {
     check_capabilities();
     // Root of a user namespace has the capability there, not over the kernel.
@@ -58,9 +59,6 @@ void preflight()
     if (map >> inside >> outside >> count && count != UINT32_MAX)
         throw Error("this is the root of a user namespace (a rootless container), which may not trace the host",
                     "run it as root on the host");
-    if (first_line("/sys/kernel/security/lockdown").find("[confidentiality]") != std::string::npos)
-        throw Error("the kernel is locked down (confidentiality mode): BPF programs may not read memory",
-                    "boot with lockdown=integrity or none (see man 7 kernel_lockdown)");
     if (access("/sys/kernel/btf/vmlinux", R_OK))
         throw Error("this kernel has no BTF (/sys/kernel/btf/vmlinux): " + errno_text(errno),
                     "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, like that of every current distribution");
@@ -69,6 +67,12 @@ void preflight()
     if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, nullptr) == 0)
         throw Error(fmt::format("this kernel ({}) is too old: it has no cookies for probes", kernel_release()),
                     "Linux 5.15 or newer is needed");
+    // There is nothing in tracefs, and before 6.2 no other way to read the kernel's memory.
+    if (confidential && best_tier() > Tier::multi)
+        throw Error(fmt::format("this kernel ({}) is locked down in confidentiality mode, and too old to be traced so",
+                                kernel_release()),
+                    "Linux 6.6 or newer is needed in that mode; or boot with lockdown=integrity or none "
+                    "(see man 7 kernel_lockdown)");
     // The initial pid namespace has a fixed inode number (PROC_PID_INIT_INO in include/linux/proc_ns.h).
     constexpr ino_t initial_pid_namespace = 0xEFFFFFFC;
     struct stat st {};

@@ -2,6 +2,8 @@
 #include "run/run.hpp"
 
 #include "attach/calibrate.hpp"
+#include "attach/load_together.hpp"
+#include "attach/user_reads.hpp"
 #include "flames/flames_output.hpp"
 #include "output/output_buffer.hpp"
 #include "recording/recorded_output.hpp"
@@ -44,7 +46,9 @@ void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std
 
 void Run::run()
 {
-    preflight();
+    const bool confidential = kernel_is_confidential();
+    preflight(confidential);
+    let_programs_be_prepared(confidential);
     give_up_capabilities();
     if (options_.info) {
         leave_out_harmful_returns();

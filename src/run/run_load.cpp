@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <future>
+#include <iterator>
 #include <utility>
 
 namespace gpusnoop {
@@ -78,6 +79,7 @@ bpf_object* Run::load()
                 continue;
             }
             remarks_ = plan.remarks(probe_plan_.hooks);
+            std::ranges::copy(opened_.remarks, std::back_inserter(remarks_));
             std::ranges::for_each(remarks_, warn);
             return object;
         } catch (const LoadError& error) {

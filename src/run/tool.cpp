@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/tool.hpp"
 
-#include "attach/load_together.hpp"
 #include "attach/refusal.hpp"
 #include "output/output_buffer.hpp"
 #include "run/clean.hpp"
@@ -64,7 +63,6 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
 {
     set_tool_name(tool.spec().name);
     quiet_libbpf();
-    let_programs_be_put_off();
     Options options;
     RunPlan plan = plan_run(argc, argv, tool, options);
     if (options.clean)

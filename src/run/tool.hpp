@@ -99,6 +99,7 @@ struct Opened {
     bpf_object* object;
     Switches switches{};
     KernelHooks* kernel_hooks = nullptr; // what the tool hooks in the kernel, by itself
+    std::vector<std::string> remarks{};  // what it does without here, in sentences
 };
 
 class Tool {

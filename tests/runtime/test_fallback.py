@@ -164,6 +164,21 @@ def links_of_one_process(refuse):
     truth.same_counts(tool.finish(), target.truth(), by=("pid", "kernel"))
 
 
+# Of bpf_probe_read(), bpf_probe_read_kernel() and their like for strings: a kernel in confidentiality mode has none.
+locked_down = [f"helper {number} 22" for number in (4, 45, 113, 115)]
+
+
+@case
+def a_kernel_that_is_locked_down():
+    """Not a program calls what it must not, though libbpf would have them do so."""
+    tool, workload = run("-l", "--by", "kernel", refuse=locked_down)
+    equal((attached_by(tool), remarks(tool)), ({best()}, set()), "how it is attached, and what it says")
+    same_launches(tool, workload)
+    harness.binary = harness.binary.with_name("nvioctl")
+    sentence = run_refused("-d", 1, refuse=locked_down)
+    check("confidentiality" in sentence, sentence)
+
+
 # What a kernel answers that sends returns through a system call, and asks the process's filter about it.
 kills_under_seccomp = ["call 335 33"]
 

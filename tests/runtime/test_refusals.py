@@ -120,23 +120,9 @@ def without_btf():
     system.mount("none", "/sys/kernel/btf", "tmpfs")
 
 
-def locked_down(mode):
-    system.private_mounts()
-    system.mount("none", "/sys/kernel/security", "tmpfs")
-    with open("/sys/kernel/security/lockdown", "w") as file:
-        file.write(mode + "\n")
-
-
 @case
 def a_kernel_without_btf():
     refused([], 1, "BTF", "CONFIG_DEBUG_INFO_BTF", preexec=without_btf)
-
-
-@case
-def a_kernel_that_is_locked_down():
-    refused([], 1, "lock", "confidentiality", preexec=lambda: locked_down("none integrity [confidentiality]"))
-    # Integrity forbids nothing that is needed.
-    Tool("-p", os.getpid(), "-d", "0.1", preexec=lambda: locked_down("none [integrity] confidentiality")).finish()
 
 
 @case

@@ -68,7 +68,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
                           xids_of_,
                           *diagnosis_,
                           known_,
-                          driver_->waits_for().empty(),
+                          driver_ && driver_->waits_for().empty(),
                           xids_.has_value()};
     std::map<Key, Group> joined = groups.joined();
     if (within_) {

@@ -58,4 +58,6 @@ else:
     for path in sorted(here.glob("test_*.py")):
         importlib.import_module(path.stem)
     choose()
+    if tier in ("session", "multi"):
+        import locked  # noqa: F401 - after all others
 sys.exit(harness.run_all(*sys.argv[1:], at_once=1))  # one driver for all

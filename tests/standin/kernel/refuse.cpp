@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that refuses what it is told to, for LD_PRELOAD: lines of REFUSE are "program NAME ERRNO TEXT", "map NAME
-// ERRNO", "link PID ERRNO" or "call NUMBER ERRNO", where NAME, PID (of those that a uprobe_multi link is for) and
-// NUMBER (of a system call) are patterns of the shell and TEXT what the verifier says; NAME@TYPE are programs of one
-// attach type only, which is a number. All else goes to the real one.
+// ERRNO", "helper NUMBER ERRNO", "link PID ERRNO" or "call NUMBER ERRNO", where NAME, PID (of those that a uprobe_multi
+// link is for) and NUMBER (of a function that a program calls, of a system call) are patterns of the shell and TEXT
+// what the verifier says; NAME@TYPE are programs of one attach type only, which is a number. All else goes to the real
+// one.
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -49,6 +50,17 @@ Answer answer_to(std::string_view kind, std::string_view name, unsigned type)
     return {};
 }
 
+// What is never reached counts, too.
+Answer answer_to_calls(const bpf_attr* program)
+{
+    const auto* code = reinterpret_cast<const bpf_insn*>(program->insns);
+    for (uint32_t i = 0; i < program->insn_cnt; i++)
+        if (code[i].code == (BPF_JMP | BPF_CALL) && !code[i].src_reg)
+            if (Answer answer = answer_to("helper", std::to_string(code[i].imm), 0); answer.error)
+                return answer;
+    return {};
+}
+
 long refuse(const Answer& answer, const bpf_attr* attributes)
 {
     if (attributes && attributes->log_buf && attributes->log_size) {
@@ -74,6 +86,8 @@ extern "C" long syscall(long number, ...) noexcept
         if (words[0] == BPF_PROG_LOAD) {
             if (const Answer answer = answer_to("program", attributes->prog_name, attributes->expected_attach_type);
                 answer.error)
+                return refuse(answer, attributes);
+            if (const Answer answer = answer_to_calls(attributes); answer.error)
                 return refuse(answer, attributes);
         } else if (words[0] == BPF_MAP_CREATE) {
             if (const Answer answer = answer_to("map", attributes->map_name, 0); answer.error)

@@ -20,7 +20,7 @@ void need_bpf()
         SKIP("only root may load programs");
     gpusnoop::quiet_libbpf();
     static const bool once = [] {
-        gpusnoop::let_programs_be_put_off();
+        gpusnoop::let_programs_be_prepared(false);
         return true;
     }();
     REQUIRE(once);

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel in confidentiality mode: what counts calls of CUDA does so exactly. The last cases of a machine: there is no
+way back."""
+import pathlib
+
+import harness
+from harness import Skip, case, check, equal
+from programs import Tool, Workload
+from test_kernel_tools import best, script, tools
+
+lockdown = pathlib.Path("/sys/kernel/security/lockdown")
+without_driver = "this kernel is locked down in confidentiality mode: calls into the driver are unknown, and so are its errors (Xids)"
+
+
+def lock():
+    check(pathlib.Path("/run/guest").exists(), "this is a machine of its own")
+    if not lockdown.exists():
+        raise Skip("this kernel cannot be locked down")
+    if "[confidentiality]" not in lockdown.read_text():
+        lockdown.write_text("confidentiality")
+
+
+def counts(name):
+    lock()
+    arguments, same = tools[name]
+    if name == "cudalaunch":
+        arguments = ["--by", "pid,kernel,cgroup"]
+    workload = Workload(script)
+    tool = Tool("-p", workload.pid, *arguments, losses=True)
+    workload.go().wait()
+    tool.finish()
+    attached, *_ = tool.of_type("attached")
+    equal((attached["tier"], attached.get("remarks", [])), (best, [without_driver] if name == "cudatop" else []), f"how {tool} is attached")
+    equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
+    same(tool, workload)
+    if name == "cudalaunch":  # a string of the kernel's
+        own = pathlib.Path("/proc/self/cgroup").read_text().strip().removeprefix("0::")
+        equal({row["cgroup"] for row in tool.rows}, {own}, "cgroup")
+
+
+for tool_name in tools:
+    def run(name=tool_name):
+        counts(name)
+    run.__module__, run.__name__ = "locked", tool_name
+    case(run, tool=tool_name)
+
+
+@case(tool="nvioctl")
+def nvioctl():
+    lock()
+    refused = Tool("-d", 1, json=False, banner=False, attaches=False).finish(1)
+    check("confidentiality" in refused.error, refused.error)
