@@ -249,7 +249,8 @@ def trace(script, *arguments, form="workload", timed=False, **options):
 def records_of_mode(tool, mode, name):
     """Its records are those of the mode and no others, and say whose they are. The type of what is between."""
     kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
-    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"}, "types of lines")
+    how_shown = {"table"} if kind == "row" else set()
+    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"} | how_shown, "types of lines")
     start = tool.records[0]
     equal((start["tool"], start["schema"]), (name, 1), "start")
     return kind

@@ -318,8 +318,8 @@ def entries_of_contexts_that_ended():
 
 def stacks(tool):
     """Ids in the kernel's table of stacks."""
-    number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
-               and m.get("name", "") == "stacks")
+    held = (leftovers.show("map", "id", number) for number in leftovers.ids_held(tool.pid, "map_id"))
+    number, = (m["id"] for m in held if m.get("name", "") == "stacks")
     dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
     return sorted(int(entry["key"][0], 16) | int(entry["key"][1], 16) << 8 for entry in json.loads(dump.stdout))
 
