@@ -4,16 +4,16 @@
 #include "compare/event_row.hpp"
 #include "compare/threshold.hpp"
 #include "compare/words.hpp"
+#include "tests/unit/util/folder.hpp"
 #include "util/error.hpp"
 #include "util/options.hpp"
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <string>
 
 using namespace gpusnoop;
 using namespace gpusnoop::cudadiff;
@@ -24,21 +24,11 @@ namespace {
 // Recordings in a folder, for as long as it lives.
 class Recordings {
 public:
-    Recordings()
-    {
-        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        folder_ = name;
-    }
-    ~Recordings() { std::filesystem::remove_all(folder_); }
-    Recordings(const Recordings&) = delete;
-    Recordings& operator=(const Recordings&) = delete;
-
     // Of so many seconds; rows: what each second has, as the rest of an object.
     Side side(std::string_view tool, int seconds, const std::vector<std::string>& rows, Group by = Group::whole,
               std::string_view rest = "")
     {
-        const std::string path = fmt::format("{}/{}", folder_, files_++);
+        const std::string path = folder_.file(std::to_string(files_++));
         std::ofstream file(path);
         file << fmt::format("{{\"type\":\"start\",\"tool\":\"{}\",\"version\":\"1\",\"schema\":1,\"host\":\"h\"}}\n",
                             tool);
@@ -55,7 +45,7 @@ public:
     }
 
 private:
-    std::string folder_;
+    Folder folder_;
     int files_ = 0;
 };
 
