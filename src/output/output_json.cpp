@@ -61,12 +61,12 @@ public:
 
     void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override
     {
-        if (run_)
-            next_table_ = table_columns(columns);
         table_wall_ns_ = wall_ns;
         table_interval_ns_ = interval_ns;
-        if (run_)
+        if (run_) {
+            next_table_ = table_columns(columns);
             table_ns_ = clock_ns(CLOCK_MONOTONIC) - (clock_ns(CLOCK_REALTIME) - wall_ns);
+        }
     }
 
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override

@@ -21,7 +21,6 @@ public:
         inflateReset(&stream_);
         begun_ = false;
     }
-    std::string_view magic() const override { return begins_with; }
 
 private:
     z_stream stream_{};

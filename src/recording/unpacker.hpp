@@ -29,8 +29,6 @@ public:
     // Of the last time that it was.
     const Damaged& damaged() const { return damaged_; }
 
-    virtual std::string_view magic() const = 0; // what each member begins with
-
 protected:
     Damaged damaged_;
 };

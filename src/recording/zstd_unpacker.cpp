@@ -27,8 +27,8 @@ void ZstdUnpacker::restart()
 }
 
 // Block by block, as it says how much it wants, which is a block and the header of the next one: of an error in that it
-// does not say what it gave before. It keeps up to a block
-// that there was no room for, and takes no more before that is out.
+// does not say what it gave before. It keeps up to a block that there was no room for, and takes no more before that is
+// out.
 Unpacker::State ZstdUnpacker::unpack(std::string_view& packed, std::string& to)
 {
     ZSTD_inBuffer from{packed.data(), std::min(packed.size(), wanted_), 0}, nothing{nullptr, 0, 0};

@@ -17,7 +17,6 @@ public:
 
     State unpack(std::string_view& packed, std::string& to) override;
     void restart() override;
-    std::string_view magic() const override { return begins_with; }
 
 private:
     State leave_out(std::string_view& packed);
