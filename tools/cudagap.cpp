@@ -290,8 +290,7 @@ bool CudaGap::tells_surroundings() const
 {
     if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())
         return false;
-    return settings_.why || options_.json || !options_.record.empty() || !options_.columns.empty() ||
-           settings_.sort != Settings().sort;
+    return settings_.why || options_.writes_json() || !options_.columns.empty() || settings_.sort != Settings().sort;
 }
 
 void CudaGap::forget_ended()

@@ -7,6 +7,7 @@
 #include "output/output.hpp"
 #include "util/clock.hpp"
 #include "who/event_who.hpp"
+#include "who/told_processes.hpp"
 
 #include <cstring>
 #include <span>
@@ -25,8 +26,8 @@ struct CallLine {
 // Lines begin with these, and with whose the call is. The tool's fields come behind, in its order.
 template<class C, class L>
 inline constexpr Field<C, L> first_line_fields[] = {
-    {{"TIME", "", Unit::time, 8},
-     [](const C& c) { return c.options.timestamps ? Shown::text : Shown::no; },
+    {{"TIME", "time", Unit::time, 8},
+     [](const C& c) { return c.options.timestamps ? Shown::both : Shown::json; },
      [](const L& l, const C&) { return Cell(l.wall_ns); }},
     {{"TIME(s)", "", Unit::seconds, 11},
      [](const C&) { return Shown::text; },
@@ -106,7 +107,7 @@ template<class Line, class Context>
 class CallEvents {
 public:
     CallEvents(std::span<const Field<Context, Line>> own, const Context& context)
-        : context_(context), who_(context.processes),
+        : context_(context), who_(context.processes), told_(context.processes),
           wall_offset_ns_(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC))
     {
         for (const auto& field : first_line_fields<Context, Line>)
@@ -132,6 +133,9 @@ public:
                 i = who_.fill(row_, i, call.key.image, call.key.cgroups);
             row_[i++] = field->value(line, context_);
         }
+        if (context_.options.writes_json())
+            if (Output* const programs = output.for_programs())
+                told_.tell(*programs, call.key.image, call.key.cgroups, call.time_ns);
         output.event(columns_, row_, below);
     }
 
@@ -148,6 +152,7 @@ private:
 
     Context context_;
     EventWho who_;
+    ToldProcesses told_;
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
     std::vector<const Field<Context, Line>*> fields_; // of the columns but those of who_

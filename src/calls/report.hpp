@@ -78,7 +78,7 @@ inline const Field<C, K, G> who_fields[] = {
      [](const C& c) { return c.who().pid || c.who().comm ? Shown::both : Shown::json; },
      [](const K& k, const G& g, const C& c) { return comm_cell(k.who, g.who, c.processes); }},
     {{"", "command_line", Unit::text},
-     [](const C& c) { return c.options.record.empty() ? Shown::no : Shown::json; },
+     [](const C& c) { return c.options.writes_json() ? Shown::json : Shown::no; },
      [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); }},
     {{"", "processes", Unit::count},
      json_only<C>,

@@ -75,7 +75,6 @@ Cell offsets(const L& l, const C&)
 }
 
 const Field<C, L> fields_of_lines[] = {
-    {{"", "time", Unit::time}, json_only<C>, [](const L& l, const C&) { return Cell(l.wall_ns); }},
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
      [](const L& l, const C&) { return hash_cell(l.line->of.hash); }},

@@ -65,6 +65,9 @@ public:
     // One event line. The header is written before the first one.
     virtual void event(std::span<const Column> columns, const Row& row, ExtraLines below);
 
+    // Who a process is that lines or rows are about; for whoever reads data.
+    virtual void process(std::span<const Column> columns, const Row& row);
+
     // One histogram. key: what it belongs to ("pid = 123", or empty); fields: the same for JSON.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,

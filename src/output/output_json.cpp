@@ -29,18 +29,18 @@ public:
 
     void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
     {
+        note_identity(tool);
         begin("start");
-        fields_.text("tool", tool);
+        if (!run_) {
+            fields_.text("tool", tool);
+            fields_.integer("schema", schema);
+        }
         fields_.text("version", version);
-        fields_.integer("schema", schema);
         if (floor_ns)
             fields_.integer("duration_floor_ns", *floor_ns);
         if (run_) {
-            fields_.text("host", run_->host);
-            fields_.text("boot_id", run_->boot_id);
             fields_.text("command_line", run_->command);
-            fields_.time("time", clock_ns(CLOCK_REALTIME));
-            fields_.integer("monotonic_ns", clock_ns(CLOCK_MONOTONIC));
+            now();
             if (const auto error = clock_error()) {
                 fields_.integer("clock_error_us", error->most_us);
                 fields_.integer("clock_synchronized", error->synchronized);
@@ -52,6 +52,7 @@ public:
     void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks) override
     {
         begin("attached");
+        now();
         fields_.integer("functions", functions);
         fields_.integer("files", files);
         fields_.text("tier", tier);
@@ -65,7 +66,7 @@ public:
         table_interval_ns_ = interval_ns;
         if (run_) {
             next_table_ = table_columns(columns);
-            table_ns_ = clock_ns(CLOCK_MONOTONIC) - (clock_ns(CLOCK_REALTIME) - wall_ns);
+            table_ns_ = monotonic_ns(wall_ns);
         }
     }
 
@@ -87,7 +88,17 @@ public:
     {
         begin("event");
         fields_.cells(columns, row);
+        if (run_ && std::ranges::find(columns, "time_ns", &Column::key) == columns.end())
+            fields_.integer("monotonic_ns", monotonic_ns(time_of(columns, row)));
         append(below);
+        end_record();
+    }
+
+    void process(std::span<const Column> columns, const Row& row) override
+    {
+        begin("process");
+        now();
+        fields_.cells(columns, row);
         end_record();
     }
 
@@ -95,7 +106,7 @@ public:
                    uint64_t wall_ns, const BucketNotes& notes) override
     {
         begin("hist");
-        fields_.time("time", wall_ns);
+        moment(wall_ns);
         fields_.text("title", title);
         fields_.text("unit", unit);
         for (const auto& [name, cell] : fields)
@@ -126,6 +137,7 @@ public:
         if (std::none_of(losses.begin(), losses.end(), [](const Loss& loss) { return loss.count != 0; }))
             return;
         begin("lost");
+        now();
         for (const Loss& loss : losses)
             if (loss.count)
                 fields_.integer(loss.key, loss.count);
@@ -137,6 +149,7 @@ public:
     void end(uint64_t duration_ns) override
     {
         begin("end");
+        now();
         fields_.integer("duration_ns", duration_ns);
         end_record();
     }
@@ -147,8 +160,47 @@ private:
     void begin(std::string_view type)
     {
         fields_.begin(type);
+        out_ += identity_;
+    }
+
+    // The same on each line, so that one alone says whose it is.
+    void note_identity(std::string_view tool)
+    {
+        if (!run_)
+            return;
+        JsonFields fields(identity_);
+        fields.text("run", run_->run);
+        fields.text("host", run_->host);
+        fields.text("boot_id", run_->boot_id);
+        fields.text("tool", tool);
+        fields.integer("schema", schema);
+    }
+
+    // When, by both clocks.
+    void moment(uint64_t wall_ns)
+    {
+        fields_.time("time", wall_ns);
         if (run_)
-            fields_.text("run", run_->run);
+            fields_.integer("monotonic_ns", monotonic_ns(wall_ns));
+    }
+
+    // When it is written.
+    void now()
+    {
+        if (run_)
+            moment(clock_ns(CLOCK_REALTIME));
+    }
+
+    static uint64_t monotonic_ns(uint64_t wall_ns)
+    {
+        return clock_ns(CLOCK_MONOTONIC) - (clock_ns(CLOCK_REALTIME) - wall_ns);
+    }
+
+    static uint64_t time_of(std::span<const Column> columns, const Row& row)
+    {
+        const auto place = std::ranges::find(columns, "time", &Column::key) - columns.begin();
+        const auto* wall_ns = std::get_if<uint64_t>(&cell_at(row, static_cast<size_t>(place)));
+        return wall_ns ? *wall_ns : clock_ns(CLOCK_REALTIME);
     }
 
     // How people are shown the rows that follow.
@@ -156,6 +208,7 @@ private:
     {
         table_ = next_table_;
         begin("table");
+        now();
         append({"columns", table_});
         end_record();
     }
@@ -183,6 +236,7 @@ private:
     }
 
     std::optional<RunIdentity> run_;
+    std::string identity_; // as each line has it
     bool is_beside_;
     std::unique_ptr<LineBuffer> buffer_;
     std::string& out_ = buffer_->text;

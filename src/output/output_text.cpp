@@ -147,6 +147,7 @@ void Output::start(std::string_view, std::string_view, std::optional<uint64_t>) 
 void Output::attached(uint64_t, uint64_t, std::string_view, ExtraLines) {}
 void Output::begin_table(std::span<const Column>, uint64_t, uint64_t) {}
 void Output::event(std::span<const Column>, const Row&, ExtraLines) {}
+void Output::process(std::span<const Column>, const Row&) {}
 void Output::histogram(std::string_view, std::string_view, const Histogram&,
                        std::span<const std::pair<std::string_view, Cell>>, uint64_t, const BucketNotes&)
 {}

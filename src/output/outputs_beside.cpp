@@ -35,6 +35,10 @@ public:
     {
         each([&](Output& one) { one.event(columns, row, below); });
     }
+    void process(std::span<const Column> columns, const Row& row) override
+    {
+        each([&](Output& one) { one.process(columns, row); });
+    }
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                    std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                    const BucketNotes& notes) override
@@ -117,6 +121,11 @@ public:
     {
         others_.event(columns, row, below);
         shown_->event(columns, row, below);
+    }
+    void process(std::span<const Column> columns, const Row& row) override
+    {
+        others_.process(columns, row);
+        shown_->process(columns, row);
     }
     void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                    std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,

@@ -7,10 +7,10 @@
 namespace gpusnoop {
 
 struct RunIdentity {
-    std::string run; // on each line: the same for no other run of any machine
+    std::string run; // the same for no other run of any machine
     std::string host;
     std::string boot_id; // of the kernel: clocks other than that of the day are comparable within it
-    std::string command; // that the tool was started with
+    std::string command; // that the tool was started with; on the first line alone
 };
 
 // Of this process. Equal each time it is asked.

@@ -143,7 +143,8 @@ uint64_t lost_in(const Record& record)
     uint64_t lost = 0;
     if (record.type() == "lost")
         for (const auto& [key, value] : record.all())
-            if (const auto* count = std::get_if<double>(&value); count && *count > 0)
+            if (const auto* count = std::get_if<double>(&value);
+                count && *count > 0 && key != "schema" && key != "monotonic_ns") // which each line has
                 lost += static_cast<uint64_t>(std::min(*count, 1e15));
     return lost;
 }

@@ -18,21 +18,24 @@ public:
         bool known = true; // what its keys mean
     };
 
-    Run& of(std::string_view id)
+    // Of a run whose first line is missing, any other says as much as is needed.
+    Run& of(const Record& record)
     {
+        const std::string_view id = record.text("run");
         if (id.empty() && last_)
             return *last_;
-        return add(id);
+        Run& run = add(id);
+        if (run.of.tool.empty())
+            note(run, record);
+        return run;
     }
 
     Run& begin(const Record& record)
     {
         Run& run = add(record.text("run"));
-        run.of.tool = record.text("tool");
+        note(run, record);
         run.of.version = record.text("version");
-        run.of.host = record.text("host");
         run.of.command_line = record.text("command_line");
-        run.known = record.number("schema").value_or(0) == known_schema;
         last_ = &run;
         return run;
     }
@@ -40,6 +43,13 @@ public:
     void next_file() { last_ = nullptr; }
 
 private:
+    static void note(Run& run, const Record& record)
+    {
+        run.of.tool = record.text("tool");
+        run.of.host = record.text("host");
+        run.known = (record.type() != "start" && !record.number("schema")) || record.number("schema") == known_schema;
+    }
+
     // A run that has no id is another one each time.
     Run& add(std::string_view id)
     {
@@ -79,7 +89,7 @@ Unread read_recording(std::span<const std::string> files, const UseRecord& use)
                 unread.not_json++;
             else if (record->type() == "start")
                 runs.begin(*record);
-            else if (const auto& run = runs.of(record->text("run")); run.known)
+            else if (const auto& run = runs.of(*record); run.known)
                 use(run.of, *record, *line);
             else
                 unread.other_schema++;

@@ -14,7 +14,7 @@
 
 namespace gpusnoop {
 
-// What the line says that a run begins with. Empty where that line is missing.
+// What the line says that a run begins with; where that is missing, tool and host are what others say.
 struct RunOf {
     size_t number = 0; // of those in the recording
     std::string id;

@@ -240,7 +240,7 @@ void CallTool::collect()
         return collected();
     for (CallDelta& delta : table_->drain()) {
         processes_->info(delta.key.image);
-        if (!options_.record.empty())
+        if (options_.writes_json())
             processes_->command_line(delta.key.image); // which nobody can ask once it has ended
         if (settings_.view.stack)
             frames(delta.key.image, delta.key.stack, delta.key.caller);

@@ -2,8 +2,6 @@
 // The time of day as text.
 #pragma once
 
-#include "util/append_format.hpp"
-
 #include <cstdint>
 #include <ctime>
 #include <string>
@@ -22,9 +20,10 @@ public:
     void append_iso(std::string& to, uint64_t wall_ns) // "2026-01-01T10:00:00.000000+00:00", RFC 3339
     {
         show_second(wall_ns);
-        to.append(second_text_, 0, 19);
-        append_format(to, ".{:06}", wall_ns % 1'000'000'000 / 1000);
-        to.append(second_text_, 19);
+        uint64_t microseconds = wall_ns % 1'000'000'000 / 1000;
+        for (size_t place = micros_at + 6; place-- > micros_at; microseconds /= 10)
+            second_text_[place] = static_cast<char>('0' + microseconds % 10);
+        to.append(second_text_);
     }
 
 private:
@@ -37,13 +36,15 @@ private:
         tm local{};
         char text[64];
         ::localtime_r(&time, &local);
-        second_text_.assign(text, ::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &local));
+        second_text_.assign(text, ::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000000%z", &local));
         second_text_.insert(second_text_.size() - 2, ":"); // strftime's zone has no colon
         second_ = second;
     }
 
+    static constexpr size_t micros_at = 20;
+
     uint64_t second_ = 0;
-    std::string second_text_; // without the microseconds
+    std::string second_text_; // with the microseconds of the last one that was asked for them
 };
 
 } // namespace gpusnoop

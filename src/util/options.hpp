@@ -63,6 +63,7 @@ struct Options {
     bool info = false;       // say what this machine offers and what the tool takes, and do nothing else
 
     bool draws_flames() const { return folded || !flames.empty(); }
+    bool writes_json() const { return json || !record.empty(); }
 
     // Nanoseconds in the unit that durations of histograms are counted in.
     uint64_t unit_ns() const { return nanoseconds ? 1 : milliseconds ? 1'000'000 : 1'000; }

@@ -206,7 +206,7 @@ def losses(theirs, rows):
     told = [f"the witness has {theirs[key]} {what}" for key, what in
             (("dropped_records", "records dropped"), ("unknown_records", "records unknown to it"),
              ("calls_beyond", "calls of functions with numbers unknown to it")) if theirs[key]]
-    return told + [f"{tool} lost {json.dumps({k: v for k, v in row.items() if k != 'type'})}"
+    return told + [f"{tool} lost {json.dumps({k: v for k, v in row.items() if isinstance(v, int) and k not in ('schema', 'monotonic_ns')})}"
                    for tool, some in rows.items() for row in some if row["type"] == "lost"]
 
 

@@ -124,7 +124,7 @@ class Tool:
     """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
     that it wants some. `attaches`: it may come so far. `program`: the one that it is to start, with its arguments."""
 
-    types = {"start", "attached", "table", "row", "event", "hist", "stack", "lost", "end"}
+    types = {"start", "attached", "table", "row", "event", "process", "hist", "stack", "lost", "end"}
 
     def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
                  attaches=True, program=()):
@@ -200,7 +200,7 @@ class Tool:
     def records(self):
         if self.all_records is not None:
             return self.all_records
-        return [{key: value for key, value in record.items() if key not in ("run", "monotonic_ns")} for record in self.whole_records]
+        return [{key: value for key, value in record.items() if key not in said_by_each(record["type"])} for record in self.whole_records]
 
     @property
     def whole_records(self):
@@ -229,6 +229,13 @@ class Tool:
         return total
 
 
+def said_by_each(kind):
+    """What lines of this type have because each line has it, and not for what they say."""
+    if kind == "start":
+        return {"run", "monotonic_ns"}
+    return {"run", "host", "boot_id", "tool", "schema", "monotonic_ns"} | ({"time"} if kind in ("attached", "table", "process", "lost", "end") else set())
+
+
 def ahead_of_others():
     """For preexec: who is measured does not wait for a CPU, however busy the machine is."""
     try:
@@ -249,7 +256,7 @@ def trace(script, *arguments, form="workload", timed=False, **options):
 def records_of_mode(tool, mode, name):
     """Its records are those of the mode and no others, and say whose they are. The type of what is between."""
     kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
-    how_shown = {"table"} if kind == "row" else set()
+    how_shown = {"row": {"table"}, "event": {"process"}}.get(kind, set())
     equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"} | how_shown, "types of lines")
     start = tool.records[0]
     equal((start["tool"], start["schema"]), (name, 1), "start")

@@ -41,10 +41,10 @@ counted = {name: integer for name in ("live_bytes", "live_allocations", "live_is
                                       "freed_bytes", "released", "released_bytes", "unknown_frees", "untracked", "unsized",
                                       "captured", "trims")} | {
                                           f"{name}_per_second": number for name in ("allocs", "frees", "churn_bytes")}
-seldom = {"failed_bytes": integer, "container": text, "container_id": text, "runtime": text, "pod": text, "pod_uid": text,
+seldom = {"command_line": text, "failed_bytes": integer, "container": text, "container_id": text, "runtime": text, "pod": text, "pod_uid": text,
           "namespace": text, "unit": text, "uid": integer, "slurm_job": text, "slurm_step": text, "device": integer}
 result = {"result": text, "result_code": integer}
-an_event = {"type": text, "time_ns": integer, "tid": integer, "layer": text, "vendor": text, "stream": text, "operation": text, "kind": text,
+an_event = {"type": text, "time": text, "time_ns": integer, "tid": integer, "layer": text, "vendor": text, "stream": text, "operation": text, "kind": text,
             "address": text, "latency_ns": integer, "captured": integer, "function": text} | result
 
 

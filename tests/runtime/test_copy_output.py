@@ -59,7 +59,7 @@ def every_mode(mode):
         same(tool, truth, (), api)
     if mode == []:
         for row in tool.rows:
-            equal(set(row) - {"container", "pod", "unit"}, row_keys, "keys of a row")
+            equal(set(row) - {"container", "pod", "unit", "command_line"}, row_keys, "keys of a row")
     if mode == ["-x"]:
         equal(sum(row["errors"] for row in tool.rows), 7, "errors")
 

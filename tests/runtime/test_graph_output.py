@@ -38,7 +38,7 @@ latencies = {"latency_p50_ns": integer, "latency_p99_ns": integer}
 summary = dict.fromkeys(("live_graphs", "live_execs", "direct_launches"), integer) | dict.fromkeys(
     ("captures_per_second", "instantiates_per_second", "setup_percent"), number)
 result = {"result": text, "result_code": integer}
-an_event = {"type": text, "time_ns": integer, "tid": integer, "layer": text, "vendor": text, "stream": text, "call": text, "latency_ns": integer,
+an_event = {"type": text, "time": text, "time_ns": integer, "tid": integer, "layer": text, "vendor": text, "stream": text, "call": text, "latency_ns": integer,
             "captured": integer, "function": text, **result}
 
 

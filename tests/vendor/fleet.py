@@ -47,13 +47,14 @@ class Recording:
     def __init__(self, folder, host, tool, command_line, name=None):
         self.path, self.host, self.number = folder / name_of(host) / f"{name or tool}.json", host, host
         self.run = f"{zlib.crc32(f'{name or tool} {host}'.encode()):08x}{host:04x}"
-        self.start = (f'{{"type":"start","run":"{self.run}","tool":"{tool}","version":"0.9","schema":1,"host":"{name_of(host)}",'
-                      f'"boot_id":"{host:08x}-0000-4000-8000-000000000000","command_line":"{tool} {command_line}",'
+        self.whose = (f'"run":"{self.run}","host":"{name_of(host)}","boot_id":"{host:08x}-0000-4000-8000-000000000000",'
+                      f'"tool":"{tool}","schema":1')
+        self.start = (f'{{"type":"start",{self.whose},"version":"0.9","command_line":"{tool} {command_line}",'
                       f'"time":"{at(0, host)}","monotonic_ns":1000}}')
         self.lines = []
 
     def row(self, ns, fields, of="row"):
-        self.lines.append(f'{{"type":"{of}","run":"{self.run}","time":"{at(ns, self.host)}",{fields}}}')
+        self.lines.append(f'{{"type":"{of}",{self.whose},"time":"{at(ns, self.host)}",{fields}}}')
 
     def write(self):
         """By host: plain, in two files, packed, killed while it packed, killed within a line."""

@@ -129,13 +129,13 @@ late) exec sleep 600 ;;
 refused) printf '\033]0;title\007Connection refused\n' >&2; exit 255 ;;
 fails) echo 'cudatop: needs root' >&2; exit 1 ;;
 hostile) printf '%s\n' '{"type":"start","run":"0","run":"0"}' '{"type":"start","run":"0","host":"node1","host":"node2"}'
-    printf '{"type":"row","run":"0","comm":"\033[2J"}\n\377\n{"type":"start","run":"1","tool":"cudatop","host":"node1"}\n'
-    printf '{"type":"row","run":"1","pid":9,"launches":1000}\n{"type":"row","run":"1","cut' ;;
-endless) exec yes '{"type":"row","run":"1","pid":1}' ;;
+    printf '{"type":"row","run":"0","host":"x","comm":"\033[2J"}\n\377\n{"type":"start","run":"1","tool":"cudatop","host":"node1"}\n'
+    printf '{"type":"row","run":"1","host":"node1","pid":9,"launches":1000}\n{"type":"row","run":"1","pid":9}\n{"type":"row","run":"1","cut' ;;
+endless) exec yes '{"type":"row","run":"1","host":"endless","pid":1}' ;;
 *) sleep 1
     printf '{"type":"start","run":"1","tool":"cudatop","host":"localhost","command_line":"cudatop"}\n'
     printf '%s\n' "$3" >>"${0%/*}/told"
-    printf '{"type":"row","run":"1","time":"2026-11-26T08:00:00+00:00","interval_ns":1,"pid":1,"comm":"a","launches":%s}\n' "${2#node}" ;;
+    printf '{"type":"row","run":"1","host":"localhost","time":"2026-11-26T08:00:00+00:00","interval_ns":1,"pid":1,"comm":"a","launches":%s}\n' "${2#node}" ;;
 esac
 '''
 
@@ -170,10 +170,10 @@ def asked():
     equal(told.pop("refused"), " ]0;title Connection refused", "why, without what a terminal obeys")
     equal(told.pop("late"), "no end within 6 s", "who hangs")
     equal(told.pop("fails"), "exit status 1: cudatop: needs root", "what a tool says")
-    equal(told.pop("hostile"), "5 lines are left out: no lines of the tools", "what is no line of ours")
+    equal(told.pop("hostile"), "6 lines are left out: no lines of the tools", "what is no line of ours")
     check(set(told) == {"endless"}, f"others: {told}")
     equal(said[-1], "ask: 4 of 6 hosts have not answered, or not to the end", "how many")
-    equal([line["host"] for line in lines if line.get("tool") and line["run"].startswith("hostile")], ["hostile"], "by its own name")
+    equal([line["host"] for line in lines if line["run"].startswith("hostile")], ["hostile"] * 2, "by its own name")
     equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "whose lines")
     for wrong in "-oProxyCommand=x", "a b", "":
         ask(wrong, code=2)
@@ -274,7 +274,7 @@ def columns():
         equal(read - printed[tool] - of_all, set(), f"columns that {tool} does not have")
     for path in folder.glob("*/*.json"):
         for line in path.read_text().splitlines()[1:3]:
-            made = set(json.loads(line)) - {"type", "run", "time", "time_ns", "interval_ns", "monotonic_ns", "by", "pid", "tid", "comm"}
+            made = set(json.loads(line)) - {"type", "run", "host", "boot_id", "tool", "schema", "time", "time_ns", "interval_ns", "monotonic_ns", "by", "pid", "tid", "comm"}
             tool = path.stem
             equal(made - printed[tool], set(), f"keys of {path.name} that {tool} does not have")
     names = {"duckdb": r"\"?(\w+)\"?: '", "clickhouse": r"(\w+) Nullable"}

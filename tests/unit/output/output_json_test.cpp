@@ -30,7 +30,7 @@ TEST_CASE("JSON records", "[output]")
                               R"("stream":"0x7f00dead","cgroup":4294967296,"kernel":"void k<int>"})";
     const std::string time = R"("time":"2026-01-01T10:00:00.123456+00:00",)";
     CHECK(result.out ==
-          "{\"type\":\"start\",\"tool\":\"cudatop\",\"version\":\"1.0\",\"schema\":1,\"duration_floor_ns\":340}\n"
+          "{\"type\":\"start\",\"tool\":\"cudatop\",\"schema\":1,\"version\":\"1.0\",\"duration_floor_ns\":340}\n"
           "{\"type\":\"attached\",\"functions\":12,\"files\":2,\"tier\":\"session\"}\n"
           "{\"type\":\"row\"," +
               time + "\"interval_ns\":1000000000," + time + cells +

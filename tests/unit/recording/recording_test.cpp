@@ -4,9 +4,11 @@
 #include "recording/recording.hpp"
 #include "tests/unit/output/captured.hpp"
 #include "tests/unit/util/folder.hpp"
+#include "util/clock.hpp"
 #include "util/error.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -232,7 +234,7 @@ TEST_CASE("people are shown so many rows of a table, and the recording has all")
     CHECK(tools_and_numbers({path}).size() == 12);
 }
 
-TEST_CASE("each line names its run, and the first one whose it is")
+TEST_CASE("each line says whose it is, and when, and the first one how it came about")
 {
     const RunIdentity run = this_run();
     CHECK(run.run.size() == 12);
@@ -240,27 +242,52 @@ TEST_CASE("each line names its run, and the first one whose it is")
     CHECK(run.boot_id.size() == 36);
     CHECK_FALSE(run.host.empty());
     CHECK_FALSE(run.command.empty());
-    std::istringstream lines(captured::written(make_json_output(run), [](Output& output) {
+    constexpr Loss lost{"events_lost", "events lost", 3};
+    const Column pid{"PID", "pid", Unit::count}, time{"TIME", "time", Unit::time};
+    const uint64_t before = clock_ns(CLOCK_REALTIME) - 7'000'000'000;
+    std::istringstream lines(captured::written(make_json_output(run), [&](Output& output) {
                                  output.start("cudatop", "1.0", {});
-                                 output.begin_table(captured::columns, captured::ten_o_clock, 1);
-                                 output.row(captured::columns, captured::full_row, {});
+                                 output.attached(1, 1, "session", {});
+                                 output.begin_table(std::span(&pid, 1), before, 1);
+                                 output.row(std::span(&pid, 1), {uint64_t{7}}, {});
+                                 output.event(std::span(&time, 1), {before}, {});
+                                 output.process(std::span(&pid, 1), {uint64_t{7}});
+                                 output.histogram("", "usecs", Histogram(), {}, before);
+                                 output.lost(std::span(&lost, 1));
+                                 output.end(5);
                              }).out);
-    std::string first, second, third;
-    std::getline(lines, first);
-    std::getline(lines, second);
-    std::getline(lines, third);
-    const auto start = Record::parse(first), table = Record::parse(second), row = Record::parse(third);
-    REQUIRE((start && table && row));
-    CHECK(table->text("run") == run.run);
-    REQUIRE(table->texts("columns"));
-    CHECK(start->text("run") == run.run);
-    CHECK(row->text("run") == run.run);
-    CHECK(start->text("host") == run.host);
-    CHECK(start->text("boot_id") == run.boot_id);
-    CHECK(start->text("command_line") == run.command);
-    CHECK(start->number("monotonic_ns"));
-    CHECK(wall_ns_of(start->text("time")));
-    CHECK(row->number("monotonic_ns"));
+    std::vector<Record> all;
+    double between = 0;
+    for (std::string line; std::getline(lines, line);) {
+        INFO(line);
+        const auto record = Record::parse(line);
+        REQUIRE(record);
+        CHECK(record->text("run") == run.run);
+        CHECK(record->text("host") == run.host);
+        CHECK(record->text("boot_id") == run.boot_id);
+        CHECK(record->text("tool") == "cudatop");
+        CHECK(record->number("schema") == 1);
+        const auto wall_ns = wall_ns_of(record->text("time")), clock_ns = record->number("monotonic_ns");
+        REQUIRE((wall_ns && clock_ns));
+        between = all.empty() ? *wall_ns - *clock_ns : between;
+        CHECK(std::abs(*wall_ns - *clock_ns - between) < 1e9);
+        all.push_back(*record);
+    }
+    REQUIRE(all.size() == 9);
+    CHECK(all[0].text("command_line") == run.command);
+    REQUIRE(all[2].texts("columns"));
+    CHECK(lost_in(all[6]) == 0);
+    CHECK(lost_in(all[7]) == 3);
+}
+
+TEST_CASE("a run whose first line is missing is known by any other")
+{
+    const Folder folder;
+    const std::string rest =
+        folder.file("rest", "{\"type\":\"row\",\"run\":\"a\",\"tool\":\"one\",\"schema\":1,\"n\":1}\n"
+                            "{\"type\":\"row\",\"run\":\"b\",\"tool\":\"two\",\"schema\":2,\"n\":2}\n"
+                            "{\"type\":\"row\",\"run\":\"a\",\"tool\":\"one\",\"schema\":1,\"n\":3}\n");
+    CHECK(tools_and_numbers({rest}) == std::vector<std::pair<std::string, double>>{{"one", 1}, {"one", 3}});
 }
 
 TEST_CASE("lines of mixed runs are told apart by their ids, others by order")
