@@ -79,7 +79,11 @@ bool CudaTop::did_without_tracing(const Options&, EndingSignals& signals)
 {
     if (options_.replay.empty())
         return false;
-    replay(settings_, options_, signals);
+    if (kept_)
+        kept_->tell_if_ignored();
+    const Preferences chosen = replay(settings_, options_, signals);
+    if (kept_)
+        kept_->keep(chosen);
     return true;
 }
 
@@ -236,8 +240,8 @@ void CudaTop::open_screen()
                                  .refresh = [this] { show({}); }});
     live_->starting("Looking at what this kernel can do ...");
     warnings_.emplace();
-    if (kept_ && !kept_->why_ignored().empty())
-        warn(kept_->why_ignored());
+    if (kept_)
+        kept_->tell_if_ignored();
 }
 
 void CudaTop::over()

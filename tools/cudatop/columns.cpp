@@ -38,22 +38,23 @@ struct Chosen {
     const TopField* own; // null: one that all tools have
 };
 
-// Those that this view has: whose row it is, then what is counted of it.
-std::vector<Chosen> fields(const C& c)
+// Those of any view: whose row it is, then what is counted of it.
+std::vector<Chosen> all_fields()
 {
     std::vector<Chosen> all;
-    auto add = [&](const Field<C, K, G>& field, const TopField* own) {
-        if (field.shown(c) != Shown::no)
-            all.push_back({&field, own});
-    };
     for (const auto& field : who_fields<K, G, C>)
         if (field.column.key != "command_line") // which is among the own, recorded or not
-            add(field, nullptr);
+            all.push_back({&field, nullptr});
     for (const auto& field : owner_fields<K, G, C>)
-        add(field, nullptr);
+        all.push_back({&field, nullptr});
     for (const TopField& own : own_fields())
-        add(own.field, &own);
-    // What is wrong with it stands beside its name, and stays in view with that.
+        all.push_back({&own.field, &own});
+    return all;
+}
+
+// What is wrong with it stands beside its name, and stays in view with that.
+std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
+{
     const auto trouble =
         std::ranges::find_if(all, [](const Chosen& chosen) { return chosen.own && chosen.own->by_severity; });
     const auto names = std::find_if(std::reverse_iterator(trouble), all.rend(),
@@ -61,6 +62,14 @@ std::vector<Chosen> fields(const C& c)
     if (trouble != all.end() && names != all.rend())
         std::rotate(names.base(), trouble, trouble + 1);
     return all;
+}
+
+// Those that this view has.
+std::vector<Chosen> fields(const C& c)
+{
+    std::vector<Chosen> all = all_fields();
+    std::erase_if(all, [&](const Chosen& chosen) { return chosen.field->shown(c) == Shown::no; });
+    return with_trouble_beside_names(std::move(all));
 }
 
 // Whether a column is among the usual ones.
@@ -135,23 +144,13 @@ Arrangement Settings::arrangement() const
 std::string column_key(std::string_view name)
 {
     std::string names;
-    auto key_of = [&](const Field<C, K, G>& field) -> std::optional<std::string> {
-        const Column& column = field.column;
+    for (const auto& [field, own] : all_fields()) {
+        const Column& column = field->column;
+        if (field->is_called(name))
+            return std::string(column.key.empty() ? column.header : column.key);
         if (!column.header.empty())
             names += fmt::format("{}{}", names.empty() ? "" : ", ", column.header);
-        if (field.is_called(name))
-            return std::string(column.key.empty() ? column.header : column.key);
-        return std::nullopt;
-    };
-    for (const auto& field : who_fields<K, G, C>)
-        if (const auto key = key_of(field))
-            return *key;
-    for (const auto& field : owner_fields<K, G, C>)
-        if (const auto key = key_of(field))
-            return *key;
-    for (const TopField& own : own_fields())
-        if (const auto key = key_of(own.field))
-            return *key;
+    }
     const std::string near = suggestion(name, names);
     throw UsageError(near.empty() ? fmt::format("there is no column '{}': {}, or a key of --json", name, names)
                                   : fmt::format("there is no column '{}' (--columns help lists them){}", name, near));
@@ -160,21 +159,18 @@ std::string column_key(std::string_view name)
 std::vector<ColumnOnOffer> columns_on_offer()
 {
     std::vector<ColumnOnOffer> all;
-    for (const auto& field : who_fields<K, G, C>)
-        all.push_back({field.column, !seldom(field.column.header)});
-    for (const auto& field : owner_fields<K, G, C>)
-        all.push_back({field.column, false});
-    for (const TopField& own : own_fields())
-        all.push_back({own.field.column, own.usual == Usual::batch && own.needs.empty()});
+    for (const auto& [field, own] : all_fields())
+        all.push_back({field->column, own ? own->usual == Usual::batch && own->needs.empty()
+                                          : !field->column.header.empty() && !seldom(field->column.header)});
     return all;
 }
 
 bool is_ascending(std::string_view key)
 {
-    auto is_text = [&](const Field<C, K, G>& field) { return field.is_called(key) && field.column.unit == Unit::text; };
-    auto is_own_text = [&](const TopField& own) { return is_text(own.field) && !own.by_severity; };
-    return std::ranges::any_of(who_fields<K, G, C>, is_text) || std::ranges::any_of(owner_fields<K, G, C>, is_text) ||
-           std::ranges::any_of(own_fields(), is_own_text);
+    return std::ranges::any_of(all_fields(), [&](const Chosen& chosen) {
+        return chosen.field->is_called(key) && chosen.field->column.unit == Unit::text &&
+               !(chosen.own && chosen.own->by_severity);
+    });
 }
 
 std::vector<TopColumn> columns(const Context& context)
@@ -195,22 +191,14 @@ std::vector<TopColumn> columns(const Context& context)
 std::vector<TopColumn> columns_of_any_view(bool screen)
 {
     std::vector<TopColumn> all;
-    const auto add = [&](const Column& column, const TopField* own, bool usual) {
-        all.push_back(column_of(column, own));
-        all.back().column.in_text &= !column.header.empty();
+    for (const auto& [field, own] : with_trouble_beside_names(all_fields())) {
+        const bool usual =
+            own ? own->by_severity || own->usual == Usual::batch || (own->usual == Usual::screen && screen)
+                : !seldom(field->column.header);
+        all.push_back(column_of(field->column, own));
+        all.back().column.in_text &= !field->column.header.empty();
         all.back().shown = all.back().column.in_text && usual;
-    };
-    for (const auto& field : who_fields<K, G, C>)
-        if (field.column.key != "command_line")
-            add(field.column, nullptr, !seldom(field.column.header));
-    for (const TopField& own : own_fields())
-        if (own.by_severity)
-            add(own.field.column, &own, true);
-    for (const auto& field : owner_fields<K, G, C>)
-        add(field.column, nullptr, false);
-    for (const TopField& own : own_fields())
-        if (!own.by_severity)
-            add(own.field.column, &own, own.usual == Usual::batch || (own.usual == Usual::screen && screen));
+    }
     return all;
 }
 

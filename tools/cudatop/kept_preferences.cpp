@@ -75,6 +75,12 @@ KeptPreferences::KeptPreferences(std::optional<OwnFile> file) : file_(std::move(
     }
 }
 
+void KeptPreferences::tell_if_ignored() const
+{
+    if (!why_ignored_.empty())
+        warn(why_ignored_);
+}
+
 void KeptPreferences::keep(const Preferences& chosen) const
 {
     if (!file_ || !why_ignored_.empty() || chosen == Preferences())

@@ -23,7 +23,7 @@ std::vector<std::string> Warnings::take()
     return std::exchange(held_, {});
 }
 
-Screen::Options Live::options(const Settings& settings, const Options& given)
+Screen::Options screen_options(const Settings& settings, const Options& given)
 {
     const Preferences& preferences = settings.preferences;
     Screen::Options options;

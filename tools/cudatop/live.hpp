@@ -33,6 +33,9 @@ private:
     std::optional<WarningsTo> to_{std::in_place, [this](std::string message) { held_.push_back(std::move(message)); }};
 };
 
+// By options, and else as keys have chosen before.
+Screen::Options screen_options(const Settings& settings, const Options& given);
+
 class Live {
 public:
     struct Requests {
@@ -43,7 +46,7 @@ public:
         std::function<void()> refresh;                                                 // show the last interval again
     };
     Live(const Settings& settings, const Options& given, Requests requests)
-        : Live(options(settings, given), std::move(requests))
+        : Live(screen_options(settings, given), std::move(requests))
     {}
 
     void starting(std::string_view what) { screen_.starting(std::string(what)); } // until begin()
@@ -53,7 +56,6 @@ public:
 
 private:
     Live(const Screen::Options& options, Requests requests);
-    static Screen::Options options(const Settings& settings, const Options& given);
     void set_interval(std::chrono::nanoseconds interval);
 
     std::optional<Running> running_; // from begin() on

@@ -2,6 +2,7 @@
 #include "replay.hpp"
 
 #include "batch.hpp"
+#include "live.hpp"
 #include "output/output.hpp"
 #include "recording/moments.hpp"
 #include "replayed.hpp"
@@ -56,7 +57,7 @@ public:
                             .leap = [this](int minutes) { leap(minutes); }})
     {}
 
-    void run()
+    Preferences run()
     {
         for (const int descriptor : screen_.descriptors())
             loop_.watch(descriptor, [this] { screen_.ready(); });
@@ -66,6 +67,7 @@ public:
             screen_.message(std::move(text));
         play(true);
         loop_.run();
+        return screen_.chosen();
     }
 
 private:
@@ -148,20 +150,18 @@ void print(const Moments& moments, const std::vector<TopColumn>& columns, size_t
 
 } // namespace
 
-void replay(const Settings& settings, const Options& options, EndingSignals& signals)
+Preferences replay(const Settings& settings, const Options& options, EndingSignals& signals)
 {
     const Moments moments(std::span(&options.replay, 1), "cudatop");
     std::vector<TopColumn> columns = replayed_columns(moments, options.columns, settings.screen);
     const size_t from = moments.at(options.replay_at);
-    if (!settings.screen)
-        return print(moments, columns, from, settings, options);
-    Screen::Options screen;
-    screen.sort = settings.sort;
-    screen.ascending = settings.ascending;
-    screen.then = usual_order;
-    screen.filter = settings.filter;
-    screen.tree = settings.tree;
-    Player(moments, std::move(columns), from, screen, signals).run();
+    if (!settings.screen) {
+        print(moments, columns, from, settings, options);
+        return {};
+    }
+    Screen::Options screen = screen_options(settings, options);
+    screen.starting.clear(); // there is nothing to wait for
+    return Player(moments, std::move(columns), from, screen, signals).run();
 }
 
 } // namespace gpusnoop::cudatop

@@ -7,7 +7,7 @@
 
 namespace gpusnoop::cudatop {
 
-// options.replay, from options.replay_at on. Throws Error.
-void replay(const Settings& settings, const Options& options, EndingSignals& signals);
+// options.replay, from options.replay_at on. What keys chose on the screen. Throws Error.
+Preferences replay(const Settings& settings, const Options& options, EndingSignals& signals);
 
 } // namespace gpusnoop::cudatop

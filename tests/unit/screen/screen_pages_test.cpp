@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What there is beside the list: an opened row, the help, messages, plots.
+#include "screen/list_view.hpp"
+#include "tests/unit/screen/screen_fixture.hpp"
+
+using namespace gpusnoop;
+
+TEST_CASE("where rows are sorted by a text, an opened one has the history of what they are sorted by then", "[screen]")
+{
+    Stage stage({}, {.sort = "comm", .then = "graph_launches_per_second"});
+    stage.press(key::enter);
+    CHECK(stage.state.plotted == "graph_launches_per_second");
+}
+
+TEST_CASE("a row is opened and closed", "[screen]")
+{
+    Stage stage;
+    stage.press(key::down);
+    auto actions = stage.press(key::enter);
+    REQUIRE(actions.size() == 2);
+    CHECK((actions[0].kind == Action::open && actions[0].text == "1004"));
+    CHECK(stage.state.plotted == "launches_per_second");
+    CHECK(stage.shows("Nothing has been counted for it yet."));
+    stage.snapshot.detail = scene::detail("1004", 0);
+    CHECK(stage.shows("void kernel_0<float>(float*, int)"));
+    CHECK(stage.shows("copies by size"));
+    stage.press(U"h");
+    CHECK(stage.state.plotted == "graph_launches_per_second");
+    stage.press(key::left);
+    stage.press(key::left);
+    CHECK(stage.state.plotted == "device_memory_bytes"); // round the end; columns that are not shown have one, too
+    stage.snapshot.detail_of = "1003";
+    CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // of another row
+    stage.cast.rows = 2;
+    stage.next();
+    CHECK(stage.shows("1004 bob \u8a13\u7df4\u5668 (gone)"));
+    actions = stage.press(key::escape);
+    REQUIRE(actions.size() == 1);
+    CHECK((actions[0].kind == Action::open && actions[0].text.empty()));
+    CHECK(stage.state.view == View::list);
+}
+
+TEST_CASE("the help has every key and every column", "[screen]")
+{
+    Stage stage({100, 80});
+    stage.press(U"?");
+    CHECK(stage.shows("Ctrl-L"));
+    for (const TopColumn& column : stage.snapshot.columns)
+        CHECK(stage.shows(column.about));
+    stage.press(key::escape);
+    stage.press(U"h");
+    CHECK(stage.state.view == View::help);
+    CHECK(stage.press(U"q").empty());
+    CHECK(stage.press(U"q").at(0).kind == Action::quit);
+    CHECK(stage.press(key::f10).at(0).kind == Action::quit);
+}
+
+TEST_CASE("messages are shown for a while and kept", "[screen]")
+{
+    Stage stage;
+    stage.state.messages.add("first", 0);
+    stage.state.messages.add("second\x1b[2J", 0);
+    stage.state.messages.add("second\x1b[2J", 1);
+    CHECK(stage.lines().back() == "first");
+    stage.state.now = 5.5;
+    CHECK(stage.lines().back() == "second\\x1B[2J");
+    stage.state.now = 60;
+    CHECK(stage.lines().back().starts_with("?Help"));
+    stage.press(U"m");
+    CHECK(stage.shows("second\\x1B[2J (2 times)"));
+    for (int i = 0; i < 1000; ++i)
+        stage.state.messages.add(std::to_string(i), 60);
+    CHECK(stage.state.messages.all().size() == 200);
+}
+
+TEST_CASE("an opened row shows the history of what is wrong with it", "[screen]")
+{
+    Stage stage;
+    const std::string id = arrange(stage.snapshot, stage.state.arrangement).front()->id;
+    Trouble trouble;
+    trouble.column = "sync_percent";
+    trouble.rows = {id};
+    stage.snapshot.troubles = {trouble};
+    stage.press(key::enter);
+    CHECK(stage.state.open == id);
+    CHECK(stage.state.plotted == "sync_percent");
+}
+
+TEST_CASE("a plot stands still during a pause", "[screen]")
+{
+    Stage stage({80, 24});
+    stage.next();
+    stage.press(U"\rp");
+    const std::string before = stage.text();
+    stage.state.history.add(scene::snapshot(stage.cast, 2));
+    ++stage.state.behind;
+    CHECK(stage.text() == before);
+    stage.press(U"p");
+    CHECK(stage.text() != before);
+}
