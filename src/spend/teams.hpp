@@ -14,7 +14,8 @@ class Teams {
 public:
     Teams() = default; // there are none
     // Lines of TEAM,KIND,GLOB, the first match counts; # begins a comment. KIND: namespace, pod (NAMESPACE/NAME),
-    // container, label (KEY=VALUE), cgroup, user, unit or job (Slurm's). Throws Error, which names the file and the line.
+    // container, label (KEY=VALUE), cgroup, user, unit or job (Slurm's). Throws Error, which names the file and the
+    // line.
     Teams(std::string_view text, const std::string& file);
     static Teams of_file(const std::string& path);
 
