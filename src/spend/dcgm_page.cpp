@@ -16,10 +16,11 @@ struct Name {
     Figure figure;
     double unit; // of a Gauges value, in the exporter's
     double most;
+    bool instead = false; // of another one, where the page does not have that
 };
 
 // The profiling fields are ratios from 0 to 1, GPU_UTIL is in percent and FB_USED in MiB. DCGM 4.6 has named the fields
-// anew, and knows both names.
+// anew, and knows both names. MIG instances have no GPU_UTIL; how long their engine was active is as much.
 constexpr Name names[] = {
     {"DCGM_FI_PROF_SM_ACTIVE", Figure::sm_active, 1e6, 1},
     {"DCGM_FI_PROF_SM_UTIL_RATIO", Figure::sm_active, 1e6, 1},
@@ -30,6 +31,7 @@ constexpr Name names[] = {
     {"DCGM_FI_PROF_DRAM_ACTIVE", Figure::dram_active, 1e6, 1},
     {"DCGM_FI_PROF_DRAM_UTIL_RATIO", Figure::dram_active, 1e6, 1},
     {"DCGM_FI_DEV_GPU_UTIL", Figure::gpu_busy, 1e4, 100},
+    {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", Figure::gpu_busy, 1e6, 1, true},
     {"DCGM_FI_DEV_FB_USED", Figure::memory_used, mib, 1 << 24},
 };
 
@@ -109,6 +111,7 @@ DcgmPage parse_dcgm_page(std::string_view text)
 {
     DcgmPage page;
     std::map<DcgmKey, std::array<bool, figure_count>> differ;
+    std::map<DcgmKey, Gauges> instead;
     text = text.substr(0, DcgmPage::largest);
     for (std::string_view left = text; !left.empty();) {
         std::string_view line = left.substr(0, std::min(left.find('\n'), left.size()));
@@ -127,7 +130,8 @@ DcgmPage parse_dcgm_page(std::string_view text)
             page.unusable++;
             continue;
         }
-        Gauges& gauges = page.devices[*key];
+        page.devices.try_emplace(*key);
+        Gauges& gauges = (name->instead ? instead : page.devices)[*key];
         auto& known = gauges.values[static_cast<size_t>(name->figure)];
         const auto number = static_cast<uint64_t>(std::llround(*value * name->unit));
         // A device's figure is repeated for each pod on it. Those that differ are of pods or processes, and say nothing
@@ -141,7 +145,10 @@ DcgmPage parse_dcgm_page(std::string_view text)
     for (const auto& [key, figures] : differ)
         for (size_t i = 0; i < figure_count; i++)
             if (figures[i])
-                page.devices[key].values[i].reset();
+                page.devices[key].values[i].reset(), instead[key].values[i].reset();
+    for (const auto& [key, gauges] : instead)
+        for (size_t i = 0; i < figure_count; i++)
+            page.devices[key].set(static_cast<Figure>(i), gauges.values[i], MEASURED_BY_DCGM);
     return page;
 }
 
