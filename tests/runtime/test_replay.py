@@ -6,8 +6,14 @@ import subprocess
 import sys
 
 import harness
+from containers import HostRoot, Image, Name, kubepods
+from driver_calls import Calls
 from harness import Skip, check, equal
 from programs import Tool, Workload
+from ranks import Ranks
+from test_containers import contained, launches_of, traced
+from test_driver_calls import at_calls, commands
+from test_ncclwait import late_one
 from tops import case
 
 sys.path.append(str(harness.root / "tests/screen"))
@@ -123,3 +129,64 @@ def the_tables_of_tools():
 
     check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "another tool's")
     check("do not add up" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "an interval of cudagap")
+
+
+def same_tables(tool, run, file, least=1):
+    again = replayed(tool, file, "-T", *(["-r", 0] if tool == "nvioctl" else []))
+    equal(again.stderr, "", f"{tool} --replay")
+    equal(tables(again.stdout), tables(run.text), f"tables of {tool}")
+    check(len(tables(again.stdout)) >= least, f"{tool}: {again.stdout}")
+
+
+@harness.case
+def the_tables_of_ranks_of_drivers_and_with_stacks():
+    """The same for who was late, for calls into the kernel's driver, and for stacks below rows."""
+    file = lambda tool: harness.here / f"{tool}.json"
+    live = lambda tool, *arguments: Tool(*arguments, "-T", "--record", file(tool), json=False, losses=True)
+
+    harness.binary = harness.build / "ncclwait"
+    ranks = Ranks(4, late_one)
+    run = live("ncclwait", *ranks.targets, "--by", "rank", "0.3")
+    ranks.go().wait()
+    same_tables("ncclwait", run.finish(), file("ncclwait"))
+
+    harness.binary = harness.build / "nvioctl"
+    calls = Calls(commands)
+    run = live("nvioctl", *at_calls, "-p", calls.pid, "0.3")
+    calls.go().wait()
+    same_tables("nvioctl", run.finish(), file("nvioctl"))
+
+    workload = Workload("repeat 3; launch one 5; copy 3; sync 2; alloc a 70000; free a; sleep 300; end")
+    runs = {}
+    for tool in "cudalaunch", "cudamemcpy", "cudasync", "gpualloc":
+        harness.binary = harness.build / tool
+        runs[tool] = live(tool, "-p", workload.pid, "-U", *(shown[tool] if tool == "cudasync" else []), "0.4")
+    workload.go().wait()
+    for tool, run in runs.items():
+        same_tables(tool, run.finish(), file(tool), 2)
+        check("    " in replayed(tool, file(tool)).stdout and "(workload)" in replayed(tool, file(tool)).stdout, f"stacks of {tool}")
+
+
+@harness.case(alone=True)
+def by_pod():
+    """Two containers of a pod, another pod, and a process in none: recorded by process and kernel, shown by pod."""
+    host, image, first = HostRoot(), Image(), Name()
+    second, other = Name(pod=first.pod, namespace=first.namespace, pod_uid=first.pod_uid), Name()
+    inside = []
+    for i, name in enumerate((first, second, other), 1):
+        host.kubelet(name)
+        inside.append(contained(kubepods(name), f"repeat 2; launch vecadd {100 * i}; launch saxpy {i}; sleep 400; end", image=image))
+    free = Workload("repeat 2; launch vecadd 7; sleep 400; end")
+    file, pids = harness.here / "recorded.json", ",".join(str(one.pid) for one in (*inside, free))
+    record = traced(host, "-p", pids, "--by", "pid,kernel", "--record", file, "0.3", json=False, losses=True)
+    live = traced(host, "-p", pids, "--by", "pod", "-d", "1000", json=False, losses=True)
+    launches_of(*inside, free)
+    record.finish()
+    live.finish()
+    launches = lambda text: {line.split()[0]: int(line.split()[1]) for line in text.splitlines() if re.match(r"\S+ +\d+ ", line)}
+    pods = {f"{first.namespace}/{first.pod}": 606, f"{other.namespace}/{other.pod}": 606, "-": 14}
+    equal(launches(live.text), pods, f"live ({live.text})")
+    again = replayed("cudalaunch", file, "--by", "pod", "60")
+    equal(launches(again.stdout), pods, f"replayed ({again.stdout} {again.stderr})")
+    by_container = replayed("cudalaunch", file, "--by", "namespace,pod,container", "60").stdout
+    equal(sorted(map(int, re.findall(r" (\d+) +\d+\.\d ", by_container))), [14, 202, 404, 606], f"by container ({by_container})")
