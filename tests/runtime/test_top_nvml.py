@@ -91,13 +91,36 @@ def it_hangs_from_the_start():
     tool.finish()
 
 
+def give(host, name, *uuids):
+    """As the kubelet keeps it."""
+    host.write("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", {"Data": {
+        "PodDeviceEntries": [{"PodUID": name.pod_uid, "ContainerName": name.container, "ResourceName": "nvidia.com/gpu",
+                              "DeviceIDs": {"-1": list(uuids)}}], "RegisteredDevices": None}})
+
+
+@case(alone=True)
+def of_a_node_that_becomes_one_of_kubernetes():
+    """What pods were given is told from when the kubelet's file is there on, which the tool has begun without."""
+    host, name = HostRoot(), Name()
+    host.containerd(name)
+    workload = holder(preexec=Cgroup("v2", kubepods(name)).join)
+    tool = Nvml("device 0", "uuid GPU-0", "device 1", "uuid GPU-1").tool("-p", workload.pid, "--by", "pod", "-i", "0.5", "--host-root", host.path,
+                                                                         preexec=host.enter)
+    workload.go()
+    wait_until(lambda: len(rows(tool, "pod")) > 2, "reports")
+    before = rows(tool, "pod")
+    equal([row for row in before if "held_gpus" in row], [], "what is held, as far as anybody knows")
+    give(host, name, "GPU-1")
+    wait_until(lambda: rows(tool, "pod")[-1].get("held_gpus") == "1", "what is held is told")
+    end(workload)
+    tool.finish()
+
+
 @case(alone=True)
 def of_a_pod():
     """What its pod was given, also what it does not use; and how well the GPU that it uses is used, by anybody."""
     host, name = HostRoot(), Name()
-    host.containerd(name).write("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", {"Data": {
-        "PodDeviceEntries": [{"PodUID": name.pod_uid, "ContainerName": name.container, "ResourceName": "nvidia.com/gpu",
-                              "DeviceIDs": {"-1": ["GPU-1", "GPU-2"]}}], "RegisteredDevices": None}})
+    give(host.containerd(name), name, "GPU-1", "GPU-2")
     workload = holder(preexec=Cgroup("v2", kubepods(name)).join)
     nvml = Nvml("device 0", "uuid GPU-0", "device 1", "uuid GPU-1", "gpm 2 60", "gpm 5 12.5", "gpm 10 101",
                 f"process {workload.pid} {25 * mib}", "device 2", "uuid GPU-2")
