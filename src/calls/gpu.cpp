@@ -43,6 +43,8 @@ std::string gpu_text(const std::set<Gpu>& gpus)
             append_format(text, "-{}", before->number);
         if (first->instance != Gpu::whole)
             append_format(text, "/gi{}", first->instance);
+        if (first->compute != Gpu::whole)
+            append_format(text, "/ci{}", first->compute);
         last = first->by;
         first = end;
     }

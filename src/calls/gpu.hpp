@@ -21,6 +21,7 @@ struct Gpu {
     By by = By::none;
     uint16_t number = 0;
     uint16_t instance = whole; // MIG's (gi), where the process is on one
+    uint16_t compute = whole;  // and the compute instance (ci) in that, where there are several
 
     // The same number is the same GPU for every process.
     bool of_machine() const { return by == By::index || by == By::file; }

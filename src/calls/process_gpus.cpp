@@ -59,8 +59,11 @@ std::set<Gpu> ProcessGpus::listed(const ImageId& image) const
     std::set<Gpu> gpus;
     for (auto [item, end] = nvml_.processes().equal_range(image.pid); item != end; ++item) {
         const NvmlProcess& process = item->second;
-        gpus.insert({Gpu::By::index, static_cast<uint16_t>(process.device),
-                     static_cast<uint16_t>(process.gpu_instance.value_or(Gpu::whole))});
+        Gpu gpu{Gpu::By::index, static_cast<uint16_t>(process.device),
+                static_cast<uint16_t>(process.gpu_instance.value_or(Gpu::whole))};
+        if (process.compute_instance && nvml_.divides(process.device, gpu.instance))
+            gpu.compute = static_cast<uint16_t>(*process.compute_instance);
+        gpus.insert(gpu);
     }
     return gpus;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -38,11 +39,22 @@ std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
         const auto instance = gpu ? take_number(line, "/gi") : std::nullopt;
         if (!instance)
             continue; // "config 1", "monitor 2"
-        take_number(line, "/ci");
+        const auto compute = take_number(line, "/ci");
         if (const auto minor = take_number(line, "/access "))
-            minors[*minor] = {*gpu, static_cast<uint16_t>(*instance)};
+            minors[*minor] = {*gpu, static_cast<uint16_t>(*instance),
+                              compute ? std::optional(static_cast<uint16_t>(*compute)) : std::nullopt};
     }
     return minors;
+}
+
+std::set<MigAccess> narrowed(std::set<MigAccess> all)
+{
+    std::erase_if(all, [&](const MigAccess& access) { // nullopt is less than any number
+        const auto next = all.upper_bound(access);
+        return !access.compute_instance && next != all.end() && next->gpu_minor == access.gpu_minor &&
+               next->gpu_instance == access.gpu_instance;
+    });
+    return all;
 }
 
 MigFiles::MigFiles(const std::string& root) : major_(character_major("nvidia-caps", root))
@@ -59,7 +71,7 @@ std::set<MigAccess> MigFiles::of(pid_t pid, const std::string& proc) const
     for (const unsigned minor : open_nvidia_files(pid, *major_, proc).value_or(std::set<unsigned>()))
         if (const auto access = at(minor))
             found.insert(*access);
-    return found;
+    return narrowed(std::move(found));
 }
 
 std::optional<MigAccess> MigFiles::at(unsigned minor) const

@@ -16,6 +16,7 @@ namespace gpusnoop {
 struct MigAccess {
     unsigned gpu_minor = 0; // N of /dev/nvidiaN
     uint16_t gpu_instance = 0;
+    std::optional<uint16_t> compute_instance{}; // in it; nullopt: the file is the GPU instance's own
     auto operator<=>(const MigAccess&) const = default;
 };
 
@@ -23,7 +24,7 @@ class MigFiles {
 public:
     explicit MigFiles(const std::string& root = ""); // in whose proc the numbers stand
 
-    // Of instances, and of compute instances in them. Empty where it is gone, or may use none.
+    // As narrowed() has them. Empty where it is gone, or may use none.
     std::set<MigAccess> of(pid_t pid, const std::string& proc = "/proc") const;
     std::optional<MigAccess> at(unsigned minor) const; // of /dev/nvidia-caps/nvidia-capN
 
@@ -31,6 +32,9 @@ private:
     std::optional<unsigned> major_;
     std::map<unsigned, MigAccess> by_minor_;
 };
+
+// Without GPU instances of whose compute instances some are there: whoever uses one has the files of both.
+std::set<MigAccess> narrowed(std::set<MigAccess> all);
 
 // /proc/driver/nvidia-caps/mig-minors: "gpu0/gi1/access 12", "gpu0/gi1/ci0/access 13" and others.
 std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text);

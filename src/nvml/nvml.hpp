@@ -30,12 +30,22 @@ struct NvmlEfficiency {
 };
 
 // A GPU instance of MIG: a part of a device with SMs and memory of its own.
+// What programs see as a device.
+struct NvmlComputeInstance {
+    uint32_t number = 0;
+    std::string uuid;    // printable
+    unsigned slices = 0; // of the device's compute slices; 0: not told
+    bool operator==(const NvmlComputeInstance&) const = default;
+};
+
 struct NvmlInstance {
     uint32_t gpu_instance = 0;
-    std::vector<std::string> uuids; // of the compute instances in it, which programs see as devices; printable
-    std::string name;               // printable: "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
-    unsigned slices = 0;            // of the device's compute slices; 0: not told
+    std::vector<NvmlComputeInstance> parts; // mostly one, which is all of it
+    std::string name;                       // printable: "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
+    unsigned slices = 0;                    // of the device's compute slices; 0: not told
     NvmlEfficiency efficiency;
+
+    bool divided() const { return parts.size() > 1; }
 };
 
 // What the driver does not tell is empty.

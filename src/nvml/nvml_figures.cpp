@@ -96,6 +96,14 @@ void NvmlFigures::take(NvmlAnswers answers)
             warn(fmt::format("NVML does not report what processes hold on device {}: {}", failure.device, failure.why));
 }
 
+bool NvmlFigures::divides(unsigned device, uint32_t gpu_instance) const
+{
+    const auto state = std::ranges::find(states_, device, &NvmlDeviceState::index);
+    return state != states_.end() && std::ranges::any_of(state->instances, [&](const NvmlInstance& one) {
+               return one.gpu_instance == gpu_instance && one.divided();
+           });
+}
+
 std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images, std::optional<unsigned> device) const
 {
     std::optional<uint64_t> sum;

@@ -38,6 +38,9 @@ public:
 
     const std::vector<NvmlDeviceState>& states() const { return states_; } // of all devices
 
+    // That GPU instance has several compute instances.
+    bool divides(unsigned device, uint32_t gpu_instance) const;
+
     const std::multimap<uint32_t, NvmlProcess>& processes() const { return processes_; } // by pid
 
     // Bytes of device memory, of one device or of all; nullopt where it knows of none of the processes, or not how

@@ -25,9 +25,14 @@ static void fields(auto& each, same_as_const<NvmlEfficiency> auto& e)
     each(e.sm_active, e.sm_occupancy, e.tensor_active, e.dram_active);
 }
 
+static void fields(auto& each, same_as_const<NvmlComputeInstance> auto& c)
+{
+    each(c.number, c.uuid, c.slices);
+}
+
 static void fields(auto& each, same_as_const<NvmlInstance> auto& i)
 {
-    each(i.gpu_instance, i.uuids, i.name, i.slices, i.efficiency);
+    each(i.gpu_instance, i.parts, i.name, i.slices, i.efficiency);
 }
 
 static void fields(auto& each, same_as_const<NvmlDeviceState> auto& s)

@@ -20,9 +20,12 @@ public:
 private:
     using NumberFunction = int (*)(NvmlDevice, unsigned*);
 
-    unsigned slices(NvmlDevice mig, std::string_view name) const;
+    struct Slices {
+        unsigned of_gpu_instance = 0, of_compute_instance = 0; // 0: not told
+    };
+    Slices slices(NvmlDevice mig, std::string_view name) const;
 
-    NumberFunction most_ = nullptr, gpu_instance_ = nullptr;
+    NumberFunction most_ = nullptr, gpu_instance_ = nullptr, compute_instance_ = nullptr;
     int (*handle_)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
     int (*attributes_)(NvmlDevice, void*) = nullptr;
     NvmlTextFunction name_ = nullptr, uuid_ = nullptr;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace gpusnoop {
 namespace {
@@ -64,7 +65,8 @@ MachineGpu parse_gpu_information(std::string_view text, const std::string& place
 void MachineGpus::learn(const MachineGpu& gpu)
 {
     const auto known = std::ranges::find_if(all_, [&](const MachineGpu& one) {
-        return one.index == gpu.index && one.instance == gpu.instance && (gpu.index || one.id == gpu.id);
+        return one.index == gpu.index && one.instance == gpu.instance && one.compute == gpu.compute &&
+               (gpu.index || one.id == gpu.id);
     });
     if (known == all_.end()) {
         if (all_.size() < most_gpus)
@@ -76,10 +78,39 @@ void MachineGpus::learn(const MachineGpu& gpu)
     if (gpu.minor)
         known->minor = gpu.minor;
     known->slices = gpu.slices;
-    if (gpu.instance) { // it may have been made anew under the same number
+    if (gpu.instance) // it may have been made anew under the same number
         known->id = gpu.id;
-        known->names = gpu.names;
+}
+
+// Itself, or where several compute instances share its memory, those.
+std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const NvmlInstance& instance)
+{
+    MachineGpu part{.id = fmt::format("{}/gi{}", whole.id, instance.gpu_instance),
+                    .model = whole.model,
+                    .index = whole.index,
+                    .minor = whole.minor,
+                    .instance = static_cast<uint16_t>(instance.gpu_instance),
+                    .device = whole.id,
+                    .slices = instance.slices};
+    if (!instance.divided()) {
+        if (!instance.parts.empty() && !instance.parts.front().uuid.empty())
+            part.id = instance.parts.front().uuid;
+        return {part};
     }
+    unsigned told = 0;
+    for (const NvmlComputeInstance& compute : instance.parts)
+        told += compute.slices;
+    const bool is_possible =
+        told <= instance.slices && std::ranges::all_of(instance.parts, &NvmlComputeInstance::slices);
+    std::vector<MachineGpu> all;
+    for (const NvmlComputeInstance& compute : instance.parts) {
+        all.push_back(part);
+        all.back().id = compute.uuid.empty() ? fmt::format("{}/ci{}", part.id, compute.number) : compute.uuid;
+        all.back().compute = static_cast<uint16_t>(compute.number);
+        all.back().slices =
+            is_possible ? compute.slices : instance.slices / static_cast<unsigned>(instance.parts.size());
+    }
+    return all;
 }
 
 // Those that there are now: an instance that has gone is part of the device again.
@@ -90,20 +121,16 @@ void MachineGpus::learn_instances(const NvmlDeviceState& state)
     if (device == all_.end() || !state.mig) // it fails, and says nothing
         return;
     const MachineGpu whole = *device;
-    std::erase_if(all_, [&](const MachineGpu& one) {
-        return one.instance && one.index == state.index &&
-               std::ranges::find(state.instances, *one.instance, &NvmlInstance::gpu_instance) == state.instances.end();
-    });
+    std::vector<MachineGpu> parts;
     for (const NvmlInstance& instance : state.instances)
-        learn({.id = instance.uuids.size() == 1 ? instance.uuids.front()
-                                                : fmt::format("{}/gi{}", whole.id, instance.gpu_instance),
-               .model = whole.model,
-               .index = whole.index,
-               .minor = whole.minor,
-               .instance = static_cast<uint16_t>(instance.gpu_instance),
-               .device = whole.id,
-               .names = instance.uuids,
-               .slices = instance.slices});
+        std::ranges::move(parts_of(whole, instance), std::back_inserter(parts));
+    std::erase_if(all_, [&](const MachineGpu& one) {
+        return one.instance && one.index == state.index && std::ranges::none_of(parts, [&](const MachineGpu& part) {
+                   return part.instance == one.instance && part.compute == one.compute;
+               });
+    });
+    for (const MachineGpu& part : parts)
+        learn(part);
 }
 
 void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root, const KubeletDevices& kubelet)
@@ -145,7 +172,7 @@ const MachineGpu* MachineGpus::at(const Gpu& gpu) const
         if ((gpu.by != Gpu::By::index || one.index != gpu.number) &&
             (gpu.by != Gpu::By::file || one.minor != gpu.number))
             continue;
-        if (gpu.instance != Gpu::whole && one.instance == gpu.instance)
+        if (gpu.instance != Gpu::whole && one.instance == gpu.instance && (!one.compute || one.compute == gpu.compute))
             return &one;
         instances += one.instance.has_value();
         if (!found || one.instance)
@@ -189,8 +216,7 @@ const MachineGpu* MachineGpus::named(std::string_view name) const
 {
     const std::optional<unsigned> index = number(name);
     for (const MachineGpu& one : all_)
-        if (one.id == name || std::ranges::find(one.names, name) != one.names.end() ||
-            (index && one.index == index && !one.instance))
+        if (one.id == name || (index && one.index == index && !one.instance))
             return &one;
     return nullptr;
 }

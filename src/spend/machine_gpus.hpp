@@ -19,9 +19,9 @@ struct MachineGpu {
     std::optional<unsigned> index, minor; // nvidia-smi's, and that of /dev/nvidiaN
     // Of a GPU instance of MIG, which is somebody's own, as a device is; its model is that of the device.
     std::optional<uint16_t> instance{};
-    std::string device{};             // that it is a part of: the id
-    std::vector<std::string> names{}; // UUIDs of its compute instances; the id is the only one
-    unsigned slices = 0;              // of the device's; of a device, that it is divided in: 0 where it is not
+    std::optional<uint16_t> compute{}; // of one of several compute instances in that
+    std::string device{};              // that it is a part of: the id
+    unsigned slices = 0;               // of the device's; of a device, that it is divided in: 0 where it is not
 };
 
 class MachineGpus {
@@ -35,13 +35,14 @@ public:
     const MachineGpu* named(std::string_view name) const; // by UUID, or by index as NVIDIA_VISIBLE_DEVICES has it
     bool divided() const;                                 // some, by MIG
     // What of a time is whose, by slices: of a device that is not divided, and of an instance, its own; of one that is
-    // divided, what is in no instance. In the order of all().
+    // divided, what is in no instance, or in no compute instance of one that has several. In the order of all().
     std::vector<uint64_t> times(uint64_t ns) const;
     std::string_view source() const { return source_; } // "nvml", "driver", "kubelet"; empty: none is known
 
 private:
     void learn(const MachineGpu& gpu);
     void learn_instances(const NvmlDeviceState& state);
+    static std::vector<MachineGpu> parts_of(const MachineGpu& whole, const NvmlInstance& instance);
 
     std::vector<MachineGpu> all_;
     std::string_view source_;

@@ -160,18 +160,20 @@ def a_shared_device():
 
 @case(alone=True)
 def parts_of_devices():
-    """MIG: each instance has its part of the time, and who is on it by the driver's word; MPS: clients of one server are told
+    """MIG: each instance, and each part of one, has its part of the time, and who is on it by the driver's word; MPS: clients of one server are told
     apart, and a dcgm-exporter's page says how well their device is used; Slurm: a job holds what it was given."""
     script = "forever; launch vecadd {}; sleep 20; end"
-    on_mig, *clients = (Workload(script.format(n)) for n in (5, 7, 11))
+    on_mig, first, second, *clients = (Workload(script.format(n)) for n in (5, 3, 2, 7, 11))
     server = Workload("forever; sleep 20; end", warm=False)
     job = Cgroup("v2", f"system.slice/slurmstepd.scope/job_{on_mig.pid}/step_0/user/task_0")
     in_job = Workload("forever; sleep 20; end", warm=False, preexec=job.join, env={"SLURM_JOB_GPUS": "2", "SLURM_STEP_GPUS": "0"})
     (harness.here / "page").write_text('DCGM_FI_PROF_SM_ACTIVE{gpu="1",UUID="GPU-1"} 0.25\n'
                                        'DCGM_FI_PROF_SM_ACTIVE{gpu="0",UUID="GPU-0",GPU_I_ID="4"} 0.75\n')
-    nvml = Nvml(*device(0, "mig 1", "instance 4 0 3 MIG-a", "instance 5 0 2 MIG-b", f"process {on_mig.pid} {mib} gi=4 ci=0", "gpm 5 33 gi=4"),
+    nvml = Nvml(*device(0, "mig 1", "instance 4 0 3 MIG-a", "instance 5 0 1 MIG-b", "instance 5 1 1 MIG-c", f"process {on_mig.pid} {mib} gi=4 ci=0",
+                        f"process {first.pid} {mib} gi=5 ci=0", f"process {second.pid} {mib} gi=5 ci=1", "gpm 5 33 gi=4", "gpm 5 44 gi=5"),
                 *device(1, f"process {server.pid} {mib}", *(f"process {client.pid} {mib} list=mps" for client in clients)), *device(2))
-    on_mig.go(), *(client.go() for client in clients)
+    for one in (on_mig, first, second, *clients):
+        one.go()
     tool = nvml.tool("-d", "2.5", "--by", "pid,device", "--dcgm", harness.here / "page", *priced()).finish()
     tenants, total = adds_up(tool.rows, 3)
     of = {row.get("pid"): row for row in tenants if "pid" in row}
@@ -179,6 +181,10 @@ def parts_of_devices():
     mig = of[on_mig.pid]
     equal((mig["device"], mig["tensor_active_percent"], mig["sm_active_percent"], mig["measured_by"], near(mig, 3 / 7), "shared" in mig),
           ("MIG-a", 33, 75, "nvml,dcgm", True, False), f"on an instance: {mig}")
+    for one, device_of_it in (first, "MIG-b"), (second, "MIG-c"):
+        row = of[one.pid]
+        equal((row["device"], row.get("tensor_active_percent"), near(row, 1 / 7), "shared" in row, row["launches"] > 0),
+              (device_of_it, None, True, False, True), f"on a part of an instance, which nobody measures: {row}")
     for client in clients:
         row = of[client.pid]
         check(row["device"] == "GPU-1" and row["launches"] > 0 and row["shared"] and row["sm_active_percent"] == 25, f"a client: {row}")
@@ -188,8 +194,8 @@ def parts_of_devices():
     jobs = [row for row in tenants if row["device"] == "GPU-2"]
     equal([(row["held_by"], row["used_ns"]) for row in jobs], [("slurm", 0)], "what the job holds")
     spare = sum(row["device_time_ns"] for row in tool.rows if row["of"] == "unallocated")
-    check(abs(spare - total["interval_ns"] * 4 / 7) < 20, f"what is in no instance, or on one that nobody holds: {spare}")
-    for one in (on_mig, *clients, server, in_job):
+    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"what is in no instance, or on one that nobody holds: {spare}")
+    for one in (on_mig, first, second, *clients, server, in_job):
         one.stop()
 
 

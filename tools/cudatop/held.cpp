@@ -14,10 +14,10 @@ std::string whose(const Owner& owner)
 
 Gpu gpu_of(const MachineGpu& gpu)
 {
-    const uint16_t instance = gpu.instance.value_or(Gpu::whole);
+    const uint16_t instance = gpu.instance.value_or(Gpu::whole), compute = gpu.compute.value_or(Gpu::whole);
     if (gpu.index)
-        return {Gpu::By::index, static_cast<uint16_t>(*gpu.index), instance};
-    return gpu.minor ? Gpu{Gpu::By::file, static_cast<uint16_t>(*gpu.minor), instance} : Gpu();
+        return {Gpu::By::index, static_cast<uint16_t>(*gpu.index), instance, compute};
+    return gpu.minor ? Gpu{Gpu::By::file, static_cast<uint16_t>(*gpu.minor), instance, compute} : Gpu();
 }
 
 } // namespace

@@ -169,7 +169,7 @@ const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) 
     return !told && gpus_.all().size() == 1 ? &gpus_.all().front() : told; // there is no other
 }
 
-// The one GPU instance that its open files are for. A monitor may have those of all.
+// The one instance that its open files are for. A monitor may have those of all.
 const MachineGpu* Slices::instance_of(const ImageId& image)
 {
     constexpr uint64_t pause_ns = 5'000'000'000;
@@ -183,7 +183,9 @@ const MachineGpu* Slices::instance_of(const ImageId& image)
     }
     if (access.size() != 1)
         return nullptr;
-    return gpus_.at({Gpu::By::file, static_cast<uint16_t>(access.begin()->gpu_minor), access.begin()->gpu_instance});
+    const MigAccess& one = *access.begin();
+    return gpus_.at({Gpu::By::file, static_cast<uint16_t>(one.gpu_minor), one.gpu_instance,
+                     one.compute_instance.value_or(Gpu::whole)});
 }
 
 // By what it was started with.
@@ -287,10 +289,12 @@ void Slices::settle(Pending& to)
         }
 }
 
-// NVML first, whose figures are of this very second; DCGM's of its last look.
+// NVML first, whose figures are of this very second; DCGM's of its last look. Nobody measures a part of a GPU instance.
 Gauges Slices::gauges_of(const MachineGpu& gpu) const
 {
     Gauges gauges;
+    if (gpu.compute)
+        return gauges;
     for (const NvmlDeviceState& state : figures_.states()) {
         if (gpu.index != state.index)
             continue;

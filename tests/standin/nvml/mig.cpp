@@ -57,6 +57,11 @@ EXPORT int nvmlDeviceGetAttributes_v2(void* handle, Attributes* attributes)
     const Mig* const mig = mig_of(answers, handle);
     if (!mig || !mig->slices)
         return not_supported;
-    *attributes = {{}, mig->slices, mig->slices, 10240};
+    uint32_t of_gpu_instance = 0;
+    for (const auto& [number, device] : answers.devices)
+        if (!device.migs.empty() && mig >= &device.migs.front() && mig <= &device.migs.back())
+            for (const Mig& one : device.migs)
+                of_gpu_instance += one.gpu_instance == mig->gpu_instance ? one.slices : 0;
+    *attributes = {{}, of_gpu_instance, mig->slices, 10240};
     return ok;
 }

@@ -36,9 +36,12 @@ std::string instances(const std::string& path)
     std::string all;
     for (const NvmlDeviceState& state : nvml->states()) {
         all += fmt::format("{}:{}", state.index, state.slices);
-        for (const NvmlInstance& one : state.instances)
-            all += fmt::format(" {} {}g {} [{}]", one.gpu_instance, one.slices, fmt::join(one.uuids, "+"),
-                               text(one.efficiency));
+        for (const NvmlInstance& one : state.instances) {
+            std::string compute;
+            for (const auto& part : one.parts)
+                compute += fmt::format("{}{}:{} {}c", compute.empty() ? "" : "+", part.number, part.uuid, part.slices);
+            all += fmt::format(" {} {}g {} [{}]", one.gpu_instance, one.slices, compute, text(one.efficiency));
+        }
         all += "\n";
     }
     return all;
@@ -82,17 +85,19 @@ TEST_CASE("performance monitors that are not there, fail or lie", "[nvml]")
 TEST_CASE("what a device with MIG is divided in, and how well its parts are used", "[nvml]")
 {
     const std::string parts =
-        "instance 2 0 4 MIG-b\ninstance 1 0 2 MIG-a\ninstance 7 0 0 MIG-c\ninstance 7 1 0 MIG-d\n";
+        "instance 2 0 4 MIG-b\ninstance 1 0 2 MIG-a\ninstance 7 0 0 MIG-c\ninstance 7 1 0 MIG-d\ninstance 3 4 2 "
+        "MIG-e\ninstance 3 1 1 MIG-f\n";
     const Answers answers("device 0\nmig 1\n" + parts +
                           "gpm 2 30 gi=1\ngpm 2 50\ndevice 1\nmig 0\ninstance 1 0 1 MIG-x\n");
-    CHECK(instances(standin()) == "0:7 1 2g MIG-a [30 - - -] 2 4g MIG-b [- - - -] 7 3g MIG-c+MIG-d [- - - -]\n1:0\n");
+    CHECK(instances(standin()) == "0:7 1 2g 0:MIG-a 2c [30 - - -] 2 4g 0:MIG-b 4c [- - - -] "
+                                  "3 3g 4:MIG-e 2c+1:MIG-f 1c [- - - -] 7 3g 0:MIG-c 3c+1:MIG-d 3c [- - - -]\n1:0\n");
     // The profile in its name says the same as the attributes, where those are not there.
-    CHECK(instances(answers.without({"GetAttributes_v2"})).find("2 4g MIG-b") != std::string::npos);
-    CHECK(instances(answers.without({"GpmMigSampleGet"})).find("1 2g MIG-a [- - - -]") != std::string::npos);
+    CHECK(instances(answers.without({"GetAttributes_v2"})).find("2 4g 0:MIG-b 4c") != std::string::npos);
+    CHECK(instances(answers.without({"GpmMigSampleGet"})).find("1 2g 0:MIG-a 2c [- - - -]") != std::string::npos);
     answers.set("fail migs 0 999\ndevice 0\nmig 1\n" + parts);
     CHECK(instances(standin()) == "0:0\n");
     answers.set("device 0\nmig 1\nslices 4294967295\ninstance 4000 0 1 MIG-x\ninstance 3 0 77 MIG\\x1b\n");
-    CHECK(instances(standin()) == "0:16 3 0g MIG\\x1b [- - - -]\n");
+    CHECK(instances(standin()) == "0:16 3 0g 0:MIG\\x1b 0c [- - - -]\n");
     answers.set("device 0\nmig 1\n" + parts);
     CHECK(instances(answers.without({"MaxMigDeviceCount"})) == "0:0\n");
 }

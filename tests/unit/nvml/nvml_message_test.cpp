@@ -14,33 +14,36 @@ NvmlAnswers everything()
     all.processes = {{7, 0, 100, 1, 2}, {8, 1, std::nullopt, std::nullopt, std::nullopt}};
     all.failures = {{1, "GPU is lost (error 15)"}};
     all.use = {{7, 0, 12.5}};
-    all.states = {
-        {.index = 0,
-         .minor = 3,
-         .name = "Card",
-         .pci = "0000:3b:00.0",
-         .uuid = "GPU-1",
-         .utilization = 71,
-         .memory_used = 3,
-         .memory_total = 4,
-         .power_watts = 250.5,
-         .mig = false,
-         .efficiency = {.sm_active = 61.5, .sm_occupancy = {}, .tensor_active = 0, .dram_active = {}},
-         .slices = 7,
-         .instances = {{.gpu_instance = 2, .uuids = {"MIG-a", "MIG-b"}, .name = "M", .slices = 3, .efficiency = {}}}},
-        {.index = 1,
-         .minor = {},
-         .name = {},
-         .pci = {},
-         .uuid = {},
-         .utilization = {},
-         .memory_used = {},
-         .memory_total = {},
-         .power_watts = {},
-         .mig = true,
-         .efficiency = {},
-         .slices = 0,
-         .instances = {}}};
+    all.states = {{.index = 0,
+                   .minor = 3,
+                   .name = "Card",
+                   .pci = "0000:3b:00.0",
+                   .uuid = "GPU-1",
+                   .utilization = 71,
+                   .memory_used = 3,
+                   .memory_total = 4,
+                   .power_watts = 250.5,
+                   .mig = false,
+                   .efficiency = {.sm_active = 61.5, .sm_occupancy = {}, .tensor_active = 0, .dram_active = {}},
+                   .slices = 7,
+                   .instances = {{.gpu_instance = 2,
+                                  .parts = {{0, "MIG-a", 1}, {4, "MIG-b", 2}},
+                                  .name = "M",
+                                  .slices = 3,
+                                  .efficiency = {}}}},
+                  {.index = 1,
+                   .minor = {},
+                   .name = {},
+                   .pci = {},
+                   .uuid = {},
+                   .utilization = {},
+                   .memory_used = {},
+                   .memory_total = {},
+                   .power_watts = {},
+                   .mig = true,
+                   .efficiency = {},
+                   .slices = 0,
+                   .instances = {}}};
     return all;
 }
 
@@ -69,7 +72,7 @@ TEST_CASE("what NVML says arrives as it was said", "[nvml]")
     CHECK(got->states[0].efficiency.sm_active == 61.5);
     CHECK(!got->states[0].efficiency.dram_active);
     REQUIRE(got->states[0].instances.size() == 1);
-    CHECK(got->states[0].instances[0].uuids == std::vector<std::string>{"MIG-a", "MIG-b"});
+    CHECK(got->states[0].instances[0].parts == std::vector<NvmlComputeInstance>{{0, "MIG-a", 1}, {4, "MIG-b", 2}});
     CHECK(to_bytes(*got) == to_bytes(everything()));
 }
 

@@ -49,12 +49,17 @@ TEST_CASE("instances of MIG have their part of the device's time", "[spend]")
     Machine machine;
     using Times = std::map<std::string, uint64_t>;
     CHECK(machine.times(7000) ==
-          Times{{"GPU-a", 1000}, {"MIG-x", 3000}, {"MIG-y", 2000}, {"GPU-a/gi5", 1000}, {"GPU-b", 7000}});
+          Times{{"GPU-a", 0}, {"MIG-x", 3000}, {"MIG-y", 2000}, {"MIG-z", 1000}, {"MIG-w", 1000}, {"GPU-b", 7000}});
     const Times odd = machine.times(1'000'000'007);
     CHECK(std::accumulate(odd.begin(), odd.end(), uint64_t{0},
                           [](uint64_t sum, const auto& of) { return sum + of.second; }) == 2'000'000'014);
     CHECK(machine.gpus.divided());
-    CHECK(machine.named("MIG-w") == "GPU-a/gi5");
+    CHECK(machine.named("MIG-w") == "MIG-w");
+    CHECK(machine.at({Gpu::By::index, 0, 5, 1}) == "MIG-w");
+    CHECK(machine.at({Gpu::By::file, 4, 5, 0}) == "MIG-z");
+    CHECK(machine.at({Gpu::By::index, 0, 5}) == "-");        // nobody says which of the two
+    CHECK(machine.at({Gpu::By::index, 0, 5, 7}) == "-");     // newer than the list
+    CHECK(machine.at({Gpu::By::index, 0, 2, 0}) == "MIG-y"); // all of it
     CHECK(machine.named("MIG-x") == "MIG-x");
     CHECK(machine.named("0") == "GPU-a");
     CHECK(machine.at({Gpu::By::index, 0, 2}) == "MIG-y");
