@@ -43,13 +43,13 @@ def beside_what_is_shown():
     equal(kernels, {"one": 5, "two": 3, "three": 1}, "kernels of a recording beside a text")
 
 
-def recorded(name, step):
+def recorded(name, step, form=("0.1",), seconds=2):
     """Both tools on one workload that takes steps for two seconds."""
-    workload = Workload(f"loop 2; {step}; sleep 2; end", name="trainer")
+    workload = Workload(f"loop {seconds}; {step}; sleep 2; end", name="trainer")
     tools = []
     for tool in "cudalaunch", "cudamemcpy":
         harness.binary = harness.build / tool
-        tools.append(Tool("-p", workload.pid, "-l", "--record", harness.here / f"{name}.{tool}", "0.1"))
+        tools.append(Tool("-p", workload.pid, "-l", "--record", harness.here / f"{name}.{tool}", *form))
     return workload, tools, f"{harness.here}/{name}.cudalaunch,{harness.here}/{name}.cudamemcpy"
 
 
@@ -94,3 +94,28 @@ def before_and_after_a_fusion():
     check("launches<-50% is crossed" in diff(*files, "--per", "kernel:step", "--fail-if", "launches<-50%", code=3).stderr, "--fail-if")
     check("no graph launch" in diff(*files, "--per", "graph-launch", code=1).stderr, "no unit of work")
     check("'none' cannot be read" in diff("none", files[1], code=1).stderr, "no file")
+
+
+@case(tool="cudadiff", long=True)
+def lines_of_both():
+    """The same table out of lines (-e): each call, with who made it told once."""
+    workloads, tools, files = zip(*(recorded(name, step, ("-e",), seconds=8) for name, step in (("before", separate), ("after", fused))))
+    for workload in workloads:
+        workload.go()
+    for workload in workloads:
+        workload.wait()
+    for tool in (tool for both in tools for tool in both):
+        tool.finish()
+    lines = lines_of(harness.here / "before.cudalaunch")
+    told = [line for line in lines if line["type"] == "process"]
+    equal([(line["pid"], line["comm"], "name trainer" in line["command_line"]) for line in told], [(workloads[0].pid, "trainer", True)], "processes")
+    check(lines.index(told[0]) < next(i for i, line in enumerate(lines) if line["type"] == "event"), "it is told before its first call")
+    records = [json.loads(line) for line in diff("--json", "--per", "kernel:step", "-r", "0", *files).stdout.splitlines()]
+    side, _ = (record for record in records if record.get("of") == "side")
+    equal((side["lines"], side["lossy_lines"]), (sum(line["type"] == "event" for name in ("cudalaunch", "cudamemcpy")
+                                                   for line in lines_of(harness.here / f"before.{name}")), 0), "lines that are compared")
+    measures = {record["measure"]: record for record in records if record.get("of") == "measure"}
+    # Copies are of another recording, whose seconds are not those of the steps.
+    for measure, before, after, near in (("launches", 13, 2, 0.1), ("grid-p50", 4, 64, 0.1), ("copies:H2D", 8, 2, 0.5)):
+        row = measures[measure]
+        check(abs(row["a"] - before) < near * before and abs(row["b"] - after) < near * after and row["shown"], f"{measure}: {row}")
