@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_search.hpp"
 
-#include "attach/dispatch_tables.hpp"
+#include "attach/dispatch_placement.hpp"
 #include "attach/nccl_identity.hpp"
 #include "instructions/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
@@ -270,7 +270,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
         if (row == wanted.end())
             continue;
         defined.insert(row->first);
-        const auto [offset, placement] = tables.place(symbol, probes_[row->second].row);
+        const auto [offset, placement] = place(elf, tables, symbol, probes_[row->second].row);
         if (taken.insert(offset).second)
             found.places.push_back({row->second, offset + placement.delta, placement.delta, placement.emulated});
     }

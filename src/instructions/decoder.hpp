@@ -55,6 +55,13 @@ struct Filled {
     bool operator==(const Filled&) const = default;
 };
 
+// What leads from a pointer to what it is about: the offset at which the next pointer is, of each on the way.
+// {0x88, 0x28}: what is at 0x28 of what the pointer at 0x88 points to.
+using Path = std::vector<uint32_t>;
+
+// The code at an address, as much as a small function may have; empty: there is none.
+using CodeAt = std::function<std::vector<uint8_t>(uint64_t address)>;
+
 class Decoder {
 public:
     static constexpr size_t arguments_known = 5; // the first integers and pointers
@@ -97,6 +104,10 @@ public:
     virtual std::optional<uint32_t> returned_field(const Code& code) const = 0;
     // The same of a number that is always the same one.
     virtual std::optional<uint32_t> returned_constant(const Code& code) const = 0;
+
+    // The way from a function's first argument to the pointer that it returns, where its code, and that of what it
+    // calls, does nothing but follow that; for a null pointer it may return anything.
+    virtual std::optional<Path> path(const Code& code, const CodeAt& code_at) const = 0;
 
     // Length in bytes of the first instruction, where a probe may as well sit behind it: control goes on there, no
     // memory is written, and what changes carries no argument. 0 where it is any other or not all there.

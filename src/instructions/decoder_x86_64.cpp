@@ -3,6 +3,7 @@
 #include "instructions/decoder.hpp"
 
 #include "instructions/dispatch_x86_64.hpp"
+#include "instructions/paths_x86_64.hpp"
 #include "instructions/registers_x86_64.hpp"
 
 #include <algorithm>
@@ -42,6 +43,7 @@ public:
     std::vector<Filled> filled(const Code& code) const override { return filled_by(code); }
     std::optional<uint32_t> returned_field(const Code& code) const override;
     std::optional<uint32_t> returned_constant(const Code& code) const override;
+    std::optional<Path> path(const Code& code, const CodeAt& code_at) const override { return path_of(code, code_at); }
     size_t harmless(std::span<const uint8_t> code) const override;
 };
 

@@ -80,7 +80,7 @@ NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
             .handle = question.handle,
             .name = std::move(found.name),
             .source = found.source,
-            .learned = learned_ + objects_.offsets_known(),
+            .learned = learned_ + objects_.offsets_known() + hip_objects_.understood(),
             .wanted = {}};
 }
 
@@ -172,7 +172,7 @@ void NameSearch::read_variables(const ImageId& image, Process& process)
     }
 }
 
-// The handle is the driver's own object.
+// The handle is an object of the driver's own, or of HIP's.
 NameSearch::Found NameSearch::of_object(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto is_kernel = [&](const std::string& name) {
@@ -183,23 +183,40 @@ NameSearch::Found NameSearch::of_object(const ImageId& image, Process& process, 
         });
     };
     auto name = objects_.name(pid_of(image), driver_of(image, process), handle, is_kernel);
+    if (const auto hip = name ? std::nullopt : hip_of(image, process))
+        name = hip_objects_.name(pid_of(image), *hip, handle);
     return name ? Found{std::move(*name), NameSource::object} : Found{};
 }
 
 void NameSearch::learn(const ImageId& image, uint64_t handle, const std::string& name)
 {
-    objects_.learn(pid_of(image), driver_of(image, processes_[image]), handle, name);
+    Process& process = processes_[image];
+    objects_.learn(pid_of(image), driver_of(image, process), handle, name);
+    if (const auto hip = hip_of(image, process))
+        hip_objects_.learn(pid_of(image), *hip, handle, name);
+}
+
+// The first of its libraries that is called so; null where it has none.
+KernelFile* NameSearch::library_of(const ImageId& image, Process& process, bool (*is_it)(std::string_view path))
+{
+    if (process.mappings.empty())
+        process.mappings = mappings(pid_of(image));
+    const auto library = std::ranges::find_if(
+        process.mappings, [&](const Mapping& mapping) { return mapping.executable && is_it(mapping.path); });
+    return library != process.mappings.end() ? open(image, *library) : nullptr;
 }
 
 // What tells one build of the driver from another; empty where the process has none.
 std::string NameSearch::driver_of(const ImageId& image, Process& process)
 {
-    if (process.mappings.empty())
-        process.mappings = mappings(pid_of(image));
-    const auto driver = std::ranges::find_if(
-        process.mappings, [](const Mapping& mapping) { return mapping.executable && is_driver(mapping.path); });
-    const KernelFile* const file = driver != process.mappings.end() ? open(image, *driver) : nullptr;
+    const KernelFile* const file = library_of(image, process, is_driver);
     return file ? file->build_id : "";
+}
+
+std::optional<HipObjects::Library> NameSearch::hip_of(const ImageId& image, Process& process)
+{
+    const KernelFile* const file = library_of(image, process, is_hip);
+    return file ? std::optional(HipObjects::Library{file->elf, file->build_id}) : std::nullopt;
 }
 
 void NameSearch::scan(const ImageId& image)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "names/driver_objects.hpp"
+#include "names/hip_objects.hpp"
 #include "names/kernel_files.hpp"
 #include "names/name_messages.hpp"
 #include "proc/image.hpp"
@@ -15,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -47,11 +49,14 @@ private:
     void read_variables(const ImageId& image, Process& process);
     const Mapping* mapping_of(const ImageId& image, Process& process, uint64_t address);
     KernelFile* open(const ImageId& image, const Mapping& mapping);
+    KernelFile* library_of(const ImageId& image, Process& process, bool (*is_it)(std::string_view path));
     std::string driver_of(const ImageId& image, Process& process);
+    std::optional<HipObjects::Library> hip_of(const ImageId& image, Process& process);
 
     std::map<ImageId, Process> processes_;
     KernelFiles files_;
     DriverObjects objects_;
+    HipObjects hip_objects_;
     uint64_t learned_ = 0; // files that a scan has found kernels in
     Helper::Task* task_ = nullptr;
 };

@@ -15,7 +15,7 @@ enum class NameSource : uint8_t {
     symbol,       // the symbol at the host stub's address
     handle,       // the program's variable for the handle of this stub (CUDA 13) holds this handle
     correlation,  // the driver was called with this handle within a launch of a kernel whose name is known
-    object,       // read from the driver's own object, where it was seen to keep the names of other kernels
+    object,       // read from an object of the driver's own or of HIP's, where others keep their kernels' names, too
     none,
 };
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HIP through the same table: against a library in the shapes of ROCm 5.7, 6.4 and 7.2, each tool tells what was called."""
+import time
 from collections import Counter
 
 import harness
@@ -183,3 +184,40 @@ def both_vendors():
     calls.end()
     equal({row["vendor"]: (row["calls"], row["errors"]) for row in tool.finish().rows}, {"amd": (13, 1), "nvidia": (7, 7)},
           "rows")
+
+
+@case(each=versions)
+def names_of_a_running_program(version):
+    """Its kernels were looked up before the tool came: it finds their names in HIP's own objects, by the library's code."""
+    calls = Calls(library(version))
+    for number, name in enumerate(("_Z6vecaddPf", "Cijk_Ailk_Bljk_SB_MT64x64", "_Z5scalei")):
+        calls.call("hipModuleGetFunction", 1, f"&f{number}", 0, f"'{name}")
+    tool = start("cudalaunch", "-p", calls.pid, "--by", "pid,kernel", "-i", 1)
+    for number in range(3):
+        calls.call("hipModuleLaunchKernel", times(number), f"f{number}", 2, 1, 1, 64, 1, 1, 0, stream)
+    time.sleep(2.5)
+    for number in range(3):
+        calls.call("hipModuleLaunchKernel", 1, f"f{number}", 2, 1, 1, 64, 1, 1, 0, stream)
+    calls.end()
+    rows = tool.finish().rows
+    last = max(row["time"] for row in rows)
+    equal({(row.get("kernel"), row.get("name_source")) for row in rows if row["time"] == last and row.get("launches")},
+          {(name, "object") for name in ("vecadd(float*)", "Cijk_Ailk_Bljk_SB_MT64x64", "scale(int)")}, f"{rows}")
+
+
+@case(each=versions)
+def no_name_rather_than_a_wrong_one(version):
+    """An object says another name than HIP was asked for: no object of that library is believed any more."""
+    calls = Calls(library(version))
+    for number, name in enumerate(("_Z6vecaddPf", "_Z5saxpyPf")):
+        calls.call("hipModuleGetFunction", 1, f"&before{number}", 0, f"'{name}")
+    tool = start("cudalaunch", "-p", calls.pid, "--by", "pid,kernel", "-i", 1)
+    calls.order("nameless", 1)
+    calls.call("hipModuleGetFunction", 1, "&during", 0, "'_Z5scalei")
+    time.sleep(1.5)
+    for handle in "during", "before0", "before1", "before0":
+        calls.call("hipModuleLaunchKernel", 5, handle, 2, 1, 1, 64, 1, 1, 0, stream)
+        time.sleep(0.5)
+    calls.end()
+    rows = [row for row in tool.finish().rows if row.get("launches")]
+    equal({(row.get("kernel"), row.get("name_source")) for row in rows}, {("scale(int)", "lookup"), (None, None)}, f"{rows}")

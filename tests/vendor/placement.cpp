@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
 // out.
-#include "attach/dispatch_tables.hpp"
+#include "attach/dispatch_placement.hpp"
 #include "util/error.hpp"
 
 #include <cstdio>
@@ -24,7 +24,7 @@ try {
     const std::vector<std::string> words{Word(std::cin), Word()};
     const std::vector<std::string_view> names(words.begin(), words.end());
     for (const gpusnoop::Symbol& symbol : elf.functions(names)) {
-        const auto [offset, placement] = tables.place(symbol, without_arguments);
+        const auto [offset, placement] = place(elf, tables, symbol, without_arguments);
         printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s,"behind":%s})"
                "\n",
                symbol.name.c_str(), symbol.address, placement.delta, placement.emulated ? "true" : "false",

@@ -2,6 +2,7 @@
 """AMD's libamdhip64 as Debian builds it. There is no device, so that it refuses every call; but its code, and where
 arguments are, is what it is anywhere."""
 import json
+import re
 import subprocess
 from collections import Counter
 
@@ -9,6 +10,7 @@ import harness
 from harness import Skip, case, check, equal
 from hip import Calls
 from programs import Tool
+from test_vendor_names import scan
 import vendor
 from vendor import exports, fetched, programs
 
@@ -30,6 +32,13 @@ def library(version):
     return path
 
 
+def sections(path):
+    """Name, beginning and end of each."""
+    run = subprocess.run(["readelf", "-W", "-S", path], check=True, capture_output=True, text=True)
+    lines = re.findall(r"\] (\S+) +\S+ +([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) ", run.stdout)
+    return [(name, int(start, 16), int(start, 16) + int(size, 16)) for name, start, size in lines]
+
+
 @case(each={version: version for version in builds})
 def placement(version):
     """Of all functions: those that only look another one up are followed there, by the file's code alone."""
@@ -41,6 +50,31 @@ def placement(version):
     behind = sum(one["behind"] for one in found)
     stepped = [one["name"] for one in found if not one["emulated"]]
     equal((len(found), behind, len(stepped)), builds[version][1:], f"functions, in others, single-stepped ({stepped})")
+
+
+name_paths = {"5.2": [0x88, 0x28], "5.7": [0x88, 0x28], "6.4": [0x28, 0x28], "7.2": [0x98, 0x28]}
+
+
+@case(each={version: version for version in builds})
+def where_names_are(version):
+    """Of a hipFunction_t, as the code of each build says."""
+    done = subprocess.run([programs / "name_path", library(version)], capture_output=True, text=True, check=True)
+    equal(json.loads(done.stdout), name_paths[version], "offsets on the way to the name")
+
+
+@case
+def registered_kernels():
+    """Of a library that hip-clang has compiled, stripped: what each kernel is launched by is a variable of the file's."""
+    path = fetched / "names/rocrand/librocrand.so.1"
+    if not path.exists():
+        raise Skip(vendor.why_not_fetched or "no librocrand could be fetched")
+    kernels, handles, total = scan(path)
+    equal((total["read"], handles), (total["sites"], []), "calls that are read, variables with handles of CUDA 13's")
+    check(total["sites"] >= 80 and len(kernels) * 100 >= total["sites"] * 99, f"kernels: {total}")
+    data = [section for section in sections(path) if section[0] in (".data.rel.ro", ".data")]
+    inside = [stub for stub in kernels if any(start <= stub < end for _, start, end in data)]
+    equal(len(inside), len(kernels), "handles that are variables")
+    check(all(name.startswith("_Z") for name in kernels.values()), f"names: {list(kernels.values())[:5]}")
 
 
 made = [("hipMalloc", "&p", 4096), ("hipMemcpy", 4096, 8192, 100, 1), ("hipMemcpyAsync", 4096, 8192, 77, 2, 0),

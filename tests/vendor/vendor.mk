@@ -9,7 +9,7 @@ VENDOR_CALLER   := $(patsubst %,$(VENDOR)/%.o,caller calls copies addresses)
 VENDOR_LAUNCHER := $(addprefix $(VENDOR)/launcher-,static shared static-stripped shared-stripped)
 
 .PHONY: vendor-bins
-vendor-bins: gpu-parts $(VENDOR)/caller $(VENDOR)/placement $(VENDOR)/identity $(VENDOR)/scan $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
+vendor-bins: gpu-parts $(VENDOR)/caller $(VENDOR)/placement $(VENDOR)/identity $(VENDOR)/name_path $(VENDOR)/scan $(VENDOR)/registered/built $(if $(NVCC),$(VENDOR)/launchers)
 
 $(VENDOR)/%.o: tests/vendor/%.cpp
 	$(say) CXX $<
@@ -25,6 +25,10 @@ $(VENDOR)/placement: $(VENDOR)/placement.o $(OBJ)/libgpusnoop.a
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
 
 $(VENDOR)/identity: $(VENDOR)/identity.o $(OBJ)/libgpusnoop.a
+	$(say) LINK $@
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
+
+$(VENDOR)/name_path: $(VENDOR)/name_path.o $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS)
 

@@ -3,8 +3,9 @@
 // on standard input, one line of JSON for each on standard output:
 //
 //   open PATH                    the library that functions are of from now on
-//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there), or
-//                                {WORD,...}: a pointer to these
+//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there),
+//   'TEXT,
+//                                or {WORD,...}: a pointer to these
 //   order FUNCTION NUMBER        of the stand-in's own
 //   end
 #include <cstdint>
@@ -23,6 +24,7 @@ using Words = std::vector<uint64_t>;
 
 std::map<std::string, uint64_t> variables; // whose places stay what they are
 std::deque<Words> structures;
+std::deque<std::string> texts;
 
 [[noreturn]] void fail(const std::string& why)
 {
@@ -49,6 +51,8 @@ uint64_t value(std::string_view text)
     if (text.starts_with('{') && text.ends_with('}'))
         return structure(text);
     const std::string word(text);
+    if (word.starts_with('\''))
+        return reinterpret_cast<uint64_t>(texts.emplace_back(word.substr(1)).c_str());
     if (word.starts_with('&'))
         return reinterpret_cast<uint64_t>(&variables[word.substr(1)]);
     if (!word.empty() && (isdigit(word[0]) || word[0] == '-'))

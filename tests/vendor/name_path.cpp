@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says where a build of HIP keeps the name of a hipFunction_t, in a line of JSON; [] where its code does not tell.
+#include "names/hip_objects.hpp"
+#include "util/error.hpp"
+
+#include <cstdio>
+#include <fcntl.h>
+
+int main(int argc, char** argv)
+try {
+    if (argc != 2)
+        throw gpusnoop::Error("usage: name_path LIBRARY");
+    const gpusnoop::Elf elf(gpusnoop::Fd(open(argv[1], O_RDONLY | O_CLOEXEC)));
+    const char* before = "[";
+    for (const uint32_t offset : gpusnoop::hip_name_path(elf).value_or(gpusnoop::Path())) {
+        printf("%s%u", before, offset);
+        before = ", ";
+    }
+    puts(*before == '[' ? "[]" : "]");
+} catch (const gpusnoop::Error& error) {
+    fprintf(stderr, "name_path: %s\n", error.what());
+    return 1;
+}
