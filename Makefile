@@ -6,6 +6,8 @@
 # no business of those who try each tool on a kernel, who read TOOLS.
 TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend
 READERS := cudadiff
+# Second names: gpuioctl is nvioctl, whose calls are not only NVIDIA's.
+ALIASES := gpuioctl
 VERSION := 0.1.0
 
 PREFIX  ?= /usr/local
@@ -70,7 +72,7 @@ LIBS += -lncursesw -ltinfo
 
 SRC     := $(wildcard src/*/*.cpp)
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
-TOOL_BINS := $(TOOLS:%=$(BIN)/%) $(READERS:%=$(BIN)/%)
+TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
 # All of the tools but main().
 TOOL_SRC := $(filter-out tools/main.cpp,$(wildcard tools/*.cpp tools/*/*.cpp))
 TOOL_OBJ := $(TOOL_SRC:%.cpp=$(OBJ)/%.o)
@@ -88,7 +90,7 @@ tools: $(TOOL_BINS)
 
 # --- manual ----------------------------------------------------------------------------------------------------------
 
-MAN_PAGES := $(TOOLS:%=$(BUILD)/man/%.8) $(READERS:%=$(BUILD)/man/%.8)
+MAN_PAGES := $(patsubst %,$(BUILD)/man/%.8,$(TOOLS) $(READERS) $(ALIASES))
 
 man-pages: $(MAN_PAGES)
 
@@ -252,12 +254,12 @@ install: all
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -m 755 -s $(BIN)/gpusnoop $(DESTDIR)$(PREFIX)/bin
-	for t in $(TOOLS) $(READERS); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
+	for t in $(TOOLS) $(READERS) $(ALIASES); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(READERS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
 	install -d $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
 	install -m 644 docs/*.* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
-	for t in $(TOOLS) $(READERS); do \
+	for t in $(TOOLS) $(READERS) $(ALIASES); do \
 	    install -m 644 scripts/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; \
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
 	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop

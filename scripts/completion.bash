@@ -44,10 +44,10 @@ _gpusnoop_columns() {
     "${1/#\~/$HOME}" --columns help 2>/dev/null | sed -nE 's/^  [ +]([^ ]+).*/\1/p' | sort -u
 }
 
-# Processes that map a CUDA library; all processes if none is found in half a second.
+# Processes that map a library of CUDA or HIP; all processes if none is found in half a second.
 _gpusnoop_processes() {
     local found
-    found=$(timeout 0.5 grep -lE '/libcuda(rt[^/]*)?\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's|^/proc/||; s|/maps$||')
+    found=$(timeout 0.5 grep -lE '/lib(cuda(rt[^/]*)?|amdhip64[^/]*)\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's|^/proc/||; s|/maps$||')
     [[ -n $found ]] || found=$(printf '%s\n' /proc/[0-9]* | sed 's|^/proc/||')
     printf '%s\n' "$found"
 }

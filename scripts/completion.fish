@@ -12,7 +12,7 @@ set --local here (dirname (status filename))
 set --local gpusnoop_tools (basename (status filename) .fish)
 set --local gpusnoop_file $here/../../bash-completion/completions/$gpusnoop_tools
 if test $gpusnoop_tools = completion
-    set gpusnoop_tools (string replace --filter --regex '^(TOOLS|READERS) *:= *' '' <$here/../Makefile | string split ' ')
+    set gpusnoop_tools (string replace --filter --regex '^(TOOLS|READERS|ALIASES) *:= *' '' <$here/../Makefile | string split ' ')
     set gpusnoop_file $here/completion.bash
 end
 for tool in $gpusnoop_tools

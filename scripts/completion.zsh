@@ -1,4 +1,4 @@
-#compdef cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend cudadiff
+#compdef cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend cudadiff gpuioctl
 # SPDX-License-Identifier: Apache-2.0
 # Zsh completion for every gpusnoop tool, installed as site-functions/_gpusnoop. What can be completed, and to what, is
 # known in one place, bash's completion: this asks it.

@@ -16,6 +16,9 @@ namespace {
 // Runs the one that is called that, if there is one.
 std::optional<int> run_called(std::string_view name, int argc, char** argv)
 {
+    for (const auto& second : gpusnoop::second_names)
+        if (name == second.name)
+            name = second.of;
     const auto* tool = std::ranges::find(gpusnoop::tools, name, &gpusnoop::NamedTool::name);
     if (tool != std::end(gpusnoop::tools))
         return gpusnoop::run_tool(argc, argv, tool->make);

@@ -32,6 +32,12 @@ inline constexpr NamedTool tools[] = {
     {"gpuspend", make_gpuspend},
 };
 
+// What a tool may also be called by: nvioctl shows not only NVIDIA's calls.
+struct SecondName {
+    std::string_view name, of;
+};
+inline constexpr SecondName second_names[] = {{"gpuioctl", "nvioctl"}};
+
 // Those that read what the tools have recorded: they trace nothing, have no BPF programs and need no root.
 int run_cudadiff(int argc, char** argv);
 

@@ -17,6 +17,7 @@ same() { check "$1" "$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3"))"; }
 tracers=$(sed -n 's/^TOOLS *:= *//p' Makefile)
 readers=$(sed -n 's/^READERS *:= *//p' Makefile) # they have no columns, lose nothing, and take no process
 tools="$tracers $readers"
+aliases=$(sed -n 's/^ALIASES *:= *//p' Makefile)
 
 # --- what each source says -------------------------------------------------------------------------------------------
 
@@ -251,7 +252,7 @@ check_other_shells() {
                 "$(complete_by $shell $line | sort)"
         done
     done
-    same "completion of zsh is of all tools" "#compdef $tools" "$(head -n 1 scripts/completion.zsh)"
+    same "completion of zsh is of all tools" "#compdef $tools $aliases" "$(head -n 1 scripts/completion.zsh)"
 }
 
 check_man() {
@@ -309,6 +310,13 @@ for tool in $tools; do
 done
 
 check_other_shells
+
+# Second names: the same tool, and its page.
+for alias in $aliases; do
+    of=$(sed -n 's/^\.so man8\/\(.*\)\.8$/\1/p' "man/$alias.8")
+    same "$alias is $of" "$("$build/$of" --help)" "$("$build/$alias" --help)"
+    [ -n "$(complete_words "$build/$alias" --ve)" ] && ok || fail "completion of $alias offers nothing"
+done
 
 parts=$(sed -nE 's/^\.\\" common: //p' man/*.8 | sort)
 same "man/common: each part is in at least four pages" "" "$(
