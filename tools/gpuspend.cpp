@@ -290,6 +290,9 @@ std::vector<std::string> GpuSpend::notes(const Bill& bill) const
         lines.emplace_back(
             "no GPU of this machine is known, by NVML, the driver or the kubelet: what is held, idle and "
             "unallocated is unknown, and so is what it costs");
+    else if (slices_->gpus().source() == "sysfs")
+        lines.emplace_back("AMD's driver does not tell how long a process keeps a GPU busy: BUSY% and --split busy "
+                           "are without it");
     else if (slices_->gpus().source() != "nvml")
         lines.emplace_back(fmt::format("without NVML, the GPUs are those that the {} names: who has a context is told "
                                        "by open files and calls, and how busy they are is unknown",

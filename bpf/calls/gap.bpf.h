@@ -96,7 +96,9 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     has_cpu(task, thread, time);
     u64 around = is_inside_call(thread, call) ? time->now & TIME_CALL_BITS : 0;
     call->word[AROUND] = around;
-    u64 part = part_of_call(probe_row(number));
+    const volatile struct probe_row* row = probe_row(number);
+    u64 part = part_of_call(row);
+    time->apis |= 1U << (row->layer & 7);
     call->word[LAUNCHES] = 0;
     if (wants_gaps() && !around && part == TIME_LAUNCH)
         begin_launch(ctx, thread, call, number);

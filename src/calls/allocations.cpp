@@ -59,7 +59,7 @@ void AllocationGroups::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
     const uint8_t holding = key.memory.holding;
-    AllocationGroup& group = group_of(key);
+    AllocationGroup& group = called(key);
     group.total_ns += delta.total_ns;
     group.max_ns = std::max(group.max_ns, delta.max_ns);
     if (key.duration != BUCKET_NONE)

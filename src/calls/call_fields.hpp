@@ -101,6 +101,21 @@ inline constexpr Field<C, K, G> vendor_field = {{"VENDOR", "vendor", Unit::text,
                                                 json_only<C>,
                                                 [](const K& k, const G&, const C&) { return vendor_name(k.vendor); }};
 
+// Of rows that do not tell APIs apart: "nvidia,amd" where both were called; empty: no call was seen.
+inline Cell vendors_cell(const WhoSeen& seen)
+{
+    std::string all;
+    for (const Vendor vendor : {Vendor::nvidia, Vendor::amd})
+        if (seen.vendors >> static_cast<unsigned>(vendor) & 1)
+            all += (all.empty() ? "" : ",") + std::get<std::string>(vendor_name(vendor));
+    return all.empty() ? Cell() : Cell(all);
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> vendors_field = {{"VENDOR", "vendor", Unit::text, 7},
+                                                 json_only<C>,
+                                                 [](const K&, const G& g, const C&) { return vendors_cell(g.who); }};
+
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> function_field = {
     {"FUNCTION", "function", Unit::text, 28},

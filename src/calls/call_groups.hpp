@@ -34,6 +34,13 @@ protected:
         return group;
     }
     Group& group_of(const call_key& call) { return group_at(key_of(call), call); }
+    // The same, of a call that has been made: what is held has the form of one, but is by no API.
+    Group& called(const call_key& call)
+    {
+        Group& group = group_of(call);
+        group.who.vendors |= vendor_bit(call);
+        return group;
+    }
 
     const Settings& settings_;
     Processes& processes_;

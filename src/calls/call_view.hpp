@@ -27,6 +27,13 @@ inline Vendor vendor_of(uint8_t layer)
     return layer == LAYER_HIP ? Vendor::amd : Vendor::nvidia;
 }
 
+// Of WhoSeen::vendors. Calls into a kernel's driver are none of an API.
+inline uint8_t vendor_bit(const call_key& call)
+{
+    return call.layer == LAYER_KERNEL ? uint8_t{0}
+                                      : static_cast<uint8_t>(1 << static_cast<unsigned>(vendor_of(call.layer)));
+}
+
 // What is told apart, beside what is a tool's own.
 struct CallView {
     WhoView who;

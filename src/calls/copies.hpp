@@ -57,7 +57,7 @@ class CopyGroups : public CallGroups<CopySettings, CopyKey, CopyGroup> {
 public:
     CopyGroups(const CopySettings& settings, Processes& processes) : CallGroups(settings, processes) {}
 
-    void add(const CallDelta& delta) { group_of(delta.key).add(delta); }
+    void add(const CallDelta& delta) { called(delta.key).add(delta); }
 };
 
 } // namespace gpusnoop

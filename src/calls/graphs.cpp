@@ -164,7 +164,7 @@ void GraphGroups::add(const CallDelta& delta)
     const call_key& key = delta.key;
     if (settings_.exec && !key.subject)
         return; // of no graph that runs
-    GraphGroup& group = group_of(key);
+    GraphGroup& group = called(key);
     if (settings_.exec)
         group.exec = execs_->find(key.subject);
     group.add(delta, settings_.time_instantiations);

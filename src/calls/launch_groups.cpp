@@ -110,6 +110,7 @@ void LaunchGroups::add(const CallDelta& delta)
     if (key.handle)
         key.who.set_process(call.image, processes_);
     LaunchGroup& group = group_at(key, call);
+    group.who.vendors |= vendor_bit(call);
     group.name_source = std::max(group.name_source, source);
     group.add(delta, settings_.failed_apart);
 }

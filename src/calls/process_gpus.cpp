@@ -22,7 +22,7 @@ Gpu ordinal(uint8_t device)
 
 std::string_view source_name(GpuSource source)
 {
-    constexpr std::string_view names[] = {"", "nvml", "files", "context"};
+    constexpr std::string_view names[] = {"", "nvml", "kfd", "files", "context"};
     return names[static_cast<size_t>(source)];
 }
 
@@ -70,8 +70,10 @@ std::set<Gpu> ProcessGpus::listed(const ImageId& image) const
 
 OnGpus ProcessGpus::decide(const Known& known, std::set<Gpu> listed) const
 {
-    if (!listed.empty())
-        return {GpuSource::nvml, std::move(listed), {}};
+    if (!listed.empty()) {
+        const bool is_amd = nvml_.teller_of(listed.begin()->number) == "kfd";
+        return {is_amd ? GpuSource::kfd : GpuSource::nvml, std::move(listed), {}};
+    }
     std::set<Gpu> files;
     for (const unsigned minor : known.minors) {
         const auto index = indices_.find(minor);

@@ -21,6 +21,7 @@ namespace gpusnoop {
 enum class GpuSource : uint8_t {
     none,
     nvml,    // its list of the processes with a context
+    kfd,     // what AMD's driver says that they hold
     files,   // it holds one GPU's file open and no other's: CUDA opens those of all GPUs that it may use
     context, // current in its calls
 };

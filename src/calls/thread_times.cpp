@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/thread_times.hpp"
 
+#include "calls/call_view.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>
@@ -60,6 +61,15 @@ void take_back(TimeParts& ns)
         too_much -= take(ns[part], too_much);
     for (uint64_t& told : ns)
         too_much -= take(told, too_much);
+}
+
+uint8_t vendors_of(uint32_t apis)
+{
+    uint8_t vendors = 0;
+    for (const probe_layer layer : {LAYER_DRIVER, LAYER_RUNTIME, LAYER_HIP})
+        if (apis >> layer & 1)
+            vendors |= static_cast<uint8_t>(1U << static_cast<unsigned>(vendor_of(layer)));
+    return vendors;
 }
 
 } // namespace
@@ -187,6 +197,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
                          .image = time->image,
                          .cgroup = time->cgroups,
                          .tid = time->tid,
+                         .vendors = vendors_of(time->apis),
                          .other_syscall = {},
                          .sums = sums - told_[place],
                          .cpu = cheap_ ? cpu_time(place, *time, sums.wall_ns) : CpuTime()};
@@ -241,6 +252,7 @@ std::map<TimeKey, TimeGroup> group_times(const std::vector<ThreadTime>& times, c
     for (const ThreadTime& time : times) {
         TimeGroup& group = groups[{who_key(view.who, processes, time.image, time.tid, time.cgroup)}];
         group.who.add(time.image, processes.owner(time.image, time.cgroup));
+        group.who.vendors |= time.vendors;
         group.add(time);
     }
     return groups;

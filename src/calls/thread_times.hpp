@@ -49,6 +49,7 @@ struct ThreadTime {
     ImageId image{};
     cgroups cgroup{}; // when it first called
     uint32_t tid = 0;
+    uint8_t vendors = 0;                   // as in WhoSeen
     std::optional<uint32_t> other_syscall; // the last that it was blocked in for no reason that has a name
     TimeSums sums;
     CpuTime cpu{};

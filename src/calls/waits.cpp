@@ -76,7 +76,7 @@ void WaitKey::set(const WaitSettings& settings, const call_key& call)
 
 WaitGroup& WaitGroups::thread_of(const call_key& call)
 {
-    WaitGroup& group = group_of(call);
+    WaitGroup& group = called(call);
     group.threads.emplace(call.image.pid, call.tid);
     return group;
 }

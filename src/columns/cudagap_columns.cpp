@@ -89,6 +89,7 @@ const Field<C, K, G> fields[] = {
     {{"THREADS", "threads", Unit::count, 7},
      [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
      [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); }},
+    vendors_field<K, G, C>,
     {{"WALL(s)", "wall_ns", Unit::seconds, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return Cell(g.sums.wall_ns); }},

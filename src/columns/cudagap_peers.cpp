@@ -64,8 +64,10 @@ std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, c
             continue;
         for (const Peer& peer : told->peers) {
             const PeerKey key{who_key(view.who, processes, image, 0, cgroup), peer.address};
-            const auto [at, is_new] = groups.try_emplace(key, PeerGroup{.who = {}, .peer = peer});
-            if (!is_new)
+            const auto [at, is_new] = groups.try_emplace(key);
+            if (is_new)
+                at->second.peer = peer;
+            else
                 at->second.peer += peer;
             at->second.who.add(image, processes.owner(image, cgroup));
             at->second.all &= told->all;

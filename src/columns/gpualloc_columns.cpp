@@ -162,6 +162,7 @@ const Field<C, K, G> fields[] = {
     {{"", "pools", Unit::count},
      by_kind_in_json,
      [](const K&, const G& g, const C&) { return count_of(g.held[HOLDING_POOL_OBJECT]); }},
+    vendors_field<K, G, C>,
     {{"", "allocs", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.allocs); }},
     {{"", "frees", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.frees); }},
     {{"", "allocated_bytes", Unit::bytes},

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
+#include <set>
+#include <string>
 
 namespace gpusnoop::gpuspend {
 namespace {
@@ -233,6 +235,17 @@ Cell model(const L& l, const C&)
     return same ? known(first) : Cell();
 }
 
+// Of its devices, as far as their models are known: names of AMD's begin so, whoever tells them (amd_devices.cpp).
+Cell vendor(const L& l, const C&)
+{
+    std::set<std::string> all;
+    if (l.row)
+        for (const auto& [id, model] : l.row->devices)
+            if (!model.empty())
+                all.insert(model.starts_with("AMD ") ? "amd" : "nvidia");
+    return all.empty() ? Cell() : Cell(all.size() > 1 ? "nvidia,amd" : *all.begin());
+}
+
 Cell sources(const L& l, const C&)
 {
     return l.row ? known(held_by_text(l.row->account.sources)) : Cell();
@@ -308,6 +321,7 @@ const Field<C, L> fields[] = {
     {{"DEVICES", "devices", Unit::count, 7}, always, devices},
     {{"IDS", "device_ids", Unit::text, 40}, always, ids, extra},
     {{"MODEL", "model", Unit::text, 24}, always, model, extra},
+    {{"", "vendor", Unit::text}, json_only, vendor},
     {{"TIME", "", Unit::text, 8},
      [](const C&) { return Shown::text; },
      [](const L& l, const C& c) { return in_time(device_time(l, c)); }},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NVIDIA's management library (NVML) says of the devices, and of what each process holds and uses of them, to be
-// shown beside our own figures. It is opened at run time where there is one; nothing is linked.
+// shown beside our own figures. It is opened at run time where there is one; nothing is linked. AMD's GPUs have the
+// same figures from the kernel (amd_gpus.hpp).
 #pragma once
 
 #include <cstdint>
@@ -48,9 +49,11 @@ struct NvmlInstance {
     bool divided() const { return parts.size() > 1; }
 };
 
+enum class GpuVendor : uint8_t { nvidia, amd };
+
 // What the driver does not tell is empty.
 struct NvmlDeviceState {
-    unsigned index = 0;            // as nvidia-smi numbers them
+    unsigned index = 0;            // as nvidia-smi numbers them; AMD's follow, in PCI order
     std::optional<unsigned> minor; // N of /dev/nvidiaN, which need not be the index
     std::string name;              // printable
     std::string pci;               // "0000:3b:00.0"
@@ -65,13 +68,17 @@ struct NvmlDeviceState {
     NvmlEfficiency efficiency;           // by GPM: Hopper and newer; with MIG its instances have theirs
     unsigned slices = 0;                 // that MIG can divide it in; 0: it is not divided
     std::vector<NvmlInstance> instances; // that it is divided in
+    GpuVendor vendor = GpuVendor::nvidia;
 };
 
 // A process that the driver took a sample of. It takes none of those that are idle.
 struct NvmlUse {
     uint32_t pid;
     unsigned device;
-    double sm_percent; // of the time since the last call
+    std::optional<double> sm_percent; // of the time since the last call, in which its work ran; not told of ROCm's
+    // Of AMD's GPUs with ROCm: compute units that hold its work at this moment, of all; and of the time since the one
+    // before, in steps of some seconds, that in which an engine copied.
+    std::optional<double> cu_percent{}, sdma_percent{};
 };
 
 struct NvmlFailure {
@@ -91,6 +98,8 @@ struct NvmlPlaces {
                                         "/run/nvidia/driver/usr/lib64",
                                         "/usr/local/nvidia/lib64",
                                         "/run/opengl-driver/lib"};
+    std::string root{};    // in whose sys and proc AMD's are looked for; empty: "/"
+    bool is_named = false; // by the user: where it is none, AMD's are no replacement
 };
 
 // While it is open the driver keeps the devices awake that it has asked. Every call is an ioctl of this process.

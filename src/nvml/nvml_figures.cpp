@@ -48,7 +48,9 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
         why_ = "NVML is disabled (--nvml off)";
         return;
     }
-    nvml_.emplace(library.empty() ? NvmlPlaces() : NvmlPlaces{library, {}}, questions_.devices);
+    nvml_.emplace(library.empty() ? NvmlPlaces()
+                                  : NvmlPlaces{.library = library, .folders = {}, .root = {}, .is_named = true},
+                  questions_.devices);
     const auto first = nvml_->ask(time_to_start);
     if (!first) { // it may come later
         silent_ = true;
@@ -117,10 +119,23 @@ std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images, 
 
 std::optional<double> NvmlFigures::sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device) const
 {
+    return use_of(images, &NvmlUse::sm_percent, device);
+}
+
+std::optional<double> NvmlFigures::use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
+                                          std::optional<unsigned> device) const
+{
     std::optional<double> sum;
     for (const NvmlUse& use : of_processes(use_, images, device))
-        sum = sum.value_or(0) + use.sm_percent;
+        if (use.*figure)
+            sum = sum.value_or(0) + *(use.*figure);
     return sum;
+}
+
+std::string_view NvmlFigures::teller_of(unsigned device) const
+{
+    const auto state = std::ranges::find(states_, device, &NvmlDeviceState::index);
+    return state != states_.end() && state->vendor == GpuVendor::amd ? "kfd" : "nvml";
 }
 
 std::optional<std::string> NvmlFigures::instance_of(const std::set<ImageId>& images) const

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML's figures of devices and of processes, beside those that were counted: the processes of a row added up.
+// NVML's figures of devices and of processes, and the kernel's of AMD's, beside those that were counted: the processes
+// of a row added up.
 #pragma once
 
 #include "nvml/nvml_worker.hpp"
@@ -12,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusnoop {
@@ -49,6 +51,11 @@ public:
     // Percent of one device, added up where all are asked for: of two it may be 200. nullopt where the driver took no
     // sample of any of the processes since it was asked before: idle, or it takes none (MIG, some GPUs).
     std::optional<double> sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
+    // The same of the other figures of NvmlUse.
+    std::optional<double> use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
+                                 std::optional<unsigned> device = {}) const;
+    // Who tells what a process holds on a device: "nvml", or "kfd" of AMD's.
+    std::string_view teller_of(unsigned device) const;
     // The MIG instance that they all are on: "gi 7 ci 0"; nullopt: none, several or not told.
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
 

@@ -17,7 +17,7 @@ static void fields(auto& each, same_as_const<NvmlFailure> auto& f)
 
 static void fields(auto& each, same_as_const<NvmlUse> auto& u)
 {
-    each(u.pid, u.device, u.sm_percent);
+    each(u.pid, u.device, u.sm_percent, u.cu_percent, u.sdma_percent);
 }
 
 static void fields(auto& each, same_as_const<NvmlEfficiency> auto& e)
@@ -38,7 +38,7 @@ static void fields(auto& each, same_as_const<NvmlInstance> auto& i)
 static void fields(auto& each, same_as_const<NvmlDeviceState> auto& s)
 {
     each(s.index, s.minor, s.name, s.pci, s.uuid, s.utilization, s.memory_used, s.memory_total, s.power_watts, s.mig,
-         s.efficiency, s.slices, s.instances);
+         s.efficiency, s.slices, s.instances, s.vendor);
 }
 
 static void fields(auto& each, same_as_const<NvmlAnswers> auto& a)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/nvml_worker.hpp"
 
+#include "nvml/amd_gpus.hpp"
 #include "util/error.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <poll.h>
 #include <sys/socket.h>
+#include <utility>
+#include <vector>
 
 namespace gpusnoop {
 namespace {
@@ -33,24 +37,47 @@ void answer(const NvmlAnswers& answers)
     send_all(Child::first_fd, bytes);
 }
 
+// NVIDIA's library and AMD's files, as far as they are there; `why` neither is.
+std::vector<std::unique_ptr<Nvml>> open_all(const NvmlPlaces& places, std::string& why)
+{
+    std::vector<std::unique_ptr<Nvml>> all;
+    if (auto nvml = Nvml::open(why, places))
+        all.push_back(std::move(nvml));
+    else if (places.is_named)
+        return all;
+    if (auto amd = open_amd_gpus(all.empty() ? 0 : all.front()->devices(), places.root))
+        all.push_back(std::move(amd));
+    if (!all.empty())
+        why.clear(); // of places that were tried first
+    return all;
+}
+
+template<class T>
+void append(std::vector<T>& to, const std::vector<T>& more)
+{
+    to.insert(to.end(), more.begin(), more.end());
+}
+
 void serve(const NvmlPlaces& places, bool devices)
 {
     NvmlAnswers first;
-    const std::unique_ptr<Nvml> nvml = Nvml::open(first.why, places);
-    if (nvml)
-        first.why.clear(); // of places that were tried first
-    if (nvml && devices) { // from here on it is measured
-        nvml->process_use();
-        nvml->states();
-    }
+    const std::vector<std::unique_ptr<Nvml>> all = open_all(places, first.why);
+    if (devices)
+        for (const auto& one : all) { // from here on it is measured
+            one->process_use();
+            one->states();
+        }
     answer(first);
     char question = 0;
-    while (nvml && read(Child::first_fd, &question, 1) == 1) {
-        NvmlAnswers answers{
-            .why = {}, .processes = nvml->processes(), .failures = nvml->failures(), .use = {}, .states = {}};
-        if (devices) {
-            answers.use = nvml->process_use();
-            answers.states = nvml->states();
+    while (!all.empty() && read(Child::first_fd, &question, 1) == 1) {
+        NvmlAnswers answers;
+        for (const auto& one : all) {
+            append(answers.processes, one->processes());
+            append(answers.failures, one->failures());
+            if (!devices)
+                continue;
+            append(answers.use, one->process_use());
+            append(answers.states, one->states());
         }
         answer(answers);
     }

@@ -135,8 +135,10 @@ void MachineGpus::learn_instances(const NvmlDeviceState& state)
 
 void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root, const KubeletDevices& kubelet)
 {
-    if ((source_.empty() || source_ == "nvml") && !nvml.states().empty()) {
-        source_ = "nvml";
+    if ((source_.empty() || source_ == "nvml" || source_ == "sysfs") && !nvml.states().empty()) {
+        const bool all_amd = std::ranges::all_of(
+            nvml.states(), [](const NvmlDeviceState& state) { return state.vendor == GpuVendor::amd; });
+        source_ = all_amd ? "sysfs" : "nvml";
         for (const NvmlDeviceState& state : nvml.states()) {
             learn({.id = !state.uuid.empty()  ? state.uuid
                          : !state.pci.empty() ? state.pci

@@ -37,7 +37,8 @@ public:
     // What of a time is whose, by slices: of a device that is not divided, and of an instance, its own; of one that is
     // divided, what is in no instance, or in no compute instance of one that has several. In the order of all().
     std::vector<uint64_t> times(uint64_t ns) const;
-    std::string_view source() const { return source_; } // "nvml", "driver", "kubelet"; empty: none is known
+    // "nvml", and "sysfs" where all are AMD's; "driver", "kubelet"; empty: none is known
+    std::string_view source() const { return source_; }
 
 private:
     void learn(const MachineGpu& gpu);

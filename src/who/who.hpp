@@ -54,6 +54,7 @@ WhoKey who_key(const WhoView& view, Processes& processes, const ImageId& image, 
 struct WhoSeen {
     std::set<ImageId> images;
     std::set<const Owner*> owners;
+    uint8_t vendors = 0; // bits: of the APIs that were called
 
     void add(const ImageId& image, const Owner& owner)
     {

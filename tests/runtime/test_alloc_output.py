@@ -66,7 +66,7 @@ def keys_of(mode):
     must |= {"function": text} if "api" in by else {}
     must |= {"layer": text} if "both" in mode and "-x" in mode else {}
     must |= {"frames": list} if "stack" in by or "-U" in mode else {}
-    return must, may | {"size_bytes": integer} | ({"peak_bytes": integer} if whole or "both" in mode else {})
+    return must, may | {"size_bytes": integer, "vendor": text} | ({"peak_bytes": integer} if whole or "both" in mode else {})
 
 
 def right_type(value, kind):

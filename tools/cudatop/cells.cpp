@@ -178,7 +178,7 @@ Cell memory(const Key& k, const Group& g, const Context& c)
 Cell memory_source(const Key& k, const Group& g, const Context& c)
 {
     if (memory_by_driver(k, g, c))
-        return std::string("nvml");
+        return text_if_any(std::string(memory_teller(g, c)));
     return c.known.memory ? Cell(std::string("traced")) : Cell();
 }
 

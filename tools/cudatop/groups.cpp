@@ -118,6 +118,7 @@ std::map<Key, Group> Groups::joined() const
         Group& group = all[whole];
         group.who.images.insert(who.images.begin(), who.images.end());
         group.who.owners.insert(who.owners.begin(), who.owners.end());
+        group.who.vendors |= who.vendors;
         return group;
     };
     for (const auto& [key, group] : launches_.groups()) {

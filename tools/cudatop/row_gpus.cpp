@@ -59,13 +59,26 @@ std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, con
     return {};
 }
 
-Cell sm_percent(const Key& key, const Group& group, const Context& context)
+std::string_view memory_teller(const Group& group, const Context& context)
+{
+    std::string_view teller;
+    for (const Gpu& gpu : context.gpus.of(group.who.images).gpus)
+        if (gpu.by == Gpu::By::index) {
+            const std::string_view of_this = context.figures.teller_of(gpu.number);
+            if (!teller.empty() && teller != of_this)
+                return "";
+            teller = of_this;
+        }
+    return teller.empty() ? "nvml" : teller;
+}
+
+Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure)
 {
     std::optional<double> percent;
     if (!context.settings.rows.device)
-        percent = context.figures.sm_percent_of(group.who.images);
+        percent = context.figures.use_of(group.who.images, figure);
     else if (key.gpu.by == Gpu::By::index)
-        percent = context.figures.sm_percent_of(group.who.images, key.gpu.number);
+        percent = context.figures.use_of(group.who.images, figure, key.gpu.number);
     return percent ? Cell(*percent) : Cell();
 }
 

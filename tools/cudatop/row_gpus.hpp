@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace gpusnoop::cudatop {
 
@@ -18,7 +19,10 @@ std::string shown_gpus(const OnGpus& on);
 
 // Bytes, with contexts and earlier allocations; of a GPU, of all that use it.
 std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context);
-Cell sm_percent(const Key& key, const Group& group, const Context& context);
+// Percent, of the row's processes.
+Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure);
+// "nvml", "kfd"; of devices of both vendors none.
+std::string_view memory_teller(const Group& group, const Context& context);
 Cell busiest(const Key& key, const Group& group, const Context& context); // percent
 // Percent, by the hardware's own counters (GPM), of all together; of MIG's instances where processes are on those.
 Cell efficiency(const Key& key, const Group& group, const Context& context,

@@ -30,7 +30,8 @@ std::string whose(const Owner& owner)
 
 uint8_t source_of(GpuSource source)
 {
-    return source == GpuSource::nvml ? HELD_BY_CONTEXT : source == GpuSource::files ? HELD_BY_FILE : HELD_BY_CALLS;
+    const bool listed = source == GpuSource::nvml || source == GpuSource::kfd;
+    return listed ? HELD_BY_CONTEXT : source == GpuSource::files ? HELD_BY_FILE : HELD_BY_CALLS;
 }
 
 } // namespace

@@ -20,7 +20,7 @@ std::string shown(Nvml& nvml)
 {
     std::string text;
     for (const auto& use : nvml.process_use())
-        text += fmt::format("{}{}:{}={}", text.empty() ? "" : " ", use.device, use.pid, use.sm_percent);
+        text += fmt::format("{}{}:{}={}", text.empty() ? "" : " ", use.device, use.pid, use.sm_percent.value_or(-1));
     return text;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("several samples of one process", "[nvml]")
     const auto nvml = open(standin());
     shown(*nvml);
     answers.set("device 0\nsample 11 3000 10\nsample 11 1000 30\nsample 11 2000 21\n");
-    CHECK(fmt::format("{:.3f}", nvml->process_use().at(0).sm_percent) == "20.333");
+    CHECK(fmt::format("{:.3f}", nvml->process_use().at(0).sm_percent.value_or(-1)) == "20.333");
     answers.set("device 0\nsample 11 4000 10\nsample 11 4000 10\nsample 11 4000 12\nsample 11 5000 20\n");
     CHECK(shown(*nvml) == "0:11=16"); // the same moment counts once
 }

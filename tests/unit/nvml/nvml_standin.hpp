@@ -56,7 +56,7 @@ public:
 inline std::unique_ptr<gpusnoop::Nvml> open(const std::string& path)
 {
     std::string why;
-    auto nvml = gpusnoop::Nvml::open(why, {path, {}});
+    auto nvml = gpusnoop::Nvml::open(why, {.library = path, .folders = {}, .root = {}});
     INFO(why);
     REQUIRE(nvml);
     return nvml;
