@@ -159,3 +159,46 @@ TEST_CASE("what returns something else has no table", "[dispatch]")
     CHECK(x86_64_decoder().filled({Bytes{0x31, 0xc0, 0xc3}, 0x1000}).empty());
     CHECK(x86_64_decoder().filled({Bytes{}, 0x1000}).empty());
 }
+
+namespace {
+
+// hipKernelNameRef() of 5.7.1 and later at 0x1000, and what it calls at 0x2000.
+const Bytes name_of{
+    0xf3, 0x0f, 0x1e, 0xfa,       // endbr64
+    0x48, 0x85, 0xff,             // test %rdi, %rdi
+    0x74, 0x10,                   // je
+    0x48, 0x83, 0xec, 0x08,       // sub $8, %rsp
+    0xe8, 0xee, 0x0f, 0x00, 0x00, // call 2000
+    0x48, 0x8b, 0x00,             // mov (%rax), %rax
+    0x48, 0x83, 0xc4, 0x08,       // add $8, %rsp
+    0xc3,                         // ret
+};
+const Bytes name_place{
+    0xf3, 0x0f, 0x1e, 0xfa,                   // endbr64
+    0x48, 0x8b, 0x87, 0x98, 0x00, 0x00, 0x00, // mov 0x98(%rdi), %rax
+    0x48, 0x83, 0xc0, 0x28,                   // add $0x28, %rax
+    0xc3,                                     // ret
+};
+
+std::optional<Path> path(const Bytes& function, const Bytes& called = name_place)
+{
+    return x86_64_decoder().path({function, 0x1000},
+                                 [&](uint64_t address) { return address == 0x2000 ? called : Bytes(); });
+}
+
+} // namespace
+
+TEST_CASE("the way from an object to its kernel's name", "[instructions]")
+{
+    CHECK(path(name_of) == Path{0x98, 0x28});
+    const Bytes direct{0x48, 0x8b, 0x47, 0x28, 0x48, 0x8b, 0x40, 0x28, 0xc3}; // as clang might write it
+    CHECK(path(direct) == Path{0x28, 0x28});
+    CHECK(!path({}));
+    CHECK(!path(Bytes(name_of.begin(), name_of.end() - 1)));                 // no return
+    CHECK(!path(name_of, {0x31, 0xc0, 0xc3}));                               // xor %eax, %eax
+    CHECK(!path(name_of, {0x48, 0x8b, 0x06, 0xc3}));                         // of another argument
+    CHECK(!path(name_of, {0x48, 0x83, 0xef, 0x08, 0x48, 0x8b, 0x07, 0xc3})); // sub $8, %rdi: in front of it
+    CHECK(!path(name_of, {0xe8, 0xfb, 0xff, 0xff, 0xff}));                   // calls itself
+    CHECK(!path(with(name_of, 13, {0xff, 0xd0, 0x90, 0x90, 0x90})));         // call *%rax
+    CHECK(!path(name_place));                                                // an address within it, not what is there
+}

@@ -13,7 +13,7 @@ NvmlAnswers everything()
     NvmlAnswers all;
     all.processes = {{7, 0, 100, 1, 2}, {8, 1, std::nullopt, std::nullopt, std::nullopt}};
     all.failures = {{1, "GPU is lost (error 15)"}};
-    all.use = {{7, 0, 12.5}};
+    all.use = {{7, 0, 12.5}, {8, 1, {}, 25, 0.5}};
     all.states = {{.index = 0,
                    .minor = 3,
                    .name = "Card",
@@ -43,7 +43,8 @@ NvmlAnswers everything()
                    .mig = true,
                    .efficiency = {},
                    .slices = 0,
-                   .instances = {}}};
+                   .instances = {},
+                   .vendor = GpuVendor::amd}};
     return all;
 }
 
@@ -62,6 +63,9 @@ TEST_CASE("what NVML says arrives as it was said", "[nvml]")
     REQUIRE(got->failures.size() == 1);
     CHECK(got->failures[0].why == "GPU is lost (error 15)");
     CHECK(got->use.at(0).sm_percent == 12.5);
+    CHECK(!got->use.at(0).cu_percent);
+    CHECK(got->use.at(1).sdma_percent == 0.5);
+    CHECK(got->states.at(1).vendor == GpuVendor::amd);
     REQUIRE(got->states.size() == 2);
     CHECK(got->states[0].name == "Card");
     CHECK(got->states[0].minor == 3);
