@@ -158,7 +158,10 @@ SearchEnd FileSearch::lead(const std::vector<SearchRequest::Question>& questions
     SearchEnd end;
     for (const auto& [path, inode, pids] : questions) {
         task_->says(at({}, path));
-        end.leads.push_back(std::ranges::any_of(pids, [&](pid_t pid) { return leads_to(pid, path, inode); }));
+        bool leads = false;
+        for (auto pid = pids.begin(); pid != pids.end() && !leads; ++pid)
+            leads = leads_to(*pid, path, inode);
+        end.leads.push_back(leads);
     }
     return end;
 }

@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +37,7 @@ std::span<const std::byte> read_code(int program_fd, std::vector<std::byte>& roo
 
 bool takes_stack_of_cpu(std::span<const std::byte> code)
 {
-    return !std::ranges::search(code, adds_cpu_to_r9).empty();
+    return std::search(code.begin(), code.end(), std::begin(adds_cpu_to_r9), std::end(adds_cpu_to_r9)) != code.end();
 }
 
 bool may_have_stack_of_cpu(const bpf_object* object)

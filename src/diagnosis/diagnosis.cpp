@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 #include <tuple>
 
 namespace gpusnoop {
@@ -227,11 +226,15 @@ void Diagnosis::look_at_threads(const ImageId& image, History& history)
     const auto interval_ns = static_cast<uint64_t>(last.seconds * 1e9);
     std::set<uint32_t> threads;
     for (const Counts& counts : history.counts) {
-        std::ranges::copy(counts.waiting | std::views::keys, std::inserter(threads, threads.end()));
+        for (const auto& [tid, ns] : counts.waiting)
+            threads.insert(tid);
         threads.insert(counts.callers.begin(), counts.callers.end());
     }
     std::map<uint32_t, CpuShare> now;
-    for (const uint32_t tid : threads | std::views::take(threads_max)) {
+    size_t looked = 0;
+    for (const uint32_t tid : threads) {
+        if (++looked > threads_max)
+            break;
         const auto share = cpu_share(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
         if (!share)
             continue;
@@ -260,7 +263,7 @@ void Diagnosis::add_load()
     for (auto& [image, history] : known_) {
         Counts& last = history.counts.back();
         const auto much_ns = static_cast<uint64_t>(last.seconds * 1e9) / much_of;
-        if (std::ranges::none_of(last.starving | std::views::values, [&](uint64_t ns) { return ns > much_ns; }))
+        if (std::ranges::none_of(last.starving, [&](const auto& thread) { return thread.second > much_ns; }))
             continue;
         if (!now)
             now = machine_load();

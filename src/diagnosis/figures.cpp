@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <ranges>
 
 namespace gpusnoop {
 namespace {
@@ -26,7 +25,10 @@ std::string_view wait_text(uint8_t wait)
 
 uint64_t most_of(const std::map<uint32_t, uint64_t>& by_thread)
 {
-    return by_thread.empty() ? 0 : std::ranges::max(by_thread | std::views::values);
+    uint64_t most = 0;
+    for (const auto& [tid, ns] : by_thread)
+        most = std::max(most, ns);
+    return most;
 }
 
 double percent(uint64_t ns, double seconds)
@@ -248,7 +250,7 @@ std::optional<Diagnosis::Scheduling> Diagnosis::scheduling(const std::set<ImageI
                 continue;
             if (!sum)
                 sum.emplace();
-            for (const uint64_t ns : last.starving | std::views::values)
+            for (const auto& [tid, ns] : last.starving)
                 sum->waited_percent += percent(ns, last.seconds);
             sum->turns_per_second += static_cast<double>(last.turns) / last.seconds;
         }

@@ -3,8 +3,9 @@
 
 #include "util/text.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
-#include <ranges>
+#include <iterator>
 
 namespace gpusnoop {
 namespace {
@@ -59,8 +60,7 @@ std::vector<std::string> flame_stack(std::span<const Column> columns, const Row&
             stack.push_back(fmt::format("thread {}", *number));
     for (const ExtraLines* list = &below; list; list = list->then)
         if (list->key == ExtraLines().key)
-            for (const std::string& frame : std::views::reverse(list->lines))
-                stack.push_back(function_of(frame));
+            std::transform(list->lines.rbegin(), list->lines.rend(), std::back_inserter(stack), function_of);
     for (const std::string_view name : happened)
         if (const Cell* const what = shown(columns, row, name, false))
             if (const auto* text = std::get_if<std::string>(what)) {

@@ -5,7 +5,7 @@
 #include "util/append_format.hpp"
 
 #include <algorithm>
-#include <ranges>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -17,8 +17,9 @@ std::string folded_flames(const Flames& flames)
         if (!nodes[i].own)
             continue;
         bool first = true;
-        for (const uint32_t frame : std::views::reverse(flames.stacks.stack_of(i))) {
-            std::string name(flames.stacks.name(nodes[frame]));
+        const std::vector<uint32_t> frames = flames.stacks.stack_of(i);
+        for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+            std::string name(flames.stacks.name(nodes[*frame]));
             std::ranges::replace(name, ';', ':');
             text += (first ? "" : ";") + name;
             first = false;

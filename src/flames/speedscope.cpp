@@ -5,7 +5,7 @@
 #include "util/text.hpp"
 
 #include <fmt/format.h>
-#include <ranges>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -28,8 +28,9 @@ std::string speedscope_flames(const Flames& flames)
         if (!nodes[i].own)
             continue;
         samples += samples.empty() ? "[" : ",[";
-        for (const uint32_t frame : std::views::reverse(stacks.stack_of(i)))
-            append_format(samples, "{}{}", samples.back() == '[' ? "" : ",", nodes[frame].name - 1);
+        const std::vector<uint32_t> frames = stacks.stack_of(i);
+        for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+            append_format(samples, "{}{}", samples.back() == '[' ? "" : ",", nodes[*frame].name - 1);
         samples += ']';
         append_format(weights, "{}{}", weights.empty() ? "" : ",", nodes[i].own);
         sum += nodes[i].own;

@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 #include <limits>
 #include <memory>
-#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -142,7 +141,7 @@ private:
             if (!view_.by || !row_key_of(column))
                 all.push_back(column);
         if (view_.by) // names may be long: they come last, as in tables of the tool
-            std::ranges::stable_partition(all, [](const Column& column) { return column.header != "KERNEL"; });
+            std::stable_partition(all.begin(), all.end(), [](const Column& c) { return c.header != "KERNEL"; });
         const ColumnChoice choice(options_.columns);
         for (Column& column : all)
             column.in_text = choice.shows(column, true);
@@ -206,8 +205,8 @@ private:
             if (column.is_called(sort))
                 line.order = sort_value(line.cells.back());
         }
-        for (const auto& [key, value] : row.all() | std::views::reverse) // the last one is next to the row
-            if (const auto* texts = std::get_if<Record::Texts>(&value))
+        for (auto value = row.all().rbegin(); value != row.all().rend(); ++value) // the last one is next to the row
+            if (const auto* texts = std::get_if<Record::Texts>(&value->second))
                 line.below.insert(line.below.end(), texts->begin(), texts->end());
         return line;
     }

@@ -62,7 +62,7 @@ def tables_and_screen():
     equal(screen.ended(), 0, f"exit status ({screen.text()})")
 
 
-@case
+@case(alone=True)
 def as_keys_chose():
     """The screen of a recording has what keys chose on screens before, and what they choose there is kept."""
     if not terminal.available:
@@ -73,13 +73,12 @@ def as_keys_chose():
     chosen = {"sort": "pid", "columns": ["pid", "copies_per_second"], "hidden_columns": ["comm"]}
     kept.write_text(json.dumps(chosen))
     for number in range(2):
-        screen = terminal.Terminal(f"{harness.binary} --replay {file}", 150, 30, XDG_CONFIG_HOME=str(harness.here))
-        harness.at_end.append(screen.stop)
-        screen.wait_for("REPLAY")
-        screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the columns, and what is sorted by")
-        equal("TREE" in screen.text(), number == 1, f"the tree, if it was chosen before: {screen.text()}")
-        screen.keys(*["t", "q"][number:])
-        equal(screen.ended(), 0, f"exit status ({screen.text()})")
+        with terminal.Terminal(f"{harness.binary} --replay {file}", 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
+            screen.wait_for("REPLAY")
+            screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the columns, and what is sorted by")
+            equal("TREE" in screen.text(), number == 1, f"the tree, if it was chosen before: {screen.text()}")
+            screen.keys(*["t", "q"][number:])
+            equal(screen.ended(), 0, f"exit status ({screen.text()})")
         chosen["tree"] = True
         equal({key: value for key, value in json.loads(kept.read_text()).items() if key != "ascending"}, chosen, "what is kept")
 
