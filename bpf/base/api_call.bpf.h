@@ -4,6 +4,7 @@
 #define GPUSNOOP_API_CALL_BPF_H
 
 #include "base/call.bpf.h"
+#include "base/python.bpf.h"
 #include "base/wanted.bpf.h"
 #include "base/window.bpf.h"
 
@@ -24,7 +25,7 @@ struct kept_call {
 
 _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");
 
-INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
+INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key)
 {
     /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
     if (per_stack && GUARDED) {
@@ -39,6 +40,13 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
     if (bpf_probe_read_user(&key->caller, sizeof(key->caller), (void*)ctx->sp))
         key->caller = 0;
     keep_stack(ctx, key);
+}
+
+INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
+{
+    read_native_stack(ctx, key);
+    if (follow_python)
+        key->stack = python_stack(ctx->sp, key->stack);
 }
 
 /* A stack costs more than all else that a call does, so one is taken of each so many calls of a kind that a thread

@@ -196,6 +196,10 @@ struct sched_info {
     unsigned long long last_queued;  /* since when it does, by the queue's clock; 0: it does not */
 };
 
+struct thread_struct {
+    unsigned long fsbase; /* the thread pointer of glibc, which sets it once */
+};
+
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
@@ -217,6 +221,7 @@ struct task_struct {
     struct files_struct* files;
     struct css_set* cgroups;
     struct uprobe_task* utask;
+    struct thread_struct thread;
 };
 
 struct task_struct___6_18 { /* tasks are throttled one by one, where they return to user mode */

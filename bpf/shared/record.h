@@ -16,6 +16,7 @@ enum record_type {
     RECORD_COMM,          /* a communicator of NCCL */
     RECORD_COLLECTIVE,    /* a call of NCCL */
     RECORD_WAITED,        /* a thread has waited for the device */
+    RECORD_PYTHON_CODE,   /* code of Python, in a stack for the first time */
 };
 
 #endif

@@ -400,6 +400,23 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
     return found;
 }
 
+std::optional<Part> Elf::object(std::string_view name) const
+{
+    const SymbolTable& table = impl_->table(true);
+    for (size_t i = 1; i < table.symbols.size(); i++) {
+        const Elf64_Sym& s = table.symbols[i];
+        if (ELF64_ST_TYPE(s.st_info) == STT_OBJECT && s.st_shndx != SHN_UNDEF && table.name(s, name.size()) == name)
+            return Part{s.st_value, offset_of(s.st_value).value_or(0), s.st_size};
+    }
+    return std::nullopt;
+}
+
+std::optional<Part> Elf::section(std::string_view name) const
+{
+    const Elf64_Shdr* const header = elf64_getshdr(impl_->section(name));
+    return header ? std::optional(Part{header->sh_addr, header->sh_offset, header->sh_size}) : std::nullopt;
+}
+
 std::optional<Symbol> Elf::symbol_at(uint64_t address) const
 {
     const std::vector<Located>& all = impl_->locations();

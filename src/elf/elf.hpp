@@ -53,6 +53,12 @@ public:
     // an executable segment. Undefined symbols never match. One entry per (name, file offset).
     std::vector<Symbol> functions(std::span<const std::string_view> names) const;
 
+    // The exported object of that name: its address and size. nullopt where there is none.
+    std::optional<Part> object(std::string_view name) const;
+
+    // The section of that name, as it is in memory.
+    std::optional<Part> section(std::string_view name) const;
+
     // The FUNC or OBJECT symbol that starts exactly at this virtual address (.symtab before .dynsym).
     std::optional<Symbol> symbol_at(uint64_t address) const;
 

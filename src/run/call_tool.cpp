@@ -118,6 +118,12 @@ void CallTool::check_ceiling(const RunPlan& plan) const
         throw UsageError("--max-overhead samples calls of the driver: leave out --api");
 }
 
+bool follows_python(const CallSettings& settings, const Options& options)
+{
+    return options.user_stacks && settings.of_functions &&
+           libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) == 1;
+}
+
 Layers CallTool::counted() const
 {
     return !settings_.runtime ? Layers::driver : settings_.driver ? Layers::both : Layers::runtime_and_hip;
@@ -154,6 +160,9 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
     if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
         bpf_map__set_max_entries(windows, WINDOW_STACKS);
+    if (bpf_map* pythons = bpf_object__find_map_by_name(object, "python_stacks");
+        pythons && follows_python(settings_, options_))
+        bpf_map__set_max_entries(pythons, PYTHON_STACKS);
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
     return {static_cast<uint32_t>(key_bytes), front_bits, lines};
@@ -171,6 +180,8 @@ void CallTool::load()
     processes_.emplace(fd("processes"), options_.host_root);
     stacks_fd_ = fd("stacks");
     window_stacks_fd_ = fd("window_stacks");
+    if (pythons_known())
+        begin_python();
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
 }
@@ -187,8 +198,13 @@ void CallTool::record(Output& output, const void* data, size_t size)
 {
     uint32_t type = 0;
     memcpy(&type, data, sizeof(type));
-    if (type == RECORD_PROCESS && size >= sizeof(process_record))
-        processes_->learn(*static_cast<const process_record*>(data));
+    if (type == RECORD_PROCESS && size >= sizeof(process_record)) {
+        const auto& process = *static_cast<const process_record*>(data);
+        processes_->learn(process);
+        if (python_)
+            python_->meet(static_cast<pid_t>(process.image.pid));
+    } else if (type == RECORD_PYTHON_CODE && python_)
+        python_->learn({static_cast<const uint8_t*>(data), size});
     else if (type == RECORD_CALL && size >= sizeof(call_event))
         print_event(output, *static_cast<const call_event*>(data));
     else if (type == RECORD_SPILL && size >= sizeof(call_event))
@@ -205,8 +221,19 @@ void CallTool::spill(const call_event& event)
         collect();
 }
 
+// Of processes that were named, all calls are to have their frames; of others it is known once they have called.
+void CallTool::begin_python()
+{
+    auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
+    python_.emplace(PythonStacks::Fds{fd("pythons"), fd("python_stacks"), fd("python_codes")}, *pythons_known());
+    for (const pid_t pid : options_.pids)
+        python_->meet(pid, true);
+}
+
 void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 {
+    if (python_)
+        python_->ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }
@@ -215,6 +242,8 @@ bool CallTool::tick(Output& output)
 {
     retire_processes();
     stack_names_.tick();
+    if (python_)
+        python_->tick();
     if (epochs_)
         epochs_->sweep();
     collect();
@@ -258,6 +287,8 @@ void CallTool::retire_processes()
     for (const ImageId& image : gone) {
         table_->retire(image);
         gone_.insert(image);
+        if (python_)
+            python_->ended(static_cast<pid_t>(image.pid));
         retired(image);
     }
     if (!gone.empty())
@@ -281,8 +312,11 @@ void CallTool::forget_processes()
 {
     if (gone_.empty())
         return;
-    for (const ImageId& image : gone_)
+    for (const ImageId& image : gone_) {
         stack_names_.forget(image);
+        if (python_)
+            python_->forget(image);
+    }
     forget(gone_);
     processes_->forget(gone_);
     gone_.clear();
@@ -325,13 +359,9 @@ void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walk
 
 } // namespace
 
-std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
+// The caller, then what frame pointers lead to: the first entry is the probed function itself, or the caller again.
+std::vector<uint64_t> CallTool::native_stack(int32_t stack, uint64_t caller) const
 {
-    if (FoundStacks::is(stack)) {
-        const std::span<const uint64_t> found = found_stacks_.of(stack);
-        return stack_names_.frames(image, found);
-    }
-    // The caller, then what frame pointers lead to: the first entry is the probed function itself, or the caller again.
     std::vector<uint64_t> addresses;
     if (settings_.of_functions)
         addresses.push_back(caller);
@@ -341,14 +371,45 @@ std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, u
         if (bpf_map_lookup_elem(window_stacks_fd_, &place, &found) == 0)
             append_code<__u64>(addresses,
                                std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
-        return stack_names_.frames(image, addresses);
+        return addresses;
     }
     const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
     if (stack >= 0) {
         const std::vector<uint64_t> walked = stack_trace(stacks_fd_, stack & ~STACK_WITHOUT_FIRST);
         append_code<uint64_t>(addresses, std::span(walked).subspan(without_first || walked.empty() ? 0 : 1));
     }
-    return stack_names_.frames(image, addresses);
+    return addresses;
+}
+
+// Where the interpreter would be, its program's frames stand.
+std::vector<std::string> CallTool::python_frames(const ImageId& image, int32_t stack, uint64_t caller)
+{
+    const auto found = python_->of(stack);
+    std::vector<uint64_t> addresses = native_stack(found ? found->native : -1, caller);
+    if (!found)
+        return stack_names_.frames(image, addresses);
+    const auto interpreter = std::ranges::find_if(
+        addresses, [&](uint64_t address) { return python_->is_interpreter(image, address); });
+    if (!found->frames.empty())
+        addresses.erase(interpreter, addresses.end());
+    std::vector<std::string> result = stack_names_.frames(image, addresses);
+    for (size_t i = 0; i < found->frames.size(); i++) {
+        if (i == found->inner && found->left_out)
+            result.push_back(fmt::format("[{} frames]", found->left_out));
+        result.push_back(found->frames[i].text());
+    }
+    if (!found->remark.empty())
+        result.push_back(found->remark);
+    return result;
+}
+
+std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
+{
+    if (FoundStacks::is(stack))
+        return stack_names_.frames(image, found_stacks_.of(stack));
+    if (python_ && PythonStacks::is(stack))
+        return python_frames(image, stack, caller);
+    return stack_names_.frames(image, native_stack(stack, caller));
 }
 
 std::vector<std::string> CallTool::event_frames(const call_event& event)

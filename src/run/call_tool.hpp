@@ -9,6 +9,7 @@
 #include "calls/call_view.hpp"
 #include "calls/calls.hpp"
 #include "calls/ended_epochs.hpp"
+#include "calls/python_stacks.hpp"
 #include "maps/skeleton.hpp"
 #include "names/stack_names.hpp"
 #include "run/lines.hpp"
@@ -78,6 +79,7 @@ protected:
     virtual bpf_object* object() const = 0;
     virtual int load_object() = 0;     // negative errno
     virtual uint8_t& generation() = 0; // of rows: the variable of the BPF object
+    virtual uint32_t* pythons_known() = 0; // the same; null: its stacks have no Python
 
     virtual void on_delta(const CallDelta&) {} // each second, while its process lives
     virtual void collected() {}                // on_delta() has had them all, as far as there are rows
@@ -93,6 +95,7 @@ protected:
     virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
 
     std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
+    std::optional<PythonStacks>& python() { return python_; }
     FoundStacks& found_stacks() { return found_stacks_; }
     // Those that an event or a row is printed with: none where no stacks were asked for.
     std::vector<std::string> event_frames(const call_event& event);
@@ -109,6 +112,9 @@ protected:
 
 private:
     void check_ceiling(const RunPlan& plan) const;
+    void begin_python();
+    std::vector<uint64_t> native_stack(int32_t stack, uint64_t caller) const;
+    std::vector<std::string> python_frames(const ImageId& image, int32_t stack, uint64_t caller);
     void spill(const call_event& event);
     void retire_processes();
     void erase_state(std::span<const ImageId> gone);
@@ -123,6 +129,7 @@ private:
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;
     StackNames stack_names_;
+    std::optional<PythonStacks> python_;
     FoundStacks found_stacks_;
     int stacks_fd_ = -1;
     int window_stacks_fd_ = -1; // where calls of functions are traced
@@ -131,6 +138,9 @@ private:
     std::set<uint32_t> leaving_; // pids whose first thread has ended
     std::set<ImageId> gone_;
 };
+
+// Stacks are asked for, or are the tool's own, and the kernel can follow them through Python (bpf_loop(), 5.17).
+bool follows_python(const CallSettings& settings, const Options& options);
 
 // What every BPF object takes from call.bpf.h.
 template<class Rodata>
@@ -143,6 +153,8 @@ void configure_calls(Rodata& data, const CallSettings& settings, const Options& 
     data.per_device = view.device;
     data.per_function = view.function || settings.events;
     data.per_stack = options.user_stacks;
+    if constexpr (requires { data.follow_python; })
+        data.follow_python = follows_python(settings, options);
     if constexpr (requires { data.window_stacks_mask; })
         data.window_stacks_mask = options.user_stacks ? WINDOW_STACKS - 1 : 0;
     data.emit_events = settings.events;
@@ -196,6 +208,12 @@ private:
     bpf_object* object() const final { return skeleton_->obj; }
     int load_object() final { return Bpf::load(skeleton_.get()); }
     uint8_t& generation() final { return skeleton_->bss->generation; }
+    uint32_t* pythons_known() final
+    {
+        if constexpr (requires { skeleton_->rodata->follow_python; })
+            return skeleton_->rodata->follow_python ? &skeleton_->bss->pythons_known : nullptr;
+        return nullptr;
+    }
 };
 
 } // namespace gpusnoop

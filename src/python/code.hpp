@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of Python, as the kernel side has copied it from a process (python_code): what it is called, and its lines.
+// Nothing in it is to be believed.
+#pragma once
+
+#include "bpf/shared/python.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusnoop {
+
+struct PythonCode {
+    std::string file; // as Python has it, in UTF-8 where it is text at all; its end where it is long
+    std::string function;
+    int64_t first_line = 0;
+    std::optional<std::vector<uint8_t>> lines; // none: they could not be read
+};
+
+// Of the bytes of a record, which may end before they should: nullopt where they do.
+std::optional<PythonCode> read_python_code(std::span<const uint8_t> record);
+
+// nullopt: it has none, or it is not known.
+std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack, const python_frame& frame);
+
+} // namespace gpusnoop

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/interpreter.hpp"
+
+#include "elf/elf.hpp"
+#include "proc/mapped_file.hpp"
+#include "proc/process.hpp"
+#include "python/layout.hpp"
+#include "util/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+// What a process can make us read: real ones have a few interpreters, and some hundred threads.
+constexpr unsigned interpreters_max = 64;
+constexpr unsigned threads_max = 1024;
+// glibc's first block of keys (struct pthread, specific_1stblock): a number that tells it from a key that was there
+// before, and the pointer. It has been at this offset since 2.21.
+constexpr uint64_t first_block = 0x310;
+constexpr size_t keys = 32;
+constexpr size_t runtime_head = 1024; // bytes, with all offsets that it tells of itself
+constexpr unsigned deepest_minor = 99;
+
+std::string_view name_of(std::string_view path)
+{
+    return path.substr(path.rfind('/') + 1);
+}
+
+// "libpython3.10.so.1.0", "python3.10"
+std::optional<unsigned> minor_of_name(std::string_view path)
+{
+    const std::string_view name = name_of(path);
+    constexpr std::string_view python = "python3.";
+    const size_t at = name.find(python);
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    unsigned minor = 0;
+    const std::string_view digits = name.substr(at + python.size());
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), minor);
+    return error == std::errc() && minor <= deepest_minor ? std::optional(minor) : std::nullopt;
+}
+
+struct Runtime {
+    uint64_t address = 0;
+    uint64_t code_start = 0, code_end = 0;
+    std::optional<unsigned> minor;
+};
+
+// Of a file that has an interpreter in it.
+std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
+{
+    Fd file = open_mapped(pid, mapping);
+    if (!file)
+        return std::nullopt;
+    const Elf elf(std::move(file));
+    std::optional<Part> runtime = elf.object("_PyRuntime");
+    if (!runtime)
+        runtime = elf.section(".PyRuntime"); // where no symbol is left (3.10 and later)
+    const auto start = elf.address_of(mapping.file_offset);
+    if (!runtime || !start)
+        return std::nullopt;
+    const uint64_t bias = mapping.start - *start;
+    Runtime found{.address = runtime->address + bias,
+                  .code_start = mapping.start,
+                  .code_end = mapping.end,
+                  .minor = minor_of_name(mapping.path)};
+    uint32_t hex = 0; // from 3.11 on
+    if (const auto version = elf.object("Py_Version");
+        version && read_memory(pid, version->address + bias, &hex, sizeof(hex)) && hex >> 24 == 3)
+        found.minor = hex >> 16 & 0xff;
+    return found;
+}
+
+// The program itself first: where it only starts the library, it has none.
+std::optional<Runtime> find_runtime(pid_t pid)
+{
+    const std::vector<Mapping> code = code_mappings(pid);
+    for (const Mapping& mapping : code) {
+        const bool is_program = &mapping == code.data();
+        if (mapping.vdso || (!is_program && !name_of(mapping.path).starts_with("libpython3.")))
+            continue;
+        try {
+            if (auto runtime = runtime_in(pid, mapping))
+                return runtime;
+        } catch (const Error&) { // no file that could be one
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const ReadMemory& read)
+{
+    const auto word = [&](uint64_t address) {
+        uint64_t value = 0;
+        return read(address, &value, sizeof(value)) ? value : 0;
+    };
+    std::array<unsigned, keys> votes{};
+    unsigned threads = 0;
+    uint64_t interpreter = word(runtime + version.interpreters);
+    for (unsigned i = 0; interpreter && i < interpreters_max; i++) {
+        for (uint64_t state = word(interpreter + version.threads); state && threads < threads_max; threads++) {
+            struct Slot {
+                uint64_t number, value;
+            };
+            std::array<Slot, keys> slots{};
+            const uint64_t thread = word(state + version.layout.thread_id);
+            if (thread && read(thread + first_block, slots.data(), sizeof(slots)))
+                for (size_t key = 0; key < keys; key++)
+                    votes[key] += slots[key].value == state;
+            state = word(state + version.next_thread);
+        }
+        interpreter = word(interpreter + version.next_interpreter);
+    }
+    const auto most = std::ranges::max_element(votes);
+    if (*most == 0 || std::ranges::count(votes, *most) > 1)
+        return std::nullopt;
+    const auto key = static_cast<uint64_t>(most - votes.begin());
+    return static_cast<int32_t>(first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
+}
+
+PythonInterpreter find_interpreter(pid_t pid)
+{
+    const auto runtime = find_runtime(pid);
+    if (!runtime)
+        return {};
+    std::vector<uint8_t> head(runtime_head);
+    if (!read_memory(pid, runtime->address, head.data(), head.size()))
+        return {.refused = "its memory cannot be read"};
+    std::optional<PythonVersion> version;
+    if (const auto told = offsets_told(head)) {
+        if (told->free_threaded)
+            return {.refused = fmt::format("it is Python 3.{}t, which has no global lock", told->version.minor)};
+        version = told->version.layout.minor ? std::optional(told->version) : std::nullopt;
+        if (!version)
+            return {.refused = fmt::format("it is Python 3.{}, and 3.{} to 3.{} are known", told->version.minor,
+                                           PythonVersion::first, PythonVersion::last)};
+    } else if (runtime->minor) {
+        version = python_version(*runtime->minor);
+        if (!version || *runtime->minor > 12) // which would have told
+            return {.refused = fmt::format("it is Python 3.{}, and 3.{} to 3.{} are known", *runtime->minor,
+                                           PythonVersion::first, PythonVersion::last)};
+    } else {
+        return {.refused = "its version of Python is not known"};
+    }
+    const auto slot = find_state_slot(*version, runtime->address, [pid](uint64_t address, void* to, size_t size) {
+        return read_memory(pid, address, to, size);
+    });
+    if (!slot)
+        return {.refused = fmt::format("where Python 3.{} keeps the state of its threads is not found", version->minor)};
+    version->layout.slot = *slot;
+    version->layout.start_ns = start_time_ns(pid);
+    return {.layout = version->layout, .code_start = runtime->code_start, .code_end = runtime->code_end};
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python interpreter of a process: which version it is, and where a thread's state is found.
+//
+// The state is in the thread's own storage, behind a key of glibc's (pthread_getspecific), in all versions up to 3.14.
+// Two shorter ways are not taken: the runtime's pointer to the state that holds the lock, and the variable that each
+// thread has of it, name no thread or another one while the lock is released, as PyTorch and Triton do around a launch.
+// Which key it is, memory says: in every thread, the same slot has its own state.
+#pragma once
+
+#include "bpf/shared/python.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+
+namespace gpusnoop {
+
+struct PythonInterpreter {
+    std::optional<python_layout> layout{}; // none: there is no Python, or it is not followed
+    uint64_t code_start = 0, code_end = 0; // of the interpreter itself
+    std::string refused{};                 // why it is not, in words that follow "its Python stacks are not followed: "
+};
+
+// Reads from a process' memory. False where not all of it can be read.
+using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
+
+// Looks at the files that the process maps, and at its memory. Throws Error where they cannot be read.
+PythonInterpreter find_interpreter(pid_t pid);
+
+// The slot of the key that each thread's state is behind, as an offset to its thread pointer, by the runtime's lists of
+// threads; nullopt where memory does not tell.
+struct PythonVersion;
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const ReadMemory& read);
+
+} // namespace gpusnoop

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that launches from known lines of Python, by CPython 3.8 and later: python_caller.py DRIVER LOCK SCENARIO[,SCENARIO]
+THREADS TIMES. LOCK: held or released, while it launches. It waits for a line at standard input, makes its calls, writes
+what it did as JSON, [[frames, launches], ...], each frame "function:line", innermost first, and waits until it is ended.
+
+What it did, it learns from its interpreter: each launch is on a line with the note of its stack."""
+import collections
+import ctypes
+import functools
+import json
+import sys
+import threading
+
+driver = (ctypes.PyDLL if sys.argv[2] == "held" else ctypes.CDLL)(sys.argv[1])
+cu_launch = driver.cuLaunchKernel
+cu_launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
+grid = (16, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+done = collections.Counter()
+lock = threading.Lock()
+
+
+def note(frame):
+    frames = []
+    while frame:
+        code = frame.f_code
+        frames.append("%s:%s" % (getattr(code, "co_qualname", code.co_name), frame.f_lineno))
+        frame = frame.f_back
+    with lock:
+        done[tuple(frames)] += 1
+
+
+def launch():
+    note(sys._getframe()); cu_launch(*grid)
+
+
+class Model:
+    def __call__(self):
+        return self.forward()
+
+    def forward(self):
+        self.layer()
+        launch()
+
+    def layer(self):
+        x = (1 +
+             (launch() or 2))
+        return x
+
+
+def generator():
+    yield 1
+    launch()
+    yield 2
+
+
+async def coroutine():
+    launch()
+    await another()
+
+
+async def another():
+    note(sys._getframe()); cu_launch(*grid)
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args, **named):
+        return function(*args, **named)
+    return wrapper
+
+
+@decorated
+@functools.lru_cache(maxsize=0)
+def cached():
+    launch()
+
+
+def größe_計算():
+    launch()
+
+
+def recursive(depth):
+    if depth:
+        recursive(depth - 1)
+    else:
+        launch()
+
+
+def from_c(number):
+    launch()
+    return number
+
+
+called_by_c = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: launch() or 0)
+qsort = ctypes.CDLL(None).qsort
+compared = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda a, b: launch() or 1)
+
+
+def made(number):
+    """Code that is made, runs once, and is gone; the next one may be at its address."""
+    text = "\n" * (number % 7) + "note(sys._getframe()); cu_launch(*grid)\n"
+    exec(compile(text, "<made>", "exec"), {"note": note, "cu_launch": cu_launch, "sys": sys, "grid": grid})
+
+
+def made_around(number):
+    text = "\n" * (number % 5) + "def outer():\n    return launch()\nouter()\n"
+    exec(compile(text, "<made>", "exec"), {"launch": launch})
+
+
+def run(coro):
+    try:
+        coro.send(None)
+    except StopIteration:
+        pass
+
+
+def sort():
+    numbers = (ctypes.c_int * 2)(2, 1)
+    qsort(numbers, 2, ctypes.sizeof(ctypes.c_int), compared)
+
+
+scenarios = {
+    "plain": lambda i: launch(),
+    "model": lambda i: Model()(),
+    "generator": lambda i: list(generator()),
+    "coroutine": lambda i: run(coroutine()),
+    "decorated": lambda i: cached(),
+    "names": lambda i: größe_計算(),
+    "deep": lambda i: recursive(30),
+    "deeper": lambda i: recursive(200),
+    "callback": lambda i: sorted([2, 1], key=from_c),
+    "map": lambda i: [x for x in map(from_c, [1])],
+    "from_c": lambda i: sort(),
+    "made": made,
+    "made_around": made_around,
+    "long": None,
+}
+
+# A function whose table of lines is long.
+long = "def long(i):\n" + "".join("    a%d = [i, %d, (i + %d) * 2]\n" % (n, n, n) for n in range(3000)) + "    launch()\n    return a1\n"
+exec(compile(long, "long.py", "exec"))
+scenarios["long"] = globals()["long"]
+
+
+def work(names, times):
+    for i in range(times):
+        for name in names:
+            scenarios[name](i)
+
+
+def main():
+    names = list(scenarios) if sys.argv[3] == "all" else sys.argv[3].split(",")
+    threads, times = int(sys.argv[4]), int(sys.argv[5])
+    print(sys.version_info[:2], flush=True)
+    sys.stdin.readline()
+    others = [threading.Thread(target=work, args=(names, times)) for _ in range(threads - 1)]
+    for thread in others:
+        thread.start()
+    work(names, times)
+    for thread in others:
+        thread.join()
+    print(json.dumps([[list(frames), launches] for frames, launches in done.items()]), flush=True)
+    sys.stdin.readline()
+
+
+main()
