@@ -44,9 +44,20 @@ INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key)
 
 INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
 {
+    int stack = -1;
+    if (follow_python) {
+        key->caller = read_word(ctx->sp);
+        stack = python_stack(ctx->sp, key->caller, STACK_NOT_READ);
+        key->stack = stack;
+    }
+    if (stack >= 0)
+        return;
     read_native_stack(ctx, key);
-    if (follow_python)
-        key->stack = python_stack(ctx->sp, key->stack);
+    if (follow_python && stack == WITHOUT_PYTHON && key->stack >= 0) {
+        stack = python_stack(ctx->sp, key->caller, key->stack);
+        if (stack >= 0)
+            key->stack = stack;
+    }
 }
 
 /* A stack costs more than all else that a call does, so one is taken of each so many calls of a kind that a thread

@@ -7,6 +7,7 @@
 
 #include "base/common.bpf.h"
 #include "base/process.bpf.h"
+#include "base/stack_copy.bpf.h"
 #include "shared/python.h"
 #include "shared/window.h"
 
@@ -23,17 +24,32 @@ struct python_walk {
     u64 frame; /* the next one */
     u64 sp;
     u64 from_c; /* PYTHON_FROM_C, or 0: of the next one */
+    u64 depth_of_c; /* bytes of the stack above the innermost frame that C has made; 0: not known */
     struct python_stack stack;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
 };
 
-/* Per thread, as no guard keeps others from what belongs to a CPU before 6.10. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct python_walk);
+} python_walks SEC(".maps");
+
+/* The same where no guard keeps others from what belongs to a CPU. */
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
     __type(value, struct python_walk);
-} python_walks SEC(".maps");
+} python_walks_of_threads SEC(".maps");
+
+INLINE struct python_walk* python_walk_of(struct task_struct* task)
+{
+    u32 key = 0;
+    return GUARDED ? bpf_map_lookup_elem(&python_walks, &key)
+                   : bpf_task_storage_get(&python_walks_of_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -79,6 +95,7 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
     if (at <= walk->c_span)
         return DATA_WINDOW + at;
     if (!on_heap && frame - walk->sp < STACK_FAR_BYTES) {
+        walk->depth_of_c = walk->depth_of_c ?: frame - walk->sp;
         walk->c_start = frame;
         walk->c_span = C_WINDOW - FRAME_BYTES;
         if (!bpf_probe_read_user(walk->bytes + DATA_WINDOW, C_WINDOW, (void*)frame))
@@ -104,6 +121,10 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
     walk->data_start = frame - span;
     return bpf_probe_read_user(walk->bytes, span + FRAME_BYTES, (void*)walk->data_start) ? ~0ULL : span;
 }
+
+#define STACK_NOT_READ -1
+#define NO_PLACE -1
+#define WITHOUT_PYTHON -2
 
 struct python_step {
     struct python_walk* walk;
@@ -250,7 +271,7 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
 {
     walk->data_start = walk->c_start = ~0ULL;
     walk->data_span = walk->c_span = 0;
-    walk->frame = walk->from_c = 0;
+    walk->frame = walk->from_c = walk->depth_of_c = 0;
     walk->sp = sp;
     struct python_stack* stack = &walk->stack;
     stack->hash = stack->depth = stack->endless = stack->zero = 0;
@@ -262,8 +283,11 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
         return;
     }
     u64 frame = state ? read_word(state + layout->frame) : 0;
-    if (frame && layout->frame_behind != PYTHON_NONE)
+    if (frame && layout->frame_behind != PYTHON_NONE) {
+        if (frame - sp < STACK_FAR_BYTES)
+            walk->depth_of_c = frame - sp;
         frame = read_word(frame + layout->frame_behind);
+    }
     walk->frame = frame;
     if (!frame) {
         stack->outcome = PYTHON_NO_THREAD;
@@ -296,47 +320,56 @@ INLINE int place_of_python_stack(struct python_walk* walk, bool* is_new)
     return -1;
 }
 
-/* The id of the stack whose native part is known by that id: itself where the thread's process runs no Python that is
- * known. Verified once. */
-__attribute__((noinline)) int python_stack(u64 sp, int native)
+/* Under the guard: the walk may be the CPU's. What native code there is between the call and Python, the front end
+ * finds in a copy of the stack. It is not part of what makes stacks the same, for frame pointers lead astray in an
+ * interpreter: who calls is, and how much of the stack lies between. */
+INLINE int walk_python(struct task_struct* task, const struct python_layout* layout, u64 sp, u64 caller, int native)
 {
-    if (!follow_python || !pythons_known)
-        return native;
-    struct task_struct* task = bpf_get_current_task_btf();
-    u32 pid = task->tgid;
-    const struct python_layout* layout = bpf_map_lookup_elem(&pythons, &pid);
-    if (!layout || untrusted(task)->group_leader->start_boottime - layout->start_ns >= CLOCK_TICK_NS)
-        return native;
-    struct python_walk* walk = bpf_task_storage_get(&python_walks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!walk) {
-        lose(LOSS_STACK, 1);
-        return native;
-    }
+    struct python_walk* walk = python_walk_of(task);
+    if (!walk)
+        return NO_PLACE;
     struct python_step step = {.walk = walk, .layout = layout};
-    begin_python(walk, layout, task, sp);
-    bpf_loop(PYTHON_DEPTH_MAX, python_step, &step, 0);
     struct python_stack* stack = &walk->stack;
-    struct image image = image_of(task);
-    stack->image = image;
+    begin_python(walk, layout, task, sp);
+    if (stack->outcome == PYTHON_NO_THREAD && native == STACK_NOT_READ)
+        return WITHOUT_PYTHON;
+    bpf_loop(PYTHON_DEPTH_MAX, python_step, &step, 0);
+    stack->image = image_of(task);
     stack->native = native;
     stack->instruction_bytes = layout->instruction_bytes;
     stack->minor = layout->minor;
     stack->first_instruction = layout->first_instruction;
     stack->endless = walk->frame && stack->outcome == PYTHON_WALKED;
-    u64 hash = mixed(mixed(stack->hash, *(u64*)&image), (u64)stack->outcome << 32 | (u32)native);
+    u64 hash = mixed(mixed(stack->hash, *(u64*)&stack->image), (u64)stack->outcome << 32 | (u32)native);
+    hash = mixed(mixed(hash, caller), walk->depth_of_c);
     stack->hash = mixed(mixed(hash, *(u64*)stack->comm), *(u64*)(stack->comm + 8)) ?: 1;
     bool is_new = false;
     int place = place_of_python_stack(walk, &is_new);
-    if (place < 0) {
-        lose(LOSS_STACK, 1);
-        return native;
-    }
     if (is_new) {
         u32 key = place;
         bpf_loop(PYTHON_FRAMES, python_code_step, &step, 0);
         bpf_map_update_elem(&python_stacks, &key, stack, BPF_ANY);
+        if (native == STACK_NOT_READ)
+            send_stack_copy(task, stack->image, place | STACK_OF_PYTHON);
     }
-    return place | STACK_OF_PYTHON;
+    return place;
+}
+
+/* The id of the stack with Python in it. Negative where the thread runs none, or no place is left. native: the id of
+ * the stack, where it runs none, and that is to be said of it. Verified once. */
+__attribute__((noinline)) int python_stack(u64 sp, u64 caller, int native)
+{
+    if (!follow_python || !pythons_known)
+        return NO_PLACE;
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 pid = task->tgid;
+    const struct python_layout* layout = bpf_map_lookup_elem(&pythons, &pid);
+    if (!layout || untrusted(task)->group_leader->start_boottime - layout->start_ns >= CLOCK_TICK_NS)
+        return NO_PLACE;
+    guard_begin();
+    int place = walk_python(task, layout, sp, caller, native);
+    guard_end();
+    return place < 0 ? place : place | STACK_OF_PYTHON;
 }
 
 #endif

@@ -17,6 +17,7 @@ enum record_type {
     RECORD_COLLECTIVE,    /* a call of NCCL */
     RECORD_WAITED,        /* a thread has waited for the device */
     RECORD_PYTHON_CODE,   /* code of Python, in a stack for the first time */
+    RECORD_STACK_COPY,    /* the stack's bytes, where its id is new */
 };
 
 #endif

@@ -205,6 +205,8 @@ void CallTool::record(Output& output, const void* data, size_t size)
             python_->meet(static_cast<pid_t>(process.image.pid));
     } else if (type == RECORD_PYTHON_CODE && python_)
         python_->learn({static_cast<const uint8_t*>(data), size});
+    else if (type == RECORD_STACK_COPY)
+        copied_stacks_.learn({static_cast<const uint8_t*>(data), size});
     else if (type == RECORD_CALL && size >= sizeof(call_event))
         print_event(output, *static_cast<const call_event*>(data));
     else if (type == RECORD_SPILL && size >= sizeof(call_event))
@@ -242,6 +244,7 @@ bool CallTool::tick(Output& output)
 {
     retire_processes();
     stack_names_.tick();
+    copied_stacks_.tick();
     if (python_)
         python_->tick();
     if (epochs_)
@@ -314,6 +317,7 @@ void CallTool::forget_processes()
         return;
     for (const ImageId& image : gone_) {
         stack_names_.forget(image);
+        copied_stacks_.forget(image);
         if (python_)
             python_->forget(image);
     }
@@ -385,7 +389,11 @@ std::vector<uint64_t> CallTool::native_stack(int32_t stack, uint64_t caller) con
 std::vector<std::string> CallTool::python_frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
     const auto found = python_->of(stack);
-    std::vector<uint64_t> addresses = native_stack(found ? found->native : -1, caller);
+    std::vector<uint64_t> addresses;
+    if (const CopiedStacks::Stack* const copied = copied_stacks_.of(stack))
+        addresses = copied->callers;
+    else
+        addresses = native_stack(found ? found->native : -1, caller);
     if (!found)
         return stack_names_.frames(image, addresses);
     const auto interpreter = std::ranges::find_if(

@@ -8,6 +8,7 @@
 #include "calls/call_sums.hpp"
 #include "calls/call_view.hpp"
 #include "calls/calls.hpp"
+#include "calls/copied_stacks.hpp"
 #include "calls/ended_epochs.hpp"
 #include "calls/python_stacks.hpp"
 #include "maps/skeleton.hpp"
@@ -130,6 +131,7 @@ private:
     std::optional<Processes> processes_;
     StackNames stack_names_;
     std::optional<PythonStacks> python_;
+    CopiedStacks copied_stacks_;
     FoundStacks found_stacks_;
     int stacks_fd_ = -1;
     int window_stacks_fd_ = -1; // where calls of functions are traced

@@ -26,21 +26,6 @@ uint64_t slot_of(const Elf& elf, const Symbol& function)
     return jump ? jump->target : 0;
 }
 
-FrameRegisters registers_of(const InsideQuestion::Thread& thread)
-{
-    using R = FrameRegisters;
-    R registers;
-    registers[R::ip] = thread.ip;
-    registers[R::sp] = thread.sp;
-    registers[R::bp] = thread.bp;
-    registers[R::bx] = thread.bx;
-    registers[R::r12] = thread.r12;
-    registers[R::r13] = thread.r13;
-    registers[R::r14] = thread.r14;
-    registers[R::r15] = thread.r15;
-    return registers;
-}
-
 } // namespace
 
 void InsideSearch::serve(Helper::Task& task)

@@ -5,6 +5,7 @@
 #include "util/error.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -83,12 +84,26 @@ std::optional<ProcessImage::Code> ProcessImage::code_at(uint64_t address)
     return code;
 }
 
+void ProcessImage::only_copied(uint64_t address, std::string_view bytes)
+{
+    copied_ = address;
+    copy_.resize(bytes.size() / sizeof(uint64_t));
+    memcpy(copy_.data(), bytes.data(), copy_.size() * sizeof(uint64_t));
+}
+
 std::optional<uint64_t> ProcessImage::word(uint64_t address)
 {
     if (address % sizeof(uint64_t))
         return std::nullopt;
     if (const auto put = put_.find(address); put != put_.end())
         return put->second;
+    if (copied_) {
+        const uint64_t at = (address - *copied_) / sizeof(uint64_t);
+        if (address >= *copied_ && at < copy_.size())
+            return copy_[at];
+        asked_beyond_ |= address >= *copied_;
+        return std::nullopt;
+    }
     const uint64_t start = address - address % page_size;
     if (pages_.size() >= pages_max)
         pages_.clear();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,10 @@ public:
     // nullopt where nothing executable is mapped.
     std::optional<Code> code_at(uint64_t address);
 
+    // From here on, memory is what was copied from this address on, and nothing else.
+    void only_copied(uint64_t address, std::string_view bytes);
+    bool asked_beyond() const { return asked_beyond_; } // the end of it
+
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 
     // Of the memory as it is: a page is read once.
@@ -76,6 +81,9 @@ private:
     std::vector<Mapping> mappings_;
     std::map<uint64_t, std::optional<Page>> pages_;
     std::map<uint64_t, uint64_t> put_;
+    std::optional<uint64_t> copied_;
+    std::vector<uint64_t> copy_;
+    bool asked_beyond_ = false;
 };
 
 } // namespace gpusnoop

@@ -35,11 +35,25 @@ bool step(ProcessImage& image, const FrameRule& rule, R& registers)
 
 } // namespace
 
-std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers)
+FrameRegisters registers_of(const InsideQuestion::Thread& thread)
+{
+    R registers;
+    registers[R::ip] = thread.ip;
+    registers[R::sp] = thread.sp;
+    registers[R::bp] = thread.bp;
+    registers[R::bx] = thread.bx;
+    registers[R::r12] = thread.r12;
+    registers[R::r13] = thread.r13;
+    registers[R::r14] = thread.r14;
+    registers[R::r15] = thread.r15;
+    return registers;
+}
+
+std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers, FirstFrame first)
 {
     std::vector<StackFrame> frames;
     while (frames.size() < frames_max && registers[R::ip] && registers[R::sp]) {
-        StackFrame frame{.address = *registers[R::ip], .stack = *registers[R::sp], .innermost = frames.empty()};
+        StackFrame frame{.address = *registers[R::ip], .stack = *registers[R::sp], .innermost = first == FirstFrame::runs && frames.empty()};
         auto code = image.code_at(frame.inside());
         if (!code)
             break;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "elf/call_frames.hpp"
+#include "stacks/inside_messages.hpp"
 #include "stacks/process_image.hpp"
 
 #include <cstdint>
@@ -21,7 +22,15 @@ struct StackFrame {
     uint64_t inside() const { return innermost ? address : address - 1; }
 };
 
+// Those that a question tells.
+FrameRegisters registers_of(const InsideQuestion::Thread& thread);
+
+enum class FirstFrame : uint8_t {
+    runs,  // the registers are of any moment
+    calls, // they are as behind a call: the address is the one that it returns to
+};
+
 // Innermost first. They end where a file does not say how to get to a function's caller.
-std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers);
+std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers, FirstFrame first = FirstFrame::runs);
 
 } // namespace gpusnoop

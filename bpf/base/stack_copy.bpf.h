@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* A thread's stack, copied for the front end, which finds the callers in it (src/stacks/). 240 ns, once for each id of
+ * a stack. */
+#ifndef GPUSNOOP_STACK_COPY_BPF_H
+#define GPUSNOOP_STACK_COPY_BPF_H
+
+#include "base/process.bpf.h"
+#include "shared/stack_copy.h"
+
+/* As many bytes as there are, for a read that leaves the stack fails as a whole: fewer, or up to the end of a page. */
+INLINE u32 copy_stack(u8* to, u64 sp)
+{
+    if (!bpf_probe_read_user(to, STACK_COPY_BYTES, (void*)sp))
+        return STACK_COPY_BYTES;
+    u64 rest = 4096 - (sp & 4095);
+    barrier_var(rest);
+    if (rest > 4096)
+        return 0;
+    if (!bpf_probe_read_user(to, 4096, (void*)sp))
+        return 4096;
+    return bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
+}
+
+/* Of a thread at the begin of a function. */
+INLINE void send_stack_copy(struct task_struct* task, struct image image, s32 stack)
+{
+    struct stack_copy* copy = bpf_ringbuf_reserve(&ring, sizeof(*copy) + STACK_COPY_BYTES, 0);
+    if (!copy) {
+        lose(LOSS_STACK, 1);
+        return;
+    }
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* 5.15 (dd6e10fbd9fb) */
+    copy->type = RECORD_STACK_COPY;
+    copy->stack = stack;
+    copy->image = image;
+    struct thread_registers* found = &copy->registers;
+    found->process = task->tgid;
+    found->thread = task->pid;
+    found->start_ns = 0;
+    found->ip = regs->ip;
+    found->sp = regs->sp;
+    found->bp = regs->bp;
+    found->bx = regs->bx;
+    found->r12 = regs->r12;
+    found->r13 = regs->r13;
+    found->r14 = regs->r14;
+    found->r15 = regs->r15;
+    struct return_instance* replaced = READ(task, utask) ? READ(task, utask, return_instances) : 0;
+    for (int i = 0; i < REPLACED_RETURNS; i++) {
+        found->replaced[i] = (struct replaced_return){};
+        if (!replaced)
+            continue;
+        found->replaced[i] = (struct replaced_return){.slot = READ(replaced, stack), .address = READ(replaced, orig_ret_vaddr)};
+        replaced = READ(replaced, next);
+    }
+    copy->zero = 0;
+    copy->bytes = copy_stack((u8*)(copy + 1), regs->sp);
+    bpf_ringbuf_submit(copy, ring_flags(sizeof(*copy) + STACK_COPY_BYTES));
+}
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calls/copied_stacks.hpp"
+
+#include "bpf/shared/stack_copy.h"
+#include "calls/inside_waits.hpp"
+#include "stacks/copy_search.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t waiting_max = 1024; // of 8 KiB
+
+} // namespace
+
+CopiedStacks::CopiedStacks()
+    : helper_({.serve = [](Helper::Task& task) { CopySearch().serve(task); },
+               .take = [this](const Message& message) { return take(message); },
+               .begun_anew =
+                   [this] {
+                       awaited_.clear();
+                       for (const CopyQuestion& question : asked_later_)
+                           awaited_.insert(question.stack);
+                   },
+               .consequence = "native frames of its stacks are missing"})
+{}
+
+void CopiedStacks::learn(std::span<const uint8_t> record)
+{
+    stack_copy copy{};
+    if (record.size() < sizeof(copy))
+        return;
+    memcpy(&copy, record.data(), sizeof(copy));
+    const auto bytes = record.subspan(sizeof(copy));
+    CopyQuestion question{
+        .stack = copy.stack, .pid = copy.registers.process, .thread = question_of(copy.registers)};
+    question.bytes.assign(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(copy.bytes, bytes.size()));
+    known_.insert_or_assign(copy.stack, Known{.image = copy.image});
+    if (asked_later_.size() >= waiting_max)
+        return;
+    awaited_.insert(copy.stack);
+    asked_later_.push_back(std::move(question));
+    send();
+}
+
+// As many as the helper takes now.
+void CopiedStacks::send()
+{
+    helper_.hear();
+    while (!asked_later_.empty()) {
+        const CopyQuestion& next = asked_later_.front();
+        if (helper_.barred(static_cast<pid_t>(next.pid)))
+            awaited_.erase(next.stack);
+        else if (!helper_.post(static_cast<pid_t>(next.pid), message_of(next)))
+            return;
+        asked_later_.pop_front();
+    }
+}
+
+bool CopiedStacks::take(const Message& message)
+{
+    auto answer = read_message<CopyAnswer>(message.bytes);
+    if (!answer || answer->callers.size() > CopyAnswer::callers_max)
+        return false;
+    awaited_.erase(answer->stack);
+    if (const auto known = known_.find(answer->stack); known != known_.end())
+        known->second.stack = {.callers = std::move(answer->callers), .cut = answer->cut};
+    return true;
+}
+
+const CopiedStacks::Stack* CopiedStacks::of(int32_t stack)
+{
+    const auto known = known_.find(stack);
+    if (known == known_.end())
+        return nullptr;
+    send();
+    while (awaited_.contains(stack)) { // answers come in turn
+        if (!helper_.ask(0, message_of(CopyQuestion{}))) {
+            awaited_.clear();
+            asked_later_.clear();
+        }
+        send();
+    }
+    return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
+}
+
+void CopiedStacks::forget(const ImageId& image)
+{
+    std::erase_if(known_, [&](const auto& one) { return one.second.image == image; });
+}
+
+} // namespace gpusnoop

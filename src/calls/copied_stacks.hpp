@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks of which the kernel side has sent a copy: their callers, found by a helper (stacks/copy_search.hpp), for as
+// long as somebody may ask for them.
+#pragma once
+
+#include "proc/answerer.hpp"
+#include "proc/image.hpp"
+#include "stacks/copy_messages.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+namespace gpusnoop {
+
+class CopiedStacks {
+public:
+    CopiedStacks();
+
+    void learn(std::span<const uint8_t> record); // RECORD_STACK_COPY
+    // Now and then: takes what has come.
+    void tick() { send(); }
+
+    struct Stack {
+        std::vector<uint64_t> callers; // innermost first
+        bool cut = false;              // there are more
+    };
+    // Null where it is not known: none was sent, or what it says cannot be followed. Waits a while for what is still
+    // being looked for.
+    const Stack* of(int32_t stack);
+    void forget(const ImageId& image);
+
+private:
+    struct Known {
+        ImageId image{};
+        Stack stack{};
+    };
+    bool take(const Message& message);
+    void send();
+
+    std::map<int32_t, Known> known_;
+    std::deque<CopyQuestion> asked_later_;
+    std::set<int32_t> awaited_; // all that have no answer yet
+    Answerer helper_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stacks/copy_search.hpp"
+
+#include "proc/reader.hpp"
+#include "stacks/unwinder.hpp"
+#include "util/error.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <new>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
+
+} // namespace
+
+void CopySearch::serve(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        const auto question = read_message<CopyQuestion>(message->bytes);
+        if (!question)
+            return;
+        task.says(fmt::format("the stacks of process {}", question->pid));
+        if (!task.connection.send(message_of(answer(*question))))
+            return;
+    }
+}
+
+// At the begin of a function its caller's registers are all there, and the return address is on top.
+CopyAnswer CopySearch::answer(const CopyQuestion& question)
+{
+    CopyAnswer answer{.stack = question.stack};
+    if (!question.pid || question.bytes.size() < sizeof(uint64_t))
+        return answer;
+    if (modules_.full())
+        modules_.forget();
+    try {
+        ProcessImage image(static_cast<pid_t>(question.pid), modules_);
+        const uint64_t top = question.thread.sp;
+        image.only_copied(top, question.bytes);
+        for (const InsideQuestion::Replaced& replaced : question.thread.replaced)
+            image.put_word(replaced.slot, replaced.address);
+        FrameRegisters registers = registers_of(question.thread);
+        registers[FrameRegisters::ip] = image.word(top);
+        registers[FrameRegisters::sp] = top + sizeof(uint64_t);
+        const std::vector<StackFrame> frames = unwind(image, registers, FirstFrame::calls);
+        for (const StackFrame& frame : frames)
+            if (answer.callers.size() < CopyAnswer::callers_max)
+                answer.callers.push_back(frame.address);
+        answer.cut = image.asked_beyond();
+    } catch (const std::bad_alloc&) { // the next process has room again
+        modules_.forget();
+    } catch (const Error&) {}
+    return answer;
+}
+
+} // namespace gpusnoop
