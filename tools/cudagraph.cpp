@@ -193,7 +193,7 @@ void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t
         print_histograms(output, groups, context, wall_ns);
     else
         print_groups(output, groups, context, wall_ns,
-                     [this](const GraphKey& key, const GraphGroup& group) { return row_frames(key, group.who); });
+                     [this](const GraphKey& key, const GraphGroup&) { return row_frames(key); });
     execs_->forget_ended();
 }
 

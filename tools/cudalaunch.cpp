@@ -190,7 +190,7 @@ void CudaLaunch::print(Output& output, std::span<const CallDelta> calls, uint64_
         print_histograms(output, groups, context, wall_ns);
     else
         print_groups(output, groups, context, wall_ns,
-                     [this](const LaunchKey& key, const LaunchGroup& group) { return row_frames(key, group.who); });
+                     [this](const LaunchKey& key, const LaunchGroup&) { return row_frames(key); });
 }
 
 } // namespace

@@ -123,7 +123,7 @@ void CudaMemcpy::print(Output& output, std::span<const CallDelta> calls, uint64_
         print_histograms(output, groups, context, wall_ns);
     else
         print_groups(output, groups, context, wall_ns,
-                     [this](const CopyKey& key, const CopyGroup& group) { return row_frames(key, group.who); });
+                     [this](const CopyKey& key, const CopyGroup&) { return row_frames(key); });
 }
 
 } // namespace

@@ -163,7 +163,7 @@ void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t 
         print_histograms(output, groups, context, wall_ns);
     else
         print_groups(output, groups, context, wall_ns,
-                     [this](const WaitKey& key, const WaitGroup& group) { return row_frames(key, group.who); });
+                     [this](const WaitKey& key, const WaitGroup&) { return row_frames(key); });
 }
 
 } // namespace

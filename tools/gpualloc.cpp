@@ -60,7 +60,7 @@ private:
     void ended(Output& output, const std::set<ImageId>& images) override;
     void forget(const std::set<ImageId>& images) override;
 
-    std::vector<std::string> stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
+    Frames stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
     Holdings holdings_;
     std::optional<HeldTable> held_;
@@ -182,9 +182,8 @@ void GpuAlloc::print(Output& output, std::span<const CallDelta> calls, uint64_t 
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
     else
-        print_groups(output, groups, context, wall_ns, [this](const AllocationKey& key, const AllocationGroup& group) {
-            return row_frames(key, group.who);
-        });
+        print_groups(output, groups, context, wall_ns,
+                     [this](const AllocationKey& key, const AllocationGroup&) { return row_frames(key); });
 }
 
 void GpuAlloc::ended(Output& output, const std::set<ImageId>& images)

@@ -191,7 +191,7 @@ void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t w
         print_histograms(output, groups, context, wall_ns);
     else
         print_groups(output, groups, context, wall_ns,
-                     [this](const DriverKey& key, const DriverGroup& group) { return row_frames(key, group.who); });
+                     [this](const DriverKey& key, const DriverGroup&) { return row_frames(key); });
 }
 
 void NvIoctl::print_event(Output& output, const call_event& event)

@@ -12,7 +12,7 @@
 #include "shared/window.h"
 
 /* Frames lie side by side in memory: read one by one, each would cost 75 ns instead of 12. */
-#define FRAME_BYTES 80       /* of a frame that is no object */
+#define FRAME_BYTES 80 /* of a frame that is no object */
 #define FRAME_OBJECT_BYTES 112
 #define DATA_WINDOW 3840     /* of the interpreter's own stack, callers first */
 #define C_WINDOW 2048        /* of the thread's, where C has made frames */
@@ -23,7 +23,7 @@ struct python_walk {
     u64 c_start, c_span;
     u64 frame; /* the next one */
     u64 sp;
-    u64 from_c; /* PYTHON_FROM_C, or 0: of the next one */
+    u64 from_c;     /* PYTHON_FROM_C, or 0: of the next one */
     u64 depth_of_c; /* bytes of the stack above the innermost frame that C has made; 0: not known */
     struct python_stack stack;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
@@ -301,7 +301,7 @@ INLINE int place_of_python_stack(struct python_walk* walk, bool* is_new)
 {
     struct python_stack* stack = &walk->stack;
     u64 hash = stack->hash;
-    for (u32 i = 0; i < 4; i++) {
+    for (u32 i = 0; i < 16; i++) {
         u32 key = ((u32)(hash >> 32) + i) & (PYTHON_STACKS - 1);
         struct python_stack* place = bpf_map_lookup_elem(&python_stacks, &key);
         if (!place)
@@ -317,7 +317,8 @@ INLINE int place_of_python_stack(struct python_walk* walk, bool* is_new)
         if (there == hash)
             return key;
     }
-    return -1;
+    lose(LOSS_STACK, 1);
+    return NO_PLACE;
 }
 
 /* Under the guard: the walk may be the CPU's. What native code there is between the call and Python, the front end
@@ -326,8 +327,10 @@ INLINE int place_of_python_stack(struct python_walk* walk, bool* is_new)
 INLINE int walk_python(struct task_struct* task, const struct python_layout* layout, u64 sp, u64 caller, int native)
 {
     struct python_walk* walk = python_walk_of(task);
-    if (!walk)
+    if (!walk) {
+        lose(LOSS_STACK, 1);
         return NO_PLACE;
+    }
     struct python_step step = {.walk = walk, .layout = layout};
     struct python_stack* stack = &walk->stack;
     begin_python(walk, layout, task, sp);

@@ -50,7 +50,8 @@ INLINE void send_stack_copy(struct task_struct* task, struct image image, s32 st
         found->replaced[i] = (struct replaced_return){};
         if (!replaced)
             continue;
-        found->replaced[i] = (struct replaced_return){.slot = READ(replaced, stack), .address = READ(replaced, orig_ret_vaddr)};
+        found->replaced[i] =
+            (struct replaced_return){.slot = READ(replaced, stack), .address = READ(replaced, orig_ret_vaddr)};
         replaced = READ(replaced, next);
     }
     copy->zero = 0;

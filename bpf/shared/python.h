@@ -17,16 +17,16 @@
 
 #define STACK_OF_PYTHON 0x400000 /* in a stack's id: it is in the table of these, which has the native one's id */
 
-#define PYTHON_TEXT_MAX 256      /* bytes of a name or a path that are sent; of longer ones the end */
-#define PYTHON_TABLE_FEW 704     /* bytes of a line table that are sent, of most code */
-#define PYTHON_TABLE_MAX 61440   /* and of any; lines behind that are not known */
+#define PYTHON_TEXT_MAX 256    /* bytes of a name or a path that are sent; of longer ones the end */
+#define PYTHON_TABLE_FEW 704   /* bytes of a line table that are sent, of most code */
+#define PYTHON_TABLE_MAX 61440 /* and of any; lines behind that are not known */
 
 #define PYTHON_NONE 0xff /* of a field that this version has not */
 
 /* Where the interpreter of one process keeps what (x86-64 and glibc). Offsets in bytes. */
 struct python_layout {
     __u64 start_ns; /* of the process, CLOCK_BOOTTIME, to the clock tick: another one may have its number later */
-    __s32 slot; /* from the thread pointer to the thread's state */
+    __s32 slot;     /* from the thread pointer to the thread's state */
     __u16 thread_id;
     __u16 frame;       /* in the state: its innermost frame, or what points to that */
     __u8 frame_behind; /* in what that is; PYTHON_NONE: it is the frame itself */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/call_view.hpp"
 
+#include "calls/code_places.hpp"
 #include "calls/process_gpus.hpp"
 #include "util/suggestion.hpp"
 #include "util/text.hpp"
@@ -12,7 +13,11 @@ namespace gpusnoop {
 
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions)
 {
-    const Dimension of_function[] = {{"stream", &view.stream}, {"device", &view.device}, {"api", &view.function}};
+    const Dimension of_function[] = {{"stream", &view.stream},
+                                     {"device", &view.device},
+                                     {"api", &view.function},
+                                     {"line", &view.line},
+                                     {"function", &view.code}};
     const std::span<const Dimension> shared(of_function, of_functions ? std::size(of_function) : 0);
     for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
         end = list.find(',', at);
@@ -82,8 +87,11 @@ CallKey call_group(const CallView& view, Processes& processes, const call_key& k
         group.layer = key.layer;
     if (view.result)
         group.result = key.result;
-    if (view.stack) {
+    if (view.stack)
         group.who.set_process(key.image, processes);
+    if (view.places) {
+        group.place = view.places->number_of(key.image, key.stack, key.caller);
+    } else if (view.stack) {
         group.stack = key.stack;
         group.caller = key.caller;
     }

@@ -4,6 +4,7 @@
 
 #include "bpf/shared/call.h"
 #include "calls/gpu.hpp"
+#include "calls/user_stacks.hpp"
 #include "probes/probes.hpp"
 #include "util/options.hpp"
 #include "who/who.hpp"
@@ -18,6 +19,7 @@
 
 namespace gpusnoop {
 
+class CodePlaces;
 class ProcessGpus;
 
 enum class Vendor : uint8_t { nvidia, amd };
@@ -45,6 +47,11 @@ struct CallView {
     bool vendor = false; // of the GPU, as far as the API tells
     bool result = false;
     bool stack = false;
+    bool line = false;            // of the program's own code, that the call comes from
+    bool code = false;            // the same by function
+    CodePlaces* places = nullptr; // of the report; without, stacks are told apart by their numbers
+
+    bool by_place() const { return stack || line || code; }
 };
 
 // A dimension of --by, and what to set for it.
@@ -65,6 +72,7 @@ struct CallSettings {
     bool driver = true; // layers that are counted
     bool runtime = false;
     std::string measure; // of the histogram, by name; empty: none
+    StackView stacks;    // how they are shown
     bool events = false;
     bool latency = false;
     std::optional<double> max_overhead; // percent of what a process uses, that its probes may take
@@ -88,6 +96,7 @@ struct CallKey {
     int32_t result = 0;
     int32_t stack = -1;
     uint64_t caller = 0;
+    int32_t place = -1; // in place of both, where the view has places
     auto operator<=>(const CallKey&) const = default;
 };
 

@@ -2,6 +2,7 @@
 #include "calls/label.hpp"
 
 #include "calls/call_fields.hpp"
+#include "calls/code_places.hpp"
 
 #include <fmt/format.h>
 
@@ -56,6 +57,8 @@ void Label::add_call(const CallView& view, const CallKey& key, const WhoSeen& se
     add_stream(view, key.stream);
     if (view.device && key.device != DEVICE_UNKNOWN)
         add("device", uint64_t{key.device});
+    if (view.places && key.place >= 0)
+        add("line", line_text(view.places->place(key.place)));
     if (view.layer)
         add("layer", layer_name(key.layer));
     if (view.function)

@@ -47,7 +47,7 @@ PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known)
                                          .begun_anew =
                                              [this] {
                                                  for (auto& [pid, process] : processes_)
-                                                     process.asked = process.code_end != 0;
+                                                     process.asked = process.code.end != 0;
                                              },
                                          .consequence = "its Python stacks are not followed"})
 {}
@@ -79,8 +79,8 @@ bool PythonStacks::take(const Message& message)
     memcpy(&layout, answer->layout.data(), sizeof(layout));
     if (layout.start_ns != process->second.start_ns)
         return true;
-    process->second.code_start = answer->code_start;
-    process->second.code_end = answer->code_end;
+    process->second.code = {answer->code_start, answer->code_end};
+    process->second.loop = {answer->loop_start, answer->loop_end};
     const auto pid = static_cast<uint32_t>(answer->pid);
     if (bpf_map_update_elem(fds_.pythons, &pid, &layout, BPF_ANY) == 0)
         known_ = 1;
@@ -126,7 +126,10 @@ PythonFrame PythonStacks::frame(const python_stack& stack, const python_frame& f
     const auto code = codes_.find({stack.image, frame.code & ~PYTHON_FROM_C, frame.check});
     if (code == codes_.end())
         return {.function = "?", .file = {}, .line = {}};
-    return {.function = code->second.function, .file = code->second.file, .line = line_of(code->second, stack, frame)};
+    return {.function = code->second.function,
+            .file = code->second.file,
+            .line = line_of(code->second, stack, frame),
+            .from_c = (frame.code & PYTHON_FROM_C) != 0};
 }
 
 std::optional<PythonStacks::Stack> PythonStacks::of(int32_t stack) const
@@ -143,8 +146,7 @@ std::optional<PythonStacks::Stack> PythonStacks::of(int32_t stack) const
     for (size_t i = 0; i < shown; i++) {
         // Behind the innermost ones, the last of the others are kept in a ring.
         const size_t number = i < result.inner ? i : i + result.left_out;
-        const size_t at =
-            number < PYTHON_INNER ? number : PYTHON_INNER + (number - PYTHON_INNER) % PYTHON_OUTER;
+        const size_t at = number < PYTHON_INNER ? number : PYTHON_INNER + (number - PYTHON_INNER) % PYTHON_OUTER;
         result.frames.push_back(frame(kept, kept.frame[at]));
     }
     if (kept.outcome == PYTHON_NO_THREAD) {
@@ -158,10 +160,14 @@ std::optional<PythonStacks::Stack> PythonStacks::of(int32_t stack) const
     return result;
 }
 
-bool PythonStacks::is_interpreter(const ImageId& image, uint64_t address) const
+PythonStacks::Native PythonStacks::native(const ImageId& image, uint64_t address) const
 {
     const auto process = processes_.find(static_cast<pid_t>(image.pid));
-    return process != processes_.end() && address >= process->second.code_start && address < process->second.code_end;
+    if (process == processes_.end())
+        return Native::other;
+    return process->second.loop.has(address)   ? Native::loop
+           : process->second.code.has(address) ? Native::interpreter
+                                               : Native::other;
 }
 
 } // namespace gpusnoop

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks with Python in them, as the kernel side has kept them by a number: which processes have an interpreter, what
-// the code in their stacks is called, and the frames in turn. Who looks for interpreters is a helper (python/search.hpp).
+// the code in their stacks is called, and the frames in turn. Who looks for interpreters is a helper
+// (python/search.hpp).
 #pragma once
 
 #include "bpf/shared/python.h"
 #include "proc/answerer.hpp"
 #include "proc/image.hpp"
 #include "python/code.hpp"
+#include "python/interpreter.hpp"
 
 #include <cstdint>
 #include <map>
@@ -25,6 +27,7 @@ struct PythonFrame {
     std::string function; // qualified from 3.11 on
     std::string file;     // as Python has it; empty: not known
     std::optional<int64_t> line;
+    bool from_c = false; // there is native code between it and the frame inside it
 
     // "Model.forward (train.py:120)". To be shown with printable().
     std::string text() const;
@@ -59,15 +62,19 @@ public:
     };
     // nullopt where it is not known (any more).
     std::optional<Stack> of(int32_t stack) const;
-    // The innermost frame of the program's own, for --by line: the innermost one where there is none.
-    // Code of the interpreter itself, in whose place the frames of Python stand.
-    bool is_interpreter(const ImageId& image, uint64_t address) const;
+    // What an address of native code is.
+    enum class Native : uint8_t {
+        other,
+        interpreter,
+        loop, // the function that runs Python: in its place its program's frames stand
+    };
+    Native native(const ImageId& image, uint64_t address) const;
 
 private:
     struct Process {
         uint64_t start_ns = 0;
         bool asked = false;
-        uint64_t code_start = 0, code_end = 0;
+        PythonCodeRange code{}, loop{};
     };
     using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>; // address, and what tells it from others there
 

@@ -3,6 +3,8 @@
 // `WhoKey who`, a Group with a `WhoSeen who`, and a Context with `options`, `processes`, `seconds` and `who()`.
 #pragma once
 
+#include "calls/call_view.hpp"
+#include "calls/code_places.hpp"
 #include "output/column_choice.hpp"
 #include "output/field.hpp"
 #include "output/output.hpp"
@@ -108,6 +110,53 @@ inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 }
 (std::make_index_sequence<std::size(owner_keys)>());
 
+// Of calls: where in the program they come from.
+template<class K>
+concept HasPlace = requires(K key)
+{
+    key.place;
+};
+
+template<class C>
+Shown where_lines(const C& c)
+{
+    return c.settings.view.line || c.settings.view.code ? Shown::json : Shown::no;
+}
+
+template<class K, class C>
+CodePlace place_of(const K& key, const C& c)
+{
+    const CallView& view = c.settings.view;
+    return view.places && key.place >= 0 ? view.places->place(key.place) : CodePlace();
+}
+
+inline Cell text_if_any(std::string text)
+{
+    return text.empty() ? Cell() : Cell(std::move(text));
+}
+
+template<class K, class G, class C>
+inline const Field<C, K, G> place_fields[] = {
+    {{"LINE", "", Unit::text, 36},
+     [](const C& c) { return c.settings.view.line ? Shown::text : Shown::no; },
+     [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},
+    {{"CODE", "", Unit::text, 36},
+     [](const C& c) { return c.settings.view.code && !c.settings.view.line ? Shown::text : Shown::no; },
+     [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},
+    {{"", "code_file", Unit::text},
+     where_lines<C>,
+     [](const K& k, const G&, const C& c) { return text_if_any(place_of(k, c).file); }},
+    {{"", "code_line", Unit::count},
+     [](const C& c) { return c.settings.view.line ? Shown::json : Shown::no; },
+     [](const K& k, const G&, const C& c) {
+         const auto line = place_of(k, c).line;
+         return line ? Cell(*line) : Cell();
+     }},
+    {{"", "code_function", Unit::text},
+     where_lines<C>,
+     [](const K& k, const G&, const C& c) { return text_if_any(place_of(k, c).function); }},
+};
+
 template<class K, class G, class C>
 std::vector<const Field<C, K, G>*> all_fields(std::span<const Field<C, K, G>> own)
 {
@@ -116,6 +165,9 @@ std::vector<const Field<C, K, G>*> all_fields(std::span<const Field<C, K, G>> ow
         all.push_back(&field);
     for (const auto& field : owner_fields<K, G, C>)
         all.push_back(&field);
+    if constexpr (HasPlace<K>)
+        for (const auto& field : place_fields<K, G, C>)
+            all.push_back(&field);
     for (const auto& field : own)
         all.push_back(&field);
     return all;
@@ -145,7 +197,7 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
 
 // The frames that go below a row; none for most views.
 template<class Key, class Group>
-using FramesOf = std::function<std::vector<std::string>(const Key&, const Group&)>;
+using FramesOf = std::function<Frames(const Key&, const Group&)>;
 
 // Prints groups as one table. weight orders them where `sort` is not another column; both downwards.
 template<class K, class G, class C>

@@ -266,8 +266,7 @@ const Field<C, L> fields_of_lines[] = {
 
 } // namespace
 
-void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns,
-                 std::span<const std::string> frames)
+void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns, const Frames& frames)
 {
     print_process_line<StormLine>(output, storm_fields, {{storm.image, processes, wall_ns}, storm}, frames);
 }

@@ -30,8 +30,7 @@ struct Context : CallContext<Settings> {
 };
 
 // Prints a line for a storm.
-void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns,
-                 std::span<const std::string> frames);
+void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns, const Frames& frames);
 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns,

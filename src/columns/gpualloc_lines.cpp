@@ -100,8 +100,7 @@ void print_exit(Output& output, const ImageId& image, const Holdings& holdings, 
         total.add(amount.count, amount.bytes);
         by_stack[{image, row.memory.holding, row.stack, row.caller}].add(amount.count, amount.bytes);
     }
-    auto line = [&](std::string_view event, const Cell& kind, const Amount& amount,
-                    const std::vector<std::string>& frames) {
+    auto line = [&](std::string_view event, const Cell& kind, const Amount& amount, const Frames& frames) {
         print_process_line<ExitLine>(output, exit_fields, {{image, processes, wall_ns}, event, kind, amount}, frames);
     };
     line("exit", std::string("all"), total, {});

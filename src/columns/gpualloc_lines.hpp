@@ -14,7 +14,7 @@
 
 namespace gpusnoop::gpualloc {
 
-using StackOf = std::function<std::vector<std::string>(const LeakKey&)>;
+using StackOf = std::function<Frames(const LeakKey&)>;
 
 void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Options& options, Processes& processes,
                  uint64_t wall_ns, double seconds, const StackOf& stack_of);

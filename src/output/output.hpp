@@ -34,15 +34,34 @@ public:
     using Error::Error;
 };
 
+// A frame of a stack for programs to read: what its line says, taken apart.
+struct CodeFrame {
+    std::string_view language; // "python", "native"; empty: the line is no frame, but says something of the stack
+    std::string function;      // empty: not known
+    std::string file;          // the same; of native code the name of the library or program
+    std::optional<int64_t> line;
+};
+
+// A stack, innermost first.
+struct Frames {
+    std::vector<std::string> lines;
+    std::vector<CodeFrame> parts; // the same; none where the lines say it all
+
+    Frames() = default;
+    Frames(std::vector<std::string> all) : lines(std::move(all)) {} // NOLINT
+};
+
 // Lines below a row or an event; in JSON a list of its own. Mostly the frames of a user stack, innermost first.
 struct ExtraLines {
     std::span<const std::string> lines;
     std::string_view key = "frames";
     const ExtraLines* then = nullptr; // more, with another key
+    std::span<const CodeFrame> parts; // of frames
 
     ExtraLines() = default;
-    ExtraLines(std::span<const std::string> of) : lines(of) {}    // NOLINT: what there is below most rows
-    ExtraLines(const std::vector<std::string>& of) : lines(of) {} // NOLINT
+    ExtraLines(std::span<const std::string> of) : lines(of) {}         // NOLINT: what there is below most rows
+    ExtraLines(const std::vector<std::string>& of) : lines(of) {}      // NOLINT
+    ExtraLines(const Frames& of) : lines(of.lines), parts(of.parts) {} // NOLINT
     ExtraLines(std::string_view name, const std::vector<std::string>& of) : lines(of), key(name) {}
 };
 

@@ -233,6 +233,30 @@ private:
             append_json_string(out_, line);
         }
         out_ += ']';
+        append(below.parts);
+    }
+
+    // Beside what people read of a stack.
+    void append(std::span<const CodeFrame> parts)
+    {
+        if (parts.empty())
+            return;
+        fields_.key("stack");
+        out_ += '[';
+        for (const CodeFrame& part : parts) {
+            if (part.language.empty())
+                continue;
+            out_ += out_.back() == '[' ? "{\"language\":" : ",{\"language\":";
+            append_json_string(out_, part.language);
+            if (!part.function.empty())
+                fields_.text("function", part.function);
+            if (!part.file.empty())
+                fields_.text("file", part.file);
+            if (part.line)
+                fields_.integer("line", *part.line);
+            out_ += '}';
+        }
+        out_ += ']';
     }
 
     std::optional<RunIdentity> run_;

@@ -75,8 +75,7 @@ std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack
         return std::nullopt;
     int64_t offset = 0;
     if (stack.instruction_bytes == sizeof(uint64_t))
-        offset =
-            static_cast<int64_t>(frame.instruction - (frame.code & ~PYTHON_FROM_C) - stack.first_instruction);
+        offset = static_cast<int64_t>(frame.instruction - (frame.code & ~PYTHON_FROM_C) - stack.first_instruction);
     else
         offset = int64_t{static_cast<int32_t>(frame.instruction)} * (stack.minor == 10 ? 2 : 1);
     return line_at({.minor = stack.minor, .first_line = code.first_line, .bytes = *code.lines}, offset);

@@ -48,7 +48,7 @@ std::optional<unsigned> minor_of_name(std::string_view path)
 
 struct Runtime {
     uint64_t address = 0;
-    uint64_t code_start = 0, code_end = 0;
+    PythonCodeRange code, loop;
     std::optional<unsigned> minor;
 };
 
@@ -67,9 +67,12 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
         return std::nullopt;
     const uint64_t bias = mapping.start - *start;
     Runtime found{.address = runtime->address + bias,
-                  .code_start = mapping.start,
-                  .code_end = mapping.end,
+                  .code = {mapping.start, mapping.end},
+                  .loop = {},
                   .minor = minor_of_name(mapping.path)};
+    constexpr std::string_view loop[] = {"_PyEval_EvalFrameDefault"};
+    for (const Symbol& function : elf.functions(loop))
+        found.loop = {function.address + bias, function.address + function.size + bias};
     uint32_t hex = 0; // from 3.11 on
     if (const auto version = elf.object("Py_Version");
         version && read_memory(pid, version->address + bias, &hex, sizeof(hex)) && hex >> 24 == 3)
@@ -154,10 +157,11 @@ PythonInterpreter find_interpreter(pid_t pid)
         return read_memory(pid, address, to, size);
     });
     if (!slot)
-        return {.refused = fmt::format("where Python 3.{} keeps the state of its threads is not found", version->minor)};
+        return {.refused =
+                    fmt::format("where Python 3.{} keeps the state of its threads is not found", version->minor)};
     version->layout.slot = *slot;
     version->layout.start_ns = start_time_ns(pid);
-    return {.layout = version->layout, .code_start = runtime->code_start, .code_end = runtime->code_end};
+    return {.layout = version->layout, .code = runtime->code, .loop = runtime->loop};
 }
 
 } // namespace gpusnoop

@@ -18,9 +18,15 @@
 
 namespace gpusnoop {
 
+struct PythonCodeRange {
+    uint64_t start = 0, end = 0;
+    bool has(uint64_t address) const { return address >= start && address < end; }
+};
+
 struct PythonInterpreter {
     std::optional<python_layout> layout{}; // none: there is no Python, or it is not followed
-    uint64_t code_start = 0, code_end = 0; // of the interpreter itself
+    PythonCodeRange code{};                // of the interpreter itself
+    PythonCodeRange loop{};                // the function that runs Python; empty: it has no name
     std::string refused{};                 // why it is not, in words that follow "its Python stacks are not followed: "
 };
 

@@ -39,7 +39,8 @@ constexpr python_layout usual = {
     .zero = {},
 };
 
-// Frames are objects, which have an index; names are not qualified. Code has no number, but a table of lines of its own.
+// Frames are objects, which have an index; names are not qualified. Code has no number, but a table of lines of its
+// own.
 constexpr python_layout until_3_10(uint8_t instruction)
 {
     python_layout layout = usual;
@@ -99,12 +100,8 @@ constexpr python_layout of_3_14()
 }
 
 constexpr PythonVersion versions[] = {
-    {8, 32, 0, 8, 8, until_3_10(104)},
-    {9, 32, 0, 8, 8, until_3_10(104)},
-    {10, 32, 0, 8, 8, until_3_10(96)},
-    {11, 40, 0, 16, 8, of_3_11()},
-    {12, 40, 0, 72, 8, of_3_12()},
-    {13, 632, 7264, 7344, 8, usual},
+    {8, 32, 0, 8, 8, until_3_10(104)},   {9, 32, 0, 8, 8, until_3_10(104)}, {10, 32, 0, 8, 8, until_3_10(96)},
+    {11, 40, 0, 16, 8, of_3_11()},       {12, 40, 0, 72, 8, of_3_12()},     {13, 632, 7264, 7344, 8, usual},
     {14, 808, 7272, 7344, 8, of_3_14()},
 };
 

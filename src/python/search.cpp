@@ -37,8 +37,10 @@ void serve_python_search(Helper::Task& task)
         task.says(fmt::format("the Python interpreter of process {}", question->pid));
         const PythonInterpreter found = look(static_cast<pid_t>(question->pid));
         PythonAnswer answer{.pid = question->pid,
-                            .code_start = found.code_start,
-                            .code_end = found.code_end,
+                            .code_start = found.code.start,
+                            .code_end = found.code.end,
+                            .loop_start = found.loop.start,
+                            .loop_end = found.loop.end,
                             .refused = found.refused};
         if (found.layout)
             answer.layout.assign(reinterpret_cast<const char*>(&*found.layout), sizeof(*found.layout));

@@ -4,7 +4,6 @@
 #include "attach/load_together.hpp"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"
-#include "maps/stack_trace.hpp"
 #include "run/arguments.hpp"
 #include "run/command_line.hpp"
 #include "run/lines.hpp"
@@ -38,6 +37,11 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
             throw UsageError("--hist: -H takes " + measures);
         s.measure = text;
     });
+    line.flag("--native", "in stacks, the interpreter's own frames, too", s.stacks.native);
+    line.number("--depth", "FRAMES", "of stacks, so many frames; how many more there are is told", s.stacks.depth,
+                {1, 10'000});
+    line.texts("--skip", "GLOB", "files that are not the program's own, for --by line and function",
+               [&skip = s.stacks.skip](const std::string& glob) { skip.push_back(glob); });
     if (s.of_functions)
         line.text("--api", "LAYER", "layer at which to count: driver, runtime or both (driver)", s.api);
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", s.sort), s.sort);
@@ -86,6 +90,9 @@ RunPlan CallTool::plan(const Options& options)
     options_ = options;
     RunPlan plan{.traced = {}, .one = {}, .counts_runtime = s.runtime, .lines = s.events};
     validate(plan);
+    if ((s.view.line || s.view.code) && s.events)
+        throw UsageError("lines (-e) are of one call each: with -U they say where it comes from, --by line does not");
+    options_.user_stacks |= s.view.line || s.view.code;
     if (s.histogram())
         plan.one += " for a histogram of " + s.measure;
     plan.durations = s.latency;
@@ -178,10 +185,7 @@ void CallTool::load()
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
     table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()));
     processes_.emplace(fd("processes"), options_.host_root);
-    stacks_fd_ = fd("stacks");
-    window_stacks_fd_ = fd("window_stacks");
-    if (pythons_known())
-        begin_python();
+    begin_stacks();
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
 }
@@ -201,17 +205,12 @@ void CallTool::record(Output& output, const void* data, size_t size)
     if (type == RECORD_PROCESS && size >= sizeof(process_record)) {
         const auto& process = *static_cast<const process_record*>(data);
         processes_->learn(process);
-        if (python_)
-            python_->meet(static_cast<pid_t>(process.image.pid));
-    } else if (type == RECORD_PYTHON_CODE && python_)
-        python_->learn({static_cast<const uint8_t*>(data), size});
-    else if (type == RECORD_STACK_COPY)
-        copied_stacks_.learn({static_cast<const uint8_t*>(data), size});
-    else if (type == RECORD_CALL && size >= sizeof(call_event))
+        stacks_->meet(static_cast<pid_t>(process.image.pid));
+    } else if (type == RECORD_CALL && size >= sizeof(call_event))
         print_event(output, *static_cast<const call_event*>(data));
     else if (type == RECORD_SPILL && size >= sizeof(call_event))
         spill(*static_cast<const call_event*>(data));
-    else
+    else if (!stacks_->learn(type, {static_cast<const uint8_t*>(data), size}))
         learn(type, data, size);
 }
 
@@ -224,18 +223,36 @@ void CallTool::spill(const call_event& event)
 }
 
 // Of processes that were named, all calls are to have their frames; of others it is known once they have called.
-void CallTool::begin_python()
+void CallTool::begin_stacks()
 {
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    python_.emplace(PythonStacks::Fds{fd("pythons"), fd("python_stacks"), fd("python_codes")}, *pythons_known());
+    UserStacks::Kernel kernel{.stacks = fd("stacks"),
+                              .window_stacks = fd("window_stacks"),
+                              .python = {},
+                              .pythons_known = pythons_known(),
+                              .of_functions = settings_.of_functions};
+    if (kernel.pythons_known)
+        kernel.python = {fd("pythons"), fd("python_stacks"), fd("python_codes")};
+    stacks_.emplace(kernel, settings_.stacks);
     for (const pid_t pid : options_.pids)
-        python_->meet(pid, true);
+        stacks_->meet(pid, true);
+    const CallView& view = settings_.view;
+    if (!view.by_place())
+        return;
+    const auto by = view.stack ? CodePlaces::By::stack : view.line ? CodePlaces::By::line : CodePlaces::By::function;
+    places_.emplace(by, CodePlaces::Source{[this](const ImageId& image, int32_t stack, uint64_t caller) {
+                                               return frames(image, stack, caller);
+                                           },
+                                           [this](const ImageId& image, int32_t stack, uint64_t caller) {
+                                               return stacks_->place(image, stack, caller);
+                                           }});
+    settings_.view.places = &*places_;
 }
 
 void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 {
-    if (python_)
-        python_->ended(pid);
+    if (stacks_)
+        stacks_->ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }
@@ -243,10 +260,7 @@ void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 bool CallTool::tick(Output& output)
 {
     retire_processes();
-    stack_names_.tick();
-    copied_stacks_.tick();
-    if (python_)
-        python_->tick();
+    stacks_->tick();
     if (epochs_)
         epochs_->sweep();
     collect();
@@ -274,7 +288,7 @@ void CallTool::collect()
         processes_->info(delta.key.image);
         if (options_.writes_json())
             processes_->command_line(delta.key.image); // which nobody can ask once it has ended
-        if (settings_.view.stack)
+        if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
         on_delta(delta);
         if (shows_rows() && !(sampling_ && sampling_->takes(delta)))
@@ -290,8 +304,7 @@ void CallTool::retire_processes()
     for (const ImageId& image : gone) {
         table_->retire(image);
         gone_.insert(image);
-        if (python_)
-            python_->ended(static_cast<pid_t>(image.pid));
+        stacks_->ended(static_cast<pid_t>(image.pid));
         retired(image);
     }
     if (!gone.empty())
@@ -315,12 +328,8 @@ void CallTool::forget_processes()
 {
     if (gone_.empty())
         return;
-    for (const ImageId& image : gone_) {
-        stack_names_.forget(image);
-        copied_stacks_.forget(image);
-        if (python_)
-            python_->forget(image);
-    }
+    for (const ImageId& image : gone_)
+        stacks_->forget(image);
     forget(gone_);
     processes_->forget(gone_);
     gone_.clear();
@@ -336,6 +345,8 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
             pending_.add(delta);
         processes_->are_sampled(sampling_->sampled());
     }
+    if (places_)
+        places_->clear();
     print(output, pending_.rows(), wall_ns, static_cast<double>(interval_ns) / 1e9);
     const Loss merged{
         "calls_merged",
@@ -346,92 +357,22 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     forget_processes();
 }
 
-namespace {
-
-constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
-
-// In code without frame pointers, what follows an address that is none is no part of its stack.
-template<class Address>
-void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walked)
+Frames CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
-    for (const uint64_t address : walked) {
-        if (!address || address >= user_addresses_end)
-            return;
-        addresses.push_back(address);
-    }
+    return FoundStacks::is(stack) ? stacks_->frames(image, found_stacks_.of(stack))
+                                  : stacks_->frames(image, stack, caller);
 }
 
-} // namespace
-
-// The caller, then what frame pointers lead to: the first entry is the probed function itself, or the caller again.
-std::vector<uint64_t> CallTool::native_stack(int32_t stack, uint64_t caller) const
-{
-    std::vector<uint64_t> addresses;
-    if (settings_.of_functions)
-        addresses.push_back(caller);
-    if (stack >= 0 && stack & STACK_OF_WINDOW) {
-        window_stack found{};
-        const int32_t place = stack & ~STACK_OF_WINDOW;
-        if (bpf_map_lookup_elem(window_stacks_fd_, &place, &found) == 0)
-            append_code<__u64>(addresses,
-                               std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
-        return addresses;
-    }
-    const bool without_first = stack & STACK_WITHOUT_FIRST || !settings_.of_functions;
-    if (stack >= 0) {
-        const std::vector<uint64_t> walked = stack_trace(stacks_fd_, stack & ~STACK_WITHOUT_FIRST);
-        append_code<uint64_t>(addresses, std::span(walked).subspan(without_first || walked.empty() ? 0 : 1));
-    }
-    return addresses;
-}
-
-// Where the interpreter would be, its program's frames stand.
-std::vector<std::string> CallTool::python_frames(const ImageId& image, int32_t stack, uint64_t caller)
-{
-    const auto found = python_->of(stack);
-    std::vector<uint64_t> addresses;
-    if (const CopiedStacks::Stack* const copied = copied_stacks_.of(stack))
-        addresses = copied->callers;
-    else
-        addresses = native_stack(found ? found->native : -1, caller);
-    if (!found)
-        return stack_names_.frames(image, addresses);
-    const auto interpreter = std::ranges::find_if(
-        addresses, [&](uint64_t address) { return python_->is_interpreter(image, address); });
-    if (!found->frames.empty())
-        addresses.erase(interpreter, addresses.end());
-    std::vector<std::string> result = stack_names_.frames(image, addresses);
-    for (size_t i = 0; i < found->frames.size(); i++) {
-        if (i == found->inner && found->left_out)
-            result.push_back(fmt::format("[{} frames]", found->left_out));
-        result.push_back(found->frames[i].text());
-    }
-    if (!found->remark.empty())
-        result.push_back(found->remark);
-    return result;
-}
-
-std::vector<std::string> CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
-{
-    if (FoundStacks::is(stack))
-        return stack_names_.frames(image, found_stacks_.of(stack));
-    if (python_ && PythonStacks::is(stack))
-        return python_frames(image, stack, caller);
-    return stack_names_.frames(image, native_stack(stack, caller));
-}
-
-std::vector<std::string> CallTool::event_frames(const call_event& event)
+Frames CallTool::event_frames(const call_event& event)
 {
     if (!options_.user_stacks)
         return {};
     return frames(event.key.image, event.key.stack, event.key.caller);
 }
 
-std::vector<std::string> CallTool::row_frames(const CallKey& key, const WhoSeen& seen)
+Frames CallTool::row_frames(const CallKey& key)
 {
-    if (!settings_.view.stack)
-        return {};
-    return frames(*seen.images.begin(), key.stack, key.caller);
+    return settings_.view.stack && key.place >= 0 ? places_->frames(key.place) : Frames();
 }
 
 } // namespace gpusnoop

@@ -8,11 +8,10 @@
 #include "calls/call_sums.hpp"
 #include "calls/call_view.hpp"
 #include "calls/calls.hpp"
-#include "calls/copied_stacks.hpp"
+#include "calls/code_places.hpp"
 #include "calls/ended_epochs.hpp"
-#include "calls/python_stacks.hpp"
+#include "calls/user_stacks.hpp"
 #include "maps/skeleton.hpp"
-#include "names/stack_names.hpp"
 #include "run/lines.hpp"
 #include "run/sampling.hpp"
 #include "run/tool.hpp"
@@ -78,8 +77,8 @@ protected:
     // the plan has already is right for most tools.
     virtual void validate(RunPlan& plan) = 0;
     virtual bpf_object* object() const = 0;
-    virtual int load_object() = 0;     // negative errno
-    virtual uint8_t& generation() = 0; // of rows: the variable of the BPF object
+    virtual int load_object() = 0;         // negative errno
+    virtual uint8_t& generation() = 0;     // of rows: the variable of the BPF object
     virtual uint32_t* pythons_known() = 0; // the same; null: its stacks have no Python
 
     virtual void on_delta(const CallDelta&) {} // each second, while its process lives
@@ -95,12 +94,11 @@ protected:
     // one that is gone.
     virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
 
-    std::vector<std::string> frames(const ImageId& image, int32_t stack, uint64_t caller);
-    std::optional<PythonStacks>& python() { return python_; }
+    Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     FoundStacks& found_stacks() { return found_stacks_; }
     // Those that an event or a row is printed with: none where no stacks were asked for.
-    std::vector<std::string> event_frames(const call_event& event);
-    std::vector<std::string> row_frames(const CallKey& key, const WhoSeen& seen);
+    Frames event_frames(const call_event& event);
+    Frames row_frames(const CallKey& key);
 
     Options options_;
     std::span<const Probe> probes() const { return probes_; } // those that calls are numbered by
@@ -113,9 +111,7 @@ protected:
 
 private:
     void check_ceiling(const RunPlan& plan) const;
-    void begin_python();
-    std::vector<uint64_t> native_stack(int32_t stack, uint64_t caller) const;
-    std::vector<std::string> python_frames(const ImageId& image, int32_t stack, uint64_t caller);
+    void begin_stacks();
     void spill(const call_event& event);
     void retire_processes();
     void erase_state(std::span<const ImageId> gone);
@@ -129,13 +125,10 @@ private:
     std::optional<CallTable> table_;
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;
-    StackNames stack_names_;
-    std::optional<PythonStacks> python_;
-    CopiedStacks copied_stacks_;
+    std::optional<UserStacks> stacks_;
+    std::optional<CodePlaces> places_; // where rows are told apart by them
     FoundStacks found_stacks_;
-    int stacks_fd_ = -1;
-    int window_stacks_fd_ = -1; // where calls of functions are traced
-    CallSums pending_;          // since the last report
+    CallSums pending_; // since the last report
     std::optional<Sampling> sampling_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
     std::set<ImageId> gone_;

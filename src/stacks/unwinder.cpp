@@ -53,7 +53,9 @@ std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers, Fi
 {
     std::vector<StackFrame> frames;
     while (frames.size() < frames_max && registers[R::ip] && registers[R::sp]) {
-        StackFrame frame{.address = *registers[R::ip], .stack = *registers[R::sp], .innermost = first == FirstFrame::runs && frames.empty()};
+        StackFrame frame{.address = *registers[R::ip],
+                         .stack = *registers[R::sp],
+                         .innermost = first == FirstFrame::runs && frames.empty()};
         auto code = image.code_at(frame.inside());
         if (!code)
             break;

@@ -8,8 +8,10 @@ import collections
 import ctypes
 import functools
 import json
+import os
 import sys
 import threading
+import time
 
 driver = (ctypes.PyDLL if sys.argv[2] == "held" else ctypes.CDLL)(sys.argv[1])
 cu_launch = driver.cuLaunchKernel
@@ -119,7 +121,40 @@ def sort():
     qsort(numbers, 2, ctypes.sizeof(ctypes.c_int), compared)
 
 
+def lines(i):
+    note(sys._getframe()); cu_launch(*grid)
+    for _ in range(2):
+        note(sys._getframe()); cu_launch(*grid)
+
+
+def library(i):
+    import a_library  # of the test's own site-packages
+    a_library.launch(note, cu_launch, grid)
+    a_library.launch(note, cu_launch, grid)
+
+
+def forked(i):
+    """A child launches, too, and says what it did to its parent."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        done.clear()
+        launch()            # the child is met
+        time.sleep(1)
+        done.clear()
+        for _ in range(5):
+            launch()
+        os.write(writing, json.dumps([[list(frames), launches] for frames, launches in done.items()]).encode())
+        time.sleep(2)       # its stacks are asked for
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        for frames, launches in json.load(pipe):
+            done[tuple(frames)] += launches
+    os.wait()
+
+
 scenarios = {
+    "lines": lines,
     "plain": lambda i: launch(),
     "model": lambda i: Model()(),
     "generator": lambda i: list(generator()),
@@ -140,6 +175,8 @@ scenarios = {
 long = "def long(i):\n" + "".join("    a%d = [i, %d, (i + %d) * 2]\n" % (n, n, n) for n in range(3000)) + "    launch()\n    return a1\n"
 exec(compile(long, "long.py", "exec"))
 scenarios["long"] = globals()["long"]
+everything = list(scenarios)
+scenarios.update(library=library, forked=forked)
 
 
 def work(names, times):
@@ -149,7 +186,7 @@ def work(names, times):
 
 
 def main():
-    names = list(scenarios) if sys.argv[3] == "all" else sys.argv[3].split(",")
+    names = everything if sys.argv[3] == "all" else sys.argv[3].split(",")
     threads, times = int(sys.argv[4]), int(sys.argv[5])
     print(sys.version_info[:2], flush=True)
     sys.stdin.readline()

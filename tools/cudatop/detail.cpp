@@ -189,9 +189,9 @@ void Page::waits(const Period& period)
     const auto known = frames<WaitKey, WaitGroup>();
     cudasync::print_groups(output_, by_caller, tool_context<cudasync::Context>(settings, period.seconds), 0,
                            [&known](const WaitKey& key, const WaitGroup& group) {
-                               std::vector<std::string> of_key = known(key, group);
-                               if (of_key.empty() && key.wait != WAIT_POLL)
-                                   of_key.emplace_back("(a stack is taken of one wait in 10 ms of waiting)");
+                               Frames of_key = known(key, group);
+                               if (of_key.lines.empty() && key.wait != WAIT_POLL)
+                                   of_key.lines.emplace_back("(a stack is taken of one wait in 10 ms of waiting)");
                                return of_key;
                            });
     if (&period != &now_)

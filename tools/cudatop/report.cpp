@@ -105,7 +105,7 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
         holdings_,
         ended,
         *names_,
-        [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller); }};
+        [this](const ImageId& image, int32_t stack, uint64_t caller) { return frames(image, stack, caller).lines; }};
     snapshot.detail_of = open_;
     for (const auto& [key, group] : groups)
         if (row_id(key) == open_) {
@@ -129,7 +129,7 @@ void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
     if (settings_.why) {
         if (running_->loop.stopped())
             print_why(output, verdicts, snapshot,
-                      {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller); },
+                      {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller).lines; },
                        .processes = asked_for_->processes(),
                        .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
         return;
@@ -171,7 +171,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      .now_ns = clock_ns(CLOCK_MONOTONIC),
                      .seconds = seconds,
                      .function_of = [this](const ImageId& image, int32_t stack, uint64_t caller) {
-                         return calling_function(frames(image, stack, caller));
+                         return calling_function(frames(image, stack, caller).lines);
                      }});
     if (live_)
         show(gone());

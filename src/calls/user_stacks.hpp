@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// User stacks that the kernel side has kept by a number, as people read them. Where Python runs, its frames stand in
+// the place of its interpreter; native frames are what a copy of the stack says or, where there is none, what frame
+// pointers lead to.
+#pragma once
+
+#include "calls/copied_stacks.hpp"
+#include "calls/python_stacks.hpp"
+#include "names/stack_names.hpp"
+#include "output/output.hpp"
+#include "proc/image.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace gpusnoop {
+
+// How stacks are shown.
+struct StackView {
+    bool native = false;             // the interpreter's own frames, too
+    uint32_t depth = 0;              // so many frames; 0: all
+    std::vector<std::string> skip{}; // globs of files, which are not the program's own
+};
+
+// Where in a program a call comes from.
+struct CodePlace {
+    std::string function; // empty: not known
+    std::string file;
+    std::optional<int64_t> line;
+    auto operator<=>(const CodePlace&) const = default;
+};
+
+class UserStacks {
+public:
+    // What the kernel side has; -1: it has no such map.
+    struct Kernel {
+        int stacks = -1;
+        int window_stacks = -1;
+        std::optional<PythonStacks::Fds> python{}; // none: it does not follow Python
+        volatile uint32_t* pythons_known = nullptr;
+        bool of_functions = true; // stacks begin in a probed function, whose caller is known by itself
+    };
+    UserStacks(const Kernel& kernel, StackView view);
+
+    // A record from the ring; false where it is about something else.
+    bool learn(uint32_t type, std::span<const uint8_t> record);
+    // A process whose stacks may come.
+    void meet(pid_t pid, bool wait = false);
+    void tick();
+    void ended(pid_t pid); // it is another program, or none; its stacks may still be shown
+    void forget(const ImageId& image);
+
+    // Names are asked for while the process lives: once when a stack is seen, and again when it is shown.
+    Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
+    Frames frames(const ImageId& image, std::span<const uint64_t> addresses);
+    // The innermost frame of Python that is the program's own; else the function that has called into CUDA.
+    CodePlace place(const ImageId& image, int32_t stack, uint64_t caller);
+
+private:
+    std::vector<uint64_t> by_frame_pointers(int32_t stack, uint64_t caller) const;
+    Frames with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native);
+    bool is_of_program(const PythonFrame& frame) const;
+    void cut(Frames& frames) const;
+
+    Kernel kernel_;
+    StackView view_;
+    StackNames names_;
+    CopiedStacks copies_;
+    std::optional<PythonStacks> python_;
+};
+
+} // namespace gpusnoop
