@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an interpreter says of itself, its lists of threads, and code with its table of lines.
+#include "python/code.hpp"
+#include "python/interpreter.hpp"
+#include "python/layout.hpp"
+#include "python/line_table.hpp"
+#include "target.hpp"
+
+#include <span>
+
+using namespace gpusnoop;
+
+namespace {
+
+std::span<const uint8_t> bytes_of(std::string_view text)
+{
+    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+} // namespace
+
+void fuzz(std::string_view input)
+{
+    Parts parts(input);
+    const auto minor = static_cast<unsigned>(parts.number<uint8_t>() % 8 + PythonVersion::first);
+    const auto offset = parts.number<int16_t>();
+    const auto instruction = parts.number<uint64_t>();
+    const std::string_view rest = parts.text(input.size());
+
+    line_at({.minor = minor, .first_line = offset, .bytes = bytes_of(rest)}, offset);
+    if (const auto told = offsets_told(bytes_of(rest)); told && told->version.layout.minor)
+        expect(told->version.layout.code != PYTHON_NONE, "a field that all versions have is there");
+    if (const auto code = read_python_code(bytes_of(rest))) {
+        expect(code->file.size() <= 3 + 2 * PYTHON_TEXT_MAX, "no more of a path than was sent");
+        python_stack stack{};
+        stack.minor = static_cast<uint8_t>(minor);
+        stack.instruction_bytes = minor < 11 ? 4 : 8;
+        line_of(*code, stack, {.code = 0, .instruction = instruction, .check = 0});
+    }
+    // Memory that repeats itself: lists in it may go round.
+    if (const auto version = python_version(minor); version && rest.size() >= sizeof(uint64_t))
+        find_state_slot(*version, instruction, [rest](uint64_t address, void* to, size_t size) {
+            for (size_t i = 0; i < size; i++)
+                static_cast<char*>(to)[i] = rest[(address + i) % rest.size()];
+            return true;
+        });
+}

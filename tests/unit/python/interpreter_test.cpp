@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of threads of interpreters that are made up, and what they say of themselves.
+#include "python/interpreter.hpp"
+#include "python/layout.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <map>
+#include <unistd.h>
+#include <vector>
+
+using namespace gpusnoop;
+
+namespace {
+
+// Memory of words; what is not in it cannot be read.
+struct Memory {
+    std::map<uint64_t, uint64_t> words;
+
+    bool read(uint64_t address, void* to, size_t size) const
+    {
+        for (size_t i = 0; i < size; i += 8) {
+            const auto word = words.find(address + i);
+            if (word == words.end())
+                return false;
+            memcpy(static_cast<char*>(to) + i, &word->second, 8);
+        }
+        return true;
+    }
+    std::optional<int32_t> slot(const PythonVersion& version) const
+    {
+        return find_state_slot(version, runtime,
+                               [this](uint64_t address, void* to, size_t size) { return read(address, to, size); });
+    }
+    // A thread whose keys all hold this, but for the one that holds its state.
+    void add_thread(const PythonVersion& version, uint64_t state, uint64_t thread, uint64_t next, size_t key,
+                    uint64_t others = 0)
+    {
+        words[state + version.layout.thread_id] = thread;
+        words[state + version.next_thread] = next;
+        for (size_t i = 0; i < 32; i++) {
+            words[thread + 0x310 + 16 * i] = 1;
+            words[thread + 0x310 + 16 * i + 8] = i == key ? state : others;
+        }
+    }
+    static constexpr uint64_t runtime = 0x10000, interpreter = 0x20000;
+    void begin(const PythonVersion& version, uint64_t first)
+    {
+        words[runtime + version.interpreters] = interpreter;
+        words[interpreter + version.next_interpreter] = 0;
+        words[interpreter + version.threads] = first;
+    }
+};
+
+constexpr int32_t offset_of_key(int key)
+{
+    return 0x310 + 16 * key + 8;
+}
+
+std::vector<uint8_t> head_of(uint64_t version, uint64_t free_threaded)
+{
+    std::vector<uint8_t> head(1024, 8);
+    memcpy(head.data(), "xdebugpy", 8);
+    memcpy(head.data() + 8, &version, 8);
+    memcpy(head.data() + 16, &free_threaded, 8);
+    for (size_t at = 24; at + 8 <= head.size(); at += 8) {
+        const uint64_t offset = at / 8;
+        memcpy(head.data() + at, &offset, 8);
+    }
+    return head;
+}
+
+} // namespace
+
+TEST_CASE("the key of the threads' states is the one that holds them in all threads")
+{
+    for (unsigned minor = PythonVersion::first; minor <= PythonVersion::last; minor++) {
+        const PythonVersion version = *python_version(minor);
+        Memory memory;
+        memory.begin(version, 0x30000);
+        memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3, 0x30000); // the first thread has it in all of them
+        memory.add_thread(version, 0x40000, 0x60000, 0, 3);
+        CHECK(memory.slot(version) == offset_of_key(3));
+    }
+}
+
+TEST_CASE("where memory does not tell one key from another, none is taken")
+{
+    const PythonVersion version = *python_version(11);
+    Memory memory;
+    CHECK_FALSE(memory.slot(version)); // nothing can be read
+    memory.begin(version, 0x30000);
+    memory.add_thread(version, 0x30000, 0x50000, 0, 3, 0x30000);
+    CHECK_FALSE(memory.slot(version));
+    memory.add_thread(version, 0x30000, 0x50000, 0, 99);
+    CHECK_FALSE(memory.slot(version));
+}
+
+TEST_CASE("lists of threads that never end are left")
+{
+    const PythonVersion version = *python_version(13);
+    Memory memory;
+    memory.begin(version, 0x30000);
+    memory.words[Memory::interpreter + version.next_interpreter] = Memory::interpreter;
+    memory.add_thread(version, 0x30000, 0x50000, 0x30000, 0);
+    CHECK(memory.slot(version) == offset_of_key(0));
+}
+
+TEST_CASE("from 3.13 on, an interpreter says where it keeps what")
+{
+    const auto told = offsets_told(head_of(0x030d00f0, 0));
+    REQUIRE(told);
+    CHECK_FALSE(told->free_threaded);
+    CHECK(told->version.minor == 13);
+    CHECK(told->version.interpreters == 40 / 8);
+    CHECK(told->version.layout.frame == 184 / 8);
+    CHECK(told->version.layout.file == 280 / 8);
+    CHECK(told->version.layout.text_other == 560 / 8 + 16);
+}
+
+TEST_CASE("free-threaded builds and unknown versions are told by what they say")
+{
+    CHECK(offsets_told(head_of(0x030d00f0, 1))->free_threaded);
+    const auto newer = offsets_told(head_of(0x031000f0, 0));
+    CHECK(newer->version.minor == 16);
+    CHECK(newer->version.layout.minor == 0);
+}
+
+TEST_CASE("offsets that cannot be are not taken")
+{
+    std::vector<uint8_t> head = head_of(0x030d00f0, 0);
+    const uint64_t far = 1 << 20;
+    memcpy(head.data() + 184, &far, 8);
+    CHECK_FALSE(offsets_told(head));
+    head = head_of(0x030d00f0, 0);
+    const uint64_t none = PYTHON_NONE; // would mean that there is no such field
+    memcpy(head.data() + 264, &none, 8);
+    CHECK_FALSE(offsets_told(head));
+    CHECK_FALSE(offsets_told(std::vector<uint8_t>(7, 'x')));
+    head[0] = 'y';
+    CHECK_FALSE(offsets_told(head));
+}
+
+TEST_CASE("what is no Python has no interpreter")
+{
+    const PythonInterpreter found = find_interpreter(getpid());
+    CHECK_FALSE(found.layout);
+    CHECK(found.refused.empty());
+}
