@@ -331,6 +331,7 @@ void CudaTop::sweep_stacks()
     held.merge(diagnosis_->stacks());
     for (const auto& [row, amount] : holdings_.now())
         held.insert(row.stack);
+    held.merge(keep_stacks(held));
     stacks_->keep(held);
 }
 

@@ -4,7 +4,7 @@
 #ifndef GPUSNOOP_WINDOW_BPF_H
 #define GPUSNOOP_WINDOW_BPF_H
 
-#include "base/common.bpf.h"
+#include "base/stack_copy.bpf.h"
 #include "shared/window.h"
 
 struct window {
@@ -83,6 +83,8 @@ __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
         if (there == hash) {
             place->depth = window->stack.depth;
             __builtin_memcpy(place->address, window->stack.address, sizeof(place->address));
+            struct task_struct* task = bpf_get_current_task_btf();
+            send_stack_copy(task, image_of(task), (s32)(key | STACK_OF_WINDOW));
         }
     }
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;

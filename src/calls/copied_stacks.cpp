@@ -91,4 +91,9 @@ void CopiedStacks::forget(const ImageId& image)
     std::erase_if(known_, [&](const auto& one) { return one.second.image == image; });
 }
 
+void CopiedStacks::keep(const std::set<int32_t>& stacks)
+{
+    std::erase_if(known_, [&](const auto& one) { return !stacks.contains(one.first); });
+}
+
 } // namespace gpusnoop

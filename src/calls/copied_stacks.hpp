@@ -32,6 +32,7 @@ public:
     // being looked for.
     const Stack* of(int32_t stack);
     void forget(const ImageId& image);
+    void keep(const std::set<int32_t>& stacks); // and no others
 
 private:
     struct Known {

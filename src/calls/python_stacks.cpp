@@ -105,7 +105,17 @@ void PythonStacks::ended(pid_t pid)
     bpf_map_delete_elem(fds_.pythons, &key);
 }
 
-// Places are free again, as nobody can be in such a stack any more.
+void PythonStacks::free_places(const std::function<bool(int32_t, const python_stack&)>& kept)
+{
+    python_stack stack{};
+    for (uint32_t place = 0; bpf_map_lookup_elem(fds_.stacks, &place, &stack) == 0; place++)
+        if (stack.hash && !kept(static_cast<int32_t>(place) | STACK_OF_PYTHON, stack)) {
+            stack = {};
+            bpf_map_update_elem(fds_.stacks, &place, &stack, BPF_ANY);
+        }
+}
+
+// Nobody can be in such a stack any more.
 void PythonStacks::forget(const ImageId& image)
 {
     const auto first = codes_.lower_bound({image, 0, 0}), last = codes_.upper_bound({image, UINT64_MAX, UINT64_MAX});
@@ -113,12 +123,19 @@ void PythonStacks::forget(const ImageId& image)
         return;
     codes_.erase(first, last);
     erase_images(fds_.codes, [&](const ::image& one) { return ImageId(one) == image; });
-    python_stack stack{};
-    for (uint32_t place = 0; bpf_map_lookup_elem(fds_.stacks, &place, &stack) == 0; place++)
-        if (stack.hash && ImageId(stack.image) == image) {
-            stack = {};
-            bpf_map_update_elem(fds_.stacks, &place, &stack, BPF_ANY);
-        }
+    free_places([&](int32_t, const python_stack& stack) { return ImageId(stack.image) != image; });
+}
+
+std::set<int32_t> PythonStacks::keep(const std::set<int32_t>& stacks)
+{
+    std::set<int32_t> native;
+    free_places([&](int32_t number, const python_stack& stack) {
+        const bool kept = stacks.contains(number);
+        if (kept && stack.native >= 0)
+            native.insert(stack.native);
+        return kept;
+    });
+    return native;
 }
 
 PythonFrame PythonStacks::frame(const python_stack& stack, const python_frame& frame) const

@@ -11,6 +11,7 @@
 #include "python/interpreter.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -51,6 +52,8 @@ public:
     // It is another program, or none.
     void ended(pid_t pid);
     void forget(const ImageId& image);
+    // Gives back the places of all others; returns the native stacks of those that stay.
+    std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
     static bool is(int32_t stack) { return stack >= 0 && stack & STACK_OF_PYTHON; }
     struct Stack {
@@ -79,6 +82,7 @@ private:
     using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>; // address, and what tells it from others there
 
     bool take(const Message& message);
+    void free_places(const std::function<bool(int32_t number, const python_stack&)>& kept);
     PythonFrame frame(const python_stack& stack, const python_frame& frame) const;
 
     Fds fds_;

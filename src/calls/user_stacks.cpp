@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <iterator>
 #include <utility>
 
 namespace gpusnoop {
@@ -26,6 +27,17 @@ void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walk
             return;
         addresses.push_back(address);
     }
+}
+
+// A copy is right as far as it reaches; where that is not the stack's end, frame pointers may lead on from its last
+// caller.
+std::vector<uint64_t> joined_callers(const CopiedStacks::Stack& copy, std::span<const uint64_t> by_frame_pointers)
+{
+    std::vector<uint64_t> all = copy.callers;
+    const auto last = std::ranges::find(by_frame_pointers, all.back());
+    if (copy.cut && last != by_frame_pointers.end())
+        all.insert(all.end(), std::next(last), by_frame_pointers.end());
+    return all;
 }
 
 // "step+0x1f (train)", "libtorch.so+0x1234", "0x7f00"
@@ -91,6 +103,12 @@ void UserStacks::tick()
     copies_.tick();
     if (python_)
         python_->tick();
+}
+
+std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
+{
+    copies_.keep(stacks);
+    return python_ ? python_->keep(stacks) : std::set<int32_t>();
 }
 
 void UserStacks::ended(pid_t pid)
@@ -184,11 +202,12 @@ Frames UserStacks::frames(const ImageId& image, std::span<const uint64_t> addres
 Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
     const auto python = python_ ? python_->of(stack) : std::nullopt;
-    std::vector<uint64_t> native;
+    std::vector<uint64_t> native = by_frame_pointers(!PythonStacks::is(stack) ? stack
+                                                     : python                 ? python->native
+                                                                              : -1,
+                                                     caller);
     if (const CopiedStacks::Stack* const copy = copies_.of(stack))
-        native = copy->callers;
-    else
-        native = by_frame_pointers(PythonStacks::is(stack) ? python ? python->native : -1 : stack, caller);
+        native = joined_callers(*copy, native);
     if (!python)
         return frames(image, native);
     Frames frames = with_python(image, *python, native);

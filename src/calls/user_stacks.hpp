@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <sys/types.h>
@@ -54,6 +55,8 @@ public:
     void tick();
     void ended(pid_t pid); // it is another program, or none; its stacks may still be shown
     void forget(const ImageId& image);
+    // All others may be forgotten. Returns the native stacks that these are made of, which are to be kept, too.
+    std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
     // Names are asked for while the process lives: once when a stack is seen, and again when it is shown.
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);

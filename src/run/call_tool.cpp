@@ -125,9 +125,9 @@ void CallTool::check_ceiling(const RunPlan& plan) const
         throw UsageError("--max-overhead samples calls of the driver: leave out --api");
 }
 
-bool follows_python(const CallSettings& settings, const Options& options)
+bool CallTool::follows_python() const
 {
-    return options.user_stacks && settings.of_functions &&
+    return (options_.user_stacks || key_parts_.stack) && settings_.of_functions &&
            libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) == 1;
 }
 
@@ -167,8 +167,7 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
     if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
         bpf_map__set_max_entries(windows, WINDOW_STACKS);
-    if (bpf_map* pythons = bpf_object__find_map_by_name(object, "python_stacks");
-        pythons && follows_python(settings_, options_))
+    if (bpf_map* pythons = bpf_object__find_map_by_name(object, "python_stacks"); pythons && follows_python())
         bpf_map__set_max_entries(pythons, PYTHON_STACKS);
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
@@ -361,6 +360,12 @@ Frames CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
     return FoundStacks::is(stack) ? stacks_->frames(image, found_stacks_.of(stack))
                                   : stacks_->frames(image, stack, caller);
+}
+
+std::string CallTool::calling_line(const ImageId& image, int32_t stack, uint64_t caller)
+{
+    const CodePlace place = FoundStacks::is(stack) ? CodePlace() : stacks_->place(image, stack, caller);
+    return place.line ? line_text(place) : calling_function(frames(image, stack, caller).lines);
 }
 
 Frames CallTool::event_frames(const call_event& event)

@@ -72,6 +72,8 @@ protected:
         uint32_t key_bytes, front_bits, lines;
     };
     RowSizes size_tables(bpf_object* object) const;
+    // Stacks are asked for, or are the tool's own, and the kernel can follow them through Python (bpf_loop(), 5.17).
+    bool follows_python() const;
 
     // After the shared options have been checked: the tool's own, and what follows from them. Throws UsageError. What
     // the plan has already is right for most tools.
@@ -95,6 +97,9 @@ protected:
     virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
 
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
+    // The line of the program's own that a call comes from, or the function: "dataset.py:88 Loader.__getitem__".
+    std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
+    std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
     FoundStacks& found_stacks() { return found_stacks_; }
     // Those that an event or a row is printed with: none where no stacks were asked for.
     Frames event_frames(const call_event& event);
@@ -134,9 +139,6 @@ private:
     std::set<ImageId> gone_;
 };
 
-// Stacks are asked for, or are the tool's own, and the kernel can follow them through Python (bpf_loop(), 5.17).
-bool follows_python(const CallSettings& settings, const Options& options);
-
 // What every BPF object takes from call.bpf.h.
 template<class Rodata>
 void configure_calls(Rodata& data, const CallSettings& settings, const Options& options)
@@ -148,8 +150,6 @@ void configure_calls(Rodata& data, const CallSettings& settings, const Options& 
     data.per_device = view.device;
     data.per_function = view.function || settings.events;
     data.per_stack = options.user_stacks;
-    if constexpr (requires { data.follow_python; })
-        data.follow_python = follows_python(settings, options);
     if constexpr (requires { data.window_stacks_mask; })
         data.window_stacks_mask = options.user_stacks ? WINDOW_STACKS - 1 : 0;
     data.emit_events = settings.events;
@@ -186,6 +186,8 @@ public:
         if constexpr (requires { data.probe_rows; })
             configure_probes(data, probes, filters);
         configure_calls(data, settings_, options_);
+        if constexpr (requires { data.follow_python; })
+            data.follow_python = follows_python();
         const RowSizes sizes = size_tables(skeleton_->obj);
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;

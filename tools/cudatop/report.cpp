@@ -171,7 +171,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      .now_ns = clock_ns(CLOCK_MONOTONIC),
                      .seconds = seconds,
                      .function_of = [this](const ImageId& image, int32_t stack, uint64_t caller) {
-                         return calling_function(frames(image, stack, caller).lines);
+                         return calling_line(image, stack, caller);
                      }});
     if (live_)
         show(gone());
