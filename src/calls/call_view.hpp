@@ -86,6 +86,8 @@ struct CallSettings {
 
 // What a group stands for; what the view does not tell apart is empty.
 struct CallKey {
+    static constexpr bool has_place = true; // its calls come from functions that are probed
+
     WhoKey who;
     uint64_t stream = 0;
     uint8_t device = DEVICE_UNKNOWN;

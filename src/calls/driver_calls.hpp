@@ -31,6 +31,8 @@ struct DriverSettings : CallSettings {
 };
 
 struct DriverKey : CallKey {
+    static constexpr bool has_place = false;
+
     uint8_t kind = 0;
     uint8_t flags = 0;
     uint64_t subject = 0; // request, and what it is about

@@ -29,7 +29,7 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
     usual_sort_ = s.sort;
     line.text("--by", "WHAT[,WHAT]",
               fmt::format("rows by {}{}{}{}, or several ({})", by, s.of_functions && by_stream ? "stream, " : "",
-                          s.of_functions ? "device, api, " : "", WhoView::names, by_default),
+                          s.of_functions ? "device, api, line, function, " : "", WhoView::names, by_default),
               s.by);
     line.flag("-e,--events", "one line per call", s.events);
     line.text("-H,--hist", "WHAT", "histogram of " + measures, [&s, measures](const std::string& text) {
@@ -37,11 +37,13 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
             throw UsageError("--hist: -H takes " + measures);
         s.measure = text;
     });
-    line.flag("--native", "in stacks, the interpreter's own frames, too", s.stacks.native);
     line.number("--depth", "FRAMES", "of stacks, so many frames; how many more there are is told", s.stacks.depth,
                 {1, 10'000});
-    line.texts("--skip", "GLOB", "files that are not the program's own, for --by line and function",
-               [&skip = s.stacks.skip](const std::string& glob) { skip.push_back(glob); });
+    if (s.of_functions) {
+        line.flag("--native", "in stacks of Python, the frames of its interpreter, too", s.stacks.native);
+        line.texts("--skip", "GLOB", "files that are not the program's own, for --by line and function",
+                   [&skip = s.stacks.skip](const std::string& glob) { skip.push_back(glob); });
+    }
     if (s.of_functions)
         line.text("--api", "LAYER", "layer at which to count: driver, runtime or both (driver)", s.api);
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", s.sort), s.sort);

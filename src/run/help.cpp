@@ -21,7 +21,7 @@ const OptionGroup groups[] = {
      {"batch",         "why",       "tcp",        "files",  "by",          "per",        "fail-if",      "split",
       "prices",        "teams",     "summary",    "storms", "warm-up",     "events",     "stalled",      "ras",
       "leaks",         "older",     "exited",     "hist",   "per-process", "per-thread", "milliseconds", "nanoseconds",
-      "user-stacks",   "sort",      "rows",       "filter", "tree",        "graphs",     "names",        "columns",
+      "user-stacks",   "native",    "depth",      "skip",   "sort",      "rows",       "filter", "tree",        "graphs",     "names",        "columns",
       "extra-columns", "timestamp", "json",       "csv",    "record",      "record-max", "replay",       "at",
       "svg",           "pprof",     "speedscope", "folded", "weight",      "trace",      "textfile",     "listen"}},
     {"When the run ends", {"duration", "interval", "state"}},

@@ -4,12 +4,17 @@
 BENCH := $(BUILD)/bench
 
 .PHONY: bench-bins
-bench-bins: $(BENCH)/target $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm $(BENCH)/blocks $(GEN)/blocks.bpf.o
+bench-bins: $(BENCH)/target $(BENCH)/libtarget.so $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm $(BENCH)/blocks $(GEN)/blocks.bpf.o
 
 $(BENCH)/target $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm: $(BENCH)/%: tests/bench/%.cpp
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $< -o $@ -ldl
+
+$(BENCH)/libtarget.so: tests/bench/target.cpp
+	$(say) LINK $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -DAS_LIBRARY -shared -fPIC $< -o $@ -ldl
 
 $(BENCH)/floor $(BENCH)/blocks: $(BENCH)/%: tests/bench/%.cpp $(OBJ)/libgpusnoop.a
 	$(say) LINK $@

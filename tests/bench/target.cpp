@@ -227,7 +227,12 @@ void Target::hold(unsigned count)
 
 } // namespace
 
+// Also a library, whose caller is Python (python_target.py).
+#ifdef AS_LIBRARY
+extern "C" int target_main(int argc, char** argv)
+#else
 int main(int argc, char** argv)
+#endif
 {
     if (argc < 2) {
         fprintf(stderr, "usage: target LIBRARY [FUNCTION]\n");

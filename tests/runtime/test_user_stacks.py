@@ -70,3 +70,66 @@ def every_frame(stack):
     names = [drawn["shared"]["frames"][frame]["name"].split(" ")[0] for frame in profile["samples"][0]]
     equal(names[0], f"deep-{process.pid}", "its outermost frame")
     equal(names[1:-1], functions[::-1], "its frames")
+
+
+library = r"""
+int CALLED(int n);
+__attribute__((noinline)) int NAME(int n)
+{
+    volatile char room[ROOM];
+    room[n % ROOM] = (char)n;
+    return CALLED(n + 1) + room[n % ROOM]; /* no tail call */
+}
+"""
+calls = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
+int level1(int n);
+int level0(int n)
+{
+    return launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) + n;
+}
+int main(int argc, char** argv)
+{
+    int sum = argc;
+    launch = (void*)dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
+    while (access(argv[2], F_OK))
+        usleep(1000);
+    for (int i = 0; i < 100; i++)
+        sum += level1(i);
+    puts("done");
+    fflush(stdout);
+    pause();
+    return sum;
+}
+"""
+
+
+@case(each={"O1": "-O1", "O2": "-O2", "Os": "-Os"}, long=["O1", "Os"], asan=True)
+def without_frame_pointers(optimized):
+    """Five libraries, none with frame pointers: every one of their functions is there, by name, in its order."""
+    folder, go = harness.here, harness.here / "go"
+    folder.joinpath("library.c").write_text(library)
+    folder.joinpath("calls.c").write_text(calls)
+    compiler = ["cc", optimized, "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
+    libraries = [folder / f"liblevel{n}.so" for n in range(1, 6)]
+    for n, path in enumerate(libraries, 1):
+        called = f"level{n + 1}" if n < 5 else "level0"
+        names = [f"-DNAME=level{n}", f"-DCALLED={called}", f"-DROOM={n * 100}"]
+        if subprocess.run([*compiler, "-shared", "-fPIC", *names, "-o", path, folder / "library.c"], capture_output=True).returncode:
+            raise harness.Skip("no C compiler")
+    binary = folder / "calls"
+    subprocess.run([*compiler, "-rdynamic", "-o", binary, folder / "calls.c", *libraries, f"-Wl,-rpath,{folder}", "-ldl"], check=True)
+    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go], stdout=subprocess.PIPE)
+    end_at_last(process)
+    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    row, = tool.rows
+    equal(row["launches"], 100, "launches")
+    functions = [frame.split("+")[0] for frame in row["frames"]]
+    equal(functions[:7], ["level0", "level5", "level4", "level3", "level2", "level1", "main"], "frames")

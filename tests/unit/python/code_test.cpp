@@ -26,7 +26,8 @@ std::vector<uint8_t> record_of(const python_code& code, std::span<const uint8_t>
 {
     std::vector<uint8_t> record(sizeof(code));
     memcpy(record.data(), &code, sizeof(code));
-    record.insert(record.end(), table.begin(), table.end());
+    for (const uint8_t byte : table)
+        record.push_back(byte);
     return record;
 }
 

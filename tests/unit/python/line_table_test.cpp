@@ -157,7 +157,7 @@ TEST_CASE("before its first instruction, code is at its first line")
 
 TEST_CASE("behind the end of its table, an instruction has no line")
 {
-    const std::vector<uint8_t> short_table = {0xd8, 0x09, 0x0a}; // line + 0, one instruction
+    const std::vector<uint8_t> short_table = {0xd0, 0x09, 0x0a}; // line + 0, one instruction
     CHECK(line_at({.minor = 11, .first_line = 7, .bytes = short_table}, 0) == 7);
     CHECK(line_at({.minor = 11, .first_line = 7, .bytes = short_table}, 2) == std::nullopt);
     CHECK(line_at({.minor = 10, .first_line = 7, .bytes = {}}, 0) == std::nullopt);
