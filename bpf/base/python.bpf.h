@@ -26,6 +26,12 @@ struct python_walk {
     u64 from_c;     /* PYTHON_FROM_C, or 0: of the next one */
     u64 depth_of_c; /* bytes of the stack above the innermost frame that C has made; 0: not known */
     struct python_stack stack;
+    /* What would be on the program's stack, of which all functions together have 512 bytes before 6.13. */
+    u64 word, table;
+    u32 place, pid;
+    u64 caller;
+    bool is_new;
+    struct python_code_key code;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
 };
 
@@ -134,13 +140,22 @@ struct python_step {
 /* Of the innermost frames each time, as that costs 50 to 150 ns: code that is made at run time is there. */
 #define CHECKED 3
 
+INLINE u64 word_at(struct python_walk* walk, u64 address)
+{
+    walk->word = 0;
+    bpf_probe_read_user(&walk->word, sizeof(walk->word), (void*)address);
+    return walk->word;
+}
+
 /* What tells code from other code that was at its address before. Until 3.11 it has no number: pointers come again with
  * the address, but its first line and the begin of its table of lines are what they are. */
-INLINE u64 check_of_code(const struct python_layout* layout, u64 code)
+INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
-    u64 check = read_word(code + layout->check);
-    if (layout->minor < 12)
-        check = mixed(mixed(check, read_word(check + layout->bytes_data)), read_word(code + layout->first_line));
+    u64 check = word_at(walk, code + layout->check);
+    if (layout->minor < 12) {
+        u64 lines = word_at(walk, check + layout->bytes_data);
+        check = mixed(mixed(check, lines), word_at(walk, code + layout->first_line));
+    }
     return check;
 }
 
@@ -164,39 +179,35 @@ static long python_step(u32 unused, struct python_step* step)
         walk->from_c = PYTHON_FROM_C;
         return 0;
     }
-    u64 code = *(const u64*)(bytes + layout->code) & layout->code_mask;
-    u64 instruction = layout->instruction_bytes == 4 ? *(const u32*)(bytes + layout->instruction)
-                                                     : *(const u64*)(bytes + layout->instruction);
-    u32 n = walk->stack.depth;
-    u64 check = 0;
-    if (n < CHECKED)
-        check = check_of_code(layout, code);
-    walk->stack.hash = mixed(mixed(mixed(walk->stack.hash, code), instruction), check);
-    u32 place = n < PYTHON_INNER ? n : PYTHON_INNER + (n - PYTHON_INNER) % PYTHON_OUTER;
+    u32 n = walk->stack.depth, place = n < PYTHON_INNER ? n : PYTHON_INNER + (n - PYTHON_INNER) % PYTHON_OUTER;
     barrier_var(place);
     if (place >= PYTHON_FRAMES)
         return 1;
-    walk->stack.frame[place].code = code | walk->from_c;
-    walk->stack.frame[place].instruction = instruction;
-    walk->stack.frame[place].check = check;
-    walk->stack.depth = n + 1;
+    struct python_frame* kept = &walk->stack.frame[place];
+    u64 code = *(const u64*)(bytes + layout->code) & layout->code_mask;
+    kept->code = code | walk->from_c;
+    kept->instruction = layout->instruction_bytes == 4 ? *(const u32*)(bytes + layout->instruction)
+                                                       : *(const u64*)(bytes + layout->instruction);
     walk->from_c = layout->on_heap || (layout->entry != PYTHON_NONE && bytes[layout->entry]) ? PYTHON_FROM_C : 0;
+    walk->stack.depth++;
+    kept->check = walk->stack.depth <= CHECKED ? check_of_code(walk, layout, code) : 0;
+    walk->stack.hash = mixed(mixed(mixed(walk->stack.hash, code), kept->instruction), kept->check);
     return 0;
 }
 
 /* A text of Python, its end where it is long: how many bytes it has, ~0 where it cannot be read. */
-INLINE u32 read_python_text(const struct python_layout* layout, u64 text, char* to, u8* kind)
+INLINE u32 read_python_text(struct python_walk* walk, const struct python_layout* layout, u64 text, char* to, u8* kind)
 {
-    u64 length = 0;
-    u32 state = 0;
-    if (bpf_probe_read_user(&length, 8, (void*)(text + layout->text_length)) ||
-        bpf_probe_read_user(&state, 4, (void*)(text + layout->text_state)))
+    u64 length = word_at(walk, text + layout->text_length);
+    walk->word = 0;
+    if (bpf_probe_read_user(&walk->word, 4, (void*)(text + layout->text_state)))
         return ~0U;
+    u64 state = walk->word;
     *kind = state >> 2 & 7;
-    u64 bytes = length * *kind;
-    u64 from = text + (state >> 6 & 1 ? layout->text_ascii : layout->text_other);
-    if (bytes > 1 << 20)
+    if (length > 1 << 20)
         return ~0U;
+    u64 bytes = length * (state >> 2 & 7);
+    u64 from = text + (state >> 6 & 1 ? layout->text_ascii : layout->text_other);
     u64 size = bytes;
     if (size > PYTHON_TEXT_MAX) {
         from += size - PYTHON_TEXT_MAX;
@@ -208,9 +219,10 @@ INLINE u32 read_python_text(const struct python_layout* layout, u64 text, char* 
     return bpf_probe_read_user(to, size, (void*)from) ? ~0U : bytes;
 }
 
-INLINE void describe_python_code(const struct python_layout* layout, const struct python_code_key* key,
+INLINE void describe_python_code(struct python_walk* walk, const struct python_layout* layout,
                                  struct python_code* record)
 {
+    const struct python_code_key* key = &walk->code;
     u64 code = key->code;
     record->type = RECORD_PYTHON_CODE;
     record->image = key->image;
@@ -219,36 +231,45 @@ INLINE void describe_python_code(const struct python_layout* layout, const struc
     record->zero = 0;
     record->first_line = 0;
     bpf_probe_read_user(&record->first_line, 4, (void*)(code + layout->first_line));
-    record->file_bytes = read_python_text(layout, read_word(code + layout->file), record->file, &record->file_kind);
-    record->name_bytes = read_python_text(layout, read_word(code + layout->name), record->name, &record->name_kind);
+    record->file_bytes =
+        read_python_text(walk, layout, word_at(walk, code + layout->file), record->file, &record->file_kind);
+    record->name_bytes =
+        read_python_text(walk, layout, word_at(walk, code + layout->name), record->name, &record->name_kind);
 }
 
-/* `room` is a constant: the record's size is known to the verifier. */
-INLINE bool send_python_code_in(const struct python_layout* layout, const struct python_code_key* key, u64 table,
-                                u64 size, u64 room)
+/* The table of lines behind a record that has room for so many bytes. */
+INLINE bool read_table(struct python_walk* walk, const struct python_layout* layout, struct python_code* record,
+                       u64 room)
 {
-    struct python_code* record = bpf_ringbuf_reserve(&ring, sizeof(*record) + room, 0);
+    u64 table = walk->table, size = record->table_bytes;
+    if (size > room)
+        size = room;
+    barrier_var(size);
+    return size <= room && !bpf_probe_read_user(record + 1, size, (void*)(table + layout->bytes_data));
+}
+
+/* True where it has been sent, with as much room for its lines as they need. */
+INLINE bool send_python_code(struct python_walk* walk, const struct python_layout* layout)
+{
+    walk->table = word_at(walk, walk->code.code + layout->table);
+    u64 size = word_at(walk, walk->table + layout->bytes_size);
+    struct python_code* record;
+    if (size <= PYTHON_TABLE_FEW)
+        record = bpf_ringbuf_reserve(&ring, sizeof(*record) + PYTHON_TABLE_FEW, 0);
+    else
+        record = bpf_ringbuf_reserve(&ring, sizeof(*record) + PYTHON_TABLE_MAX, 0);
     if (!record) {
         lose(LOSS_NAME, 1);
         return false;
     }
-    describe_python_code(layout, key, record);
     record->table_bytes = size;
-    if (size > room)
-        size = room;
-    barrier_var(size);
-    if (size > room || bpf_probe_read_user((void*)(record + 1), size, (void*)(table + layout->bytes_data)))
+    bool readable = size <= PYTHON_TABLE_FEW ? read_table(walk, layout, record, PYTHON_TABLE_FEW)
+                                             : read_table(walk, layout, record, PYTHON_TABLE_MAX);
+    if (!readable)
         record->table_bytes = ~0U;
-    bpf_ringbuf_submit(record, ring_flags(sizeof(*record) + room));
+    describe_python_code(walk, layout, record);
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
     return true;
-}
-
-/* True where it has been sent. */
-INLINE bool send_python_code(const struct python_layout* layout, const struct python_code_key* key)
-{
-    u64 table = read_word(key->code + layout->table), size = read_word(table + layout->bytes_size);
-    return size <= PYTHON_TABLE_FEW ? send_python_code_in(layout, key, table, size, PYTHON_TABLE_FEW)
-                                    : send_python_code_in(layout, key, table, size, PYTHON_TABLE_MAX);
 }
 
 /* A frame of a stack that is new: whether its code is, too. */
@@ -258,35 +279,35 @@ static long python_code_step(u32 i, struct python_step* step)
     if (i >= PYTHON_FRAMES || i >= walk->stack.depth)
         return 1;
     struct python_frame* frame = &walk->stack.frame[i];
-    struct python_code_key key = {.image = walk->stack.image, .code = frame->code & ~PYTHON_FROM_C};
-    key.check = frame->check = check_of_code(step->layout, key.code);
-    u8 yes = 1;
-    if (!bpf_map_lookup_elem(&python_codes, &key) && send_python_code(step->layout, &key))
-        bpf_map_update_elem(&python_codes, &key, &yes, BPF_ANY);
+    struct python_code_key* key = &walk->code;
+    key->image = walk->stack.image;
+    key->code = frame->code & ~PYTHON_FROM_C;
+    key->check = frame->check = check_of_code(walk, step->layout, key->code);
+    if (!bpf_map_lookup_elem(&python_codes, key) && send_python_code(walk, step->layout))
+        bpf_map_update_elem(&python_codes, key, &walk->is_new, BPF_ANY);
     return 0;
 }
 
 /* Where the thread is in Python. */
-INLINE void begin_python(struct python_walk* walk, const struct python_layout* layout, struct task_struct* task, u64 sp)
+INLINE void begin_python(struct python_walk* walk, const struct python_layout* layout, struct task_struct* task)
 {
     walk->data_start = walk->c_start = ~0ULL;
     walk->data_span = walk->c_span = 0;
     walk->frame = walk->from_c = walk->depth_of_c = 0;
-    walk->sp = sp;
     struct python_stack* stack = &walk->stack;
     stack->hash = stack->depth = stack->endless = stack->zero = 0;
     stack->outcome = PYTHON_WALKED;
     __builtin_memset(stack->comm, 0, sizeof(stack->comm));
-    u64 thread = untrusted(task)->thread.fsbase, state = read_word(thread + layout->slot);
-    if (state && read_word(state + layout->thread_id) != thread) {
+    u64 thread = untrusted(task)->thread.fsbase, state = word_at(walk, thread + layout->slot);
+    if (state && word_at(walk, state + layout->thread_id) != thread) {
         stack->outcome = PYTHON_UNREADABLE;
         return;
     }
-    u64 frame = state ? read_word(state + layout->frame) : 0;
+    u64 frame = state ? word_at(walk, state + layout->frame) : 0;
     if (frame && layout->frame_behind != PYTHON_NONE) {
-        if (frame - sp < STACK_FAR_BYTES)
-            walk->depth_of_c = frame - sp;
-        frame = read_word(frame + layout->frame_behind);
+        if (frame - walk->sp < STACK_FAR_BYTES)
+            walk->depth_of_c = frame - walk->sp;
+        frame = word_at(walk, frame + layout->frame_behind);
     }
     walk->frame = frame;
     if (!frame) {
@@ -295,84 +316,87 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     }
 }
 
-/* The place of the stack in the table, which it takes where it is new; negative where others have all that it could
- * have. */
-INLINE int place_of_python_stack(struct python_walk* walk, bool* is_new)
+/* The place of the stack in the table, in walk->place, which it takes where it is new. False where others have all that
+ * it could have. */
+INLINE bool find_place(struct python_walk* walk)
 {
-    struct python_stack* stack = &walk->stack;
-    u64 hash = stack->hash;
     for (u32 i = 0; i < 16; i++) {
-        u32 key = ((u32)(hash >> 32) + i) & (PYTHON_STACKS - 1);
-        struct python_stack* place = bpf_map_lookup_elem(&python_stacks, &key);
+        u64 hash = walk->stack.hash;
+        walk->place = ((u32)(hash >> 32) + i) & (PYTHON_STACKS - 1);
+        struct python_stack* place = bpf_map_lookup_elem(&python_stacks, &walk->place);
         if (!place)
             break;
-        u64 there = place->hash;
-        if (!there) {
-            there = __sync_val_compare_and_swap(&place->hash, 0, hash);
-            if (!there) {
-                *is_new = true;
-                return key;
-            }
-        }
-        if (there == hash)
-            return key;
+        u64 there = place->hash ?: __sync_val_compare_and_swap(&place->hash, 0, hash);
+        walk->is_new = !there;
+        if (!there || there == hash)
+            return true;
     }
     lose(LOSS_STACK, 1);
-    return NO_PLACE;
+    return false;
 }
 
-/* Under the guard: the walk may be the CPU's. What native code there is between the call and Python, the front end
- * finds in a copy of the stack. It is not part of what makes stacks the same, for frame pointers lead astray in an
- * interpreter: who calls is, and how much of the stack lies between. */
-INLINE int walk_python(struct task_struct* task, const struct python_layout* layout, u64 sp, u64 caller, int native)
+/* What makes the stack known: also who calls, and how much of the thread's stack lies between that and Python. What
+ * native code there is in it, the front end finds in a copy; frame pointers lead astray in an interpreter. */
+INLINE void finish_stack(struct python_walk* walk, const struct python_layout* layout)
 {
-    struct python_walk* walk = python_walk_of(task);
-    if (!walk) {
-        lose(LOSS_STACK, 1);
-        return NO_PLACE;
-    }
-    struct python_step step = {.walk = walk, .layout = layout};
     struct python_stack* stack = &walk->stack;
-    begin_python(walk, layout, task, sp);
-    if (stack->outcome == PYTHON_NO_THREAD && native == STACK_NOT_READ)
-        return WITHOUT_PYTHON;
-    bpf_loop(PYTHON_DEPTH_MAX, python_step, &step, 0);
-    stack->image = image_of(task);
-    stack->native = native;
+    stack->image = image_of(bpf_get_current_task_btf());
     stack->instruction_bytes = layout->instruction_bytes;
     stack->minor = layout->minor;
     stack->first_instruction = layout->first_instruction;
     stack->endless = walk->frame && stack->outcome == PYTHON_WALKED;
-    u64 hash = mixed(mixed(stack->hash, *(u64*)&stack->image), (u64)stack->outcome << 32 | (u32)native);
-    hash = mixed(mixed(hash, caller), walk->depth_of_c);
+    u64 hash = mixed(mixed(stack->hash, *(u64*)&stack->image), (u64)stack->outcome << 32 | (u32)stack->native);
+    hash = mixed(mixed(hash, walk->caller), walk->depth_of_c);
     stack->hash = mixed(mixed(hash, *(u64*)stack->comm), *(u64*)(stack->comm + 8)) ?: 1;
-    bool is_new = false;
-    int place = place_of_python_stack(walk, &is_new);
-    if (is_new) {
-        u32 key = place;
-        bpf_loop(PYTHON_FRAMES, python_code_step, &step, 0);
-        bpf_map_update_elem(&python_stacks, &key, stack, BPF_ANY);
-        if (native == STACK_NOT_READ)
-            send_stack_copy(task, stack->image, place | STACK_OF_PYTHON);
-    }
-    return place;
 }
 
+#define STACK_IS_NEW 0x10000000 /* in what follows: new_python_stack() is to be called for it */
+
 /* The id of the stack with Python in it. Negative where the thread runs none, or no place is left. native: the id of
- * the stack, where it runs none, and that is to be said of it. Verified once. */
+ * the stack, where it runs none, and that is to be said of it. Under the guard: the walk may be the CPU's. Verified
+ * once. */
 __attribute__((noinline)) int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)
         return NO_PLACE;
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 pid = task->tgid;
-    const struct python_layout* layout = bpf_map_lookup_elem(&pythons, &pid);
-    if (!layout || untrusted(task)->group_leader->start_boottime - layout->start_ns >= CLOCK_TICK_NS)
+    struct python_walk* walk = python_walk_of(task);
+    if (!walk) {
+        lose(LOSS_STACK, 1);
         return NO_PLACE;
-    guard_begin();
-    int place = walk_python(task, layout, sp, caller, native);
-    guard_end();
-    return place < 0 ? place : place | STACK_OF_PYTHON;
+    }
+    walk->sp = sp;
+    walk->caller = caller;
+    walk->stack.native = native;
+    walk->place = task->tgid;
+    struct python_step step = {.walk = walk, .layout = bpf_map_lookup_elem(&pythons, &walk->place)};
+    if (!step.layout || untrusted(task)->group_leader->start_boottime - step.layout->start_ns >= CLOCK_TICK_NS)
+        return NO_PLACE;
+    begin_python(walk, step.layout, task);
+    if (walk->stack.outcome == PYTHON_NO_THREAD && walk->stack.native == STACK_NOT_READ)
+        return WITHOUT_PYTHON;
+    bpf_loop(PYTHON_DEPTH_MAX, python_step, &step, 0);
+    finish_stack(walk, step.layout);
+    if (!find_place(walk))
+        return NO_PLACE;
+    return walk->place | STACK_OF_PYTHON | (walk->is_new ? STACK_IS_NEW : 0);
+}
+
+/* What the front end needs of a stack that python_stack() has given a place. By itself, as kernels before 6.13 add up
+ * the stacks of functions that call each other. Verified once. */
+__attribute__((noinline)) int new_python_stack(void)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct python_walk* walk = follow_python ? python_walk_of(task) : 0;
+    if (!walk)
+        return 0;
+    walk->pid = task->tgid;
+    struct python_step step = {.walk = walk, .layout = bpf_map_lookup_elem(&pythons, &walk->pid)};
+    if (!step.layout)
+        return 0;
+    bpf_loop(PYTHON_FRAMES, python_code_step, &step, 0);
+    bpf_map_update_elem(&python_stacks, &walk->place, &walk->stack, BPF_ANY);
+    return 0;
 }
 
 #endif

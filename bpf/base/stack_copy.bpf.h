@@ -21,18 +21,19 @@ INLINE u32 copy_stack(u8* to, u64 sp)
     return bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
-/* Of a thread at the begin of a function. */
-INLINE void send_stack_copy(struct task_struct* task, struct image image, s32 stack)
+/* Of the thread, at the begin of a function. Verified once. */
+__attribute__((noinline)) int send_stack_copy(int stack)
 {
     struct stack_copy* copy = bpf_ringbuf_reserve(&ring, sizeof(*copy) + STACK_COPY_BYTES, 0);
     if (!copy) {
         lose(LOSS_STACK, 1);
-        return;
+        return 0;
     }
+    struct task_struct* task = bpf_get_current_task_btf();
     struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(task); /* 5.15 (dd6e10fbd9fb) */
     copy->type = RECORD_STACK_COPY;
     copy->stack = stack;
-    copy->image = image;
+    copy->image = image_of(task);
     struct thread_registers* found = &copy->registers;
     found->process = task->tgid;
     found->thread = task->pid;
@@ -57,6 +58,7 @@ INLINE void send_stack_copy(struct task_struct* task, struct image image, s32 st
     copy->zero = 0;
     copy->bytes = copy_stack((u8*)(copy + 1), regs->sp);
     bpf_ringbuf_submit(copy, ring_flags(sizeof(*copy) + STACK_COPY_BYTES));
+    return 0;
 }
 
 #endif

@@ -83,8 +83,7 @@ __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
         if (there == hash) {
             place->depth = window->stack.depth;
             __builtin_memcpy(place->address, window->stack.address, sizeof(place->address));
-            struct task_struct* task = bpf_get_current_task_btf();
-            send_stack_copy(task, image_of(task), (s32)(key | STACK_OF_WINDOW));
+            send_stack_copy(key | STACK_OF_WINDOW);
         }
     }
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;
