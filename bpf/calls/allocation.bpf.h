@@ -145,7 +145,7 @@ INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* ke
     return held_key(&key->image, memory->address, space_of(row->holding)).place;
 }
 
-INLINE int alloc_return_body(struct pt_regs* ctx)
+static __attribute__((noinline)) int alloc_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
@@ -393,7 +393,7 @@ INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
     }
 }
 
-INLINE int handle_return_body(struct pt_regs* ctx)
+static __attribute__((noinline)) int handle_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;

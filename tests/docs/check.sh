@@ -122,7 +122,7 @@ columns_of() {
 keys_without_column() {
     LC_ALL=C comm -23 <(sed -n '/^\.SH FIELDS/,/^\.S[HS] \(JSON OUTPUT\|Histograms\)/p' "$build/man/$1.8" |
         sed -nE 's/^\.(BR|RB) .*\(([a-z][a-z0-9_]+(, [a-z0-9_]+)*)\).*/\2/p' | sorted_words) \
-        <({ columns_of "$1"; printf '%s\n' time frames last_calls notes; } | LC_ALL=C sort -u)
+        <({ columns_of "$1"; printf '%s\n' time frames stack last_calls notes; } | LC_ALL=C sort -u)
 }
 
 # Headers of the columns of its tables.
