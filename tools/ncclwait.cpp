@@ -2,10 +2,10 @@
 // ncclwait: which rank keeps the others waiting.
 #include "attach/load_together.hpp"
 #include "bpf/shared/record.h"
-#include "calls/caller_stacks.hpp"
 #include "calls/collectives.hpp"
 #include "calls/front_calls.hpp"
 #include "calls/ras_verdicts.hpp"
+#include "calls/user_stacks.hpp"
 #include "columns/ncclwait_columns.hpp"
 #include "maps/bpf_map.hpp"
 #include "maps/skeleton.hpp"
@@ -79,7 +79,7 @@ private:
     void look_for_stalls(Output& output);
     void print_lines(Output& output, bool last);
     std::vector<std::string> doing(const CollectiveVerdict& verdict);
-    std::vector<std::string> latest_callers(const CollectiveGroup& group);
+    Frames latest_callers(const CollectiveGroup& group);
     void forget_ended();
     void forget_shown();
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
@@ -92,7 +92,7 @@ private:
     std::optional<Processes> processes_;
     std::optional<RankLines> lines_;
     CallerCpu cpu_;
-    std::optional<CallerStacks> callers_;
+    std::optional<UserStacks> callers_;
     std::optional<FrontCalls> front_calls_;
     Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
@@ -134,6 +134,9 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
     configure_probes(*skeleton_->rodata, probes, filters);
     skeleton_->rodata->per_stream = settings_.stream;
     skeleton_->rodata->stacks_of_calls = options_.user_stacks && (settings_.events || settings_.rank);
+    skeleton_->rodata->follow_python = skeleton_->rodata->stacks_of_calls && UserStacks::can_follow_python();
+    skeleton_->rodata->python_stacks_mask = PYTHON_STACKS - 1;
+    UserStacks::make_room(skeleton_->obj, skeleton_->rodata->follow_python ? PYTHON_STACKS : 0);
     if (!skeleton_->rodata->stacks_of_calls)
         bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
@@ -156,7 +159,12 @@ void NcclWait::load()
 {
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     lines_.emplace(line_fields(), context(0));
-    callers_.emplace(bpf_map__fd(skeleton_->maps.call_stacks));
+    uint32_t* const pythons_known = skeleton_->rodata->follow_python ? &skeleton_->bss->pythons_known : nullptr;
+    UserStacks::Kernel kernel = UserStacks::kernel_of(skeleton_->obj, "call_stacks", pythons_known);
+    kernel.of_functions = false;
+    callers_.emplace(kernel);
+    for (const pid_t pid : options_.pids)
+        callers_->meet(pid, true);
     front_calls_.emplace(bpf_map__fd(skeleton_->maps.front_calls));
 }
 
@@ -170,8 +178,12 @@ void NcclWait::record(Output&, const void* data, size_t size)
 {
     uint32_t type = 0;
     memcpy(&type, data, sizeof(type));
-    if (type == RECORD_PROCESS && size >= sizeof(process_record))
-        processes_->learn(*static_cast<const process_record*>(data));
+    if (type == RECORD_PROCESS && size >= sizeof(process_record)) {
+        const auto& process = *static_cast<const process_record*>(data);
+        processes_->learn(process);
+        callers_->meet(static_cast<pid_t>(process.image.pid));
+    } else if (callers_->learn(type, {static_cast<const uint8_t*>(data), size}))
+        return;
     else if (type == RECORD_COMM && size >= sizeof(comm_record))
         collectives_->learn(*static_cast<const comm_record*>(data));
     else if (type == RECORD_COLLECTIVE && size >= sizeof(collective_call))
@@ -191,6 +203,8 @@ void NcclWait::add(const collective_call& call)
 
 void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
 {
+    if (callers_)
+        callers_->ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }
@@ -233,27 +247,27 @@ std::vector<std::string> NcclWait::doing(const CollectiveVerdict& verdict)
     for (const CollectiveVerdict::Doing& one : verdict.doing) {
         lines.push_back(one.text);
         if (options_.user_stacks && !one.callers.empty())
-            for (const std::string& frame : callers_->frames(one.image, one.callers))
+            for (const std::string& frame : callers_->frames(one.image, one.callers).lines)
                 lines.push_back("    " + frame);
     }
     return lines;
 }
 
 // Of a rank: from where the calls come by which the others lost most.
-std::vector<std::string> NcclWait::latest_callers(const CollectiveGroup& group)
+Frames NcclWait::latest_callers(const CollectiveGroup& group)
 {
     const auto& from = group.sums.late_from;
     if (!settings_.rank || from.empty())
         return {};
     const auto most = std::ranges::max_element(from, {}, [](const auto& stack) { return stack.second; });
-    return callers_->frames(*group.who.images.begin(), most->first);
+    return callers_->frames(*group.who.images.begin(), most->first, 0);
 }
 
 void NcclWait::print_lines(Output& output, bool last)
 {
     for (const Collectives::Line& line : collectives_->drain_lines(clock_ns(CLOCK_MONOTONIC), last))
         print_line(output, *lines_, line, context(0),
-                   [this](const auto& came) { return callers_->frames(came.image, came.stack); });
+                   [this](const auto& came) { return callers_->frames(came.image, came.stack, 0); });
 }
 
 void NcclWait::forget_ended()
@@ -261,6 +275,7 @@ void NcclWait::forget_ended()
     const std::vector<ImageId> gone = processes_->gone_of(leaving_);
     for (const ImageId& image : gone) {
         collectives_->forget(image);
+        callers_->ended(static_cast<pid_t>(image.pid));
     }
     gone_.insert(gone.begin(), gone.end());
     if (gone.empty())

@@ -42,34 +42,19 @@ INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key)
     keep_stack(ctx, key);
 }
 
-/* The stack with its Python, as python_stack() tells it. */
-INLINE int read_python_stack(struct pt_regs* ctx, u64 caller, int native)
-{
-    guard_begin();
-    int stack = python_stack(ctx->sp, caller, native);
-    if (stack >= STACK_IS_NEW) {
-        stack &= ~STACK_IS_NEW;
-        new_python_stack();
-        if (native == STACK_NOT_READ)
-            send_stack_copy(stack);
-    }
-    guard_end();
-    return stack;
-}
-
 INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
 {
     int stack = NO_PLACE;
     if (follow_python) {
         key->caller = read_word(ctx->sp);
-        stack = read_python_stack(ctx, key->caller, STACK_NOT_READ);
+        stack = read_python_stack(ctx->sp, key->caller, STACK_NOT_READ, COPIED_AT_ENTRY);
         key->stack = stack;
     }
     if (stack >= 0)
         return;
     read_native_stack(ctx, key);
     if (follow_python && stack == WITHOUT_PYTHON && key->stack >= 0) {
-        stack = read_python_stack(ctx, key->caller, key->stack);
+        stack = read_python_stack(ctx->sp, key->caller, key->stack, COPIED_AT_ENTRY);
         if (stack >= 0)
             key->stack = stack;
     }

@@ -67,7 +67,7 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* set by the front end to PYTHON_STACKS */
+    __uint(max_entries, 1); /* set by the front end, a power of two */
     __type(key, u32);
     __type(value, struct python_stack);
 } python_stacks SEC(".maps");
@@ -82,7 +82,9 @@ struct {
 
 #define CLOCK_TICK_NS 10000000 /* USER_HZ is 100 */
 
+/* Where it is false, the front end leaves out the tables, too. */
 const volatile bool follow_python = false;
+const volatile __u32 python_stacks_mask = 0;
 __u32 pythons_known = 0; /* entries of `pythons`, at least: none costs nothing */
 
 INLINE u64 mixed(u64 hash, u64 word)
@@ -322,7 +324,7 @@ INLINE bool find_place(struct python_walk* walk)
 {
     for (u32 i = 0; i < 16; i++) {
         u64 hash = walk->stack.hash;
-        walk->place = ((u32)(hash >> 32) + i) & (PYTHON_STACKS - 1);
+        walk->place = ((u32)(hash >> 32) + i) & python_stacks_mask;
         struct python_stack* place = bpf_map_lookup_elem(&python_stacks, &walk->place);
         if (!place)
             break;
@@ -397,6 +399,21 @@ __attribute__((noinline)) int new_python_stack(void)
     bpf_loop(PYTHON_FRAMES, python_code_step, &step, 0);
     bpf_map_update_elem(&python_stacks, &walk->place, &walk->stack, BPF_ANY);
     return 0;
+}
+
+/* The stack with its Python, as python_stack() tells it. */
+INLINE int read_python_stack(u64 sp, u64 caller, int native, u32 at)
+{
+    guard_begin();
+    int stack = python_stack(sp, caller, native);
+    if (stack >= STACK_IS_NEW) {
+        stack &= ~STACK_IS_NEW;
+        new_python_stack();
+        if (native == STACK_NOT_READ)
+            send_stack_copy(stack, at);
+    }
+    guard_end();
+    return stack;
 }
 
 #endif

@@ -21,8 +21,8 @@ INLINE u32 copy_stack(u8* to, u64 sp)
     return bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
-/* Of the thread, at the begin of a function. Verified once. */
-__attribute__((noinline)) int send_stack_copy(int stack)
+/* Of the thread. Verified once. */
+__attribute__((noinline)) int send_stack_copy(int stack, u32 at)
 {
     struct stack_copy* copy = bpf_ringbuf_reserve(&ring, sizeof(*copy) + STACK_COPY_BYTES, 0);
     if (!copy) {
@@ -55,7 +55,7 @@ __attribute__((noinline)) int send_stack_copy(int stack)
             (struct replaced_return){.slot = READ(replaced, stack), .address = READ(replaced, orig_ret_vaddr)};
         replaced = READ(replaced, next);
     }
-    copy->zero = 0;
+    copy->at = at;
     copy->bytes = copy_stack((u8*)(copy + 1), regs->sp);
     bpf_ringbuf_submit(copy, ring_flags(sizeof(*copy) + STACK_COPY_BYTES));
     return 0;

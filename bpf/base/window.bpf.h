@@ -34,7 +34,9 @@ const volatile __u32 window_stacks_mask = 0;
 INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
 {
     struct window_stack* stack = &window->stack;
-    u64 hash = 0, least = sp;
+    u64 least = sp;
+    /* Who calls, and how far up the first frame is: what lies between has no frame pointers. */
+    u64 hash = (window->word[0] ^ (frame - sp < STACK_FAR_BYTES ? frame - sp : 0)) * 0x9e3779b97f4a7c15ULL;
     stack->depth = 0;
     for (u32 i = 0; i < WINDOW_FRAMES; i++) {
         if (frame < least || frame & 7 || frame - sp >= STACK_FAR_BYTES)
@@ -83,7 +85,7 @@ __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
         if (there == hash) {
             place->depth = window->stack.depth;
             __builtin_memcpy(place->address, window->stack.address, sizeof(place->address));
-            send_stack_copy(key | STACK_OF_WINDOW);
+            send_stack_copy(key | STACK_OF_WINDOW, COPIED_AT_ENTRY);
         }
     }
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;

@@ -5,6 +5,7 @@
 #define GPUSNOOP_COLLECTIVE_BPF_H
 
 #include "base/front_calls.bpf.h"
+#include "base/python.bpf.h"
 #include "base/wanted.bpf.h"
 #include "shared/collective.h"
 #include "state/comms.bpf.h"
@@ -164,8 +165,11 @@ INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const stru
 /* Taken as the call returns: on entry the frame of its caller may not be found. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
+    s32 stack = follow_python ? read_python_stack(ctx->sp, ctx->ip, STACK_NOT_READ, COPIED_AT_RETURN) : -1;
+    if (stack >= 0)
+        return stack;
     guard_begin();
-    s32 stack = bpf_get_stackid(ctx, &call_stacks, BPF_F_USER_STACK);
+    stack = bpf_get_stackid(ctx, &call_stacks, BPF_F_USER_STACK);
     guard_end();
     if (stack < 0)
         lose(LOSS_STACK, 1);

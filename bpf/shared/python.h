@@ -12,7 +12,8 @@
 #define PYTHON_OUTER 24
 #define PYTHON_FRAMES (PYTHON_INNER + PYTHON_OUTER)
 #define PYTHON_DEPTH_MAX 1024 /* nobody follows more: the outermost ones are missing then */
-#define PYTHON_STACKS 4096    /* a power of two */
+#define PYTHON_STACKS 4096    /* powers of two */
+#define PYTHON_SAMPLES 1024   /* of a tool that takes stacks of some calls only */
 #define PYTHON_CODES 16384
 
 #define STACK_OF_PYTHON 0x400000 /* in a stack's id: it is in the table of these, which has the native one's id */

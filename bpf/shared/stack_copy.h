@@ -11,13 +11,20 @@
 
 #define STACK_COPY_BYTES 8192
 
+/* Where the thread is. */
+enum copied_at {
+    COPIED_AT_ENTRY,  /* at the begin of a function: the registers are its caller's, the return address is on top */
+    COPIED_AT_RETURN, /* where a function has just returned to */
+    COPIED_ANYWHERE,
+};
+
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
     __s32 stack; /* the id */
     struct image image;
-    struct thread_registers registers; /* at the begin of the function that is called, so those of its caller */
-    __u32 bytes;                       /* that follow, of the stack from its top on */
-    __u32 zero;
+    struct thread_registers registers;
+    __u32 bytes; /* that follow, of the stack from its top on */
+    __u32 at;    /* enum copied_at */
 };
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef GPUSNOOP_BLOCK_STACKS_BPF_H
 #define GPUSNOOP_BLOCK_STACKS_BPF_H
 
+#include "base/python.bpf.h"
 #include "shared/block.h"
 #include "state/thread_time.bpf.h"
 
@@ -27,7 +28,13 @@ struct {
 /* The current thread's, which leaves its CPU. */
 INLINE void take_stacks(void* ctx, struct thread_time* time)
 {
-    time->user_stack = bpf_get_stackid(ctx, &block_stacks, BPF_F_USER_STACK);
+    time->user_stack = -1;
+    if (follow_python) {
+        struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+        time->user_stack = read_python_stack(regs->sp, regs->ip, STACK_NOT_READ, COPIED_ANYWHERE);
+    }
+    if (time->user_stack < 0)
+        time->user_stack = bpf_get_stackid(ctx, &block_stacks, BPF_F_USER_STACK);
     time->kernel_stack = bpf_get_stackid(ctx, &block_stacks, 0);
     if (time->user_stack < 0 || time->kernel_stack < 0)
         lose(LOSS_STACK, 1);

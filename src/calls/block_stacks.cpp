@@ -27,28 +27,36 @@ std::map<BlockKey, BlockGroup> BlockStacks::drain(const std::vector<ThreadTime>&
     return groups;
 }
 
-std::vector<std::string> BlockStacks::frames(const BlockKey& key)
+Frames BlockStacks::frames(const BlockKey& key)
 {
     if (!kernel_names_)
         kernel_names_ = KernelSymbols::of_this_kernel();
-    std::vector<std::string> all = kernel_names_->frames(stack_trace(stacks_fd_, key.kernel));
-    std::ranges::move(callers_.frames(key.image, key.user), std::back_inserter(all));
+    Frames all(kernel_names_->frames(stack_trace(stacks_fd_, key.kernel)));
+    Frames users = users_.frames(key.image, key.user, 0);
+    if (!users.parts.empty()) // of the same number as lines
+        for (const std::string& line : all.lines)
+            all.parts.push_back(
+                {.language = "kernel", .function = line.substr(0, line.rfind("+0x")), .file = {}, .line = {}});
+    std::ranges::move(users.lines, std::back_inserter(all.lines));
+    std::ranges::move(users.parts, std::back_inserter(all.parts));
     return all;
 }
 
 void BlockStacks::tick(const ThreadTimes& times)
 {
-    callers_.tick();
+    users_.tick();
     totals_.for_each_key([&](const block_key& key) {
         if (const auto image = times.image_of(key.place))
-            callers_.expect(*image, key.user);
+            users_.expect(*image, key.user);
     });
 }
 
 void BlockStacks::forget(const std::vector<ImageId>& images)
 {
-    for (const ImageId& image : images)
-        callers_.forget(image);
+    for (const ImageId& image : images) {
+        users_.ended(static_cast<pid_t>(image.pid));
+        users_.forget(image);
+    }
 }
 
 } // namespace gpusnoop

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "calls/block_totals.hpp"
-#include "calls/caller_stacks.hpp"
+#include "calls/user_stacks.hpp"
 #include "names/kernel_symbols.hpp"
 
 #include <cstdint>
@@ -30,22 +30,25 @@ struct BlockGroup {
 
 class BlockStacks {
 public:
-    BlockStacks(int counts_fd, int stacks_fd) : totals_(counts_fd), stacks_fd_(stacks_fd), callers_(stacks_fd) {}
+    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel)
+        : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel)
+    {}
 
     // What has ended since the last call, of threads that have just been drained; then those that have ended are
     // forgotten.
     std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                          Processes& processes);
     // The kernel's first: it is what the program's last call has led to.
-    std::vector<std::string> frames(const BlockKey& key);
+    Frames frames(const BlockKey& key);
     // Now and then: names are asked for, and come.
     void tick(const ThreadTimes& times);
     void forget(const std::vector<ImageId>& images);
+    UserStacks& of_users() { return users_; }
 
 private:
     BlockTotals<block_key, block_count> totals_;
     int stacks_fd_;
-    CallerStacks callers_;
+    UserStacks users_;
     std::optional<KernelSymbols> kernel_names_; // once there is a stack
 };
 

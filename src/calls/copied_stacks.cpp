@@ -35,7 +35,8 @@ void CopiedStacks::learn(std::span<const uint8_t> record)
         return;
     memcpy(&copy, record.data(), sizeof(copy));
     const auto bytes = record.subspan(sizeof(copy));
-    CopyQuestion question{.stack = copy.stack, .pid = copy.registers.process, .thread = question_of(copy.registers)};
+    CopyQuestion question{
+        .stack = copy.stack, .pid = copy.registers.process, .at = copy.at, .thread = question_of(copy.registers)};
     question.bytes.assign(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(copy.bytes, bytes.size()));
     known_.insert_or_assign(copy.stack, Known{.image = copy.image});
     if (asked_later_.size() >= waiting_max)

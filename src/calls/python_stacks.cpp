@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 namespace gpusnoop {
@@ -27,10 +28,11 @@ std::string_view file_name(std::string_view path)
 
 std::string PythonFrame::text() const
 {
+    const std::string_view name = function.empty() ? std::string_view("?") : function;
     if (file.empty())
-        return fmt::format("{} (Python)", function);
-    return line ? fmt::format("{} ({}:{})", function, file_name(file), *line)
-                : fmt::format("{} ({})", function, file_name(file));
+        return fmt::format("{} (Python)", name);
+    return line ? fmt::format("{} ({}:{})", name, file_name(file), *line)
+                : fmt::format("{} ({})", name, file_name(file));
 }
 
 bool PythonFrame::is_of_program() const

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <iterator>
@@ -74,6 +75,30 @@ void remark(Frames& frames, std::string line)
 
 } // namespace
 
+bool UserStacks::can_follow_python()
+{
+    return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) == 1;
+}
+
+void UserStacks::make_room(const bpf_object* object, uint32_t stacks)
+{
+    for (const char* const name :
+         {"pythons", "python_stacks", "python_codes", "python_walks", "python_walks_of_threads"})
+        if (bpf_map* const map = bpf_object__find_map_by_name(object, name); map && stacks == 0)
+            bpf_map__set_autocreate(map, false);
+    if (stacks)
+        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "python_stacks"), stacks);
+}
+
+UserStacks::Kernel UserStacks::kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known)
+{
+    const auto fd = [&](const char* map) { return bpf_object__find_map_fd_by_name(object, map); };
+    Kernel kernel{.stacks = fd(stacks), .window_stacks = fd("window_stacks"), .pythons_known = pythons_known};
+    if (pythons_known)
+        kernel.python = {fd("pythons"), fd("python_stacks"), fd("python_codes")};
+    return kernel;
+}
+
 UserStacks::UserStacks(const Kernel& kernel, StackView view) : kernel_(kernel), view_(std::move(view))
 {
     if (kernel.python)
@@ -121,6 +146,7 @@ void UserStacks::forget(const ImageId& image)
 {
     names_.forget(image);
     copies_.forget(image);
+    std::erase_if(expected_, [&](const auto& one) { return one.first == image; });
     if (python_)
         python_->forget(image);
 }
@@ -192,6 +218,12 @@ void UserStacks::cut(Frames& frames) const
         frames.parts.resize(view_.depth);
 }
 
+void UserStacks::expect(const ImageId& image, int32_t stack)
+{
+    if (stack >= 0 && expected_.emplace(image, stack).second)
+        frames(image, stack, 0);
+}
+
 Frames UserStacks::frames(const ImageId& image, std::span<const uint64_t> addresses)
 {
     Frames frames(names_.frames(image, addresses));
@@ -206,7 +238,8 @@ Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
                                                      : python                 ? python->native
                                                                               : -1,
                                                      caller);
-    if (const CopiedStacks::Stack* const copy = copies_.of(stack))
+    if (const CopiedStacks::Stack* const copy = copies_.of(stack);
+        copy && (!kernel_.of_functions || copy->callers.front() == caller))
         native = joined_callers(*copy, native);
     if (!python)
         return frames(image, native);

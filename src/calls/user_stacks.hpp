@@ -17,7 +17,10 @@
 #include <span>
 #include <string>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
+
+struct bpf_object;
 
 namespace gpusnoop {
 
@@ -46,7 +49,15 @@ public:
         volatile uint32_t* pythons_known = nullptr;
         bool of_functions = true; // stacks begin in a probed function, whose caller is known by itself
     };
-    UserStacks(const Kernel& kernel, StackView view);
+    // Of an object whose programs include bpf/base/python.bpf.h, or not: then known is null.
+    static Kernel kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known);
+    // Before it is loaded: room for so many stacks with Python, a power of two; 0: Python is not followed, and there is
+    // no such table.
+    static void make_room(const bpf_object* object, uint32_t stacks);
+    // The kernel can do so (bpf_loop(), 5.17).
+    static bool can_follow_python();
+
+    explicit UserStacks(const Kernel& kernel, StackView view = {});
 
     // A record from the ring; false where it is about something else.
     bool learn(uint32_t type, std::span<const uint8_t> record);
@@ -58,6 +69,8 @@ public:
     // All others may be forgotten. Returns the native stacks that these are made of, which are to be kept, too.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
+    // It will be shown: its names are asked for while the process lives.
+    void expect(const ImageId& image, int32_t stack);
     // Names are asked for while the process lives: once when a stack is seen, and again when it is shown.
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     Frames frames(const ImageId& image, std::span<const uint64_t> addresses);
@@ -75,6 +88,7 @@ private:
     StackNames names_;
     CopiedStacks copies_;
     std::optional<PythonStacks> python_;
+    std::set<std::pair<ImageId, int32_t>> expected_;
 };
 
 } // namespace gpusnoop

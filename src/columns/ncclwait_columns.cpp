@@ -290,7 +290,7 @@ void check_fields(const Options& options, const std::string& sort)
 }
 
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
-                  const std::function<std::vector<std::string>(const CollectiveGroup&)>& frames)
+                  const std::function<Frames(const CollectiveGroup&)>& frames)
 {
     Context shown = context;
     for (const auto& [key, group] : groups) {

@@ -98,7 +98,7 @@ Shown of_failed(const Context& c)
 
 // Prints the groups as one table, in the order asked for. frames: what stands below a row.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
-                  const std::function<std::vector<std::string>(const CollectiveGroup&)>& frames);
+                  const std::function<Frames(const CollectiveGroup&)>& frames);
 
 // Prints a histogram of each group.
 void print_histograms(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
@@ -125,7 +125,7 @@ using RankLines = CallEvents<RankLine, Context>;
 std::span<const Field<Context, RankLine>> line_fields();
 // frames: what stands below a line of that rank.
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
-                const std::function<std::vector<std::string>(const Collectives::Came&)>& frames);
+                const std::function<Frames(const Collectives::Came&)>& frames);
 
 // below: what its ranks do, a line each.
 std::vector<Column> verdict_columns();

@@ -154,7 +154,7 @@ std::span<const Field<Context, RankLine>> line_fields()
 }
 
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
-                const std::function<std::vector<std::string>(const Collectives::Came&)>& frames)
+                const std::function<Frames(const Collectives::Came&)>& frames)
 {
     const auto print = [&](Output& to, const Came& came) {
         const ProcessInfo& info = context.processes.info(came.image);

@@ -87,8 +87,11 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
             break;
         counts.copies += delta.count;
         counts.small_copies += delta.copy.small;
-        if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
+        if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET) {
             counts.synchronous += delta.count;
+            if (key.stack >= 0) // a sample
+                counts.copied_from[{key.stack, key.caller}] += delta.count;
+        }
         break;
     case CallPart::wait:
         if (key.wait.wait == WAIT_COPY && key.stack >= 0)

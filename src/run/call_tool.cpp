@@ -127,10 +127,11 @@ void CallTool::check_ceiling(const RunPlan& plan) const
         throw UsageError("--max-overhead samples calls of the driver: leave out --api");
 }
 
-bool CallTool::follows_python() const
+uint32_t CallTool::python_places() const
 {
-    return (options_.user_stacks || key_parts_.stack) && settings_.of_functions &&
-           libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) == 1;
+    if (!settings_.of_functions || !(options_.user_stacks || key_parts_.stack) || !UserStacks::can_follow_python())
+        return 0;
+    return options_.user_stacks ? PYTHON_STACKS : PYTHON_SAMPLES;
 }
 
 Layers CallTool::counted() const
@@ -169,8 +170,7 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
     if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
         bpf_map__set_max_entries(windows, WINDOW_STACKS);
-    if (bpf_map* pythons = bpf_object__find_map_by_name(object, "python_stacks"); pythons && follows_python())
-        bpf_map__set_max_entries(pythons, PYTHON_STACKS);
+    UserStacks::make_room(object, python_places());
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
     return {static_cast<uint32_t>(key_bytes), front_bits, lines};
@@ -226,14 +226,8 @@ void CallTool::spill(const call_event& event)
 // Of processes that were named, all calls are to have their frames; of others it is known once they have called.
 void CallTool::begin_stacks()
 {
-    auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    UserStacks::Kernel kernel{.stacks = fd("stacks"),
-                              .window_stacks = fd("window_stacks"),
-                              .python = {},
-                              .pythons_known = pythons_known(),
-                              .of_functions = settings_.of_functions};
-    if (kernel.pythons_known)
-        kernel.python = {fd("pythons"), fd("python_stacks"), fd("python_codes")};
+    UserStacks::Kernel kernel = UserStacks::kernel_of(object(), "stacks", pythons_known());
+    kernel.of_functions = settings_.of_functions;
     stacks_.emplace(kernel, settings_.stacks);
     for (const pid_t pid : options_.pids)
         stacks_->meet(pid, true);

@@ -72,8 +72,9 @@ protected:
         uint32_t key_bytes, front_bits, lines;
     };
     RowSizes size_tables(bpf_object* object) const;
-    // Stacks are asked for, or are the tool's own, and the kernel can follow them through Python (bpf_loop(), 5.17).
-    bool follows_python() const;
+    // For so many stacks with Python there is room: stacks are asked for, or are the tool's own, and the kernel can
+    // follow them.
+    uint32_t python_places() const;
 
     // After the shared options have been checked: the tool's own, and what follows from them. Throws UsageError. What
     // the plan has already is right for most tools.
@@ -186,8 +187,11 @@ public:
         if constexpr (requires { data.probe_rows; })
             configure_probes(data, probes, filters);
         configure_calls(data, settings_, options_);
-        if constexpr (requires { data.follow_python; })
-            data.follow_python = follows_python();
+        if constexpr (requires { data.follow_python; }) {
+            const uint32_t places = python_places();
+            data.follow_python = places != 0;
+            data.python_stacks_mask = places ? places - 1 : 0;
+        }
         const RowSizes sizes = size_tables(skeleton_->obj);
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;

@@ -15,13 +15,14 @@ namespace gpusnoop {
 struct CopyQuestion {
     int32_t stack = 0; // its id
     uint32_t pid = 0;  // 0: nothing is asked
+    uint32_t at = 0;   // enum copied_at
     InsideQuestion::Thread thread{};
     std::string bytes{}; // from its stack pointer on
 };
 
 void fields(auto& each, same_as_const<CopyQuestion> auto& q)
 {
-    each(q.stack, q.pid, q.thread, q.bytes);
+    each(q.stack, q.pid, q.at, q.thread, q.bytes);
 }
 
 struct CopyAnswer {

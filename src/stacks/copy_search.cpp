@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stacks/copy_search.hpp"
 
+#include "bpf/shared/stack_copy.h"
 #include "proc/reader.hpp"
 #include "stacks/unwinder.hpp"
 #include "util/error.hpp"
@@ -29,7 +30,6 @@ void CopySearch::serve(Helper::Task& task)
     }
 }
 
-// At the begin of a function its caller's registers are all there, and the return address is on top.
 CopyAnswer CopySearch::answer(const CopyQuestion& question)
 {
     CopyAnswer answer{.stack = question.stack};
@@ -44,9 +44,12 @@ CopyAnswer CopySearch::answer(const CopyQuestion& question)
         for (const InsideQuestion::Replaced& replaced : question.thread.replaced)
             image.put_word(replaced.slot, replaced.address);
         FrameRegisters registers = registers_of(question.thread);
-        registers[FrameRegisters::ip] = image.word(top);
-        registers[FrameRegisters::sp] = top + sizeof(uint64_t);
-        const std::vector<StackFrame> frames = unwind(image, registers, FirstFrame::calls);
+        if (question.at == COPIED_AT_ENTRY) {
+            registers[FrameRegisters::ip] = image.word(top);
+            registers[FrameRegisters::sp] = top + sizeof(uint64_t);
+        }
+        const std::vector<StackFrame> frames =
+            unwind(image, registers, question.at == COPIED_ANYWHERE ? FirstFrame::runs : FirstFrame::calls);
         for (const StackFrame& frame : frames)
             if (answer.callers.size() < CopyAnswer::callers_max)
                 answer.callers.push_back(frame.address);

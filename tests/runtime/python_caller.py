@@ -133,6 +133,14 @@ def library(i):
     a_library.launch(note, cu_launch, grid)
 
 
+def waits(i):
+    """What is noted is not a launch, but a sleep."""
+    cu_launch(*grid)
+    note(sys._getframe()); time.sleep(0.02)
+    for _ in range(2):
+        note(sys._getframe()); time.sleep(0.01)
+
+
 def forked(i):
     """A child launches, too, and says what it did to its parent."""
     reading, writing = os.pipe()
@@ -176,7 +184,7 @@ long = "def long(i):\n" + "".join("    a%d = [i, %d, (i + %d) * 2]\n" % (n, n, n
 exec(compile(long, "long.py", "exec"))
 scenarios["long"] = globals()["long"]
 everything = list(scenarios)
-scenarios.update(library=library, forked=forked)
+scenarios.update(library=library, forked=forked, waits=waits)
 
 
 def work(names, times):

@@ -252,6 +252,134 @@ def a_thread_without_python():
     equal(row["frames"][-1], "[thread pt_autograd_0 runs no Python]", "the last line")
 
 
+@case(tool="cudagap")
+def where_threads_block():
+    caller = Caller("/usr/bin/python3", scenarios="waits", times=10)
+    tool = Tool("-p", caller.pid, "-U")
+    truth = caller.go()
+    tool.stop()
+    slept = [row for row in tool.rows if row["reason"] == "sleep"]
+    equal(added_up(slept, python_frames, "blocks"), truth, "sleeps by stack")
+    check(all(row["frames"][0].endswith("(kernel)") for row in slept), "the kernel's frames come first")
+
+
+allreduce = """
+import ctypes, sys
+nccl = ctypes.CDLL(sys.argv[1])
+comm = ctypes.c_void_p()
+nccl.ncclCommInitAll(ctypes.byref(comm), 1, None)
+nccl.ncclAllReduce.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+def reduce(n):
+    for _ in range(n):
+        nccl.ncclAllReduce(None, None, 16, 7, 0, comm, None)
+print("up", flush=True)
+sys.stdin.readline()
+reduce(5)
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+@case(tool="ncclwait")
+def where_ranks_call():
+    (harness.here / "rank.py").write_text(allreduce)
+    process = subprocess.Popen(["/usr/bin/python3", harness.here / "rank.py", harness.standin / "libnccl.so.2"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    end_at_last(process)
+    equal(process.stdout.readline(), "up\n", "the program")
+    tool = Tool("-p", process.pid, "-e", "-U")
+    process.stdin.write("\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "done\n", "the program")
+    tool.stop()
+    equal(len(tool.events), 5, "calls")
+    for event in tool.events:
+        lines = [(frame["function"], frame["line"]) for frame in event["stack"] if frame["language"] == "python"]
+        equal(lines, [("reduce", 9), ("<module>", 12)], f"frames of Python: {event['frames']}")
+
+
+lies = r"""
+#include <stdint.h>
+#include <string.h>
+typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
+static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* of 3.11, ASCII */
+static struct { uint64_t head[2], size, hash; char data[64]; } table; /* bytes */
+static uint64_t code[64], frame[64];
+/* While it launches, the thread's innermost frame is one that is made up. */
+void lie(char* state, int which, launch_t launch)
+{
+    uint64_t* const innermost = (uint64_t*)*(uint64_t*)(state + 56) + 1;
+    const uint64_t before = *innermost;
+    text.length = 12;
+    text.state = 1 << 2 | 1 << 5 | 1 << 6;
+    memcpy(text.data, "\x1b[2J\n\x9b\x07\"\\,{x", 12);
+    table.size = 3;
+    memcpy(table.data, "\xd0\x09\x0a", 3);
+    code[14] = code[15] = code[16] = (uint64_t)&text; /* 112, 120, 128 */
+    code[17] = (uint64_t)&table;
+    code[9] = 7;
+    frame[4] = (uint64_t)code;
+    frame[7] = (uint64_t)code + 184;
+    frame[6] = 0;
+    *innermost = (uint64_t)frame;
+    switch (which) {
+    case 1: frame[6] = (uint64_t)frame; break;                /* it calls itself */
+    case 2: *innermost = 0x10; break;                         /* nothing is there */
+    case 3: *innermost = 0xffffffff81000000; break;           /* the kernel's memory */
+    case 4: text.length = 1ull << 60; break;
+    case 5: text.length = 5000; break;
+    case 6: table.size = 1ull << 63; break;
+    case 7: table.size = 60000; break;
+    case 8: code[17] = 0xdeadbeef; code[16] = 1; break;
+    case 9: frame[7] = ~0ull; frame[6] = (uint64_t)frame + 8; break;
+    }
+    launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0);
+    *innermost = before;
+}
+"""
+tells_lies = """
+import ctypes, sys
+driver, liar = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[2])
+ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
+state = ctypes.pythonapi.PyThreadState_Get()
+print("up", flush=True)
+sys.stdin.readline()
+for which in range(10):
+    for _ in range(3):
+        liar.lie(ctypes.c_void_p(state), which, ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p))
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+@case(asan=True)
+def an_interpreter_that_lies():
+    """Frames in a circle, in no memory, in the kernel's; names of any length, and with what steers a terminal: all calls
+    are counted, and nothing comes through."""
+    python = interpreter("3.11")
+    (harness.here / "lies.c").write_text(lies)
+    (harness.here / "lies.py").write_text(tells_lies)
+    liar = harness.here / "liblies.so"
+    if subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", liar, harness.here / "lies.c"], capture_output=True).returncode:
+        raise Skip("no C compiler")
+    process = subprocess.Popen([python, harness.here / "lies.py", harness.standin / "libcuda.so.1", liar],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    end_at_last(process)
+    equal(process.stdout.readline(), "up\n", "the program")
+    tools = Tool("-p", process.pid, "-U", losses=True), Tool("-p", process.pid, "-U", json=False, losses=True)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "done\n", "the program")
+    for tool in tools:
+        tool.stop()
+    equal(sum(row["launches"] for row in tools[0].rows), 30, "launches")
+    frames = [frame for row in tools[0].rows for frame in row["frames"]]
+    for words in "[more than 1024 frames]", "[Python frames could not be read]":
+        check(words in frames, f"'{words}' is said: {frames}")
+    check(not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", tools[1].text), f"nothing steers the terminal: {tools[1].text!r}")
+    check("\\x1B[2J\\x0A" in tools[1].text, f"the name is there, made harmless: {tools[1].text}")
+
+
 @case
 def native_and_depth():
     caller = Caller("/usr/bin/python3", scenarios="deep", times=5)
