@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording that somebody has sent, shown: as tables, whatever is asked of them, and on cudatop's screen.
-#include "replay/replay.hpp"
+#include "tools/cudatop/replayed.hpp"
 #include "recording/moments.hpp"
+#include "replay/replay.hpp"
 #include "screen/draw.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tools/cudatop/replayed.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 
