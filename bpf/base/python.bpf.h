@@ -14,7 +14,7 @@
 /* Frames lie side by side in memory: read one by one, each would cost 75 ns instead of 12. */
 #define FRAME_BYTES 80 /* of a frame that is no object */
 #define FRAME_OBJECT_BYTES 112
-#define DATA_WINDOW 3840     /* of the interpreter's own stack, callers first */
+#define DATA_WINDOW 4176     /* of the interpreter's own stack, callers first */
 #define C_WINDOW 2048        /* of the thread's, where C has made frames */
 #define FRAME_FIELDS_MAX 264 /* the farthest field of a frame, whatever the layout says */
 
@@ -116,15 +116,9 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
         walk->data_span = 0;
         return bpf_probe_read_user(walk->bytes, FRAME_OBJECT_BYTES, (void*)frame) ? ~0ULL : 0;
     }
-    u64 span = DATA_WINDOW - FRAME_BYTES;
-    walk->data_span = span;
-    walk->data_start = frame - span;
-    if (!bpf_probe_read_user(walk->bytes, DATA_WINDOW, (void*)walk->data_start))
-        return span;
-    /* A thread's stack begins with a page, and there may be nothing before that. */
-    span = frame & 4095;
-    if (span > DATA_WINDOW - FRAME_BYTES)
-        span = 0;
+    /* From the begin of its page on: a thread's first piece begins with one, and a read that fails costs a page fault.
+     */
+    u64 span = frame & 4095;
     walk->data_span = span;
     walk->data_start = frame - span;
     return bpf_probe_read_user(walk->bytes, span + FRAME_BYTES, (void*)walk->data_start) ? ~0ULL : span;
