@@ -47,7 +47,7 @@ Json maps_of(const bpf_object* object)
     Json maps = Json::array();
     const bpf_map* map = nullptr;
     bpf_object__for_each_map (map, object)
-        if (const int fd = bpf_map__fd(map); fd >= 0)
+        if (const int fd = bpf_map__fd(map); fd >= 0 && bpf_map__autocreate(map))
             maps.push_back({{"name", bpf_map__name(map)},
                             {"map_type", libbpf_bpf_map_type_str(bpf_map__type(map))},
                             {"key_bytes", bpf_map__key_size(map)},

@@ -263,6 +263,60 @@ def where_threads_block():
     check(all(row["frames"][0].endswith("(kernel)") for row in slept), "the kernel's frames come first")
 
 
+holds = """
+import ctypes, sys
+cuda = ctypes.CDLL(sys.argv[1])
+context = ctypes.c_void_p()
+cuda.cuInit(0); cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); cuda.cuCtxSetCurrent(context)
+def keep():
+    address = ctypes.c_uint64()
+    cuda.cuMemAlloc_v2(ctypes.byref(address), 4096)
+def wait():
+    cuda.cuCtxSynchronize()
+print("up", flush=True)
+sys.stdin.readline()
+for i in range(20):
+    keep()
+    wait()
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def line_of_holder(*arguments):
+    """The one row of a tool that adds calls up by line, while a program allocates and waits."""
+    (harness.here / "holds.py").write_text(holds)
+    process = subprocess.Popen(["/usr/bin/python3", harness.here / "holds.py", harness.standin / "libcuda.so.1"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    end_at_last(process)
+    equal(process.stdout.readline(), "up\n", "the program")
+    tool = Tool("-p", process.pid, *arguments)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "done\n", "the program")
+    tool.stop()
+    row, = tool.rows
+    return row
+
+
+@case(tool="gpualloc")
+def memory_by_line():
+    row = line_of_holder("--by", "line")
+    equal((line_of(row), row["allocs"], row["live_bytes"]), ("keep:8", 20, 20 * 4096), "what is held, and from where")
+
+
+@case(tool="gpualloc")
+def leaks():
+    row = line_of_holder("--leaks")
+    equal((row["allocations"], python_frames(row)), (20, ("keep:8", "<module>:14")), "what is held, and from where")
+
+
+@case(tool="cudasync")
+def waits_by_line():
+    row = line_of_holder("--by", "line")
+    equal((line_of(row), row["calls"]), ("wait:10", 20), "waits")
+
+
 allreduce = """
 import ctypes, sys
 nccl = ctypes.CDLL(sys.argv[1])
