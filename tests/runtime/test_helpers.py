@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What processes control is read by helpers: whatever that does to them, the tool goes on and others are counted."""
+import contextlib
 import lzma
 import os
+import re
 import shutil
 import signal
 import struct
@@ -29,13 +31,12 @@ def status(pid):
 
 
 def kilobytes(tool):
-    """What it and its helpers have in memory."""
+    """What it and its helpers have in memory; what they have in common, once."""
     total = 0
     for pid in [tool.pid, *helpers(tool)]:
-        try:
-            total += int(status(pid).get("VmRSS", "0").split()[0])
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # a helper that has ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a helper that has ended
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += sum(int(kib) for kib in re.findall(r"^Pss: +(\d+) kB$", text, re.M))
     return total
 
 

@@ -4,7 +4,7 @@
 #include "python/interpreter.hpp"
 #include "python/layout.hpp"
 #include "python/line_table.hpp"
-#include "target.hpp"
+#include "tests/fuzz/target.hpp"
 
 #include <span>
 
