@@ -316,7 +316,7 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
  * it could have. */
 INLINE bool find_place(struct python_walk* walk)
 {
-    for (u32 i = 0; i < 16; i++) {
+    for (u32 i = 0; i < 8; i++) {
         u64 hash = walk->stack.hash;
         walk->place = ((u32)(hash >> 32) + i) & python_stacks_mask;
         struct python_stack* place = bpf_map_lookup_elem(&python_stacks, &walk->place);
