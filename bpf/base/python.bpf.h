@@ -156,7 +156,7 @@ INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* l
 }
 
 /* One frame; the caller's comes next. */
-static long python_step(u32 unused, struct python_step* step)
+static long python_step(u64 unused, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
     const struct python_layout* layout = step->layout;
@@ -175,7 +175,7 @@ static long python_step(u32 unused, struct python_step* step)
         walk->from_c = PYTHON_FROM_C;
         return 0;
     }
-    u32 n = walk->stack.depth, place = n < PYTHON_INNER ? n : PYTHON_INNER + (n - PYTHON_INNER) % PYTHON_OUTER;
+    u64 n = walk->stack.depth, place = n < PYTHON_INNER ? n : PYTHON_INNER + (n - PYTHON_INNER) % PYTHON_OUTER;
     barrier_var(place);
     if (place >= PYTHON_FRAMES)
         return 1;
@@ -269,7 +269,7 @@ INLINE bool send_python_code(struct python_walk* walk, const struct python_layou
 }
 
 /* A frame of a stack that is new: whether its code is, too. */
-static long python_code_step(u32 i, struct python_step* step)
+static long python_code_step(u64 i, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
     if (i >= PYTHON_FRAMES || i >= walk->stack.depth)

@@ -162,7 +162,10 @@ INLINE bool is_place(u64 place, u64 stack, u64 part)
 INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
 {
     number = opaque(number);
-    return number < OPEN_CALLS ? &thread->open[number & (OPEN_CALLS - 1)] : 0;
+    if (number >= OPEN_CALLS)
+        return 0;
+    barrier_var(number); /* clang 19 would look at it after it has computed the address */
+    return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
 /* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
