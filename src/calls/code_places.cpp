@@ -40,9 +40,7 @@ std::string line_text(const CodePlace& place)
 {
     if (place.function.empty() && place.file.empty())
         return {};
-    const std::string_view path = place.file;
-    const size_t slash = path.starts_with('<') ? std::string_view::npos : path.rfind('/');
-    const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+    const std::string_view name = code_file_name(place.file);
     return place.line ? fmt::format("{}:{} {}", name, *place.line, place.function)
                       : fmt::format("{} {}", name, place.function);
 }

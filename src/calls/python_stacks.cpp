@@ -6,6 +6,7 @@
 #include "python/messages.hpp"
 #include "python/search.hpp"
 #include "util/error.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -16,23 +17,19 @@
 #include <utility>
 
 namespace gpusnoop {
-namespace {
 
-std::string_view file_name(std::string_view path)
+std::string_view code_file_name(std::string_view file)
 {
-    const size_t slash = path.rfind('/');
-    return path.starts_with('<') || slash == std::string_view::npos ? path : path.substr(slash + 1);
+    return file.starts_with('<') ? file : base_name(file);
 }
-
-} // namespace
 
 std::string PythonFrame::text() const
 {
     const std::string_view name = function.empty() ? std::string_view("?") : function;
     if (file.empty())
         return fmt::format("{} (Python)", name);
-    return line ? fmt::format("{} ({}:{})", name, file_name(file), *line)
-                : fmt::format("{} ({})", name, file_name(file));
+    return line ? fmt::format("{} ({}:{})", name, code_file_name(file), *line)
+                : fmt::format("{} ({})", name, code_file_name(file));
 }
 
 bool PythonFrame::is_of_program() const

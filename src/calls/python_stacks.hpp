@@ -17,11 +17,15 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <tuple>
 #include <vector>
 
 namespace gpusnoop {
+
+// Of a file of code as Python names it: without its folder, or "<string>" as it is.
+std::string_view code_file_name(std::string_view file);
 
 // One frame of Python.
 struct PythonFrame {

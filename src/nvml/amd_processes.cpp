@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/amd_processes.hpp"
 
+#include "util/text.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
@@ -38,15 +40,7 @@ std::optional<Descriptor> parse_descriptor(std::string_view text)
 {
     Descriptor found;
     bool is_ours = false;
-    for (std::string_view rest = text; !rest.empty();) {
-        const size_t end = std::min(rest.find('\n'), rest.size());
-        const std::string_view line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        const size_t colon = line.find(':');
-        if (colon == std::string_view::npos)
-            continue;
-        const std::string_view key = line.substr(0, colon);
-        const std::string_view value = line.substr(std::min(line.find_first_not_of(" \t", colon + 1), line.size()));
+    for_each_field(text, [&](std::string_view key, std::string_view value) {
         if (key == "drm-driver")
             is_ours = value == "amdgpu";
         else if (key == "drm-pdev")
@@ -57,7 +51,7 @@ std::optional<Descriptor> parse_descriptor(std::string_view text)
             found.bytes = bytes_in(value).value_or(0);
         else if (key == "drm-engine-gfx" || key == "drm-engine-compute")
             found.ns += only_number(value.substr(0, value.find(' '))).value_or(0);
-    }
+    });
     return is_ours && !found.pci.empty() ? std::optional(std::move(found)) : std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 #include "proc/cuda_libraries.hpp"
 
 #include "proc/process.hpp"
+#include "util/text.hpp"
 
 #include <iterator>
 #include <utility>
@@ -23,11 +24,6 @@ constexpr std::string_view usual_folders[] = {
     "/home/kubernetes/bin/nvidia/lib64",
     "/opt/rocm/lib",
 };
-
-std::string_view base_name(std::string_view path)
-{
-    return path.substr(path.rfind('/') + 1);
-}
 
 } // namespace
 

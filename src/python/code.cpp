@@ -2,31 +2,13 @@
 #include "python/code.hpp"
 
 #include "python/line_table.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace gpusnoop {
 namespace {
-
-void append_utf8(std::string& to, uint32_t code)
-{
-    const auto byte = [&](uint32_t value) { to += static_cast<char>(value); };
-    if (code < 0x80)
-        return byte(code);
-    if (code < 0x800) {
-        byte(0xc0 | code >> 6);
-    } else {
-        if (code < 0x10000) {
-            byte(0xe0 | code >> 12);
-        } else {
-            byte(0xf0 | (code >> 18 & 7));
-            byte(0x80 | (code >> 12 & 63));
-        }
-        byte(0x80 | (code >> 6 & 63));
-    }
-    byte(0x80 | (code & 63));
-}
 
 // A text of Python has 1, 2 or 4 bytes for each character. Surrogates (of paths that are no UTF-8) stay what they are,
 // which nobody takes for a character.

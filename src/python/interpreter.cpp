@@ -6,6 +6,7 @@
 #include "proc/process.hpp"
 #include "python/layout.hpp"
 #include "util/error.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,15 +28,10 @@ constexpr size_t keys = 32;
 constexpr size_t runtime_head = 1024; // bytes, with all offsets that it tells of itself
 constexpr unsigned deepest_minor = 99;
 
-std::string_view name_of(std::string_view path)
-{
-    return path.substr(path.rfind('/') + 1);
-}
-
 // "libpython3.10.so.1.0", "python3.10"
 std::optional<unsigned> minor_of_name(std::string_view path)
 {
-    const std::string_view name = name_of(path);
+    const std::string_view name = base_name(path);
     constexpr std::string_view python = "python3.";
     const size_t at = name.find(python);
     if (at == std::string_view::npos)
@@ -86,7 +82,7 @@ std::optional<Runtime> find_runtime(pid_t pid)
     const std::vector<Mapping> code = code_mappings(pid);
     for (const Mapping& mapping : code) {
         const bool is_program = &mapping == code.data();
-        if (mapping.vdso || (!is_program && !name_of(mapping.path).starts_with("libpython3.")))
+        if (mapping.vdso || (!is_program && !base_name(mapping.path).starts_with("libpython3.")))
             continue;
         try {
             if (auto runtime = runtime_in(pid, mapping))

@@ -58,25 +58,6 @@ int columns_of(std::string_view text)
     return columns;
 }
 
-void append_utf8(std::string& to, char32_t code)
-{
-    const auto byte = [&](char32_t value) { to += static_cast<char>(value); };
-    if (code < 0x80)
-        return byte(code);
-    if (code < 0x800) {
-        byte(0xc0 | code >> 6);
-    } else {
-        if (code < 0x10000) {
-            byte(0xe0 | code >> 12);
-        } else {
-            byte(0xf0 | code >> 18);
-            byte(0x80 | (code >> 12 & 0x3f));
-        }
-        byte(0x80 | (code >> 6 & 0x3f));
-    }
-    byte(0x80 | (code & 0x3f));
-}
-
 Canvas::Canvas(int columns, int lines) : columns_(std::max(columns, 1)), lines_(std::max(lines, 1))
 {
     cells_.resize(static_cast<size_t>(columns_) * static_cast<size_t>(lines_));

@@ -60,6 +60,4 @@ int columns_of(char32_t code);
 // Columns that a text takes once it has been made harmless.
 int columns_of(std::string_view text);
 
-void append_utf8(std::string& to, char32_t code);
-
 } // namespace gpusnoop

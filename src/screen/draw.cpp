@@ -5,6 +5,7 @@
 #include "screen/page.hpp"
 #include "screen/plot.hpp"
 #include "util/append_format.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "screen/plot.hpp"
 
 #include "screen/canvas.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <array>

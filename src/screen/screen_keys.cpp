@@ -4,6 +4,7 @@
 
 #include "screen/canvas.hpp"
 #include "screen/list_view.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,7 @@
 #include "screen/canvas.hpp"
 #include "screen/list_view.hpp"
 #include "screen/screen_keys.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <charconv>

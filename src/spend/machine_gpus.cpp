@@ -42,15 +42,7 @@ std::vector<MachineGpu> gpus_of_driver(const std::string& host_root)
 MachineGpu parse_gpu_information(std::string_view text, const std::string& place)
 {
     MachineGpu gpu{.id = place, .model = {}, .index = {}, .minor = {}};
-    for (std::string_view rest = text; !rest.empty();) {
-        const size_t end = std::min(rest.find('\n'), rest.size());
-        const std::string_view line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        const size_t colon = line.find(':');
-        if (colon == std::string_view::npos)
-            continue;
-        const size_t from = std::min(line.find_first_not_of(" \t", colon + 1), line.size());
-        const std::string_view key = line.substr(0, colon), value = line.substr(from);
+    for_each_field(text, [&](std::string_view key, std::string_view value) {
         // It is masked with question marks until somebody has opened the device.
         if (key.starts_with("GPU UUID") && value.starts_with("GPU-") && value.find('?') == std::string_view::npos)
             gpu.id = printable(value.substr(0, 64));
@@ -58,7 +50,7 @@ MachineGpu parse_gpu_information(std::string_view text, const std::string& place
             gpu.model = printable(value.substr(0, 96));
         else if (key.starts_with("Device Minor"))
             gpu.minor = number(value);
-    }
+    });
     return gpu;
 }
 

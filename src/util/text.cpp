@@ -50,6 +50,25 @@ bool steers_terminal(char32_t code)
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
+void append_utf8(std::string& to, char32_t code)
+{
+    const auto byte = [&](char32_t value) { to += static_cast<char>(value); };
+    if (code < 0x80)
+        return byte(code);
+    if (code < 0x800) {
+        byte(0xc0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            byte(0xe0 | code >> 12);
+        } else {
+            byte(0xf0 | code >> 18);
+            byte(0x80 | (code >> 12 & 0x3f));
+        }
+        byte(0x80 | (code >> 6 & 0x3f));
+    }
+    byte(0x80 | (code & 0x3f));
+}
+
 std::string printable(std::string_view text)
 {
     std::string result;
@@ -125,6 +144,19 @@ void append_json_string(std::string& to, std::string_view text)
         at += c.length ? c.length : 1;
     }
     to += '"';
+}
+
+void for_each_field(std::string_view text,
+                    const std::function<void(std::string_view key, std::string_view value)>& each)
+{
+    while (!text.empty()) {
+        const size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const size_t colon = line.find(':');
+        if (colon != std::string_view::npos)
+            each(line.substr(0, colon), line.substr(std::min(line.find_first_not_of(" \t", colon + 1), line.size())));
+    }
 }
 
 std::string human_bytes(uint64_t bytes)

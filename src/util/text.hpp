@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ CodePoint first_code_point(std::string_view text);
 
 // Code points that steer a terminal, end a line or turn the direction of the text around them.
 bool steers_terminal(char32_t code);
+
+// The other way round: the bytes of a code point, whatever it is.
+void append_utf8(std::string& to, char32_t code);
 
 // Control characters and bytes that are not valid UTF-8 become \xNN, so that nothing can steer the terminal. C1
 // controls, line and paragraph separators (U+2028, U+2029) and what turns the direction of text (U+061C, U+200E,
@@ -43,6 +47,16 @@ std::string joined(const Texts& texts, std::string_view between)
     }
     return all;
 }
+
+// What stands behind the last slash; all of it where there is none.
+inline std::string_view base_name(std::string_view path)
+{
+    return path.substr(path.rfind('/') + 1);
+}
+
+// Each line "KEY: VALUE" of a text, as each(key, value); others are skipped.
+void for_each_field(std::string_view text,
+                    const std::function<void(std::string_view key, std::string_view value)>& each);
 
 std::string human_bytes(uint64_t bytes); // 1023 -> "1023", 1536 -> "1.5K", 12345678 -> "11.8M"
 
