@@ -168,12 +168,10 @@ void CudaGap::load()
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     around_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
-    uint32_t* const pythons_known = skeleton_->rodata->follow_python ? &skeleton_->bss->pythons_known : nullptr;
-    UserStacks::Kernel kernel = UserStacks::kernel_of(skeleton_->obj, "block_stacks", pythons_known);
+    UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "block_stacks");
     kernel.of_functions = false;
     stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), kernel);
-    for (const pid_t pid : options_.pids)
-        stacks_->of_users().meet(pid, true);
+    stacks_->of_users().begin(options_.pids);
     file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
@@ -191,12 +189,10 @@ void CudaGap::record(Output& output, const void* data, size_t size)
 {
     uint32_t type = 0;
     memcpy(&type, data, sizeof(type));
-    if (type == RECORD_PROCESS && size >= sizeof(process_record)) {
-        const auto& process = *static_cast<const process_record*>(data);
-        processes_->learn(process);
-        stacks_->of_users().meet(static_cast<pid_t>(process.image.pid));
-    }
-    stacks_->of_users().learn(type, {static_cast<const uint8_t*>(data), size});
+    if (stacks_->of_users().learn(type, {static_cast<const uint8_t*>(data), size}))
+        return;
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
     if (type == RECORD_NAME && size >= sizeof(name_record))
         names_->learn(*static_cast<const name_record*>(data), size);
     if (type == RECORD_GAP && size >= sizeof(gap_record))
@@ -236,8 +232,7 @@ Frames CudaGap::frames_of(const gap_record& gap)
 
 void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
 {
-    if (stacks_)
-        stacks_->of_users().ended(pid);
+    stacks_->of_users().ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }

@@ -134,9 +134,8 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
     configure_probes(*skeleton_->rodata, probes, filters);
     skeleton_->rodata->per_stream = settings_.stream;
     skeleton_->rodata->stacks_of_calls = options_.user_stacks && (settings_.events || settings_.rank);
-    skeleton_->rodata->follow_python = skeleton_->rodata->stacks_of_calls && UserStacks::can_follow_python();
-    skeleton_->rodata->python_stacks_mask = PYTHON_STACKS - 1;
-    UserStacks::make_room(skeleton_->obj, skeleton_->rodata->follow_python ? PYTHON_STACKS : 0);
+    UserStacks::follow_python(
+        *skeleton_, skeleton_->rodata->stacks_of_calls && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
     if (!skeleton_->rodata->stacks_of_calls)
         bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
@@ -159,12 +158,10 @@ void NcclWait::load()
 {
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     lines_.emplace(line_fields(), context(0));
-    uint32_t* const pythons_known = skeleton_->rodata->follow_python ? &skeleton_->bss->pythons_known : nullptr;
-    UserStacks::Kernel kernel = UserStacks::kernel_of(skeleton_->obj, "call_stacks", pythons_known);
+    UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "call_stacks");
     kernel.of_functions = false;
     callers_.emplace(kernel);
-    for (const pid_t pid : options_.pids)
-        callers_->meet(pid, true);
+    callers_->begin(options_.pids);
     front_calls_.emplace(bpf_map__fd(skeleton_->maps.front_calls));
 }
 
@@ -178,12 +175,10 @@ void NcclWait::record(Output&, const void* data, size_t size)
 {
     uint32_t type = 0;
     memcpy(&type, data, sizeof(type));
-    if (type == RECORD_PROCESS && size >= sizeof(process_record)) {
-        const auto& process = *static_cast<const process_record*>(data);
-        processes_->learn(process);
-        callers_->meet(static_cast<pid_t>(process.image.pid));
-    } else if (callers_->learn(type, {static_cast<const uint8_t*>(data), size}))
+    if (callers_->learn(type, {static_cast<const uint8_t*>(data), size}))
         return;
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
     else if (type == RECORD_COMM && size >= sizeof(comm_record))
         collectives_->learn(*static_cast<const comm_record*>(data));
     else if (type == RECORD_COLLECTIVE && size >= sizeof(collective_call))
@@ -203,8 +198,7 @@ void NcclWait::add(const collective_call& call)
 
 void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
 {
-    if (callers_)
-        callers_->ended(pid);
+    callers_->ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }

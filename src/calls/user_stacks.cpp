@@ -105,21 +105,22 @@ UserStacks::UserStacks(const Kernel& kernel, StackView view) : kernel_(kernel), 
         python_.emplace(*kernel.python, *kernel.pythons_known);
 }
 
-bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)
-{
-    if (type == RECORD_PYTHON_CODE && python_)
-        python_->learn(record);
-    else if (type == RECORD_STACK_COPY)
-        copies_.learn(record);
-    else
-        return false;
-    return true;
-}
-
-void UserStacks::meet(pid_t pid, bool wait)
+void UserStacks::begin(std::span<const pid_t> named)
 {
     if (python_)
-        python_->meet(pid, wait);
+        for (const pid_t pid : named)
+            python_->meet(pid, true);
+}
+
+bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)
+{
+    if (type == RECORD_STACK_COPY)
+        copies_.learn(record);
+    else if (type == RECORD_PYTHON_CODE && python_)
+        python_->learn(record);
+    else if (type == RECORD_PROCESS && python_ && record.size() >= sizeof(process_record))
+        python_->meet(static_cast<pid_t>(reinterpret_cast<const process_record*>(record.data())->image.pid));
+    return type == RECORD_STACK_COPY || type == RECORD_PYTHON_CODE;
 }
 
 void UserStacks::tick()

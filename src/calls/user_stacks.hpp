@@ -49,20 +49,35 @@ public:
         volatile uint32_t* pythons_known = nullptr;
         bool of_functions = true; // stacks begin in a probed function, whose caller is known by itself
     };
-    // Of an object whose programs include bpf/base/python.bpf.h, or not: then known is null.
-    static Kernel kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known);
-    // Before it is loaded: room for so many stacks with Python, a power of two; 0: Python is not followed, and there is
-    // no such table.
-    static void make_room(const bpf_object* object, uint32_t stacks);
+    // Of any tool's object, before its programs are loaded: room for so many stacks with Python, a power of two; 0:
+    // Python is not followed, and there is no such table.
+    template<class Bpf>
+    static void follow_python(Bpf& skeleton, uint32_t stacks)
+    {
+        if constexpr (requires { skeleton.rodata->follow_python; }) {
+            skeleton.rodata->follow_python = stacks != 0;
+            skeleton.rodata->python_stacks_mask = stacks ? stacks - 1 : 0;
+            make_room(skeleton.obj, stacks);
+        }
+    }
+    // After. stacks: the name of the table of native ones.
+    template<class Bpf>
+    static Kernel kernel_of(Bpf& skeleton, const char* stacks)
+    {
+        volatile uint32_t* known = nullptr;
+        if constexpr (requires { skeleton.rodata->follow_python; })
+            known = skeleton.rodata->follow_python ? &skeleton.bss->pythons_known : nullptr;
+        return kernel_of(skeleton.obj, stacks, known);
+    }
     // The kernel can do so (bpf_loop(), 5.17).
     static bool can_follow_python();
 
     explicit UserStacks(const Kernel& kernel, StackView view = {});
 
-    // A record from the ring; false where it is about something else.
+    // Of processes that were named, all calls are to have their frames; of others it is known once they have called.
+    void begin(std::span<const pid_t> named);
+    // A record from the ring; false where others are to have it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
-    // A process whose stacks may come.
-    void meet(pid_t pid, bool wait = false);
     void tick();
     void ended(pid_t pid); // it is another program, or none; its stacks may still be shown
     void forget(const ImageId& image);
@@ -78,6 +93,8 @@ public:
     CodePlace place(const ImageId& image, int32_t stack, uint64_t caller);
 
 private:
+    static void make_room(const bpf_object* object, uint32_t stacks);
+    static Kernel kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known);
     std::vector<uint64_t> by_frame_pointers(int32_t stack, uint64_t caller) const;
     Frames with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native);
     bool is_of_program(const PythonFrame& frame) const;

@@ -43,9 +43,8 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
         line.flag("--native", "in stacks of Python, the frames of its interpreter, too", s.stacks.native);
         line.texts("--skip", "GLOB", "files that are not the program's own, for --by line and function",
                    [&skip = s.stacks.skip](const std::string& glob) { skip.push_back(glob); });
-    }
-    if (s.of_functions)
         line.text("--api", "LAYER", "layer at which to count: driver, runtime or both (driver)", s.api);
+    }
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", s.sort), s.sort);
 }
 
@@ -170,7 +169,6 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
     if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
         bpf_map__set_max_entries(windows, WINDOW_STACKS);
-    UserStacks::make_room(object, python_places());
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
     return {static_cast<uint32_t>(key_bytes), front_bits, lines};
@@ -203,15 +201,15 @@ void CallTool::record(Output& output, const void* data, size_t size)
 {
     uint32_t type = 0;
     memcpy(&type, data, sizeof(type));
-    if (type == RECORD_PROCESS && size >= sizeof(process_record)) {
-        const auto& process = *static_cast<const process_record*>(data);
-        processes_->learn(process);
-        stacks_->meet(static_cast<pid_t>(process.image.pid));
-    } else if (type == RECORD_CALL && size >= sizeof(call_event))
+    if (stacks_->learn(type, {static_cast<const uint8_t*>(data), size}))
+        return;
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
+    else if (type == RECORD_CALL && size >= sizeof(call_event))
         print_event(output, *static_cast<const call_event*>(data));
     else if (type == RECORD_SPILL && size >= sizeof(call_event))
         spill(*static_cast<const call_event*>(data));
-    else if (!stacks_->learn(type, {static_cast<const uint8_t*>(data), size}))
+    else
         learn(type, data, size);
 }
 
@@ -223,14 +221,12 @@ void CallTool::spill(const call_event& event)
         collect();
 }
 
-// Of processes that were named, all calls are to have their frames; of others it is known once they have called.
 void CallTool::begin_stacks()
 {
-    UserStacks::Kernel kernel = UserStacks::kernel_of(object(), "stacks", pythons_known());
+    UserStacks::Kernel kernel = stacks_of_kernel();
     kernel.of_functions = settings_.of_functions;
     stacks_.emplace(kernel, settings_.stacks);
-    for (const pid_t pid : options_.pids)
-        stacks_->meet(pid, true);
+    stacks_->begin(options_.pids);
     const CallView& view = settings_.view;
     if (!view.by_place())
         return;
@@ -246,8 +242,7 @@ void CallTool::begin_stacks()
 
 void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 {
-    if (stacks_)
-        stacks_->ended(pid);
+    stacks_->ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }

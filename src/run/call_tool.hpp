@@ -80,9 +80,9 @@ protected:
     // the plan has already is right for most tools.
     virtual void validate(RunPlan& plan) = 0;
     virtual bpf_object* object() const = 0;
-    virtual int load_object() = 0;         // negative errno
-    virtual uint8_t& generation() = 0;     // of rows: the variable of the BPF object
-    virtual uint32_t* pythons_known() = 0; // the same; null: its stacks have no Python
+    virtual int load_object() = 0;     // negative errno
+    virtual uint8_t& generation() = 0; // of rows: the variable of the BPF object
+    virtual UserStacks::Kernel stacks_of_kernel() = 0;
 
     virtual void on_delta(const CallDelta&) {} // each second, while its process lives
     virtual void collected() {}                // on_delta() has had them all, as far as there are rows
@@ -187,11 +187,7 @@ public:
         if constexpr (requires { data.probe_rows; })
             configure_probes(data, probes, filters);
         configure_calls(data, settings_, options_);
-        if constexpr (requires { data.follow_python; }) {
-            const uint32_t places = python_places();
-            data.follow_python = places != 0;
-            data.python_stacks_mask = places ? places - 1 : 0;
-        }
+        UserStacks::follow_python(*skeleton_, python_places());
         const RowSizes sizes = size_tables(skeleton_->obj);
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;
@@ -209,12 +205,7 @@ private:
     bpf_object* object() const final { return skeleton_->obj; }
     int load_object() final { return Bpf::load(skeleton_.get()); }
     uint8_t& generation() final { return skeleton_->bss->generation; }
-    uint32_t* pythons_known() final
-    {
-        if constexpr (requires { skeleton_->rodata->follow_python; })
-            return skeleton_->rodata->follow_python ? &skeleton_->bss->pythons_known : nullptr;
-        return nullptr;
-    }
+    UserStacks::Kernel stacks_of_kernel() final { return UserStacks::kernel_of(*skeleton_, "stacks"); }
 };
 
 } // namespace gpusnoop
