@@ -112,10 +112,7 @@ inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 
 // Of calls: where in the program they come from.
 template<class K>
-concept HasPlace = requires
-{
-    requires K::has_place;
-};
+concept HasPlace = K::has_place;
 
 template<class C>
 Shown where_lines(const C& c)

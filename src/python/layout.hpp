@@ -6,7 +6,6 @@
 #include "bpf/shared/python.h"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 

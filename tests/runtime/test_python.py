@@ -72,11 +72,16 @@ def added_up(rows, key, what="launches"):
     return dict(sums)
 
 
-def compare(truth, tool):
+def compared(caller):
+    """A tool that has seen all of its launches, stack by stack."""
+    tool = Tool("-p", caller.pid, "-U")
+    truth = caller.go()
+    tool.stop()
     want = collections.Counter()
     for frames, launches in truth.items():
         want[as_kept(frames)] += launches
     equal(added_up(tool.rows, python_frames), dict(want), "launches by stack")
+    return tool
 
 
 @case(each={f"{version},{lock}": (version, lock) for version in versions for lock in ("released", "held")},
@@ -84,21 +89,13 @@ def compare(truth, tool):
             if version not in usual or lock == "held"])
 def every_frame(form):
     version, lock = form
-    caller = Caller(interpreter(version), lock)
-    tool = Tool("-p", caller.pid, "-U")
-    truth = caller.go()
-    tool.stop()
-    compare(truth, tool)
+    compared(Caller(interpreter(version), lock))
 
 
 @case(asan=True)
 def of_the_system():
     """Debian's is one file, without symbols of its own."""
-    caller = Caller("/usr/bin/python3", times=5)
-    tool = Tool("-p", caller.pid, "-U")
-    truth = caller.go()
-    tool.stop()
-    compare(truth, tool)
+    tool = compared(Caller("/usr/bin/python3", times=5))
     row = next(row for row in tool.rows if any("Model.layer" in frame for frame in row["frames"]))
     check("ffi_call" in row["frames"][2], f"native callers stand in front, without frame pointers: {row['frames']}")
     kinds = [frame["language"] for frame in row["stack"]]
@@ -108,11 +105,7 @@ def of_the_system():
 
 @case(each={version: version for version in versions}, long=[version for version in versions if version not in usual])
 def threads(version):
-    caller = Caller(interpreter(version), "released", "plain,model,deep,made", 32, 10)
-    tool = Tool("-p", caller.pid, "-U")
-    truth = caller.go()
-    tool.stop()
-    compare(truth, tool)
+    compared(Caller(interpreter(version), "released", "plain,model,deep,made", 32, 10))
 
 
 @case(alone=True)
