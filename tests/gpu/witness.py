@@ -165,7 +165,7 @@ def compared(theirs, rows, truth, table):
         for name in sorted({*witness, *ours}):
             both[what, name] = [witness.get(name, 0), ours.get(name, 0)]
 
-    rows = {tool: [row for row in some if row["type"] != "lost"] for tool, some in rows.items()}
+    rows = {tool: [row for row in some if row["type"] in ("row", "event")] for tool, some in rows.items()}
     rows["gpualloc -e"] = [{**row, "calls": 1, "failures": row["result_code"] != 0} for row in rows["gpualloc -e"]]
     calls = {name: [call["count"], call["failed"]] for name, call in theirs["calls"].items()}
     for tool in tools:
