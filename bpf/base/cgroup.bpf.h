@@ -45,6 +45,15 @@ INLINE u32 v1_subsys(void)
     }
 }
 
+/* Of the state of the v1 hierarchy in a css_set. */
+INLINE u64 v1_offset(void)
+{
+    u64 states = bpf_core_field_offset(struct css_set, subsys);
+    /* Or clang 19 makes one load of both, which libbpf refuses: the array is larger in the kernel. */
+    barrier_var(states);
+    return states + v1_subsys() * sizeof(void*);
+}
+
 INLINE struct kernfs_node* v2_node(struct task_struct* task)
 {
     return task->cgroups->dfl_cgrp->kn;
@@ -54,8 +63,7 @@ INLINE struct kernfs_node* v1_node(struct task_struct* task)
 {
     if (v1_controller == CONTROLLER_NONE)
         return 0;
-    u64 offset = bpf_core_field_offset(struct css_set, subsys) + v1_subsys() * sizeof(void*);
-    struct cgroup_subsys_state* state = (void*)kernel_word((void*)task->cgroups + offset);
+    struct cgroup_subsys_state* state = (void*)kernel_word((void*)task->cgroups + v1_offset());
     return READ(state, cgroup, kn);
 }
 
@@ -80,8 +88,7 @@ INLINE u64 v1_id(struct task_struct* task)
 {
     if (v1_controller == CONTROLLER_NONE)
         return 0;
-    u64 offset = bpf_core_field_offset(struct css_set, subsys) + v1_subsys() * sizeof(void*);
-    struct cgroup_subsys_state* state = *(struct cgroup_subsys_state**)((void*)task->cgroups + offset);
+    struct cgroup_subsys_state* state = *(struct cgroup_subsys_state**)((void*)task->cgroups + v1_offset());
     return state->cgroup->kn->id;
 }
 

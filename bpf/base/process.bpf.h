@@ -103,7 +103,8 @@ INLINE struct image image_of(struct task_struct* task)
 INLINE u32 innermost_pid(struct task_struct* task)
 {
     struct pid* pid = untrusted(task)->group_leader->thread_pid;
-    u32 level = READ(pid, level);
+    u32 level = READ(pid, level) & 63; /* there are 32: 6.1 adds no number without a bound to a pointer */
+    barrier_var(level);
     u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
                  bpf_core_field_offset(struct upid, nr);
     return kernel_word((void*)pid + offset);

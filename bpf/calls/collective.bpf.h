@@ -165,11 +165,7 @@ INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const stru
 /* Taken as the call returns: on entry the frame of its caller may not be found. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
-    u64 sp = ctx->sp, ip = ctx->ip;
-    /* Here, and not through a pointer behind the context, which clang 19 would make and the verifier refuses. */
-    barrier_var(sp);
-    barrier_var(ip);
-    s32 stack = follow_python ? read_python_stack(sp, ip, STACK_NOT_READ, COPIED_AT_RETURN) : -1;
+    s32 stack = follow_python ? read_python_stack(ctx->sp, ctx->ip, STACK_NOT_READ, COPIED_AT_RETURN) : -1;
     if (stack >= 0)
         return stack;
     guard_begin();

@@ -19,11 +19,19 @@ typedef _Bool bool;
 #define true 1
 #define false 0
 
+/* A program's context is read at constant offsets from its begin, and never through a pointer into it: that the
+ * verifier refuses, and compilers make one where a field is read twice, unless they are told (from clang 18 on). */
+#if __has_attribute(preserve_static_offset)
+#define CONTEXT __attribute__((preserve_static_offset))
+#else
+#define CONTEXT
+#endif
+
 #if defined(__TARGET_ARCH_x86)
 /* The context of a uprobe program: fixed by the architecture, not relocated. */
 struct pt_regs {
     unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
-};
+} CONTEXT;
 #else
 #error "only x86-64 so far: add the register file here and in abi.bpf.h"
 #endif
