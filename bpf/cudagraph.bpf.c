@@ -287,7 +287,7 @@ INLINE int node_return_body(struct pt_regs* ctx)
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state(task);
     struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
-    if (!call || (s32)ctx->ax != 0)
+    if (!call || (s32)PT_REGS_RC(ctx) != 0)
         return 0;
     struct image image = image_of(task);
     struct capture* capture = capture_numbered(&image, call->word[NODE_CAPTURE]);

@@ -3,8 +3,7 @@
  * touched. */
 #include "shared/kernel.h"
 
-#include <bpf/bpf_helpers.h>
-
+#include "base/machine.bpf.h"
 #include "shared/thread_registers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -34,14 +33,9 @@ int registers(struct bpf_iter__task* ctx)
         .process = process,
         .thread = task->pid,
         .start_ns = task->start_boottime,
-        .ip = regs->ip,
-        .sp = regs->sp,
-        .bp = regs->bp,
-        .bx = regs->bx,
-        .r12 = regs->r12,
-        .r13 = regs->r13,
-        .r14 = regs->r14,
-        .r15 = regs->r15,
+        .ip = PT_REGS_IP(regs),
+        .sp = PT_REGS_SP(regs),
+        .kept = {EACH_KEPT_REGISTER(REGISTER_VALUE, regs)},
     };
     struct return_instance* replaced = task->utask ? task->utask->return_instances : 0;
     for (int i = 0; i < REPLACED_RETURNS && replaced; i++) {

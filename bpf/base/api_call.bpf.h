@@ -28,16 +28,16 @@ _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept 
 INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key)
 {
     /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
-    if (per_stack && GUARDED) {
+    if (per_stack && GUARDED && !FRAMES_ARE_SIGNED) {
         guard_begin(); /* the window is the CPU's */
-        key->stack = window_stack(ctx->sp, ctx->bp);
+        key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx));
         key->caller = caller_in_window();
         guard_end();
         if (key->stack < 0)
             keep_stack(ctx, key);
         return;
     }
-    if (bpf_probe_read_user(&key->caller, sizeof(key->caller), (void*)ctx->sp))
+    if (READ_RETURN_ADDRESS(&key->caller, ctx))
         key->caller = 0;
     keep_stack(ctx, key);
 }
@@ -46,15 +46,15 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
 {
     int stack = NO_PLACE;
     if (follow_python) {
-        key->caller = read_word(ctx->sp);
-        stack = read_python_stack(ctx->sp, key->caller, STACK_NOT_READ, COPIED_AT_ENTRY);
+        key->caller = RETURN_ADDRESS(ctx);
+        stack = read_python_stack(PT_REGS_SP(ctx), key->caller, STACK_NOT_READ, COPIED_AT_ENTRY);
         key->stack = stack;
     }
     if (stack >= 0)
         return;
     read_native_stack(ctx, key);
     if (follow_python && stack == WITHOUT_PYTHON && key->stack >= 0) {
-        stack = read_python_stack(ctx->sp, key->caller, key->stack, COPIED_AT_ENTRY);
+        stack = read_python_stack(PT_REGS_SP(ctx), key->caller, key->stack, COPIED_AT_ENTRY);
         if (stack >= 0)
             key->stack = stack;
     }
@@ -211,7 +211,7 @@ INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct*
     ended->entry_ns = call->entry_ns;
     ended->duration_ns = 0;
     struct call_key* key = &ended->kept->call.key;
-    key->result = (s32)ctx->ax;
+    key->result = (s32)PT_REGS_RC(ctx);
     if (only_failed && !key->result)
         return 0;
     if (measure_latency) {

@@ -9,6 +9,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "base/kernel_memory.bpf.h"
+#include "base/machine.bpf.h"
 #include "shared/attach.h"
 #include "shared/hit.h"
 #include "shared/loss.h"

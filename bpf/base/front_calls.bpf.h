@@ -77,20 +77,20 @@ INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_stru
             return 0;
         }
     }
-    if (front->stack > ctx->sp)
+    if (front->stack > PT_REGS_SP(ctx))
         return 0;
     if (front->stack)
         lose(LOSS_LEFT, 1);
-    front->stack = ctx->sp;
+    front->stack = PT_REGS_SP(ctx);
     front->image = image_of(task);
     return front;
 }
 
 /* The call that returns, which has ended as soon as end_front_call() says so; 0 where it is part of another one, or its
- * entry was not seen, which is then counted. A return has popped the return address. */
+ * entry was not seen, which is then counted. */
 INLINE struct front_call* returning_front_call(struct pt_regs* ctx, struct task_struct* task, bool* lost)
 {
-    u64 owner = front_owner(task), stack = ctx->sp - 8;
+    u64 owner = front_owner(task), stack = SP_AT_ENTRY(ctx);
     struct front_call* front = front_call_at(place_of_call(owner, 0));
     if (front && front->owner != owner)
         front = front->shared ? front_call_at(other_place(owner, false)) : 0;

@@ -10,6 +10,8 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "base/machine.bpf.h"
+
 extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
 
 #define HAS_CASTS bpf_ksym_exists(bpf_rdonly_cast)
@@ -30,7 +32,7 @@ extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2
 static inline __attribute__((always_inline)) u64 kernel_word(const void* address)
 {
     if (HAS_CASTS)
-        return CAST((const struct pt_regs*)address)->r15;
+        return FIRST_WORD(address);
     u64 word = 0;
     bpf_probe_read_kernel(&word, sizeof(word), address);
     return word;

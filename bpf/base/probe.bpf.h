@@ -27,9 +27,9 @@ struct {
 
 /* The barrier keeps clang from merging the cases into one load at a computed offset, which the verifier refuses on the
  * context. */
-#define REGISTER_CASE(number, field)                                                                                   \
-    case number:                                                                                                       \
-        v = ctx->field;                                                                                                \
+#define REGISTER_CASE(NUMBER, VALUE)                                                                                   \
+    case NUMBER:                                                                                                       \
+        v = VALUE;                                                                                                     \
         barrier_var(v);                                                                                                \
         break;
 
@@ -37,12 +37,7 @@ INLINE u64 register_word(struct pt_regs* ctx, u32 word)
 {
     u64 v = 0;
     switch (word) {
-        REGISTER_CASE(WORD_RDI, di)
-        REGISTER_CASE(WORD_RSI, si)
-        REGISTER_CASE(WORD_RDX, dx)
-        REGISTER_CASE(WORD_RCX, cx)
-        REGISTER_CASE(WORD_R8, r8)
-        REGISTER_CASE(WORD_R9, r9)
+        EACH_ARGUMENT_REGISTER(REGISTER_CASE, ctx)
     }
     return v;
 }
@@ -85,19 +80,17 @@ INLINE u64 block_address(struct pt_regs* ctx, const volatile struct probe_row* r
     u32 base = row->block_base;
     if (base == BLOCK_NONE)
         return 0;
-    return base == BLOCK_STACK ? ctx->sp + 8 : register_word(ctx, base - BLOCK_REGISTER);
+    return base == BLOCK_STACK ? STACK_ARGUMENTS(ctx) : register_word(ctx, base - BLOCK_REGISTER);
 }
+
+#define REGISTER_STORE(NUMBER, VALUE) words->word[NUMBER] = VALUE;
 
 INLINE void read_registers(struct pt_regs* ctx, struct call_words* words)
 {
     __builtin_memset(words, 0, sizeof(*words));
-    words->word[WORD_RDI] = ctx->di;
-    words->word[WORD_RSI] = ctx->si;
-    words->word[WORD_RDX] = ctx->dx;
-    words->word[WORD_RCX] = ctx->cx;
-    words->word[WORD_R8] = ctx->r8;
-    words->word[WORD_R9] = ctx->r9;
-    words->word[WORD_ONE] = 1;
+    EACH_ARGUMENT_REGISTER(REGISTER_STORE, ctx)
+    if (WORDS_HAVE_CONSTANTS)
+        words->word[WORD_ONE & (WORDS - 1)] = 1;
 }
 
 /* Reads the registers, and the row's block from this address. Not 0 where that was unreadable; its words are 0 then.
@@ -113,7 +106,7 @@ INLINE u64 read_words(struct pt_regs* ctx, const volatile struct probe_row* row,
 
 INLINE u64 argument(const volatile struct probe_row* row, const struct call_words* words, u32 which)
 {
-    return operand_part(words->word[row->args[which].word & (WORDS - 1)], row->args[which].part);
+    return operand_part(operand_word(words->word, row->args[which].word), row->args[which].part);
 }
 
 /* The one argument of a call that lies in a register, without reading the rest. */
@@ -136,15 +129,15 @@ struct arguments {
     u64 error; /* not 0: one lay in unreadable memory, and was taken for 0 */
 };
 
+#if WORDS_HAVE_CONSTANTS
+#define CONSTANT_ONE [WORD_ONE] = 1
+#else
+#define CONSTANT_ONE
+#endif
+
 INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row* row, struct arguments* arguments)
 {
-    *arguments = (struct arguments){.word = {[WORD_RDI] = ctx->di,
-                                             [WORD_RSI] = ctx->si,
-                                             [WORD_RDX] = ctx->dx,
-                                             [WORD_RCX] = ctx->cx,
-                                             [WORD_R8] = ctx->r8,
-                                             [WORD_R9] = ctx->r9,
-                                             [WORD_ONE] = 1},
+    *arguments = (struct arguments){.word = {EACH_ARGUMENT_REGISTER(REGISTER_VALUE, ctx) CONSTANT_ONE},
                                     .block = block_address(ctx, row)};
 }
 
@@ -155,6 +148,8 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     u32 word = row->args[which].word;
     if (word < WORD_BLOCK)
         arguments->value = arguments->word[word & (WORD_BLOCK - 1)];
+    else if (!WORDS_HAVE_CONSTANTS && word >= WORD_ZERO)
+        arguments->value = word - WORD_ZERO;
     else
         arguments->error |=
             bpf_probe_read_user(&arguments->value, 8, (void*)(arguments->block + (word - WORD_BLOCK) * 8));

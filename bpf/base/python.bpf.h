@@ -294,7 +294,7 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     stack->hash = stack->depth = stack->endless = stack->zero = 0;
     stack->outcome = PYTHON_WALKED;
     __builtin_memset(stack->comm, 0, sizeof(stack->comm));
-    u64 thread = untrusted(task)->thread.fsbase, state = word_at(walk, thread + layout->slot);
+    u64 thread = THREAD_POINTER(untrusted(task)), state = word_at(walk, thread + layout->slot);
     if (state && word_at(walk, state + layout->thread_id) != thread) {
         stack->outcome = PYTHON_UNREADABLE;
         return;

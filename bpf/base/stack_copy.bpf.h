@@ -21,6 +21,8 @@ INLINE u32 copy_stack(u8* to, u64 sp)
     return bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
+#define KEEP_REGISTER(NUMBER, VALUE) found->kept[NUMBER] = VALUE;
+
 /* Of the thread. Verified once. */
 __attribute__((noinline)) int send_stack_copy(int stack, u32 at)
 {
@@ -38,14 +40,9 @@ __attribute__((noinline)) int send_stack_copy(int stack, u32 at)
     found->process = task->tgid;
     found->thread = task->pid;
     found->start_ns = 0;
-    found->ip = regs->ip;
-    found->sp = regs->sp;
-    found->bp = regs->bp;
-    found->bx = regs->bx;
-    found->r12 = regs->r12;
-    found->r13 = regs->r13;
-    found->r14 = regs->r14;
-    found->r15 = regs->r15;
+    found->ip = PT_REGS_IP(regs);
+    found->sp = PT_REGS_SP(regs);
+    EACH_KEPT_REGISTER(KEEP_REGISTER, regs)
     struct return_instance* replaced = READ(task, utask) ? READ(task, utask, return_instances) : 0;
     for (int i = 0; i < REPLACED_RETURNS; i++) {
         found->replaced[i] = (struct replaced_return){};
@@ -56,7 +53,7 @@ __attribute__((noinline)) int send_stack_copy(int stack, u32 at)
         replaced = READ(replaced, next);
     }
     copy->at = at;
-    copy->bytes = copy_stack((u8*)(copy + 1), regs->sp);
+    copy->bytes = copy_stack((u8*)(copy + 1), PT_REGS_SP(regs));
     bpf_ringbuf_submit(copy, ring_flags(sizeof(*copy) + STACK_COPY_BYTES));
     return 0;
 }

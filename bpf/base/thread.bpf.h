@@ -8,10 +8,11 @@
 #include "shared/process.h"
 
 /* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
- * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed. */
+ * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed.
+ * Where the address is not at a known place (arm64), it counts as running for calls from further down the stack. */
 struct runtime_call {
     u64 func;
-    u64 sp; /* points at the return address */
+    u64 sp;
     u64 return_address;
     u32 calls; /* of the driver, still expected inside */
     u32 zero;
@@ -95,8 +96,8 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
 
 INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 calls)
 {
-    struct runtime_call call = {.func = func, .sp = ctx->sp, .calls = calls};
-    if (bpf_probe_read_user(&call.return_address, 8, (void*)ctx->sp))
+    struct runtime_call call = {.func = func, .sp = PT_REGS_SP(ctx), .calls = calls};
+    if (READ_RETURN_ADDRESS(&call.return_address, ctx))
         call.calls = 0;
     thread->runtime = call;
 }
@@ -109,12 +110,31 @@ INLINE bool in_trampoline(struct task_struct* task, u64 address)
     return page && address >= page && address < page + 4096;
 }
 
+#define RETURNS_LOOKED_AT 8 /* the innermost */
+
+/* The call at whose entry the stack pointer was this has a return probe, and has not returned. */
+INLINE bool awaits_return(struct task_struct* task, u64 sp)
+{
+    u64 slot = 0;
+    if (RETURN_ADDRESS_STAYS)
+        return !bpf_probe_read_user(&slot, sizeof(slot), (void*)sp) && in_trampoline(task, slot);
+    struct return_instance* awaited = READ(task, utask, return_instances);
+    for (u32 i = 0; i < RETURNS_LOOKED_AT && awaited; i++) {
+        if (READ(awaited, stack) == sp)
+            return true;
+        awaited = READ(awaited, next);
+    }
+    return false;
+}
+
 /* The runtime call that the driver call of this context is part of, or NULL. */
 INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
 {
     struct runtime_call* call = &thread->runtime;
-    if (!call->calls || ctx->sp >= call->sp || call->sp - ctx->sp > RUNTIME_STACK_MAX)
+    if (!call->calls || PT_REGS_SP(ctx) >= call->sp || call->sp - PT_REGS_SP(ctx) > RUNTIME_STACK_MAX)
         return 0;
+    if (!RETURN_ADDRESS_STAYS)
+        return call;
     u64 slot = 0;
     if (bpf_probe_read_user(&slot, 8, (void*)call->sp))
         return 0;
@@ -124,7 +144,7 @@ INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_stru
 /* With a return probe on the runtime there is nothing to infer. */
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
-    if (thread->runtime.sp + 8 == ctx->sp)
+    if (thread->runtime.sp + RETURN_POPS == PT_REGS_SP(ctx))
         thread->runtime.calls = 0;
 }
 
@@ -173,7 +193,8 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
  * their room back. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 stack = stack_of(ctx->sp), told = part < PART_MEMORY ? PLACE_TOLD : 0, found = OPEN_CALLS, left = opaque(0);
+    u64 stack = stack_of(PT_REGS_SP(ctx)), told = part < PART_MEMORY ? PLACE_TOLD : 0, found = OPEN_CALLS,
+        left = opaque(0);
     for (u32 i = 0; i < OPEN_CALLS; i++) {
         struct open_call* call = &thread->open[i];
         u64 before = call->place;
@@ -213,10 +234,10 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
     return open_call_in(ctx, thread_state_create(task), part);
 }
 
-/* The open call that returns now; its room is free again. A return has popped the return address. */
+/* The open call that returns now; its room is free again. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 stack = stack_of(ctx->sp - 8), found = OPEN_CALLS;
+    u64 stack = stack_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;
     for (u32 i = 0; i < OPEN_CALLS; i++)
         if (is_place(thread->open[i].place, stack, part))
             found = i;

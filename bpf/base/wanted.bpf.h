@@ -15,7 +15,7 @@ int end_left_wait(u64 sp, u64 least_age);
 INLINE void look_for_left_wait(struct pt_regs* ctx)
 {
     if (waits_go_on)
-        end_left_wait(ctx->sp, LONG_WAIT_NS);
+        end_left_wait(PT_REGS_SP(ctx), LONG_WAIT_NS);
 }
 #else
 INLINE void look_for_left_wait(struct pt_regs* ctx) {}

@@ -165,7 +165,8 @@ INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const stru
 /* Taken as the call returns: on entry the frame of its caller may not be found. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
-    s32 stack = follow_python ? read_python_stack(ctx->sp, ctx->ip, STACK_NOT_READ, COPIED_AT_RETURN) : -1;
+    s32 stack =
+        follow_python ? read_python_stack(PT_REGS_SP(ctx), PT_REGS_IP(ctx), STACK_NOT_READ, COPIED_AT_RETURN) : -1;
     if (stack >= 0)
         return stack;
     guard_begin();
@@ -228,7 +229,7 @@ INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct front_
 
 INLINE void coll_ends(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
-    s32 result = ctx->ax;
+    s32 result = PT_REGS_RC(ctx);
     u32 kind = probe_row(call->word[KEPT_ROW])->kind;
     bool failed = collective_failed(result);
     if (kind == KIND_COMM_NEW && !failed) {
@@ -272,7 +273,7 @@ INLINE int waited_entry_body(struct pt_regs* ctx)
 INLINE int waited_return_body(struct pt_regs* ctx)
 {
     struct followed at;
-    if (!followed_returns(ctx, PART_STATE, &at) || (s32)ctx->ax != 0)
+    if (!followed_returns(ctx, PART_STATE, &at) || (s32)PT_REGS_RC(ctx) != 0)
         return 0;
     struct waited_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record)

@@ -24,7 +24,7 @@ int function_entry(struct pt_regs* ctx)
 {
     guard_begin();
     u8 entry = bpf_get_attach_cookie(ctx);
-    begin_function(ctx, entry, ctx->di, entry == ENTRY_IOCTL ? ctx->si : 0, ctx->dx);
+    begin_function(ctx, entry, PT_REGS_PARM1(ctx), entry == ENTRY_IOCTL ? PT_REGS_PARM2(ctx) : 0, PT_REGS_PARM3(ctx));
     guard_end();
     return 0;
 }
@@ -35,7 +35,7 @@ int function_return(struct pt_regs* ctx)
     guard_begin();
     /* All but ioctl return an int, which leaves half of the register as it is. */
     u8 entry = bpf_get_attach_cookie(ctx);
-    end_driver_call(entry == ENTRY_IOCTL ? (s64)ctx->ax : (s32)ctx->ax);
+    end_driver_call(entry == ENTRY_IOCTL ? (s64)PT_REGS_RC(ctx) : (s32)PT_REGS_RC(ctx));
     guard_end();
     return 0;
 }
@@ -172,9 +172,9 @@ SEC("kprobe")
 int xid_report(struct pt_regs* ctx)
 {
     guard_begin();
-    struct xid_record* record = begin_xid((u32)ctx->si);
+    struct xid_record* record = begin_xid((u32)PT_REGS_PARM2(ctx));
     if (record) {
-        const char* name = READ((struct pci_dev*)ctx->di, dev.kobj.name);
+        const char* name = READ((struct pci_dev*)PT_REGS_PARM1(ctx), dev.kobj.name);
         kernel_text(record->device, sizeof(record->device), name);
         bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
     }

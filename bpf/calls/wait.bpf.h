@@ -52,9 +52,7 @@ __attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
     struct waiting* place = thread && thread->place ? place_of(thread) : 0;
     if (!place || !place->now.since_ns || bpf_ktime_get_ns() < place->now.since_ns + least_age)
         return 0;
-    u64 slot = 0;
-    if (sp < thread->waits_at && !bpf_probe_read_user(&slot, sizeof(slot), (void*)thread->waits_at) &&
-        in_trampoline(task, slot))
+    if (sp < thread->waits_at && awaits_return(task, thread->waits_at))
         return 0;
     place->now.since_ns = 0;
     if (!is_counted_elsewhere(place->now.key.wait.wait))
@@ -74,11 +72,11 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
         return;
     }
     if (place->now.since_ns)
-        end_left_wait(ctx->sp, 0);
+        end_left_wait(PT_REGS_SP(ctx), 0);
     struct image* before = &place->now.key.image;
     if (before->pid != key->image.pid || before->serial != key->image.serial)
         introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
-    thread->waits_at = ctx->sp;
+    thread->waits_at = PT_REGS_SP(ctx);
     place->thread_start_ns = task->start_boottime;
     place->now.key = *key;
     place->now.since_ns = now;
@@ -116,7 +114,7 @@ INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const
     if (!due)
         return;
     struct call_key* key = &ended->kept->call.key;
-    key->caller = ctx->ip;
+    key->caller = PT_REGS_IP(ctx);
     keep_stack(ctx, key);
 }
 

@@ -32,8 +32,15 @@ typedef _Bool bool;
 struct pt_regs {
     unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } CONTEXT;
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+    u64 regs[31], sp, pc, pstate;
+} CONTEXT;
+struct user_pt_regs { /* the same, by the name that bpf_tracing.h has for it */
+    u64 regs[31], sp, pc, pstate;
+} CONTEXT;
 #else
-#error "only x86-64 so far: add the register file here and in abi.bpf.h"
+#error "neither x86-64 nor arm64: add the registers here and in base/machine.bpf.h"
 #endif
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -166,8 +173,19 @@ struct uprobe_task {
 };
 
 struct thread_info {
+#if defined(__TARGET_ARCH_arm64)
+    unsigned long flags;
+#else
     u32 status;
+#endif
 };
+
+#if defined(__TARGET_ARCH_arm64)
+struct pt_regs___system_call { /* what the kernel keeps behind the registers */
+    u64 orig_x0;
+    s32 syscallno;
+};
+#endif
 
 struct rq {
     u64 clock;
@@ -205,7 +223,13 @@ struct sched_info {
 };
 
 struct thread_struct {
-    unsigned long fsbase; /* the thread pointer of glibc, which sets it once */
+#if defined(__TARGET_ARCH_arm64)
+    struct {
+        unsigned long tp_value;
+    } uw;
+#else
+    unsigned long fsbase;
+#endif
 };
 
 struct task_struct {

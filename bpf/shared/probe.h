@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Where a probed function keeps its arguments, as data. A call has the six argument registers, then the words of one
- * block of memory (the stack slots behind the return address, or a structure that a register points to). An operand
+/* Where a probed function keeps its arguments, as data. A call has the argument registers, then the words of one
+ * block of memory (the stack slots, or a structure that a register points to). An operand
  * names a word and which part of it. One program reads any row of the table: launches read the whole block at once, all
  * others only the words they need. */
 #ifndef GPUSNOOP_PROBE_H
@@ -8,15 +8,18 @@
 
 #include <linux/types.h>
 
-#define WORD_RDI 0
-#define WORD_RSI 1
-#define WORD_RDX 2
-#define WORD_RCX 3
-#define WORD_R8 4
-#define WORD_R9 5
-#define WORD_ZERO 6  /* an argument that the call does not have, and that is 0 then */
-#define WORD_ONE 7   /* ... and that is 1 then */
-#define WORD_BLOCK 8 /* first word of the block */
+/* WORD_ZERO: an argument that the call does not have, and that is 0 then. */
+#if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
+#define ARGUMENT_REGISTERS 6
+#define WORD_ZERO 6 /* among the words: a constant */
+#define WORDS_HAVE_CONSTANTS 1
+#else
+#define ARGUMENT_REGISTERS 8
+#define WORD_ZERO 64 /* the words have no room for it */
+#define WORDS_HAVE_CONSTANTS 0
+#endif
+#define WORD_ONE (WORD_ZERO + 1) /* ... and that is 1 then */
+#define WORD_BLOCK 8             /* first word of the block */
 #define BLOCK_WORDS_MAX 32
 #define LAUNCH_WORDS_MAX 8 /* of a block that is read at once; a power of two */
 #define WORDS 16           /* registers, constants and such a block */
@@ -250,6 +253,19 @@ struct probe_row {
 static inline __attribute__((always_inline)) int operand_present(__u8 word)
 {
     return word != WORD_ZERO && word != WORD_ONE;
+}
+
+/* The word of this number, of those that are read at once. Without branches, as below. */
+static inline __attribute__((always_inline)) unsigned long long operand_word(const unsigned long long* words,
+                                                                             unsigned number)
+{
+    unsigned long long word = words[number & (WORDS - 1)];
+#if !WORDS_HAVE_CONSTANTS
+    unsigned long long constant = number / WORD_ZERO;
+    __asm__("" : "+r"(constant));
+    word = (word & (constant - 1)) | (number & constant);
+#endif
+    return word;
 }
 
 /* Without branches: a call has up to twelve arguments, and the verifier walks through every path. The barriers keep

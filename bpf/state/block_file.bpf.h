@@ -10,9 +10,9 @@
 INLINE struct file* file_of_call(struct task_struct* task)
 {
     struct pt_regs* regs = regs_of(task);
-    if (!has_descriptor(regs->orig_ax) || task->thread_info.status & COMPATIBLE)
+    if (!has_descriptor(SYSTEM_CALL_NUMBER(regs)) || IS_COMPATIBLE(task))
         return 0;
-    return file_of_descriptor(task, regs->di);
+    return file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
 }
 
 /* The names are the directory entry's: no path is made, which may be long and takes locks. */

@@ -4,8 +4,6 @@
 #ifndef GPUSNOOP_BLOCK_REASON_BPF_H
 #define GPUSNOOP_BLOCK_REASON_BPF_H
 
-#include <asm/unistd_64.h>
-
 #include "base/descriptor.bpf.h"
 #include "shared/thread_time.h"
 
@@ -27,11 +25,8 @@ const __u8 reasons[512] = {
     [__NR_fcntl] = TIME_LOCK,
     [__NR_semop] = TIME_LOCK,
     [__NR_semtimedop] = TIME_LOCK,
-    [__NR_poll] = TIME_POLL,
     [__NR_ppoll] = TIME_POLL,
-    [__NR_select] = TIME_POLL,
     [__NR_pselect6] = TIME_POLL,
-    [__NR_epoll_wait] = TIME_POLL,
     [__NR_epoll_pwait] = TIME_POLL,
     [__NR_epoll_pwait2] = TIME_POLL,
     [__NR_read] = BY_DESCRIPTOR,
@@ -61,16 +56,12 @@ const __u8 reasons[512] = {
     [__NR_syncfs] = TIME_DISK,
     [__NR_msync] = TIME_DISK,
     [__NR_fallocate] = TIME_DISK,
-    [__NR_open] = TIME_DISK,
     [__NR_openat] = TIME_DISK,
     [__NR_openat2] = TIME_DISK,
-    [__NR_stat] = TIME_DISK,
     [__NR_newfstatat] = TIME_DISK,
     [__NR_statx] = TIME_DISK,
     [__NR_getdents64] = TIME_DISK,
-    [__NR_unlink] = TIME_DISK,
     [__NR_unlinkat] = TIME_DISK,
-    [__NR_rename] = TIME_DISK,
     [__NR_renameat2] = TIME_DISK,
     [__NR_io_getevents] = TIME_DISK,
     [__NR_nanosleep] = TIME_SLEEP,
@@ -78,13 +69,20 @@ const __u8 reasons[512] = {
     [__NR_ioctl] = BY_DEVICE,
     [__NR_wait4] = TIME_CHILD,
     [__NR_waitid] = TIME_CHILD,
-    [__NR_vfork] = TIME_CHILD,
     [__NR_clone] = TIME_CHILD,
     [__NR_clone3] = TIME_CHILD,
+#ifdef __NR_open /* arm64 has only the newer forms of these */
+    [__NR_poll] = TIME_POLL,
+    [__NR_select] = TIME_POLL,
+    [__NR_epoll_wait] = TIME_POLL,
+    [__NR_open] = TIME_DISK,
+    [__NR_stat] = TIME_DISK,
+    [__NR_unlink] = TIME_DISK,
+    [__NR_rename] = TIME_DISK,
+    [__NR_vfork] = TIME_CHILD,
+#endif
 };
 
-#define NO_SYSTEM_CALL -1    /* in orig_ax: an exception; of all exceptions, page faults block */
-#define COMPATIBLE 2         /* TS_COMPAT: a system call of 32 bits, with numbers of its own */
 #define STOPPED 0x800c       /* __TASK_STOPPED, __TASK_TRACED, TASK_FROZEN */
 #define ANONYMOUS 0x09041934 /* ANON_INODE_FS_MAGIC: an eventfd, a timerfd, ... */
 
@@ -142,15 +140,16 @@ INLINE struct pt_regs* regs_of(struct task_struct* task)
     return (struct pt_regs*)bpf_task_pt_regs(task);
 }
 
+/* Of all exceptions, page faults block. */
 INLINE bool is_in_page_fault(struct task_struct* task)
 {
-    return regs_of(task)->orig_ax == (u64)NO_SYSTEM_CALL;
+    return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;
 }
 
 INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
 {
     struct pt_regs* regs = regs_of(task);
-    u64 number = regs->orig_ax;
+    u64 number = SYSTEM_CALL_NUMBER(regs);
     u32 reason = TIME_OTHER;
     if (is_stopped(task))
         return reason;
@@ -158,10 +157,10 @@ INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
         return TIME_FAULT;
     if (BPF_CORE_READ_BITFIELD(task, in_iowait))
         return TIME_DISK;
-    if (number < sizeof(reasons) && !(task->thread_info.status & COMPATIBLE))
+    if (number < sizeof(reasons) && !IS_COMPATIBLE(task))
         reason = reasons[number] ?: TIME_OTHER;
     if (reason == BY_DESCRIPTOR || reason == BY_DEVICE)
-        reason = reason_by_descriptor(task, regs->di, reason);
+        reason = reason_by_descriptor(task, SYSTEM_CALL_FIRST(regs), reason);
     if (reason == TIME_OTHER)
         time->other_syscall = number + 1;
     return reason;

@@ -31,7 +31,7 @@ INLINE void take_stacks(void* ctx, struct thread_time* time)
     time->user_stack = -1;
     if (follow_python) {
         struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
-        time->user_stack = read_python_stack(regs->sp, regs->ip, STACK_NOT_READ, COPIED_ANYWHERE);
+        time->user_stack = read_python_stack(PT_REGS_SP(regs), PT_REGS_IP(regs), STACK_NOT_READ, COPIED_ANYWHERE);
     }
     if (time->user_stack < 0)
         time->user_stack = bpf_get_stackid(ctx, &block_stacks, BPF_F_USER_STACK);

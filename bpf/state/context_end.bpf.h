@@ -36,7 +36,7 @@ INLINE bool ending_context(const volatile struct probe_row* row, struct task_str
 INLINE int gone_return_body(struct pt_regs* ctx)
 {
     struct followed at;
-    if (!followed_returns(ctx, PART_STATE, &at) || (s32)ctx->ax != 0)
+    if (!followed_returns(ctx, PART_STATE, &at) || (s32)PT_REGS_RC(ctx) != 0)
         return 0;
     struct held_key record = {.image = image_of(at.task)};
     u64 argument = at.call->word[GONE_ARGUMENT], handle = 0;

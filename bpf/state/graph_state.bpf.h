@@ -37,7 +37,7 @@ static __attribute__((noinline)) int count_followed(struct pt_regs* ctx, struct 
     call->key.image = image_of(task);
     begin_key(ctx, task, row, number, SAMPLED_NONE, &call->key);
     call->key.kind = row->kind;
-    call->key.result = (s32)ctx->ax;
+    call->key.result = (s32)PT_REGS_RC(ctx);
     count_call(task, call, 1, 0, 0);
     return 0;
 }
@@ -75,7 +75,7 @@ INLINE int follow_return_body(struct pt_regs* ctx)
         return 0;
     __builtin_memcpy(&graph, &at.call->word[FOLLOWED_ROW + 1], sizeof(graph));
     struct image image = image_of(at.task);
-    s32 result = ctx->ax;
+    s32 result = PT_REGS_RC(ctx);
     u64 now = bpf_ktime_get_ns();
     u32 number = at.call->word[FOLLOWED_ROW];
     if (at.row->kind == KIND_CAPTURE_END)

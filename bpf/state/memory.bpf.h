@@ -253,7 +253,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
         return 0;
     const u64* word = at.call->word;
     u32 kind = at.row->kind;
-    bool failed = (s32)ctx->ax != 0;
+    bool failed = (s32)PT_REGS_RC(ctx) != 0;
     struct image image = image_of(at.task);
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
     if (!space)

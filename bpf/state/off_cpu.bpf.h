@@ -12,7 +12,7 @@
  * Not where it is far from there: a signal's handler may have a stack of its own. */
 INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
 {
-    u64 sp = regs_of(task)->sp, outermost = 0;
+    u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
     for (u32 i = 0; i < OPEN_CALLS; i++)
         if (stack_of(thread->open[i].place) > outermost)
             outermost = stack_of(thread->open[i].place);

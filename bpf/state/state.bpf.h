@@ -54,9 +54,9 @@ INLINE int state_return_body(struct pt_regs* ctx)
     struct image image = image_of(at.task);
     /* A capture that was invalidated ends with an error, and is over all the same. */
     struct capture ended;
-    if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)ctx->ax))
+    if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)PT_REGS_RC(ctx)))
         capture_end(&image, word[STATE_STREAM], &ended);
-    if ((s32)ctx->ax != 0)
+    if ((s32)PT_REGS_RC(ctx) != 0)
         return 0;
     switch (kind) {
     case KIND_CAPTURE_BEGIN:

@@ -112,7 +112,7 @@ static __attribute__((noinline)) int has_woken(struct task_struct* task, u32 ste
  */
 INLINE bool thread_wakes(struct task_struct* task, u32 part)
 {
-    return task->pid && 1 << part & WOKEN_BY_THREADS && (s64)regs_of(task)->orig_ax >= 0;
+    return task->pid && 1 << part & WOKEN_BY_THREADS && (s64)SYSTEM_CALL_NUMBER(regs_of(task)) >= 0;
 }
 
 /* Only the longest block of a period counts: that is what the thread has waited for. */

@@ -31,7 +31,8 @@ std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bo
 
 InsideQuestion::Thread question_of(const thread_registers& r)
 {
-    InsideQuestion::Thread thread{r.thread, r.ip, r.sp, r.bp, r.bx, r.r12, r.r13, r.r14, r.r15};
+    InsideQuestion::Thread thread{.tid = r.thread, .ip = r.ip, .sp = r.sp};
+    std::ranges::copy(r.kept, thread.kept.begin());
     for (const replaced_return& replaced : r.replaced)
         if (replaced.slot)
             thread.replaced.push_back({replaced.slot, replaced.address});

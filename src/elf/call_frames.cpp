@@ -14,9 +14,6 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t registers[] = {FrameRegisters::bx,  FrameRegisters::bp,  FrameRegisters::r12, FrameRegisters::r13,
-                                FrameRegisters::r14, FrameRegisters::r15, FrameRegisters::ip};
-
 // The table that a search begins with: one row for each function, by address.
 struct SearchRow {
     int32_t start; // from the table's own address
@@ -138,9 +135,12 @@ std::optional<FrameRule> CallFrames::rule(uint64_t address) const
     size_t count = 0;
     if (dwarf_frame_cfa(frame.get(), &ops, &count) || !read_base(ops, count, rule))
         return std::nullopt;
-    for (const size_t number : registers)
+    using R = FrameRegisters;
+    for (const size_t number : R::kept)
         rule.registers[number] = read_saved(frame.get(), number);
-    if (rule.registers[FrameRegisters::ip].kind == FrameRule::Saved::unchanged)
+    FrameRule::Saved& saved = rule.registers[R::return_address] = read_saved(frame.get(), R::return_address);
+    // Unless it is in a register, as a function that calls nothing has it there on arm64.
+    if (saved.kind == FrameRule::Saved::unchanged && R::return_address == R::ip)
         return std::nullopt;
     return rule;
 }

@@ -13,17 +13,30 @@
 
 namespace gpusnoop {
 
-// Registers by their numbers in DWARF (psABI x86-64, figure 3.36): those that calls preserve, the stack pointer, and
-// the address at which a function goes on.
+// Registers by their numbers in DWARF: those that calls preserve, the stack pointer, and the address at which a
+// function goes on; and which one of them tells where its caller does.
 struct FrameRegisters {
+#if defined(__aarch64__) // aadwarf64, 4.1; ip is not among its numbers
+    static constexpr size_t return_address = 30, sp = 31, ip = 33, count = 34;
+    static constexpr std::array<size_t, 12> kept = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, return_address};
+#else // psABI of x86-64, figure 3.36
     static constexpr size_t bx = 3, bp = 6, sp = 7, r12 = 12, r13 = 13, r14 = 14, r15 = 15, ip = 16, count = 17;
+    static constexpr size_t return_address = ip;
+    static constexpr std::array<size_t, 6> kept = {bp, bx, r12, r13, r14, r15};
+#endif
     std::array<std::optional<uint64_t>, count> values{}; // those that are known
 
-    std::optional<uint64_t>& operator[](size_t number) { return values[number]; }
-    const std::optional<uint64_t>& operator[](size_t number) const { return values[number]; }
+    std::optional<uint64_t>& operator[](size_t number)
+    {
+        return values[number];
+    }
+    const std::optional<uint64_t>& operator[](size_t number) const
+    {
+        return values[number];
+    }
 };
 
-// How the registers of the caller are found. Where ip is lost, there is none: a thread begins there.
+// How the registers of the caller are found. Where return_address is lost, there is none: a thread begins there.
 struct FrameRule {
     size_t base_register = FrameRegisters::sp; // + base_offset: the stack pointer of the caller
     int64_t base_offset = 0;

@@ -2,8 +2,10 @@
 // What is asked of the helper that looks which calls threads are in, and what it answers. One answer for each question.
 #pragma once
 
+#include "bpf/shared/thread_registers.h"
 #include "util/message.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,7 +21,8 @@ struct InsideQuestion {
     };
     struct Thread {
         uint32_t tid = 0;
-        uint64_t ip = 0, sp = 0, bp = 0, bx = 0, r12 = 0, r13 = 0, r14 = 0, r15 = 0;
+        uint64_t ip = 0, sp = 0;
+        std::array<uint64_t, KEPT_REGISTERS> kept{}; // as thread_registers has them
         std::vector<Replaced> replaced{};
         bool operator==(const Thread&) const = default;
     };
@@ -34,7 +37,7 @@ void fields(auto& each, same_as_const<InsideQuestion::Replaced> auto& r)
 
 void fields(auto& each, same_as_const<InsideQuestion::Thread> auto& t)
 {
-    each(t.tid, t.ip, t.sp, t.bp, t.bx, t.r12, t.r13, t.r14, t.r15, t.replaced);
+    each(t.tid, t.ip, t.sp, t.kept, t.replaced);
 }
 
 void fields(auto& each, same_as_const<InsideQuestion> auto& q)

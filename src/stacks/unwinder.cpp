@@ -7,6 +7,7 @@ namespace {
 constexpr size_t frames_max = 128;
 constexpr uint64_t frame_bytes_max = 64 << 20;
 using R = FrameRegisters;
+static_assert(R::kept.size() == KEPT_REGISTERS);
 
 // False where the memory is not there, or the stack does not shrink: it is not this code's.
 bool step(ProcessImage& image, const FrameRule& rule, R& registers)
@@ -16,7 +17,8 @@ bool step(ProcessImage& image, const FrameRule& rule, R& registers)
     if (!base || !before)
         return false;
     const uint64_t stack = *base + static_cast<uint64_t>(rule.base_offset);
-    if (stack <= *before || stack - *before > frame_bytes_max)
+    constexpr bool address_on_stack = R::return_address == R::ip;
+    if (stack < *before + address_on_stack || stack - *before > frame_bytes_max)
         return false;
     R caller;
     for (size_t i = 0; i < R::count; i++) {
@@ -27,6 +29,9 @@ bool step(ProcessImage& image, const FrameRule& rule, R& registers)
             caller[i] = registers[i];
     }
     caller[R::sp] = stack;
+    caller[R::ip] = caller[R::return_address];
+    if (stack == *before && caller[R::ip] == registers[R::ip])
+        return false;
     if (!caller[R::ip] || !image.is_executable(*caller[R::ip] - 1))
         return false;
     registers = caller;
@@ -40,12 +45,8 @@ FrameRegisters registers_of(const InsideQuestion::Thread& thread)
     R registers;
     registers[R::ip] = thread.ip;
     registers[R::sp] = thread.sp;
-    registers[R::bp] = thread.bp;
-    registers[R::bx] = thread.bx;
-    registers[R::r12] = thread.r12;
-    registers[R::r13] = thread.r13;
-    registers[R::r14] = thread.r14;
-    registers[R::r15] = thread.r15;
+    for (size_t i = 0; i < R::kept.size(); i++)
+        registers[R::kept[i]] = thread.kept[i];
     return registers;
 }
 

@@ -4,9 +4,10 @@
 //
 // What a structure consists of is told once, for both ways, by a template next to it:
 //     void fields(auto& each, same_as_const<Thing> auto& thing) { each(thing.name, thing.lines); }
-// Fields are numbers, strings, optional ones, vectors of structures or of those, and structures.
+// Fields are numbers, strings, optional ones, arrays and vectors of structures or of those, and structures.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -47,6 +48,12 @@ private:
         put(value.has_value());
         if (value)
             put(*value);
+    }
+    template<class T, size_t n>
+    void put(const std::array<T, n>& all)
+    {
+        for (const T& one : all)
+            put(one);
     }
     template<class T>
     void put(const std::vector<T>& all)
@@ -101,6 +108,12 @@ private:
         if (there)
             get(inner);
         value = there ? std::optional(std::move(inner)) : std::nullopt;
+    }
+    template<class T, size_t n>
+    void get(std::array<T, n>& all)
+    {
+        for (T& one : all)
+            get(one);
     }
     template<class T>
     void get(std::vector<T>& all)

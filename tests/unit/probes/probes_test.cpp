@@ -128,7 +128,7 @@ TEST_CASE("operands lie within the words of a call")
         const probe_row& row = probe.row;
         CHECK(row.block_words <= (is_launch(row.kind) ? LAUNCH_WORDS_MAX : BLOCK_WORDS_MAX));
         CHECK((row.block_base == BLOCK_NONE) == (row.block_words == 0));
-        CHECK(row.block_base <= BLOCK_REGISTER + WORD_R9);
+        CHECK(row.block_base <= BLOCK_REGISTER + ARGUMENT_REGISTERS - 1);
         for (const operand& op : row.args) {
             CHECK((in_register(op) || op.word < WORD_BLOCK + row.block_words));
             CHECK((op.part == PART_WHOLE || op.part == PART_LOW || op.part == PART_HIGH));

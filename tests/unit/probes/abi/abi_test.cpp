@@ -319,7 +319,7 @@ TEST_CASE("a wrong row is noticed")
             for (int which = 0; which < ARGUMENTS; which++) {
                 operand right = probe.row.args[which];
                 if (!operand_present(right.word)) {
-                    noticed(which, {WORD_RDI, PART_WHOLE});
+                    noticed(which, {0, PART_WHOLE});
                     continue;
                 }
                 noticed(which, {WORD_ZERO, PART_WHOLE});

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What depends on the processor: where it keeps a call's arguments, its return address, and a thread's system call.
+ * Registers that <bpf/bpf_tracing.h> has names for go by those: PT_REGS_SP(), PT_REGS_RC(). */
+#ifndef GPUSNOOP_MACHINE_BPF_H
+#define GPUSNOOP_MACHINE_BPF_H
+
+#include "shared/kernel.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#if defined(__TARGET_ARCH_x86)
+
+#include <asm/unistd_64.h>
+
+/* psABI of x86-64, 3.2.3 */
+#define EACH_ARGUMENT_REGISTER(DO, REGS)                                                                               \
+    DO(0, PT_REGS_PARM1(REGS))                                                                                         \
+    DO(1, PT_REGS_PARM2(REGS))                                                                                         \
+    DO(2, PT_REGS_PARM3(REGS))                                                                                         \
+    DO(3, PT_REGS_PARM4(REGS))                                                                                         \
+    DO(4, PT_REGS_PARM5(REGS))                                                                                         \
+    DO(5, PT_REGS_PARM6(REGS))
+
+/* Of struct thread_registers. */
+#define EACH_KEPT_REGISTER(DO, REGS)                                                                                   \
+    DO(0, (REGS)->bp)                                                                                                  \
+    DO(1, (REGS)->bx)                                                                                                  \
+    DO(2, (REGS)->r12)                                                                                                 \
+    DO(3, (REGS)->r13)                                                                                                 \
+    DO(4, (REGS)->r14)                                                                                                 \
+    DO(5, (REGS)->r15)
+
+#define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->r15
+
+/* At the entry of a function, its return address lies at the stack pointer, and stays there until the return takes it
+ * away; arguments on the stack are behind it. */
+#define STACK_ARGUMENTS(REGS) (PT_REGS_SP(REGS) + 8)
+#define RETURN_POPS 8
+#define RETURN_ADDRESS_STAYS true
+#define FRAMES_ARE_SIGNED false
+#define RETURN_ADDRESS(REGS) read_word(PT_REGS_SP(REGS))
+#define READ_RETURN_ADDRESS(TO, REGS) bpf_probe_read_user(TO, 8, (void*)PT_REGS_SP(REGS))
+
+#define SYSTEM_CALL_NUMBER(REGS) ((REGS)->orig_ax)
+#define SYSTEM_CALL_FIRST(REGS) ((REGS)->di)
+#define IS_COMPATIBLE(TASK) ((TASK)->thread_info.status & 2) /* TS_COMPAT */
+
+#define THREAD_POINTER(TASK) ((TASK)->thread.fsbase) /* of glibc, which sets it once */
+
+#elif defined(__TARGET_ARCH_arm64)
+
+/* As arm64's <asm/unistd.h> does. Another host's <asm/bitsperlong.h> takes the BPF target for a machine of 32 bits. */
+#include <asm/bitsperlong.h>
+#undef __BITS_PER_LONG
+#define __BITS_PER_LONG 64
+#define __ARCH_WANT_NEW_STAT
+#define __ARCH_WANT_SYS_CLONE3
+#include <asm-generic/unistd.h>
+
+/* AAPCS64, 6.8.2 */
+#define EACH_ARGUMENT_REGISTER(DO, REGS)                                                                               \
+    DO(0, PT_REGS_PARM1(REGS))                                                                                         \
+    DO(1, PT_REGS_PARM2(REGS))                                                                                         \
+    DO(2, PT_REGS_PARM3(REGS))                                                                                         \
+    DO(3, PT_REGS_PARM4(REGS))                                                                                         \
+    DO(4, PT_REGS_PARM5(REGS))                                                                                         \
+    DO(5, PT_REGS_PARM6(REGS))                                                                                         \
+    DO(6, PT_REGS_PARM7(REGS))                                                                                         \
+    DO(7, PT_REGS_PARM8(REGS))
+
+#define EACH_KEPT_REGISTER(DO, REGS)                                                                                   \
+    DO(0, (REGS)->regs[19])                                                                                            \
+    DO(1, (REGS)->regs[20])                                                                                            \
+    DO(2, (REGS)->regs[21])                                                                                            \
+    DO(3, (REGS)->regs[22])                                                                                            \
+    DO(4, (REGS)->regs[23])                                                                                            \
+    DO(5, (REGS)->regs[24])                                                                                            \
+    DO(6, (REGS)->regs[25])                                                                                            \
+    DO(7, (REGS)->regs[26])                                                                                            \
+    DO(8, (REGS)->regs[27])                                                                                            \
+    DO(9, (REGS)->regs[28])                                                                                            \
+    DO(10, (REGS)->regs[29])                                                                                           \
+    DO(11, (REGS)->regs[30])
+
+#define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->regs[0]
+
+/* At the entry of a function, its return address is in x30, and the function puts it wherever it likes. In frames it
+ * may be signed (FEAT_PAuth), with bits that only the kernel knows how to take off. */
+#define STACK_ARGUMENTS(REGS) PT_REGS_SP(REGS)
+#define RETURN_POPS 0
+#define RETURN_ADDRESS_STAYS false
+#define FRAMES_ARE_SIGNED true
+#define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
+#define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
+
+#define SYSTEM_CALL_NUMBER(REGS) ((u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno)
+#define SYSTEM_CALL_FIRST(REGS) (((struct pt_regs___system_call*)(REGS))->orig_x0)
+#define IS_COMPATIBLE(TASK) ((TASK)->thread_info.flags & 1 << 22) /* TIF_32BIT */
+
+#define THREAD_POINTER(TASK) ((TASK)->thread.uw.tp_value)
+
+#endif
+
+/* At its return, the stack pointer that a function had at its entry. */
+#define SP_AT_ENTRY(REGS) (PT_REGS_SP(REGS) - RETURN_POPS)
+
+#define NO_SYSTEM_CALL -1 /* in place of the number: an exception */
+
+#define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
+
+#endif
