@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/shared/probe.h"
+#include "probes/calling_convention.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,11 +19,13 @@ namespace gpusnoop {
 //   rdi[12.l]   32 bits at byte 12 of the structure that the register points to
 //   rdi+8       of out and pitch: 8 bytes behind where the register points
 //   words:7     the size of the structure, in 8 bytes, where a list of its kind is read element by element
+//   large:1x3   the second argument is a structure of 3 words, passed by value
 // and in "async h2d dst:rdi src:rsi bytes:rdx stream:rcx": words without a place say what the call does.
-// A mistake in one of them does not compile.
+// A mistake in one of them does not compile. Places are those of x86-64; where another machine has them follows from
+// its calling convention.
 class LayoutParser {
 public:
-    consteval LayoutParser()
+    consteval explicit LayoutParser(Machine machine = host) : machine_(machine)
     {
         row_.element_bytes = 1;
         row_.node = NODE_UNTOLD;
@@ -44,6 +47,12 @@ public:
                 if (row_.block_base == BLOCK_NONE)
                     throw std::logic_error("the size of no structure");
                 use_block(row_.block_base, number());
+            } else if (name == "large") {
+                do {
+                    const unsigned first = number();
+                    skip('x');
+                    convention_.by_value(first, number());
+                } while (skip(','));
             } else if (name == "grid" || name == "block") {
                 int first = name == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
                 for (int i = 0; i < 3; i++) {
@@ -52,7 +61,8 @@ public:
                         break; // legacy launches have a two-dimensional grid
                 }
             } else {
-                row_.args[argument(name)] = place();
+                const int which = argument(name);
+                row_.args[which] = place(which);
                 if (skip('+'))
                     (name == "out"     ? row_.out_offset
                      : name == "pitch" ? row_.pitch_offset
@@ -176,14 +186,25 @@ private:
             throw std::logic_error("no such attribute");
     }
 
-    consteval operand place()
+    consteval operand place(int which = ARGUMENTS)
     {
-        if (skip('s')) {
-            unsigned slot = number();
-            use_block(BLOCK_STACK, slot + 1);
-            return {static_cast<uint8_t>(WORD_BLOCK + slot), part()};
+        ArgumentPlace at = skip('s') ? ArgumentPlace{ArgumentPlace::on_stack, static_cast<uint8_t>(number())}
+                                     : ArgumentPlace{ArgumentPlace::in_register, register_number()};
+        if (machine_ == Machine::arm64)
+            at = convention_.on_arm64(at);
+        if (at.kind == ArgumentPlace::on_stack) {
+            use_block(BLOCK_STACK, at.number + 1u);
+            return {static_cast<uint8_t>(WORD_BLOCK + at.number), part()};
         }
-        uint8_t reg = register_number();
+        if (at.kind == ArgumentPlace::pointed) {
+            const auto base = static_cast<uint8_t>(BLOCK_REGISTER + at.number);
+            // Where there are two structures, the size of a copy is worth more than what its destination is.
+            if (which == ARG_DESTINATION && row_.block_base != BLOCK_NONE && row_.block_base != base)
+                return {WORD_ZERO, PART_WHOLE};
+            use_block(base, at.word + 1u);
+            return {static_cast<uint8_t>(WORD_BLOCK + at.word), part()};
+        }
+        const uint8_t reg = at.number;
         if (!skip('['))
             return {reg, part()};
         unsigned offset = number();
@@ -249,11 +270,13 @@ private:
     }
 
     std::string_view rest_;
+    Machine machine_;
+    CallingConvention convention_;
     probe_row row_{};
 };
 
 struct Layout {
-    probe_row row;
+    probe_row row;                                                                // of this machine
     consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT: implicit, for the table
     // What a call shares with others, and what is its own.
     consteval Layout(const char* shared, const char* own) : row(LayoutParser().parse(shared).parse(own).row()) {}
