@@ -255,7 +255,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
 {
     found.cuda = true;
     if (found.library == Library::nccl)
-        found.word = identity_word(elf, x86_64_decoder());
+        found.word = identity_word(elf, host_decoder());
     std::unordered_map<std::string_view, unsigned> wanted;
     std::vector<std::string_view> names;
     for (unsigned i = 0; i < probes_.size(); i++) {

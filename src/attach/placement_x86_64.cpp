@@ -47,7 +47,7 @@ constexpr int max_steps = 4;
 
 } // namespace
 
-Placement place(std::span<const uint8_t> code)
+Placement place_on_x86_64(std::span<const uint8_t> code)
 {
     size_t delta = 0;
     for (int step = 0; step <= max_steps; step++) {

@@ -3,6 +3,7 @@
 
 #include "util/error.hpp"
 #include "util/fd.hpp"
+#include "util/machine.hpp"
 
 #include <bpf/bpf.h>
 #include <cerrno>
@@ -56,11 +57,13 @@ bool takes(int attach_type)
     return try_link(attach_type, 0) == -EBADF;
 }
 
-constexpr int uprobe_return_call = 335; // __NR_uretprobe on x86-64
+using machine::uprobe_return_call;
 
 // Makes the system call in a child and says how that ended: an errno, 0, or -1 for a signal.
 int call_in_child(bool filtered)
 {
+    if (!uprobe_return_call)
+        return ENOSYS;
     pid_t child = fork();
     if (child == 0) {
         // The call is refused with SIGILL where it does not come from the kernel's own return trampoline.

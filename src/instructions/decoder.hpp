@@ -114,6 +114,8 @@ public:
     virtual size_t harmless(std::span<const uint8_t> code) const = 0;
 };
 
-const Decoder& x86_64_decoder();
+const Decoder& x86_64_decoder(); // not there on other machines: Zydis decodes
+const Decoder& arm64_decoder();
+const Decoder& host_decoder(); // that of the machine that this runs on
 
 } // namespace gpusnoop

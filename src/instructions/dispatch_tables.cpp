@@ -17,7 +17,7 @@ std::optional<DispatchTables::Behind> DispatchTables::behind(const Symbol& funct
 {
     const size_t longest = function.size ? std::min<size_t>(function.size, dispatch_max) : dispatch_max;
     const std::vector<uint8_t> code = elf_.bytes(function.file_offset, longest);
-    const auto dispatch = x86_64_decoder().dispatch({code, function.address});
+    const auto dispatch = host_decoder().dispatch({code, function.address});
     if (!dispatch)
         return std::nullopt;
     const Table& table = table_of(dispatch->table_of);
@@ -39,7 +39,7 @@ const DispatchTables::Table& DispatchTables::table_of(uint64_t function)
     if (!offset)
         return table;
     const std::vector<uint8_t> code = elf_.bytes(*offset, table_code_max);
-    const std::vector<Filled> filled = x86_64_decoder().filled({code, function});
+    const std::vector<Filled> filled = host_decoder().filled({code, function});
     std::vector<uint64_t> words;
     for (const Filled& one : filled)
         if (one.pointer.kind == Argument::loaded)

@@ -2,6 +2,7 @@
 #include "names/driver_objects.hpp"
 
 #include "proc/process.hpp"
+#include "util/machine.hpp"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ constexpr size_t drivers_max = 64;
 
 bool is_address(uint64_t word)
 {
-    return word >= 4096 && word < uint64_t{1} << 47;
+    return word >= 4096 && word < machine::addresses_end;
 }
 
 } // namespace

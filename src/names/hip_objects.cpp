@@ -3,6 +3,7 @@
 
 #include "instructions/dispatch_tables.hpp"
 #include "proc/process.hpp"
+#include "util/machine.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +21,7 @@ constexpr size_t function_max = 256; // bytes of code; 83 in 7.2
 
 bool is_address(uint64_t word)
 {
-    return word >= 4096 && word < uint64_t{1} << 47;
+    return word >= 4096 && word < machine::addresses_end;
 }
 
 // The name is a std::string of libstdc++ or libc++: the address of its characters, and behind that its length.
@@ -56,7 +57,7 @@ std::optional<Path> hip_name_path(const Elf& library)
     const auto behind = DispatchTables(library).behind(found.front());
     const uint64_t address = behind ? behind->address : found.front().address;
     const std::vector<uint8_t> code = code_at(address);
-    return x86_64_decoder().path({code, address}, code_at);
+    return host_decoder().path({code, address}, code_at);
 }
 
 bool HipObjects::Known::trusted() const

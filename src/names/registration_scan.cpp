@@ -70,7 +70,7 @@ std::optional<Decoder::Arguments> arguments_at(const ElfImage& image, const Deco
 class Scan {
 public:
     explicit Scan(const Elf& elf)
-        : elf_(elf), image_(elf), decoder_(x86_64_decoder()), hip_(elf.has_section(".hipFatBinSegment"))
+        : elf_(elf), image_(elf), decoder_(host_decoder()), hip_(elf.has_section(".hipFatBinSegment"))
     {}
 
     Registrations run();
@@ -359,7 +359,7 @@ Registrations Scan::run()
 // As at the site, in this very file.
 std::optional<std::array<uint64_t, Decoder::arguments_known>> values_at(const ElfImage& image, const CallSite& site)
 {
-    const auto arguments = arguments_at(image, x86_64_decoder(), site);
+    const auto arguments = arguments_at(image, host_decoder(), site);
     if (!arguments)
         return std::nullopt;
     std::array<uint64_t, Decoder::arguments_known> values{};

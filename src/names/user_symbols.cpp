@@ -7,6 +7,7 @@
 #include "proc/reader.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
+#include "util/machine.hpp"
 
 #include <algorithm>
 #include <elfutils/libdwfl.h>
@@ -361,7 +362,7 @@ bool UserSymbols::refresh(pid_t pid, Image& image)
     if (found.empty() || auxiliary.empty() || (!image.auxiliary.empty() && auxiliary != image.auxiliary))
         return false;
     for (size_t i = 0; i + 1 < auxiliary.size(); i += 2) {
-        constexpr uint64_t page = 4096;
+        const uint64_t page = machine::page_size();
         const uint64_t size = (vdso().size() + page - 1) / page * page;
         if (auxiliary[i] == AT_SYSINFO_EHDR)
             found.push_back({.start = auxiliary[i + 1],

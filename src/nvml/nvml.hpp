@@ -4,6 +4,8 @@
 // same figures from the kernel (amd_gpus.hpp).
 #pragma once
 
+#include "util/machine.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -91,10 +93,10 @@ struct NvmlPlaces {
     std::string library = "libnvidia-ml.so.1"; // what dlopen() is asked for: searched for by the loader, or a path
     // Then here: WSL, a driver in a container (GPU operator), distributions that the loader's cache does not cover.
     // Only files that root alone can write.
-    std::vector<std::string> folders = {"/usr/lib/x86_64-linux-gnu",
+    std::vector<std::string> folders = {"/usr/lib/" GPUSNOOP_LIBRARIES,
                                         "/usr/lib64",
                                         "/usr/lib/wsl/lib",
-                                        "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+                                        "/run/nvidia/driver/usr/lib/" GPUSNOOP_LIBRARIES,
                                         "/run/nvidia/driver/usr/lib64",
                                         "/usr/local/nvidia/lib64",
                                         "/run/opengl-driver/lib"};

@@ -2,6 +2,7 @@
 #include "proc/cuda_libraries.hpp"
 
 #include "proc/process.hpp"
+#include "util/machine.hpp"
 #include "util/text.hpp"
 
 #include <iterator>
@@ -12,14 +13,14 @@ namespace {
 
 // Distributions, the container toolkits of GKE and the GPU operator, WSL, NixOS.
 constexpr std::string_view usual_folders[] = {
-    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/" GPUSNOOP_LIBRARIES,
     "/usr/lib64",
     "/usr/lib",
     "/usr/local/nvidia/lib64",
     "/usr/local/cuda/compat",
     "/usr/lib/wsl/lib",
     "/run/opengl-driver/lib",
-    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
+    "/run/nvidia/driver/usr/lib/" GPUSNOOP_LIBRARIES,
     "/run/nvidia/driver/usr/lib64",
     "/home/kubernetes/bin/nvidia/lib64",
     "/opt/rocm/lib",

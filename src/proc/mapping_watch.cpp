@@ -2,6 +2,7 @@
 #include "proc/mapping_watch.hpp"
 
 #include "util/error.hpp"
+#include "util/machine.hpp"
 
 #include <bpf/libbpf.h>
 #include <cerrno>
@@ -16,10 +17,13 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t page_size = 4096;
-constexpr size_t data_pages = 64; // a power of two; a record is about 150 bytes
-constexpr size_t data_size = data_pages * page_size;
-constexpr size_t mapping_size = data_size + page_size;
+constexpr size_t data_bytes = 256 << 10; // a power of two of pages; a record is about 150 bytes
+
+// In front of the data is a page of the kernel's.
+size_t mapping_bytes()
+{
+    return machine::page_size() + data_bytes;
+}
 
 struct Mmap2Record {
     perf_event_header header;
@@ -79,7 +83,7 @@ MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers))
             continue; // possible, but offline
         if (!ring.fd)
             throw Error("new processes cannot be watched: perf_event_open: " + errno_text(errno));
-        ring.base = mmap(nullptr, mapping_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
+        ring.base = mmap(nullptr, mapping_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
         if (ring.base == MAP_FAILED)
             throw Error("new processes cannot be watched: no memory for the perf buffer: " + errno_text(errno));
         rings_.push_back(std::move(ring));
@@ -89,7 +93,7 @@ MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers))
 MappingWatch::~MappingWatch()
 {
     for (Ring& ring : rings_)
-        munmap(ring.base, mapping_size);
+        munmap(ring.base, mapping_bytes());
 }
 
 std::vector<int> MappingWatch::descriptors() const
@@ -109,18 +113,18 @@ void MappingWatch::drain()
 void MappingWatch::drain(Ring& ring)
 {
     auto* page = static_cast<perf_event_mmap_page*>(ring.base);
-    const uint8_t* data = static_cast<uint8_t*>(ring.base) + page_size;
+    const uint8_t* data = static_cast<uint8_t*>(ring.base) + machine::page_size();
     uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page->data_tail;
     while (tail < head) {
         // Records are 8-byte aligned, so the header never wraps; the rest may.
         perf_event_header header{};
-        memcpy(&header, data + tail % data_size, sizeof(header));
+        memcpy(&header, data + tail % data_bytes, sizeof(header));
         if (header.size < sizeof(header))
             break;
         scratch_.resize(header.size);
-        size_t first = std::min<size_t>(header.size, data_size - tail % data_size);
-        memcpy(scratch_.data(), data + tail % data_size, first);
+        size_t first = std::min<size_t>(header.size, data_bytes - tail % data_bytes);
+        memcpy(scratch_.data(), data + tail % data_bytes, first);
         memcpy(scratch_.data() + first, data, header.size - first);
         tail += header.size;
         // Given back before the handler runs: it may take a while, and the kernel wants the room.

@@ -22,7 +22,7 @@ constexpr size_t thunk_bytes = 32;
 uint64_t slot_of(const Elf& elf, const Symbol& function)
 {
     const std::vector<uint8_t> code = elf.bytes(function.file_offset, thunk_bytes);
-    const auto jump = x86_64_decoder().thunk_jump({code, function.address});
+    const auto jump = host_decoder().thunk_jump({code, function.address});
     return jump ? jump->target : 0;
 }
 

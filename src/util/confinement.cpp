@@ -3,6 +3,7 @@
 
 #include "util/capabilities.hpp"
 #include "util/fd.hpp"
+#include "util/machine.hpp"
 
 #include <array>
 #include <csignal>
@@ -73,7 +74,7 @@ void restrict_calls(std::span<const uint32_t> more)
     allowed.insert(allowed.end(), more.begin(), more.end());
     std::vector<sock_filter> program = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine::audited_as, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
     };
