@@ -12,8 +12,19 @@ VERSION := 0.1.0
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
+# CROSS=aarch64-linux-gnu: for arm64, on x86-64 (scripts/install-deps cross).
+ifneq ($(CROSS),)
+BUILD   ?= build/$(CROSS)
+CXX     := $(CROSS)-g++
+CC      := $(CROSS)-gcc
+AR      := $(CROSS)-ar
+CROSS_ROOT := $(BUILD)/root
+CROSS_FLAGS := -isystem $(CROSS_ROOT)/usr/include -isystem $(CROSS_ROOT)/usr/include/$(CROSS)
+CROSS_LDFLAGS := -L$(CROSS_ROOT)/usr/lib/$(CROSS) -Wl,-rpath-link,$(CROSS_ROOT)/usr/lib/$(CROSS)
+endif
 BUILD   ?= build
 CXX     ?= g++
+MACHINE := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine)))
 CLANG   ?= clang
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY   ?= clang-tidy
@@ -50,8 +61,14 @@ WARNINGS += -Wno-array-bounds -Wno-stringop-overflow
 endif
 # -g1: a stack names its functions and lines. Values of variables (-g) would take a third more of the compilers' time.
 OPTIMIZE ?= -O2 -g1
-ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CXXFLAGS)
-LIBS := -lbpf -ldw -lelf -lz -llzma -lzstd -lfmt -lZydis
+ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CROSS_FLAGS) $(CXXFLAGS)
+LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf -lz -llzma -lzstd -lfmt
+# Instructions of x86-64 take a library to decode; nothing of that is there on other machines.
+ifeq ($(MACHINE),x86_64)
+LIBS += -lZydis
+else
+OTHER_MACHINE := %_x86_64.cpp %_x86_64_test.cpp
+endif
 ifeq ($(VARIANT),asan)
 # -O0: optimized, what the sanitizers put in takes GCC as long again. -g1: a stack names its lines.
 VARIANT_FLAGS := -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -70,7 +87,7 @@ INSTEAD := $(BUILD)/obj/static/src/nvml/nvml.o
 endif
 LIBS += -lncursesw -ltinfo
 
-SRC     := $(wildcard src/*/*.cpp)
+SRC     := $(filter-out $(OTHER_MACHINE),$(wildcard src/*/*.cpp))
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
 TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
 # All of the tools but main().
@@ -80,7 +97,7 @@ TOOL_OBJ := $(TOOL_SRC:%.cpp=$(OBJ)/%.o)
 LIBRARY_BPF := inodes threads calibrate
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
-.PHONY: all tools man-pages demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
+.PHONY: all tools man-pages objects demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:
 .SECONDARY: $(SKELETONS) $(SKELETONS:%.skel.h=%.bpf.o)
 
@@ -101,7 +118,9 @@ $(BUILD)/man/%.8: man/%.8 scripts/man-page $(wildcard man/common/*.8)
 
 # --- kernel side -----------------------------------------------------------------------------------------------------
 
-BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_x86 -Ibpf -Wall -Wextra -Wno-unused-parameter $(WERROR_FLAG)
+# The processor whose registers the programs read, as libbpf calls it: that of the host, or arm64 or x86.
+BPF_ARCH ?= $(if $(filter aarch64,$(MACHINE)),arm64,x86)
+BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -Wall -Wextra -Wno-unused-parameter $(WERROR_FLAG)
 # The BPF target knows no architecture folder; linux/types.h wants asm/types.h from there.
 BPF_INCLUDES := -idirafter /usr/include/$(shell $(CLANG) -print-multiarch 2>/dev/null || gcc -print-multiarch) -idirafter /usr/include
 
@@ -114,6 +133,9 @@ $(GEN)/%.bpf.o: %.bpf.c
 
 $(GEN)/%.skel.h: $(GEN)/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# All of them: of another processor in a folder of its own, as in make objects BPF_ARCH=arm64 GEN=build/arm64/gen.
+objects: $(patsubst %,$(GEN)/%.bpf.o,$(TOOLS) $(LIBRARY_BPF))
 
 # --- tables of the drivers' calls ------------------------------------------------------------------------------------
 
@@ -136,6 +158,14 @@ $(OBJ)/precompiled.hpp: src/precompiled.hpp
 	$(Q)$(CXX) $(ALL_CXXFLAGS) -x c++-header $< -o $@.gch
 	$(Q)cp $< $@
 
+ifneq ($(CROSS),)
+$(CROSS_ROOT)/complete:
+	$(say) ROOT $(CROSS_ROOT)
+	$(Q)scripts/cross-libraries $(CROSS_ROOT)
+
+$(PRECOMPILED): | $(CROSS_ROOT)/complete
+endif
+
 $(OBJ)/%.o: %.cpp | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(say) CXX $<
 	$(Q)mkdir -p $(@D)
@@ -148,7 +178,7 @@ $(BUILD)/obj/static/%.o: %.cpp
 
 $(OBJ)/libgpusnoop.a: $(SRC_OBJ)
 	$(Q)rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 # One program with as many names as there are tools: half as large as seven programs.
 $(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(INSTEAD) $(OBJ)/libgpusnoop.a
@@ -231,8 +261,9 @@ include tests/screen/screen.mk
 include tests/vendor/vendor.mk
 include tests/fuzz/fuzz.mk
 include tests/gpu/gpu.mk
+include tests/arm64/arm64.mk
 
-UNIT_SRC := $(wildcard tests/unit/*/*.cpp)
+UNIT_SRC := $(filter-out $(OTHER_MACHINE),$(wildcard tests/unit/*/*.cpp))
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
 $(OBJ)/tests/unit/attach/refusal_test.o: $(GEN)/refused.skel.h
 $(OBJ)/tests/unit/attach/program_stack_test.o: $(GEN)/deep.skel.h
