@@ -20,7 +20,7 @@ CC      := $(CROSS)-gcc
 AR      := $(CROSS)-ar
 CROSS_ROOT := $(BUILD)/root
 CROSS_FLAGS := -isystem $(CROSS_ROOT)/usr/include -isystem $(CROSS_ROOT)/usr/include/$(CROSS)
-CROSS_LDFLAGS := -L$(CROSS_ROOT)/usr/lib/$(CROSS) -Wl,-rpath-link,$(CROSS_ROOT)/usr/lib/$(CROSS)
+CROSS_LDFLAGS := -L$(CROSS_ROOT)/usr/lib/$(CROSS) -L$(CROSS_ROOT)/usr/lib -Wl,-rpath-link,$(CROSS_ROOT)/usr/lib/$(CROSS)
 endif
 BUILD   ?= build
 CXX     ?= g++

@@ -35,7 +35,7 @@ std::vector<Probe> all_probes()
 
 bool in_register(const operand& op)
 {
-    return op.word < WORD_BLOCK;
+    return op.word < WORD_BLOCK || !operand_present(op.word);
 }
 
 // As a number, which Catch2 prints better than a character type.

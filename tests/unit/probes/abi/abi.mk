@@ -26,6 +26,11 @@ ABI_OBJS += $(patsubst $(ABI_DIR)/calls-%,$(ABI_DIR)/real-%,$(filter $(ABI_DIR)/
 ABI_OBJS += $(ABI_DIR)/results_test.o
 endif
 
+# What a call hands over is captured in registers of x86-64.
+ifneq ($(filter-out x86_64,$(MACHINE)),)
+ABI_OBJS :=
+endif
+
 $(ABI_DIR):
 	$(Q)mkdir -p $@
 
