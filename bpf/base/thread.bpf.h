@@ -5,6 +5,8 @@
 #define GPUSNOOP_THREAD_BPF_H
 
 #include "base/common.bpf.h"
+#include "shared/histogram.h"
+#include "shared/probe.h"
 #include "shared/process.h"
 
 /* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
@@ -68,7 +70,7 @@ struct thread_state {
     u64 context;               /* the current one's handle; 0 unknown */
     u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
     u64 depth;
-    u32 device;    /* ordinal + 1; 0 unknown */
+    u32 device[2]; /* ordinal + 1; 0 unknown. By CUDA and by HIP, which count their own: device_by() */
     u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
     u64 waits_at;  /* the stack pointer of the call that is shown there */
     u64 waited_ns; /* since the stack of a wait was taken last; 0: none was yet */
@@ -92,6 +94,12 @@ INLINE struct thread_state* thread_state(struct task_struct* task)
 INLINE struct thread_state* thread_state_create(struct task_struct* task)
 {
     return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* Where a thread's device is for calls of this layer. */
+INLINE u32* device_by(struct thread_state* thread, u32 layer)
+{
+    return &thread->device[is_zero(opaque(layer) ^ LAYER_HIP) & 1];
 }
 
 INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 calls)

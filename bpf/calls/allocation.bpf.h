@@ -52,13 +52,15 @@ INLINE u32 physical_holding(u32 location, u32 holding)
 }
 
 /* The device that memory is on: its pool's or location's, or that of the thread's current context. */
-INLINE u8 device_of_thread(const struct image* image, struct task_struct* task)
+INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
     if (!thread)
         return DEVICE_UNKNOWN;
+    if (layer == LAYER_HIP)
+        return (u8)(hip_device_of(task, thread) - 1);
     struct context* context = thread->context ? context_of(image, thread->context) : 0;
-    return (u8)((context ? context->device : thread->device) - 1);
+    return (u8)((context ? context->device : *device_by(thread, layer)) - 1);
 }
 
 /* Reads the stream where somebody asks for it: true where the call is recorded there, not executed. */
@@ -89,7 +91,7 @@ static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
     if (stacks_of_allocations && !per_stack)
         read_stack(ctx, key);
     if (per_device || follow)
-        key->device = opaque(device_of_thread(&key->image, task));
+        key->device = opaque(device_of_thread(&key->image, task, row->layer));
     if (has_argument(row, ARG_LOCATION)) {
         u32 location = read_argument_alike(&arguments, row, ARG_LOCATION);
         holding = physical_holding(location, holding);

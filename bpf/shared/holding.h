@@ -79,6 +79,15 @@ static inline __attribute__((always_inline)) int ends_with_context(__u32 holding
            holding == HOLDING_EXTERNAL;
 }
 
+/* ... and these with a device of HIP that is reset: hipDeviceReset() gives back what the device alone has
+ * (MemObjMap::Purge() of ROCm 5.7 to 7) and its pools. Host memory is every device's; of physical memory it is not
+ * known. */
+static inline __attribute__((always_inline)) int ends_with_device(__u32 holding)
+{
+    return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_POOL ||
+           holding == HOLDING_IMPORTED;
+}
+
 /* Memory of the device, each byte once. */
 static inline __attribute__((always_inline)) int is_device_memory(__u32 holding)
 {

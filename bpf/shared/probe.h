@@ -104,7 +104,7 @@ enum probe_kind {
     KIND_CONTEXT_SET,  /* ARG_HANDLE becomes current in place of the one that is; 0: as popped */
     KIND_CONTEXT_PUSH, /* ... and the one that is, again when it is popped or destroyed */
     KIND_CONTEXT_POP,
-    KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime) */
+    KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime), or that of the context ARG_HANDLE (HIP) */
     KIND_COPY,          /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
     KIND_COPY_BATCH,    /* ARG_COUNT of them, from lists of addresses and sizes */
     KIND_COPY_BATCH_3D, /* ARG_COUNT structures of the block's size; without it: one */
@@ -118,7 +118,8 @@ enum probe_kind {
     KIND_PHYSICAL_FREE, /* of ARG_HANDLE */
     KIND_MAP,           /* ARG_BYTES of physical memory ARG_HANDLE are at ARG_ADDRESS from now on */
     KIND_UNMAP,
-    KIND_MEMORY_GONE,    /* the context ARG_HANDLE ends, or the primary one of ARG_DEVICE, and its memory with it */
+    KIND_MEMORY_GONE,    /* the context ARG_HANDLE ends, the primary one of ARG_DEVICE, or what HIP has on the thread's
+                          * device, and its memory with it */
     KIND_CONTEXT_LET_GO, /* the primary context of ARG_DEVICE, which ends with the last of its holders */
     KIND_TRIM,           /* a pool gives back what it keeps beyond what is allocated from it */
     KIND_INIT,           /* the first call of a process */

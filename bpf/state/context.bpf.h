@@ -7,6 +7,8 @@
 #include "base/thread.bpf.h"
 #include "state/names.bpf.h"
 
+#define HIP_DEVICE_UNTOLD (DEVICE_UNKNOWN + 1) /* the thread has set one, nobody knows which */
+
 struct context {
     u32 device; /* ordinal + 1 */
     u32 number; /* no other context of any process has it: handles are used again */
@@ -41,8 +43,25 @@ INLINE struct context* context_of(const struct image* image, u64 handle)
 INLINE void context_current(const struct image* image, struct thread_state* thread, u64 handle)
 {
     struct context* context = context_of(image, handle);
-    thread->device = context ? context->device : 0;
+    *device_by(thread, LAYER_DRIVER) = context ? context->device : 0;
     thread->context = handle;
+}
+
+/* A device is all that HIP has of contexts: hipCtxCreate() returns it, hipCtxPopCurrent() and hipCtxDestroy() leave the
+ * thread's as it is and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
+INLINE void hip_device_current(const struct image* image, struct thread_state* thread, u64 handle)
+{
+    struct context* context = context_of(image, handle);
+    *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNTOLD;
+}
+
+/* Ordinal + 1: what the thread has set, or the first device. 0 unknown. */
+INLINE u32 hip_device_of(struct task_struct* task, struct thread_state* thread)
+{
+    u32 device = *device_by(thread, LAYER_HIP);
+    if (!device && seen_whole(task))
+        return 1;
+    return device < HIP_DEVICE_UNTOLD ? device : 0;
 }
 
 INLINE void context_push(const struct image* image, struct thread_state* thread, u64 handle)
@@ -60,6 +79,19 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
         /* Compilers from 22 on know the depth from the line above, and leave the mask out that 6.1 wants to see. */
         handle = thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)];
     context_current(image, thread, handle);
+}
+
+/* What ends with all that the thread allocates now; of HIP the device, which has its ordinal + 1 for a handle. Null: it
+ * is not known. */
+INLINE struct context* context_of_memory(const struct image* image, struct task_struct* task, u32 layer)
+{
+    struct thread_state* thread = thread_state(task);
+    u64 handle = !thread ? 0 : layer == LAYER_HIP ? hip_device_of(task, thread) : thread->context;
+    if (!handle)
+        return 0;
+    if (layer == LAYER_HIP && !context_of(image, handle))
+        context_made(image, handle, handle - 1);
+    return context_of(image, handle);
 }
 
 /* The context of a device that all of a process shares, and how often it was asked for. */

@@ -18,11 +18,11 @@ INLINE int gone_entry_body(struct pt_regs* ctx)
 }
 
 /* The context that ends by this call: its handle, 0 where it is not known. False: none does. */
-INLINE bool ending_context(const volatile struct probe_row* row, struct task_struct* task, const struct image* image,
-                           u64 argument, u64* handle)
+INLINE bool ending_context(const struct followed* at, const struct image* image, u64 argument, u64* handle)
 {
-    *handle = argument;
-    if (has_argument(row, ARG_HANDLE))
+    const volatile struct probe_row* row = at->row;
+    *handle = row->layer == LAYER_HIP ? hip_device_of(at->task, at->thread) : argument;
+    if (row->layer == LAYER_HIP || has_argument(row, ARG_HANDLE))
         return true;
     struct handle_number key = {.image = *image, .number = argument};
     struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
@@ -30,7 +30,7 @@ INLINE bool ending_context(const volatile struct probe_row* row, struct task_str
     if (row->kind == KIND_MEMORY_GONE)
         return true;
     /* Who was there before tracing began may hold it, too. */
-    return primary && seen_whole(task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
+    return primary && seen_whole(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
 }
 
 INLINE int gone_return_body(struct pt_regs* ctx)
@@ -40,7 +40,7 @@ INLINE int gone_return_body(struct pt_regs* ctx)
         return 0;
     struct held_key record = {.image = image_of(at.task)};
     u64 argument = at.call->word[GONE_ARGUMENT], handle = 0;
-    if (!ending_context(at.row, at.task, &record.image, argument, &handle))
+    if (!ending_context(&at, &record.image, argument, &handle))
         return 0;
     struct context* context = context_of(&record.image, handle);
     u32 number = context ? context->number : 0;

@@ -133,8 +133,7 @@ static __attribute__((noinline)) int hold(struct task_struct* task, struct call*
         return 0;
     struct call_key* call_key = &call->key;
     struct held_key key = {.image = call_key->image, .place = place};
-    struct thread_state* thread = thread_state(task);
-    struct context* context = thread && thread->context ? context_of(&key.image, thread->context) : 0;
+    struct context* context = context_of_memory(&key.image, task, call_key->layer);
     struct held new = {
         .bytes = call->memory.bytes,
         .since_ns = now,
@@ -146,7 +145,8 @@ static __attribute__((noinline)) int hold(struct task_struct* task, struct call*
         .device = call_key->device,
         .function = call_key->function,
     };
-    if (context && ends_with_context(new.holding) && place >> SPACE_SHIFT != SPACE_PHYSICAL)
+    bool ends = call_key->layer == LAYER_HIP ? ends_with_device(new.holding) : ends_with_context(new.holding);
+    if (context && ends && place >> SPACE_SHIFT != SPACE_PHYSICAL)
         new.context = context->number;
     call_key->subject = new.context;
     call->memory.context = new.context;

@@ -77,7 +77,10 @@ INLINE int state_return_body(struct pt_regs* ctx)
         break;
     }
     case KIND_CONTEXT_NEW:
-        primary_retained(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
+        if (at.row->layer == LAYER_HIP)
+            context_made(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
+        else
+            primary_retained(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
         break;
     case KIND_CONTEXT_CREATE:
         context_made(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
@@ -96,7 +99,10 @@ INLINE int state_return_body(struct pt_regs* ctx)
         context_pop(&image, at.thread);
         break;
     case KIND_DEVICE_SET:
-        at.thread->device = (u32)word[STATE_DEVICE] + 1;
+        if (!has_argument(at.row, ARG_HANDLE))
+            *device_by(at.thread, at.row->layer) = (u32)word[STATE_DEVICE] + 1;
+        else if (word[STATE_HANDLE])
+            hip_device_current(&image, at.thread, word[STATE_HANDLE]);
         break;
     }
     return 0;

@@ -100,11 +100,12 @@ void Holdings::settle()
     std::erase_if(now_, [this](const auto& item) {
         const auto& [row, amount] = item;
         const auto context = static_cast<uint32_t>(row.subject);
-        if (!ends_with_context(row.memory.holding) || !ending_.contains({row.image, context}))
+        if (!ending_.contains({row.image, context}))
             return false;
         if (!context) {
             // Nobody knows what was in it: perhaps what was allocated in a context that is not known.
-            approximate_.insert(row.image);
+            if (ends_with_context(row.memory.holding))
+                approximate_.insert(row.image);
             return false;
         }
         released_[row].add(amount.count, amount.bytes);

@@ -5,8 +5,8 @@
 // Some functions are not here, because they call others that are, and would count twice: hipMemcpyFromSymbolAsync, and
 // in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost (hipHostMalloc); hipMemAllocPitch (hipMallocPitch);
 // hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 hipMemcpyPeer and its like, hipGraphExecChildGraphNodeSetParams. Nor
-// is hipInit, which need not be called at all, and what resets a device, since no argument tells whose memory that
-// frees.
+// are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, which change no
+// thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
 #include "probes/probe_table.hpp"
 
 namespace gpusnoop {
@@ -79,11 +79,12 @@ constexpr TableEntry table[] = {
 
     // Devices
     {"hipSetDevice", KIND_DEVICE_SET, "device:rdi.l"},
-    {"hipCtxCreate", KIND_CONTEXT_CREATE, "out:rdi device:rdx.l"},
+    {"hipInit", KIND_INIT, ""},
+    {"hipCtxCreate", KIND_CONTEXT_NEW, "out:rdi device:rdx.l"},
     {"hipDevicePrimaryCtxRetain", KIND_CONTEXT_NEW, "out:rdi device:rsi.l"},
-    {"hipCtxSetCurrent", KIND_CONTEXT_SET, "handle:rdi"},
-    {"hipCtxPushCurrent", KIND_CONTEXT_PUSH, "handle:rdi"},
-    {"hipCtxPopCurrent", KIND_CONTEXT_POP, "out:rdi"},
+    {"hipCtxSetCurrent", KIND_DEVICE_SET, "handle:rdi"},
+    {"hipCtxPushCurrent", KIND_DEVICE_SET, "handle:rdi"},
+    {"hipDeviceReset", KIND_MEMORY_GONE, ""},
 
     // Copies
     {"hipMemcpy[_spt]", KIND_COPY, "dst:rdi src:rsi bytes:rdx direction:rcx.l"},

@@ -171,6 +171,50 @@ def memory_and_graphs(version):
     equal({key: sum(row.get(key) or 0 for row in rows) for key in want}, want, f"{rows}")
 
 
+@case(each=versions, tool="gpualloc")
+def what_a_reset_frees(version):
+    """hipDeviceReset() gives back what the thread's device has, and nothing else does: no other device's memory, and not the
+    host's, which is every device's. A context of HIP is its device: none is freed by destroying it."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "--by", "pid,kind", 100)
+    calls.call("hipSetDevice", 1, 1)
+    calls.call("hipMalloc", 3, "&p", 1000)
+    calls.call("hipMallocAsync", 2, "&p", 600, stream)
+    calls.call("hipHostMalloc", 4, "&p", 50, 0)
+    calls.call("hipMallocManaged", 5, "&p", 7, 1)
+    calls.call("hipDevicePrimaryCtxRetain", 1, "&first", 0)
+    calls.call("hipCtxSetCurrent", 1, "first")
+    calls.call("hipMalloc", 7, "&p", 100)
+    calls.call("hipCtxDestroy", 1, "first")
+    calls.call("hipDevicePrimaryCtxRelease", 1, 0)
+    calls.call("hipDevicePrimaryCtxReset", 1, 0)
+    calls.order("result", 1)
+    calls.call("hipDeviceReset", 1)  # fails
+    calls.call("hipCtxCreate", 1, "&second", 0, 1)  # makes nothing current
+    calls.call("hipMalloc", 1, "&kept", 100)
+    calls.call("hipCtxPushCurrent", 1, "second")
+    calls.call("hipDeviceReset", 1)  # of the second device
+    calls.call("hipMalloc", 2, "&p", 30)
+    calls.call("hipFree", 1, "kept")
+    calls.end()
+    rows = {row["kind"]: tuple(row[key] for key in ("allocs", "frees", "released", "released_bytes", "live_bytes", "approximate"))
+            for row in tool.finish().rows}
+    equal(rows, {"device": (13, 1, 3, 3000, 760, 0), "pool": (2, 0, 2, 1200, 0, 0), "pinned": (4, 0, 0, 0, 200, 0),
+                 "managed": (5, 0, 0, 0, 35, 0)}, "what is held")
+
+
+@case(tool="gpualloc")
+def a_reset_of_nobody_knows_which_device():
+    """The thread has not said since tracing began which device it works on: what it holds may be less."""
+    calls = Calls(library("7"))
+    tool = Tool("-p", calls.pid, 100)
+    calls.call("hipMalloc", 3, "&p", 1000)
+    calls.call("hipDeviceReset", 1)
+    calls.end()
+    row, = tool.finish().rows
+    equal([row[key] for key in ("allocs", "released", "live_bytes", "approximate")], [3, 0, 3000, 1], f"{row}")
+
+
 @case(tool="cudasync")
 def both_vendors():
     """One process that uses CUDA and HIP: rows of their own, and errors by their own names."""

@@ -76,7 +76,7 @@ struct GpuAlloc {
         CallDelta call = golden::calls_of(who, kind, symbol, n, 2'000 + bytes_each / 100);
         call.key.memory.holding = static_cast<uint8_t>(what);
         call.key.memory.size = bytes_each ? static_cast<uint16_t>(histogram_bucket(bytes_each)) : uint16_t{BUCKET_NONE};
-        call.key.subject = 7; // number of its context
+        call.key.subject = ends_with_context(what) ? 7 : 0; // number of its context
         call.key.result = result;
         call.last = 1000 + n;
         call.memory = {n * bytes_each, bytes_each || kind != KIND_ALLOC ? 0 : n, bytes_each, 0};
