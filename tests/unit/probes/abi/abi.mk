@@ -10,7 +10,7 @@ say       ?= @:
 
 # Calls are compiled as a program's would be.
 ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc
-ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def types.h abi.mk) bpf/shared/probe.h src/probes/probes.hpp
+ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def signatures_hip.def types.h types_hip.h abi.mk) bpf/shared/probe.h src/probes/probes.hpp
 
 ABI_OBJS := $(addprefix $(ABI_DIR)/,abi_test.o capture.o calls-gcc.o)
 

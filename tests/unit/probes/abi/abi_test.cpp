@@ -46,14 +46,17 @@ std::vector<Probe> all_probes()
     for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
         kinds.push_back(static_cast<probe_kind>(kind));
     std::vector<Probe> all = gpusnoop::probes(Library::driver, kinds);
-    for (const Library other : {Library::runtime, Library::nccl})
+    for (const Library other : {Library::runtime, Library::nccl, Library::hip})
         std::ranges::move(gpusnoop::probes(other, kinds), std::back_inserter(all));
     return all;
 }
 
 std::string_view base_name(std::string_view symbol)
 {
-    return symbol.substr(0, symbol.size() - (symbol.ends_with("_ptsz") || symbol.ends_with("_ptds") ? 5 : 0));
+    for (const std::string_view variant : {"_ptsz", "_ptds", "_spt"})
+        if (symbol.ends_with(variant))
+            symbol.remove_suffix(variant.size());
+    return symbol;
 }
 
 // Whether the row is about calls of the signature.
@@ -74,13 +77,16 @@ const Signature* find(const CallSet& set, const Probe& probe, std::string_view s
 // " (cudart 11 12)" where the row does not hold for every version.
 std::string runtimes_of(const Probe& probe)
 {
-    constexpr std::pair<gpusnoop::Runtime, int> runtimes[] = {
-        {gpusnoop::cudart11, 11}, {gpusnoop::cudart12, 12}, {gpusnoop::cudart13, 13}};
+    constexpr std::pair<gpusnoop::Runtime, std::string_view> runtimes[] = {
+        {gpusnoop::cudart11, "11"}, {gpusnoop::cudart12, "12"}, {gpusnoop::cudart13, "13"},
+        {gpusnoop::hip52, "5.2"},   {gpusnoop::hip5, "5.3"},    {gpusnoop::hip6, "6"},
+    };
     std::string versions;
     for (auto [bit, version] : runtimes)
         if (probe.runtimes & bit)
             versions += fmt::format(" {}", version);
-    return versions.empty() ? "" : fmt::format(" (cudart{})", versions);
+    const std::string_view library = probe.library == Library::hip ? "hip" : "cudart";
+    return versions.empty() ? "" : fmt::format(" ({}{})", library, versions);
 }
 
 bool is_list(const probe_row& row)
@@ -378,7 +384,7 @@ TEST_CASE("rows that CUDA's headers cannot confirm")
     const CallSet real = sets(true).at(0);
     std::string names;
     for (const Probe& probe : all_probes())
-        if (!find(real, probe, probe.symbol))
+        if (probe.library != Library::hip && !find(real, probe, probe.symbol))
             names += probe.symbol + runtimes_of(probe) + " ";
     if (!names.empty())
         SKIP(names << "- not in the headers of "

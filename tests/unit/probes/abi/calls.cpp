@@ -8,7 +8,7 @@
 #include <cuda_runtime_api.h>
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" // they are probed nevertheless
 #else
-#include "types.h"
+#include "types_hip.h"
 #endif
 
 #include "calls.hpp"
@@ -29,6 +29,7 @@ struct Absent;
     Absent* symbol##_ptds();
 #define SIGNATURE_OF(runtimes, result, symbol, ...) SIGNATURE(result, symbol, __VA_ARGS__)
 #include "signatures.def"
+#include "signatures_hip.def"
 #undef SIGNATURE
 #undef SIGNATURE_OF
 } // namespace absent
@@ -44,6 +45,11 @@ using gpusnoop::any_runtime;
 using gpusnoop::cudart11;
 using gpusnoop::cudart12;
 using gpusnoop::cudart13;
+using gpusnoop::hip5;
+using gpusnoop::hip52;
+using gpusnoop::hip6;
+
+constexpr uint8_t before6 = hip52 | hip5, after52 = hip5 | hip6;
 
 // A value that the compiler knows nothing about. It is 64 bits wide when a 32-bit argument is made of it, which leaves
 // the upper half of the argument's register or slot dirty, as the psABI permits.
@@ -354,6 +360,7 @@ constexpr Maker maker(R (*)(A...))
 
 constexpr abi::Signature signatures[] = {
 #include "signatures.def"
+#include "signatures_hip.def"
 };
 
 #ifdef __clang__
