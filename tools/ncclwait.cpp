@@ -21,6 +21,7 @@
 #include <bpf/libbpf.h>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -95,6 +96,7 @@ private:
     std::optional<UserStacks> callers_;
     std::optional<FrontCalls> front_calls_;
     Loop* loop_ = nullptr; // of the run
+    std::function<void(loss, uint64_t)> lose_ = [](loss, uint64_t) {};
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
@@ -169,6 +171,7 @@ void NcclWait::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
     loop_ = &running.loop;
+    lose_ = running.lose;
 }
 
 void NcclWait::record(Output&, const void* data, size_t size)
@@ -206,6 +209,7 @@ void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
 bool NcclWait::tick(Output& output)
 {
     callers_->tick();
+    lose_(LOSS_CALLERS, callers_->others_since_last());
     collectives_->join();
     if (settings_.rank)
         cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));

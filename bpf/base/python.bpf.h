@@ -30,6 +30,7 @@ struct python_walk {
     u64 word, table;
     u32 place, pid;
     u64 caller;
+    u32 known; /* calls whose stack had its place */
     bool is_new;
     struct python_code_key code;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
@@ -346,7 +347,9 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
     stack->hash = mixed(mixed(hash, *(u64*)stack->comm), *(u64*)(stack->comm + 8)) ?: 1;
 }
 
-#define STACK_IS_NEW 0x10000000 /* in what follows: new_python_stack() is to be called for it */
+/* In what follows: new_python_stack() is to be called for it; its copy is to be sent again. */
+#define STACK_IS_NEW 0x10000000
+#define STACK_AGAIN 0x8000000
 
 /* The id of the stack with Python in it. Negative where the thread runs none, or no place is left. native: the id of
  * the stack, where it runs none, and that is to be said of it. Under the guard: the walk may be the CPU's. Verified
@@ -375,7 +378,9 @@ __attribute__((noinline)) int python_stack(u64 sp, u64 caller, int native)
     finish_stack(walk, step.layout);
     if (!find_place(walk))
         return NO_PLACE;
-    return walk->place | STACK_OF_PYTHON | (walk->is_new ? STACK_IS_NEW : 0);
+    if (!walk->is_new)
+        return walk->place | STACK_OF_PYTHON | (is_copied_again(&walk->known) ? STACK_AGAIN : 0);
+    return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 
 /* What the front end needs of a stack that python_stack() has given a place. By itself, as kernels before 6.13 add up
@@ -400,9 +405,12 @@ INLINE int read_python_stack(u64 sp, u64 caller, int native, u32 at)
 {
     guard_begin();
     int stack = python_stack(sp, caller, native);
-    if (stack >= STACK_IS_NEW) {
-        stack &= ~STACK_IS_NEW;
-        new_python_stack();
+    if (stack >= STACK_AGAIN) {
+        if (stack & STACK_IS_NEW)
+            new_python_stack();
+        else
+            at |= COPIED_AGAIN;
+        stack &= STACK_AGAIN - 1;
         if (native == STACK_NOT_READ)
             send_stack_copy(stack, at);
     }

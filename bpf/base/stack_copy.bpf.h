@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* A thread's stack, copied for the front end, which finds the callers in it (src/stacks/). 240 ns, once for each id of
- * a stack. */
+ * a stack, and once for each so many calls that have one: other callers may have got the same. */
 #ifndef GPUSNOOP_STACK_COPY_BPF_H
 #define GPUSNOOP_STACK_COPY_BPF_H
 
@@ -21,6 +21,12 @@ INLINE u32 copy_stack(u8* to, u64 sp)
     return bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
+/* Whether it is a call's turn whose stack is known. */
+INLINE bool is_copied_again(u32* calls)
+{
+    return !(++*calls & (COPIED_AGAIN_EACH - 1));
+}
+
 #define KEEP_REGISTER(NUMBER, VALUE) found->kept[NUMBER] = VALUE;
 
 /* Of the thread. Verified once. */
@@ -28,7 +34,8 @@ __attribute__((noinline)) int send_stack_copy(int stack, u32 at)
 {
     struct stack_copy* copy = bpf_ringbuf_reserve(&ring, sizeof(*copy) + STACK_COPY_BYTES, 0);
     if (!copy) {
-        lose(LOSS_STACK, 1);
+        if (!(at & COPIED_AGAIN))
+            lose(LOSS_STACK, 1);
         return 0;
     }
     struct task_struct* task = bpf_get_current_task_btf();

@@ -10,6 +10,7 @@
 struct window {
     u64 word[WINDOW_WORDS];
     struct window_stack stack; /* being put together */
+    u32 known;                 /* calls whose stack had its place */
 };
 
 struct {
@@ -87,6 +88,8 @@ __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
             __builtin_memcpy(place->address, window->stack.address, sizeof(place->address));
             send_stack_copy(key | STACK_OF_WINDOW, COPIED_AT_ENTRY);
         }
+    } else if (there == hash && is_copied_again(&window->known)) {
+        send_stack_copy(key | STACK_OF_WINDOW, COPIED_AT_ENTRY | COPIED_AGAIN);
     }
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;
 }

@@ -23,6 +23,7 @@ enum loss {
     LOSS_GAP,       /* a gap between launches found no room: it is in no histogram */
     LOSS_BLOCK,     /* a block found no room: it is in no row of stacks */
     LOSS_WAKER,     /* a thread that wakes others found no room: it is not known what it did */
+    LOSS_CALLERS,   /* a stack known by its id has other callers this time: the front end counts that itself */
     LOSS_RUN,       /* the kernel did not run a program, as BPF was at work on that CPU: it counts that itself */
     LOSSES,
 };

@@ -17,6 +17,9 @@ enum copied_at {
     COPIED_AT_RETURN, /* where a function has just returned to */
     COPIED_ANYWHERE,
 };
+/* With one of these: the id is known, and has been seen so many times since. */
+#define COPIED_AGAIN 0x100
+#define COPIED_AGAIN_EACH 1024 /* a power of two */
 
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
@@ -24,7 +27,7 @@ struct stack_copy {
     struct image image;
     struct thread_registers registers;
     __u32 bytes; /* that follow, of the stack from its top on */
-    __u32 at;    /* enum copied_at */
+    __u32 at;    /* enum copied_at, and COPIED_AGAIN */
 };
 
 #endif

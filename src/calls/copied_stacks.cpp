@@ -14,6 +14,13 @@ namespace {
 
 constexpr size_t waiting_max = 1024; // of 8 KiB
 
+// As far as both copies reach.
+bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again)
+{
+    const size_t both = std::min(first.size(), again.size());
+    return !std::ranges::equal(first.first(both), again.first(both));
+}
+
 } // namespace
 
 CopiedStacks::CopiedStacks()
@@ -23,7 +30,8 @@ CopiedStacks::CopiedStacks()
                    [this] {
                        awaited_.clear();
                        for (const CopyQuestion& question : asked_later_)
-                           awaited_.insert(question.stack);
+                           if (!(question.at & COPIED_AGAIN))
+                               awaited_.insert(question.stack);
                    },
                .consequence = "native frames of its stacks are missing"})
 {}
@@ -38,10 +46,13 @@ void CopiedStacks::learn(std::span<const uint8_t> record)
     CopyQuestion question{
         .stack = copy.stack, .pid = copy.registers.process, .at = copy.at, .thread = question_of(copy.registers)};
     question.bytes.assign(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(copy.bytes, bytes.size()));
-    known_.insert_or_assign(copy.stack, Known{.image = copy.image});
-    if (asked_later_.size() >= waiting_max)
+    const bool again = (copy.at & COPIED_AGAIN) != 0;
+    if (!again)
+        known_.insert_or_assign(copy.stack, Known{.image = copy.image});
+    if (asked_later_.size() >= waiting_max || (again && !known_.contains(copy.stack)))
         return;
-    awaited_.insert(copy.stack);
+    if (!again)
+        awaited_.insert(copy.stack);
     asked_later_.push_back(std::move(question));
     send();
 }
@@ -65,8 +76,14 @@ bool CopiedStacks::take(const Message& message)
     auto answer = read_message<CopyAnswer>(message.bytes);
     if (!answer || answer->callers.size() > CopyAnswer::callers_max)
         return false;
+    const auto known = known_.find(answer->stack);
+    if (answer->again) {
+        if (known != known_.end() && are_others(known->second.stack.callers, answer->callers))
+            others_++;
+        return true;
+    }
     awaited_.erase(answer->stack);
-    if (const auto known = known_.find(answer->stack); known != known_.end())
+    if (known != known_.end())
         known->second.stack = {.callers = std::move(answer->callers), .cut = answer->cut};
     return true;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -31,6 +32,9 @@ public:
     // Null where it is not known: none was sent, or what it says cannot be followed. Waits a while for what is still
     // being looked for.
     const Stack* of(int32_t stack);
+    // Calls, since the last time this was asked, whose stack was copied again, and had other callers than the first
+    // copy with that id.
+    uint64_t others_since_last() { return std::exchange(others_, 0); }
     void forget(const ImageId& image);
     void keep(const std::set<int32_t>& stacks); // and no others
 
@@ -45,6 +49,7 @@ private:
     std::map<int32_t, Known> known_;
     std::deque<CopyQuestion> asked_later_;
     std::set<int32_t> awaited_; // all that have no answer yet
+    uint64_t others_ = 0;
     Answerer helper_;
 };
 

@@ -79,6 +79,7 @@ public:
     // A record from the ring; false where others are to have it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();
+    uint64_t others_since_last() { return copies_.others_since_last(); } // see CopiedStacks
     void ended(pid_t pid); // it is another program, or none; its stacks may still be shown
     void forget(const ImageId& image);
     // All others may be forgotten. Returns the native stacks that these are made of, which are to be kept, too.

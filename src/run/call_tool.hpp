@@ -19,6 +19,7 @@
 #include "who/processes.hpp"
 
 #include <bpf/libbpf.h>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -132,7 +133,8 @@ private:
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;
     std::optional<UserStacks> stacks_;
-    std::optional<CodePlaces> places_; // where rows are told apart by them
+    std::function<void(loss, uint64_t)> lose_ = [](loss, uint64_t) {}; // Running's, once there is one
+    std::optional<CodePlaces> places_;                                 // where rows are told apart by them
     FoundStacks found_stacks_;
     CallSums pending_; // since the last report
     std::optional<Sampling> sampling_;

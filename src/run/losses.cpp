@@ -45,6 +45,9 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: in no histogram"};
     t[LOSS_BLOCK] = {"blocks_lost", "blocks did not fit in a table: in no row"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: what they did is not known"};
+    t[LOSS_CALLERS] = {"stacks_differing",
+                       "calls, of one in 1024 whose stack was copied again, had other native callers than the first "
+                       "one with that stack, which is shown"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};
@@ -85,6 +88,8 @@ std::array<uint64_t, LOSSES> Losses::read() const
     std::array<uint64_t, LOSSES> counts{};
     std::ranges::copy(cpu_sums(map_fd_, LOSSES), counts.begin());
     counts[LOSS_RUN] = runs_skipped(object_);
+    for (size_t i = 0; i < LOSSES; i++)
+        counts.at(i) += added_.at(i);
     return counts;
 }
 

@@ -20,14 +20,15 @@ public:
 
     // What has been lost since the last call.
     std::vector<Loss> since_last();
-    uint64_t sum() const; // of everything, since the beginning
+    uint64_t sum() const;                                             // of everything, since the beginning
+    void add(loss what, uint64_t count) { added_.at(what) += count; } // that the front end has noticed
 
 private:
     std::array<uint64_t, LOSSES> read() const;
 
     const bpf_object* object_;
     int map_fd_;
-    std::array<uint64_t, LOSSES> seen_{};
+    std::array<uint64_t, LOSSES> seen_{}, added_{};
 };
 
 } // namespace gpusnoop

@@ -102,6 +102,7 @@ void Run::trace()
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
                  .lost = [this] { return losses_->sum(); },
+                 .lose = [this](loss what, uint64_t count) { losses_->add(what, count); },
                  .users = [this] { return members_->users(); },
                  .attacher = attacher_ ? &*attacher_ : nullptr});
     if (program_)

@@ -6,6 +6,7 @@
 #include "attach/attach.hpp"
 #include "attach/kernel_hooks.hpp"
 #include "attach/programs.hpp"
+#include "bpf/shared/loss.h"
 #include "output/output.hpp"
 #include "probes/probes.hpp"
 #include "replay/replay.hpp"
@@ -55,6 +56,7 @@ struct Running {
     std::function<void()> report;              // makes one now
     std::function<std::string()> attached;     // "589 functions in 2 files, session"
     std::function<uint64_t()> lost;            // of everything, since the start
+    std::function<void(loss, uint64_t)> lose;  // what the tool itself has noticed
     std::function<std::vector<pid_t>()> users; // those asked for that have mapped what counts
     Attacher* attacher = nullptr;              // null where nothing in user memory is probed
 };

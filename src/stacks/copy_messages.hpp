@@ -15,7 +15,7 @@ namespace gpusnoop {
 struct CopyQuestion {
     int32_t stack = 0; // its id
     uint32_t pid = 0;  // 0: nothing is asked
-    uint32_t at = 0;   // enum copied_at
+    uint32_t at = 0;   // enum copied_at, and COPIED_AGAIN
     InsideQuestion::Thread thread{};
     std::string bytes{}; // from its stack pointer on
 };
@@ -31,11 +31,12 @@ struct CopyAnswer {
     int32_t stack = 0;
     std::vector<uint64_t> callers{}; // return addresses, the call's own first; none: they are not found
     bool cut = false;                // the copy ends before the stack does
+    bool again = false;              // it was not the first copy
 };
 
 void fields(auto& each, same_as_const<CopyAnswer> auto& a)
 {
-    each(a.stack, a.callers, a.cut);
+    each(a.stack, a.callers, a.cut, a.again);
 }
 
 } // namespace gpusnoop

@@ -32,7 +32,8 @@ void CopySearch::serve(Helper::Task& task)
 
 CopyAnswer CopySearch::answer(const CopyQuestion& question)
 {
-    CopyAnswer answer{.stack = question.stack};
+    CopyAnswer answer{.stack = question.stack, .again = (question.at & COPIED_AGAIN) != 0};
+    const uint32_t at = question.at & ~uint32_t{COPIED_AGAIN};
     if (!question.pid || question.bytes.size() < sizeof(uint64_t))
         return answer;
     if (modules_.full())
@@ -44,12 +45,12 @@ CopyAnswer CopySearch::answer(const CopyQuestion& question)
         for (const InsideQuestion::Replaced& replaced : question.thread.replaced)
             image.put_word(replaced.slot, replaced.address);
         FrameRegisters registers = registers_of(question.thread);
-        if (question.at == COPIED_AT_ENTRY) {
+        if (at == COPIED_AT_ENTRY) {
             registers[FrameRegisters::ip] = image.word(top);
             registers[FrameRegisters::sp] = top + sizeof(uint64_t);
         }
         const std::vector<StackFrame> frames =
-            unwind(image, registers, question.at == COPIED_ANYWHERE ? FirstFrame::runs : FirstFrame::calls);
+            unwind(image, registers, at == COPIED_ANYWHERE ? FirstFrame::runs : FirstFrame::calls);
         for (const StackFrame& frame : frames)
             if (answer.callers.size() < CopyAnswer::callers_max)
                 answer.callers.push_back(frame.address);

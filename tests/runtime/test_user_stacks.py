@@ -133,3 +133,64 @@ def without_frame_pointers(optimized):
     equal(row["launches"], 100, "launches")
     functions = [frame.split("+")[0] for frame in row["frames"]]
     equal(functions[:7], ["level0", "level5", "level4", "level3", "level2", "level1", "main"], "frames")
+
+
+alike = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
+__attribute__((noinline)) int leaf(int n)
+{
+    return launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) + n;
+}
+__attribute__((noinline)) int left(int n)
+{
+    return leaf(n + 1) + 2;
+}
+__attribute__((noinline)) int right(int n)
+{
+    return leaf(n + 3) + 4;
+}
+int main(int argc, char** argv)
+{
+    int sum = argc;
+    cpu_set_t one; /* counts of what is looked at again are a CPU's */
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    launch = (void*)dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
+    while (access(argv[2], F_OK))
+        usleep(1000);
+    for (int i = 0; i < 6000; i++)
+        sum += i % 3 ? right(i) : left(i);
+    puts("done");
+    fflush(stdout);
+    pause();
+    return sum;
+}
+"""
+
+
+@case
+def two_that_are_alike():
+    """Two functions without frame pointers, whose frames have the same size and call the same one: by its id, the stack is
+    one. That it has other callers at times is told: of the calls 1024, 2048, ..., 5120 behind the first, one is from left."""
+    source, binary, go = (harness.here / file for file in ("alike.c", "alike", "go"))
+    source.write_text(alike)
+    if subprocess.run(["cc", "-O1", "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-rdynamic", "-o", binary,
+                       source, "-ldl"], capture_output=True).returncode:
+        raise harness.Skip("no C compiler")
+    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go], stdout=subprocess.PIPE)
+    end_at_last(process)
+    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    tool = Tool("-p", process.pid, "-U", "-i", "500ms", losses=True)
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "that callers differ is told")
+    tool.stop()
+    equal(sum(row["launches"] for row in tool.rows), 6000, "launches")
+    equal({tuple(frame.split("+")[0] for frame in row["frames"][:3]) for row in tool.rows}, {("leaf", "left", "main")}, "frames")
+    equal(tool.lost.get("stacks_differing"), 4, "calls with other callers")
