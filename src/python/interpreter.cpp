@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <fmt/format.h>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,7 @@ constexpr uint64_t first_block = 0x310;
 constexpr size_t keys = 32;
 constexpr size_t runtime_head = 1024; // bytes, with all offsets that it tells of itself
 constexpr unsigned deepest_minor = 99;
+constexpr uint64_t function_max = 64; // bytes of one that only loads a word
 
 // "libpython3.10.so.1.0", "python3.10"
 std::optional<unsigned> minor_of_name(std::string_view path)
@@ -44,7 +47,7 @@ std::optional<unsigned> minor_of_name(std::string_view path)
 
 struct Runtime {
     uint64_t address = 0;
-    PythonCodeRange code, loop;
+    PythonCodeRange code, loop, get_state;
     std::optional<unsigned> minor;
 };
 
@@ -65,10 +68,14 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     Runtime found{.address = runtime->address + bias,
                   .code = {mapping.start, mapping.end},
                   .loop = {},
+                  .get_state = {},
                   .minor = minor_of_name(mapping.path)};
     constexpr std::string_view loop[] = {"_PyEval_EvalFrameDefault"};
     for (const Symbol& function : elf.functions(loop))
         found.loop = {function.address + bias, function.address + function.size + bias};
+    constexpr std::string_view get_state[] = {"PyGILState_GetThisThreadState"};
+    for (const Symbol& function : elf.functions(get_state))
+        found.get_state = {function.address + bias, function.address + function.size + bias};
     uint32_t hex = 0; // from 3.11 on
     if (const auto version = elf.object("Py_Version");
         version && read_memory(pid, version->address + bias, &hex, sizeof(hex)) && hex >> 24 == 3)
@@ -93,36 +100,68 @@ std::optional<Runtime> find_runtime(pid_t pid)
     return std::nullopt;
 }
 
-} // namespace
+// As the runtime's list has it.
+struct KnownThread {
+    uint64_t pointer, state;
+};
 
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const ReadMemory& read)
+std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const ReadMemory& read)
 {
-    const auto word = [&](uint64_t address) {
-        uint64_t value = 0;
-        return read(address, &value, sizeof(value)) ? value : 0;
-    };
     std::array<unsigned, keys> votes{};
-    unsigned threads = 0;
-    uint64_t interpreter = word(runtime + version.interpreters);
-    for (unsigned i = 0; interpreter && i < interpreters_max; i++) {
-        for (uint64_t state = word(interpreter + version.threads); state && threads < threads_max; threads++) {
-            struct Slot {
-                uint64_t number, value;
-            };
-            std::array<Slot, keys> slots{};
-            const uint64_t thread = word(state + version.layout.thread_id);
-            if (thread && read(thread + first_block, slots.data(), sizeof(slots)))
-                for (size_t key = 0; key < keys; key++)
-                    votes[key] += slots[key].value == state;
-            state = word(state + version.next_thread);
-        }
-        interpreter = word(interpreter + version.next_interpreter);
+    for (const KnownThread& thread : threads) {
+        struct Slot {
+            uint64_t number, value;
+        };
+        std::array<Slot, keys> slots{};
+        if (thread.pointer && read(thread.pointer + first_block, slots.data(), sizeof(slots)))
+            for (size_t key = 0; key < keys; key++)
+                votes[key] += slots[key].value == thread.state;
     }
     const auto most = std::ranges::max_element(votes);
     if (*most == 0 || std::ranges::count(votes, *most) > 1)
         return std::nullopt;
     const auto key = static_cast<uint64_t>(most - votes.begin());
     return static_cast<int32_t>(first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
+}
+
+// mov %fs:OFFSET,%rax: of a program that is no library, as Debian's are. Half of the threads have their state there:
+// what is still being made, or coming to its end, may not.
+std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, std::span<const uint8_t> get_state,
+                                        const ReadMemory& read)
+{
+    constexpr std::array<uint8_t, 5> load = {0x64, 0x48, 0x8b, 0x04, 0x25};
+    const auto found = std::ranges::search(get_state, load);
+    int32_t slot = 0;
+    if (get_state.end() - found.end() < static_cast<ptrdiff_t>(sizeof(slot)) || found.empty())
+        return std::nullopt;
+    memcpy(&slot, std::to_address(found.end()), sizeof(slot));
+    const auto agreed = std::ranges::count_if(threads, [&](const KnownThread& thread) {
+        uint64_t value = 0;
+        return read(thread.pointer + static_cast<uint64_t>(int64_t{slot}), &value, sizeof(value)) &&
+               value == thread.state;
+    });
+    return agreed > 0 && 2 * static_cast<size_t>(agreed) >= threads.size() ? std::optional(slot) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime,
+                                       std::span<const uint8_t> get_state, const ReadMemory& read)
+{
+    std::vector<KnownThread> threads;
+    const auto word = [&](uint64_t address) {
+        uint64_t value = 0;
+        return read(address, &value, sizeof(value)) ? value : 0;
+    };
+    uint64_t interpreter = word(runtime + version.interpreters);
+    for (unsigned i = 0; interpreter && i < interpreters_max; i++) {
+        for (uint64_t state = word(interpreter + version.threads); state && threads.size() < threads_max;) {
+            threads.push_back({word(state + version.layout.thread_id), state});
+            state = word(state + version.next_thread);
+        }
+        interpreter = word(interpreter + version.next_interpreter);
+    }
+    return version.in_variable ? slot_of_variable(threads, get_state, read) : slot_of_key(threads, read);
 }
 
 PythonInterpreter find_interpreter(pid_t pid)
@@ -149,9 +188,12 @@ PythonInterpreter find_interpreter(pid_t pid)
     } else {
         return {.refused = "its version of Python is not known"};
     }
-    const auto slot = find_state_slot(*version, runtime->address, [pid](uint64_t address, void* to, size_t size) {
-        return read_memory(pid, address, to, size);
-    });
+    std::vector<uint8_t> get_state(std::min(runtime->get_state.end - runtime->get_state.start, function_max));
+    if (!read_memory(pid, runtime->get_state.start, get_state.data(), get_state.size()))
+        get_state.clear();
+    const auto slot =
+        find_state_slot(*version, runtime->address, get_state,
+                        [pid](uint64_t address, void* to, size_t size) { return read_memory(pid, address, to, size); });
     if (!slot)
         return {.refused =
                     fmt::format("where Python 3.{} keeps the state of its threads is not found", version->minor)};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Python interpreter of a process: which version it is, and where a thread's state is found.
 //
-// The state is in the thread's own storage, behind a key of glibc's (pthread_getspecific), in all versions up to 3.14.
-// Two shorter ways are not taken: the runtime's pointer to the state that holds the lock, and the variable that each
-// thread has of it, name no thread or another one while the lock is released, as PyTorch and Triton do around a launch.
-// Which key it is, memory says: in every thread, the same slot has its own state.
+// The state is in the thread's own storage: behind a key of glibc's (pthread_getspecific) up to 3.14, in a variable
+// from 3.15 on. Two shorter ways are not taken: the runtime's pointer to the state that holds the lock, and the
+// variable that each thread has of it, name no thread or another one while the lock is released, as PyTorch and Triton
+// do around a launch. Which key it is, memory says: in every thread, the same slot has its own state. Which variable,
+// the code of PyGILState_GetThisThreadState(), and memory is to agree.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <sys/types.h>
 
@@ -36,9 +38,10 @@ using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 // Looks at the files that the process maps, and at its memory. Throws Error where they cannot be read.
 PythonInterpreter find_interpreter(pid_t pid);
 
-// The slot of the key that each thread's state is behind, as an offset to its thread pointer, by the runtime's lists of
-// threads; nullopt where memory does not tell.
+// The slot that each thread's state is in, as an offset to its thread pointer, by the runtime's lists of threads;
+// nullopt where memory does not tell. get_state: the code of PyGILState_GetThisThreadState(), as much as there is.
 struct PythonVersion;
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const ReadMemory& read);
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime,
+                                       std::span<const uint8_t> get_state, const ReadMemory& read);
 
 } // namespace gpusnoop

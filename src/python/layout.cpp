@@ -99,10 +99,18 @@ constexpr python_layout of_3_14()
     return layout;
 }
 
+constexpr python_layout of_3_15()
+{
+    python_layout layout = of_3_14();
+    layout.thread_id = 176;
+    return layout;
+}
+
 constexpr PythonVersion versions[] = {
-    {8, 32, 0, 8, 8, until_3_10(104)},   {9, 32, 0, 8, 8, until_3_10(104)}, {10, 32, 0, 8, 8, until_3_10(96)},
-    {11, 40, 0, 16, 8, of_3_11()},       {12, 40, 0, 72, 8, of_3_12()},     {13, 632, 7264, 7344, 8, usual},
-    {14, 808, 7272, 7344, 8, of_3_14()},
+    {8, 32, 0, 8, 8, false, until_3_10(104)},   {9, 32, 0, 8, 8, false, until_3_10(104)},
+    {10, 32, 0, 8, 8, false, until_3_10(96)},   {11, 40, 0, 16, 8, false, of_3_11()},
+    {12, 40, 0, 72, 8, false, of_3_12()},       {13, 632, 7264, 7344, 8, false, usual},
+    {14, 808, 7272, 7344, 8, false, of_3_14()}, {15, 936, 7264, 7336, 8, true, of_3_15()}, // gh-132510
 };
 
 // Where _Py_DebugOffsets has the offsets that are taken from it.
@@ -115,6 +123,7 @@ struct Told {
 constexpr Told told[] = {
     {13, 40, 64, 72, 168, 184, 192, 232, 240, 248, 264, 280, 296, 304, 312, 344, 544, 552, 560, 520, 528},
     {14, 40, 64, 72, 192, 208, 216, 256, 264, 272, 288, 320, 336, 344, 352, 384, 624, 632, 640, 600, 608},
+    {15, 40, 64, 72, 192, 208, 240, 320, 328, 336, 352, 384, 400, 408, 416, 448, 720, 728, 736, 696, 704},
 };
 constexpr std::string_view cookie = "xdebugpy";
 constexpr size_t version_at = 8, free_threaded_at = 16;

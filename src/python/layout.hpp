@@ -18,9 +18,10 @@ struct PythonVersion {
     uint16_t next_interpreter = 0;
     uint16_t threads = 0;
     uint16_t next_thread = 0;
-    python_layout layout{}; // but for the slot
+    bool in_variable = false; // a thread has its state in a variable of its own, and not behind a key of glibc's
+    python_layout layout{};   // but for the slot
 
-    static constexpr unsigned first = 8, last = 14;
+    static constexpr unsigned first = 8, last = 15;
 };
 
 // nullopt where nobody here knows it.

@@ -29,9 +29,13 @@ struct Memory {
     }
     std::optional<int32_t> slot(const PythonVersion& version) const
     {
-        return find_state_slot(version, runtime,
+        return find_state_slot(version, runtime, get_state,
                                [this](uint64_t address, void* to, size_t size) { return read(address, to, size); });
     }
+    // endbr64; mov %fs:-0x28,%rax; ret
+    std::vector<uint8_t> get_state = {0xf3, 0x0f, 0x1e, 0xfa, 0x64, 0x48, 0x8b,
+                                      0x04, 0x25, 0xd8, 0xff, 0xff, 0xff, 0xc3};
+
     // A thread whose keys all hold this, but for the one that holds its state.
     void add_thread(const PythonVersion& version, uint64_t state, uint64_t thread, uint64_t next, size_t key,
                     uint64_t others = 0)
@@ -74,7 +78,7 @@ std::vector<uint8_t> head_of(uint64_t version, uint64_t free_threaded)
 
 TEST_CASE("the key of the threads' states is the one that holds them in all threads")
 {
-    for (unsigned minor = PythonVersion::first; minor <= PythonVersion::last; minor++) {
+    for (unsigned minor = PythonVersion::first; minor <= 14; minor++) {
         const PythonVersion version = *python_version(minor);
         Memory memory;
         memory.begin(version, 0x30000);
@@ -93,6 +97,29 @@ TEST_CASE("where memory does not tell one key from another, none is taken")
     memory.add_thread(version, 0x30000, 0x50000, 0, 3, 0x30000);
     CHECK_FALSE(memory.slot(version));
     memory.add_thread(version, 0x30000, 0x50000, 0, 99);
+    CHECK_FALSE(memory.slot(version));
+}
+
+TEST_CASE("from 3.15 on, the state is in the variable that the interpreter's own code loads")
+{
+    const PythonVersion version = *python_version(15);
+    Memory memory;
+    memory.begin(version, 0x30000);
+    memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
+    memory.add_thread(version, 0x40000, 0x60000, 0x70000, 3);
+    memory.add_thread(version, 0x70000, 0x80000, 0, 3); // it is just being made
+    CHECK_FALSE(memory.slot(version));
+    memory.words[0x50000 - 0x28] = 0x30000;
+    CHECK_FALSE(memory.slot(version)); // most threads have something else there
+    memory.words[0x60000 - 0x28] = 0x40000;
+    CHECK(memory.slot(version) == -0x28);
+    for (size_t cut = 1; cut <= 5; cut++) { // the code ends before the offset does
+        memory.get_state.pop_back();
+        CHECK(memory.slot(version).has_value() == (cut == 1));
+    }
+    memory.get_state = {0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0}; // lea; call __tls_get_addr: a library's
+    CHECK_FALSE(memory.slot(version));
+    memory.get_state.clear();
     CHECK_FALSE(memory.slot(version));
 }
 
