@@ -6,7 +6,6 @@
 #include "python/messages.hpp"
 #include "python/search.hpp"
 #include "util/error.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -17,11 +16,6 @@
 #include <utility>
 
 namespace gpusnoop {
-
-std::string_view code_file_name(std::string_view file)
-{
-    return file.starts_with('<') ? file : base_name(file);
-}
 
 std::string PythonFrame::text() const
 {

@@ -24,9 +24,6 @@
 
 namespace gpusnoop {
 
-// Of a file of code as Python names it: without its folder, or "<string>" as it is.
-std::string_view code_file_name(std::string_view file);
-
 // One frame of Python.
 struct PythonFrame {
     std::string function; // qualified from 3.11 on

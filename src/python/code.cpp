@@ -31,6 +31,11 @@ std::string text_of(const char* bytes, uint32_t size, uint8_t kind, bool& readab
 
 } // namespace
 
+std::string_view code_file_name(std::string_view file)
+{
+    return file.starts_with('<') ? file : base_name(file);
+}
+
 std::optional<PythonCode> read_python_code(std::span<const uint8_t> record)
 {
     python_code head{};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusnoop {
@@ -19,6 +20,9 @@ struct PythonCode {
     int64_t first_line = 0;
     std::optional<std::vector<uint8_t>> lines; // none: they could not be read
 };
+
+// Of a file of code as Python names it: without its folder, or "<string>" as it is.
+std::string_view code_file_name(std::string_view file);
 
 // Of the bytes of a record, which may end before they should: nullopt where they do.
 std::optional<PythonCode> read_python_code(std::span<const uint8_t> record);
