@@ -6,7 +6,7 @@ from collections import Counter
 import harness
 from harness import case, equal
 from hip import Calls, library, versions
-from programs import Tool
+from programs import Tool, Workload
 
 no_stream, stream = 0, 0x5000
 kernel, other_kernel = 0x401000, 0x402000
@@ -228,6 +228,45 @@ def both_vendors():
     calls.end()
     equal({row["vendor"]: (row["calls"], row["errors"]) for row in tool.finish().rows}, {"amd": (13, 1), "nvidia": (7, 7)},
           "rows")
+
+
+# Of each tool, what of the two processes below is the same but for how often.
+side = {"cudalaunch": ("launches",), "cudamemcpy": ("copies", "bytes"), "cudasync": ("calls",),
+        "gpualloc": ("allocs", "frees", "live_bytes"), "cudagraph": ("instantiates", "launches", "kernels_launched"),
+        "cudatop": ("launches", "copies", "h2d_bytes", "waits", "graph_launches", "allocs", "live_bytes")}
+
+
+@case(tool="cudatop")
+def side_by_side():
+    """A process that uses CUDA and another one that uses HIP: each has rows of its own, by its vendor, in all tools."""
+    workload = Workload("alloc a 5000; alloc b 6000; free b; launch vecadd 29 fn=cuLaunchKernel; "
+                        "copy 31 fn=cuMemcpyHtoDAsync_v2 dst=a bytes=100; sync 9 fn=cuStreamSynchronize; "
+                        "graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 7")
+    calls = Calls(library("7"))
+    tools = {tool: start(tool, "-p", f"{workload.pid},{calls.pid}", 100) for tool in side}
+    calls.call("hipMalloc", 4, "&p", 7000)
+    calls.call("hipFree", 1, "p")
+    calls.call("hipModuleLaunchKernel", 17, other_kernel, 5, 4, 3, 32, 8, 1, 0, stream)
+    calls.call("hipMemcpyHtoDAsync", 13, device, host, 200, stream)
+    calls.call("hipStreamSynchronize", 5, stream)
+    calls.call("hipStreamBeginCapture", 1, stream, 0)
+    calls.call("hipLaunchKernel", 2, kernel, *dim3(1, 1, 1), *dim3(1, 1, 1), 0, 0, stream)
+    calls.call("hipStreamEndCapture", 1, stream, "&graph")
+    calls.call("hipGraphInstantiate", 1, "&exec", "graph", 0, 0, 0)
+    calls.call("hipGraphLaunch", 11, "exec", stream)
+    workload.go().wait()
+    calls.end()
+    of_cuda = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2, "frees": 1,
+               "live_bytes": 5000, "instantiates": 1, "graph_launches": 7, "kernels_launched": 21}
+    of_hip = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4, "frees": 1,
+              "live_bytes": 21000, "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
+    for tool, keys in side.items():
+        rows = [row for row in tools[tool].finish().rows if "pid" in row]
+        for pid, vendor, made in ((workload.pid, "nvidia", of_cuda), (calls.pid, "amd", of_hip)):
+            own = [row for row in rows if row["pid"] == pid]
+            equal({row["vendor"] for row in own}, {vendor}, f"{tool}: vendor")
+            want = {key: made["graph_launches" if (tool, key) == ("cudagraph", "launches") else key] for key in keys}
+            equal({key: sum(row.get(key) or 0 for row in own) for key in keys}, want, f"{tool} of {vendor}")
 
 
 @case(each=versions)
