@@ -74,6 +74,14 @@ INLINE bool is_captured(struct arguments* arguments, const volatile struct probe
     return under_capture(&key->image, stream);
 }
 
+/* By itself: what it has on the stack is not below all that follows. */
+static __attribute__((noinline)) int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
+{
+    if (ctx && key)
+        read_stack(ctx, key);
+    return 0;
+}
+
 /* By itself: in a session, what it has on the stack would be below all that a return calls. */
 static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
 {
@@ -89,7 +97,7 @@ static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
     key->kind = opaque(row->kind == KIND_TRIM ? KIND_TRIM : KIND_ALLOC);
     begin_arguments(ctx, row, &arguments);
     if (stacks_of_allocations && !per_stack)
-        read_stack(ctx, key);
+        read_stack_apart(ctx, key);
     if (per_device || follow)
         key->device = opaque(device_of_thread(&key->image, task, row->layer));
     if (has_argument(row, ARG_LOCATION)) {
