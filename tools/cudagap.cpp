@@ -18,7 +18,6 @@
 #include <bpf/libbpf.h>
 #include <cstring>
 #include <fmt/format.h>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -87,6 +86,7 @@ public:
     std::set<pid_t> exits_missed() override { return processes_->ended(); }
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    uint64_t calls_differing() override { return stacks_ ? stacks_->of_users().others_since_last() : 0; }
 
 private:
     void told(Output& output, const gap_record& gap);
@@ -103,7 +103,6 @@ private:
     std::optional<GapCounts> gaps_;
     std::optional<WakingThreads> wakers_;
     std::optional<BlockStacks> stacks_;
-    std::function<void(loss, uint64_t)> lose_ = [](loss, uint64_t) {};
     std::optional<FileWaits> file_waits_;
     std::optional<LaunchNames> names_; // where lines are asked for
     GapCauses causes_;
@@ -183,7 +182,6 @@ void CudaGap::load()
 void CudaGap::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
-    lose_ = running.lose;
     if (settings_.why && !options_.duration)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
 }
@@ -245,10 +243,8 @@ bool CudaGap::tick(Output&)
 {
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     files_.tick();
-    if (settings_.stacks) {
+    if (settings_.stacks)
         stacks_->tick(*times_);
-        lose_(LOSS_CALLERS, stacks_->of_users().others_since_last());
-    }
     if (tells_surroundings())
         around_->meet(processes_->images(), now);
     if (settings_.tcp || settings_.why)

@@ -21,7 +21,6 @@
 #include <bpf/libbpf.h>
 #include <cstring>
 #include <fmt/format.h>
-#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -73,6 +72,7 @@ public:
     std::set<pid_t> exits_missed() override { return processes_->ended(); }
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    uint64_t calls_differing() override { return callers_->others_since_last(); }
 
 private:
     Options options_;
@@ -96,7 +96,6 @@ private:
     std::optional<UserStacks> callers_;
     std::optional<FrontCalls> front_calls_;
     Loop* loop_ = nullptr; // of the run
-    std::function<void(loss, uint64_t)> lose_ = [](loss, uint64_t) {};
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
@@ -171,7 +170,6 @@ void NcclWait::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
     loop_ = &running.loop;
-    lose_ = running.lose;
 }
 
 void NcclWait::record(Output&, const void* data, size_t size)
@@ -209,7 +207,6 @@ void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
 bool NcclWait::tick(Output& output)
 {
     callers_->tick();
-    lose_(LOSS_CALLERS, callers_->others_since_last());
     collectives_->join();
     if (settings_.rank)
         cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));

@@ -70,12 +70,10 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
                   .loop = {},
                   .get_state = {},
                   .minor = minor_of_name(mapping.path)};
-    constexpr std::string_view loop[] = {"_PyEval_EvalFrameDefault"};
-    for (const Symbol& function : elf.functions(loop))
-        found.loop = {function.address + bias, function.address + function.size + bias};
-    constexpr std::string_view get_state[] = {"PyGILState_GetThisThreadState"};
-    for (const Symbol& function : elf.functions(get_state))
-        found.get_state = {function.address + bias, function.address + function.size + bias};
+    constexpr std::string_view functions[] = {"_PyEval_EvalFrameDefault", "PyGILState_GetThisThreadState"};
+    for (const Symbol& function : elf.functions(functions))
+        (function.name == functions[0] ? found.loop : found.get_state) = {function.address + bias,
+                                                                          function.address + function.size + bias};
     uint32_t hex = 0; // from 3.11 on
     if (const auto version = elf.object("Py_Version");
         version && read_memory(pid, version->address + bias, &hex, sizeof(hex)) && hex >> 24 == 3)

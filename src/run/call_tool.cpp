@@ -192,7 +192,6 @@ void CallTool::load()
 void CallTool::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
-    lose_ = running.lose;
     if (settings_.max_overhead && running.attacher)
         sampling_.emplace(running, object(),
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { collect(); }});
@@ -252,7 +251,6 @@ bool CallTool::tick(Output& output)
 {
     retire_processes();
     stacks_->tick();
-    lose_(LOSS_CALLERS, stacks_->others_since_last());
     if (epochs_)
         epochs_->sweep();
     collect();

@@ -19,7 +19,6 @@
 #include "who/processes.hpp"
 
 #include <bpf/libbpf.h>
-#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -38,6 +37,7 @@ public:
     void record(Output& output, const void* data, size_t size) override;
     void read_rows() override { collect(); }
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    uint64_t calls_differing() override { return stacks_->others_since_last(); }
     void on_exec(pid_t pid, uint64_t time_ns) override;
     void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
     std::set<pid_t> exits_missed() override { return processes_->ended(); }
@@ -133,8 +133,7 @@ private:
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;
     std::optional<UserStacks> stacks_;
-    std::function<void(loss, uint64_t)> lose_ = [](loss, uint64_t) {}; // Running's, once there is one
-    std::optional<CodePlaces> places_;                                 // where rows are told apart by them
+    std::optional<CodePlaces> places_; // where rows are told apart by them
     FoundStacks found_stacks_;
     CallSums pending_; // since the last report
     std::optional<Sampling> sampling_;

@@ -102,7 +102,6 @@ void Run::trace()
                  .report = [this] { report(); },
                  .attached = [this] { return attached(); },
                  .lost = [this] { return losses_->sum(); },
-                 .lose = [this](loss what, uint64_t count) { losses_->add(what, count); },
                  .users = [this] { return members_->users(); },
                  .attacher = attacher_ ? &*attacher_ : nullptr});
     if (program_)
@@ -423,6 +422,7 @@ void Run::report()
     tool_.report(*output_, wall_ns, now - interval_began_ns_);
     if (!plan_.lines)
         end_report(wall_ns, now - interval_began_ns_);
+    losses_->add(LOSS_CALLERS, tool_.calls_differing());
     output_->lost(losses_->since_last());
     interval_began_ns_ = now;
     reports_++;

@@ -6,7 +6,6 @@
 #include "attach/attach.hpp"
 #include "attach/kernel_hooks.hpp"
 #include "attach/programs.hpp"
-#include "bpf/shared/loss.h"
 #include "output/output.hpp"
 #include "probes/probes.hpp"
 #include "replay/replay.hpp"
@@ -56,7 +55,6 @@ struct Running {
     std::function<void()> report;              // makes one now
     std::function<std::string()> attached;     // "589 functions in 2 files, session"
     std::function<uint64_t()> lost;            // of everything, since the start
-    std::function<void(loss, uint64_t)> lose;  // what the tool itself has noticed
     std::function<std::vector<pid_t>()> users; // those asked for that have mapped what counts
     Attacher* attacher = nullptr;              // null where nothing in user memory is probed
 };
@@ -147,6 +145,8 @@ public:
     virtual bool tick(Output&) { return false; }
     // What has been counted up to now is read, for the report that follows.
     virtual void read_rows() {}
+    // Calls since the last time this was asked that are shown with other callers than they had (UserStacks).
+    virtual uint64_t calls_differing() { return 0; }
     // Prints the interval that ends now.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
     // The last report has been made, or there will be none. What takes long, detaching, comes after it.
