@@ -39,6 +39,14 @@ int main(int argc, char** argv)
 }
 """
 
+def started(binary, go, *words):
+    """One of the programs here, which has the driver, and waits for `go`."""
+    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go, *map(str, words)], stdout=subprocess.PIPE)
+    end_at_last(process)
+    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    return process
+
+
 stacks = {"near": (5, 16), "up_to_the_windows_end": (30, 16), "beyond_the_window": (4, 4096), "one_far_frame": (1, 65536),
           "deep": (62, 16), "deeper_than_the_window": (64, 16), "deepest": (110, 16)}
 
@@ -51,9 +59,7 @@ def every_frame(stack):
     # The kernel follows frame pointers, which this program therefore has.
     if subprocess.run(["cc", "-O1", "-g0", "-fno-omit-frame-pointer", "-o", binary, source, "-ldl"], capture_output=True).returncode:
         raise harness.Skip("no C compiler")
-    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go, str(frames), str(room)], stdout=subprocess.PIPE)
-    end_at_last(process)
-    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    process = started(binary, go, frames, room)
     flames = harness.here / "flames.json"
     tool = Tool("-p", process.pid, "-U", "--speedscope", flames)
     go.touch()
@@ -122,9 +128,7 @@ def without_frame_pointers(optimized):
             raise harness.Skip("no C compiler")
     binary = folder / "calls"
     subprocess.run([*compiler, "-rdynamic", "-o", binary, folder / "calls.c", *libraries, f"-Wl,-rpath,{folder}", "-ldl"], check=True)
-    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go], stdout=subprocess.PIPE)
-    end_at_last(process)
-    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    process = started(binary, go)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
     equal(process.stdout.readline(), b"done\n", "the program")
@@ -183,9 +187,7 @@ def two_that_are_alike():
     if subprocess.run(["cc", "-O1", "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-rdynamic", "-o", binary,
                        source, "-ldl"], capture_output=True).returncode:
         raise harness.Skip("no C compiler")
-    process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go], stdout=subprocess.PIPE)
-    end_at_last(process)
-    wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
+    process = started(binary, go)
     tool = Tool("-p", process.pid, "-U", "-i", "500ms", losses=True)
     go.touch()
     equal(process.stdout.readline(), b"done\n", "the program")
