@@ -9,18 +9,21 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#if defined(__TARGET_ARCH_x86)
-
-#include <asm/unistd_64.h>
-
-/* psABI of x86-64, 3.2.3 */
-#define EACH_ARGUMENT_REGISTER(DO, REGS)                                                                               \
+/* Both machines have so many. */
+#define FIRST_ARGUMENT_REGISTERS(DO, REGS)                                                                             \
     DO(0, PT_REGS_PARM1(REGS))                                                                                         \
     DO(1, PT_REGS_PARM2(REGS))                                                                                         \
     DO(2, PT_REGS_PARM3(REGS))                                                                                         \
     DO(3, PT_REGS_PARM4(REGS))                                                                                         \
     DO(4, PT_REGS_PARM5(REGS))                                                                                         \
     DO(5, PT_REGS_PARM6(REGS))
+
+#if defined(__TARGET_ARCH_x86)
+
+#include <asm/unistd_64.h>
+
+/* psABI of x86-64, 3.2.3 */
+#define EACH_ARGUMENT_REGISTER(DO, REGS) FIRST_ARGUMENT_REGISTERS(DO, REGS)
 
 /* Of struct thread_registers. */
 #define EACH_KEPT_REGISTER(DO, REGS)                                                                                   \
@@ -60,12 +63,7 @@
 
 /* AAPCS64, 6.8.2 */
 #define EACH_ARGUMENT_REGISTER(DO, REGS)                                                                               \
-    DO(0, PT_REGS_PARM1(REGS))                                                                                         \
-    DO(1, PT_REGS_PARM2(REGS))                                                                                         \
-    DO(2, PT_REGS_PARM3(REGS))                                                                                         \
-    DO(3, PT_REGS_PARM4(REGS))                                                                                         \
-    DO(4, PT_REGS_PARM5(REGS))                                                                                         \
-    DO(5, PT_REGS_PARM6(REGS))                                                                                         \
+    FIRST_ARGUMENT_REGISTERS(DO, REGS)                                                                                 \
     DO(6, PT_REGS_PARM7(REGS))                                                                                         \
     DO(7, PT_REGS_PARM8(REGS))
 
