@@ -6,7 +6,7 @@ import subprocess
 
 import harness
 from harness import check, equal
-from programs import end_at_last, numbers
+from programs import Tool, end_at_last, numbers
 
 versions = {version: version for version in ("5", "6", "7")}
 
@@ -50,3 +50,8 @@ class Calls:
     def end(self):
         self.process.stdin.close()
         equal(self.process.wait(20), 0, f"exit status ({self.error_file.read_text()})")
+
+
+def start(program, *arguments, **options):
+    harness.binary = harness.build / program
+    return Tool(*arguments, **options)

@@ -7,11 +7,11 @@ import harness
 from amd import AmdMachine, mib
 from gaps import parts, sum_of
 from harness import case, check, equal, wait_until
-from hip import Calls, library
+from hip import Calls, library, start
+from hip_calls import dim3, kernel, stream
 from programs import Tool
 from test_alloc_nvml import Nvml
 from test_gpuspend import adds_up
-from test_hip import dim3, kernel, start, stream
 from tops import rows
 
 no_library = ["--nvml", "off"]

@@ -1,141 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HIP through the same table: against a library in the shapes of ROCm 5.7, 6.4 and 7.2, each tool tells what was called."""
+"""HIP through the same table: against a library in the shapes of ROCm 5.7, 6.4 and 7.2, what becomes of memory, graphs and
+names, beside CUDA and alone. Each function by itself: test_hip_functions.py."""
 import time
-from collections import Counter
 
 import harness
 from harness import case, equal
-from hip import Calls, library, versions
-from programs import Tool, Workload
-
-no_stream, stream = 0, 0x5000
-kernel, other_kernel = 0x401000, 0x402000
-device, host, array = 0x7e0000000000, 0x7ffc00000000, 0x6000
-host_to_device, device_to_host, device_to_device, without_units = 1, 2, 3, 1024
-
-
-def dim3(x, y, z):
-    """By value, in two registers."""
-    return y << 32 | x, z
-
-
-def words(*values):
-    return "{" + ",".join(map(str, values)) + "}"
-
-
-# As they are called; and blocks, and threads of a block.
-def launches(version):
-    grid, block = dim3(10, 2, 1), dim3(64, 2, 1)
-    by_stub = (kernel, *grid, *block, 0, 512, stream)
-    by_handle = (other_kernel, 5, 4, 3, 32, 8, 1, 0, stream)
-    in_items = (other_kernel, 1000, 7, 1, 256, 4, 1, 0, stream)  # the last blocks are not full
-    made = [
-        ("hipLaunchKernel", by_stub, [10, 2, 1], [64, 2, 1]),
-        ("hipLaunchKernel_spt", by_stub, [10, 2, 1], [64, 2, 1]),
-        ("hipExtLaunchKernel", by_stub, [10, 2, 1], [64, 2, 1]),
-        ("hipLaunchCooperativeKernel", by_stub, [10, 2, 1], [64, 2, 1]),
-        ("hipModuleLaunchKernel", by_handle, [5, 4, 3], [32, 8, 1]),
-        ("_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j", in_items,
-         [4, 2, 1], [256, 4, 1]),
-    ]
-    if version > "5":
-        made += [("hipExtModuleLaunchKernel", in_items, [4, 2, 1], [256, 4, 1]),
-                 ("hipHccModuleLaunchKernel", in_items, [4, 2, 1], [256, 4, 1])]
-    if version > "6":
-        config = words(2 << 32 | 6, 64 << 32 | 1, 1 << 32 | 2, 0, stream, 0, 0)
-        made += [("hipLaunchKernelExC", (config, kernel), [6, 2, 1], [64, 2, 1]),
-                 ("hipDrvLaunchKernelEx", (config, other_kernel), [6, 2, 1], [64, 2, 1])]
-    return made
-
-
-# As they are called; direction, and bytes.
-def copies(version):
-    by_type = {"5": {"host": 0, "device": 1}}.get(version, {"host": 1, "device": 2})
-    from_host, to_device = by_type["host"], by_type["device"]
-    flat = [0, 0, from_host, host, 0, 0, 0, 0, 0, to_device, 0, device, 0, 0, 300, 2]  # hip_Memcpy2D
-    if version == "5":
-        deep = [0, 0, from_host, host, 0, 0, 0, 0, 0, to_device, 0, device, 0, 0, 7 << 32 | 40, 3]
-    else:
-        deep = [0] * 4 + [from_host, host, 0, 0] + [0] * 6 + [to_device, 0, device, 0, 0, 0, 40, 7, 3]
-    parameters = [0, 0, 0, 0, host, 100, 100, 1, 0, 0, 0, 0, device, 100, 100, 1, 100, 5, 2, host_to_device]  # hipMemcpy3DParms
-    made = [
-        ("hipMemcpy", (device, host, 1000, host_to_device), "H2D", 1000),
-        ("hipMemcpy_spt", (device, host, 1001, host_to_device), "H2D", 1001),
-        ("hipMemcpyAsync", (host, device, 1002, device_to_host, stream), "D2H", 1002),
-        ("hipMemcpyWithStream", (device, device, 1003, device_to_device, stream), "D2D", 1003),
-        ("hipMemcpyDtoHAsync", (host, device, 1004, stream), "D2H", 1004),
-        ("hipMemcpyHtoD", (device, host, 1005), "H2D", 1005),
-        ("hipMemcpyPeerAsync", (device, 1, device, 0, 1006, stream), "P2P", 1006),
-        ("hipMemcpy2D", (device, 512, host, 512, 100, 10, host_to_device), "H2D", 1000),
-        ("hipMemcpy3D", (words(*parameters),), "H2D", 1000),
-        ("hipMemcpyParam2D", (words(*flat),), "H2D", 600),
-        ("hipDrvMemcpy3D", (words(*deep),), "H2D", 840),
-        ("hipMemset", (device, 0, 1007), "set", 1007),
-        ("hipMemsetD32Async", (device, 0, 10, stream), "set", 40),
-        ("hipMemset3D", (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 100, 5, 2), "set", 1000),
-        ("hipMemPrefetchAsync", (device, 1008, 0, stream), "prefetch", 1008),
-    ]
-    if version > "5":
-        made += [("hipMemcpyAsync_spt", (device, device, 1009, without_units, stream), "D2D", 1009),
-                 ("hipMemcpyDtoA", (array, 0, device, 1010), "D2D", 1010)]
-    if version > "6":
-        made += [("hipMemcpyBatchAsync", (words(device, device), words(host, host), words(7, 9), 2, 0, 0, 0, 0, stream), "unknown", [7, 9])]
-    return made
-
-
-waits = ["hipDeviceSynchronize", "hipStreamSynchronize", "hipStreamSynchronize_spt", "hipEventSynchronize", "hipCtxSynchronize"]
-polls = ["hipStreamQuery", "hipEventQuery"]
-
-
-def start(program, *arguments):
-    harness.binary = harness.build / program
-    return Tool(*arguments)
-
-
-def times(number):
-    """Each function another number of times."""
-    return 3 + 2 * number
-
-
-@case(each=versions)
-def counts(version):
-    """Two results of each function: the tools are told them by names that HIP gives them."""
-    calls = Calls(library(version))
-    target = "-p", calls.pid
-    lines = start("cudalaunch", *target, "-e", "-l")
-    copied = start("cudamemcpy", *target, "-e")
-    waited = start("cudasync", *target, "-e")
-    failed = start("cudalaunch", *target, "-x")
-
-    want_launches, want_copies, want_waits = Counter(), Counter(), Counter()
-    for number, (function, arguments, grid, block) in enumerate(launches(version)):
-        calls.call(function, times(number), *arguments)
-        calls.order("result", 719)
-        equal(calls.call(function, 1, *arguments), {719: 1}, "ordered result")
-        want_launches[function, *grid, *block, 0] += times(number)
-        want_launches[function, *grid, *block, 719] += 1
-    for number, (function, arguments, kind, size) in enumerate(copies(version)):
-        calls.call(function, times(number), *arguments)
-        for each in size if isinstance(size, list) else [size]:
-            want_copies[function, kind, each] += times(number)
-    for number, function in enumerate(waits + polls):
-        calls.order("busy", 2 if function in polls else 0)
-        calls.call(function, times(number), stream)
-        busy = 2 if function in polls else 0
-        want_waits |= {(function, 0): times(number) - busy, (function, 600): busy}
-    calls.end()
-
-    made = Counter((line["function"], *line["grid"], *line["block"], line["result_code"]) for line in lines.finish().events)
-    equal(made, want_launches, "launches")
-    equal(Counter((line["function"], line["kind"], line["bytes"]) for line in copied.finish().events), want_copies, "copies")
-    made = Counter((line["function"], 600 if line["not_ready"] else line["result_code"]) for line in waited.finish().events
-                   if line["wait"] != "copy")
-    equal(made, +want_waits, "waits")
-    equal({line["vendor"] for tool in (lines, copied, waited) for line in tool.events}, {"amd"}, "vendors")
-    failures = Counter()
-    for row in failed.finish().rows:
-        failures[row["result"]] += row["launches"]
-    equal(failures, {"hipErrorLaunchFailure": len(launches(version))}, "failures")
+from hip import Calls, library, start, versions
+from hip_calls import device, dim3, host, host_to_device, kernel, other_kernel, stream, times, words
+from programs import Tool
 
 
 @case(each=versions, tool="gpualloc")
@@ -230,20 +102,7 @@ def both_vendors():
           "rows")
 
 
-# Of each tool, what of the two processes below is the same but for how often.
-side = {"cudalaunch": ("launches",), "cudamemcpy": ("copies", "bytes"), "cudasync": ("calls",),
-        "gpualloc": ("allocs", "live_bytes"), "cudagraph": ("instantiates", "launches", "kernels_launched"),
-        "cudatop": ("launches", "copies", "h2d_bytes", "waits", "graph_launches", "allocs", "live_bytes")}
-
-
-@case(tool="cudatop")
-def side_by_side():
-    """A process that uses CUDA and another one that uses HIP: each has rows of its own, by its vendor, in all tools."""
-    workload = Workload("alloc a 5000; alloc b 6000; launch vecadd 29 fn=cuLaunchKernel; "
-                        "copy 31 fn=cuMemcpyHtoDAsync_v2 dst=a bytes=100; sync 9 fn=cuStreamSynchronize; "
-                        "graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 7")
-    calls = Calls(library("7"))
-    tools = {tool: start(tool, "-p", f"{workload.pid},{calls.pid}", 100) for tool in side}
+def hip_at_work(calls):
     calls.call("hipMalloc", 4, "&p", 7000)
     calls.call("hipModuleLaunchKernel", 17, other_kernel, 5, 4, 3, 32, 8, 1, 0, stream)
     calls.call("hipMemcpyHtoDAsync", 13, device, host, 200, stream)
@@ -253,19 +112,79 @@ def side_by_side():
     calls.call("hipStreamEndCapture", 1, stream, "&graph")
     calls.call("hipGraphInstantiate", 1, "&exec", "graph", 0, 0, 0)
     calls.call("hipGraphLaunch", 11, "exec", stream)
-    workload.go().wait()
-    calls.end()
-    of_cuda = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2,
-               "live_bytes": 11000, "instantiates": 1, "graph_launches": 7, "kernels_launched": 21}
-    of_hip = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4,
-              "live_bytes": 28000, "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
+
+
+def cuda_begins(calls):
+    for function, *arguments in (("cuInit", 0), ("cuDevicePrimaryCtxRetain", "&context", 0), ("cuCtxSetCurrent", "context"),
+                                 ("cuModuleLoadData", "&module", "{0}"), ("cuModuleGetFunction", "&f", "module", "'vecadd"),
+                                 ("cuStreamCreate", "&s", 0)):
+        equal(calls.call(function, 1, *arguments), {0: 1}, function)
+
+
+def cuda_at_work(calls):
+    for function, count, *arguments in (
+            ("cuMemAlloc_v2", 2, "&q", 5500), ("cuLaunchKernel", 29, "f", 1, 1, 1, 1, 1, 1, 0, "s", 0, 0),
+            ("cuMemcpyHtoDAsync_v2", 31, "q", words(*16 * [0]), 100, "s"), ("cuStreamSynchronize", 9, "s"),
+            ("cuStreamBeginCapture_v2", 1, "s", 0), ("cuLaunchKernel", 3, "f", 1, 1, 1, 1, 1, 1, 0, "s", 0, 0),
+            ("cuStreamEndCapture", 1, "s", "&g"), ("cuGraphInstantiateWithFlags", 1, "&x", "g", 0), ("cuGraphLaunch", 7, "x", "s")):
+        equal(calls.call(function, count, *arguments), {0: count}, function)
+
+
+# What each tool has to say of the two above.
+of_hip = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4, "live_bytes": 28000,
+          "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
+of_cuda = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2, "live_bytes": 11000,
+           "instantiates": 1, "graph_launches": 7, "kernels_launched": 21}
+side = {"cudalaunch": ("launches",), "cudamemcpy": ("copies", "bytes"), "cudasync": ("calls",),
+        "gpualloc": ("allocs", "live_bytes"), "cudagraph": ("instantiates", "graph_launches", "kernels_launched"),
+        "cudatop": ("launches", "copies", "h2d_bytes", "waits", "graph_launches", "allocs", "live_bytes"),
+        "cudagap": ()}
+
+
+def figure(row, tool, key):
+    return row.get("launches" if (tool, key) == ("cudagraph", "graph_launches") else key) or 0
+
+
+@case(tool="cudatop")
+def side_by_side():
+    """A process that uses CUDA and another one that uses HIP: each has rows of its own, by its vendor, in all tools."""
+    cuda, hip = Calls(harness.standin / "libcuda.so.1"), Calls(library("7"))
+    cuda_begins(cuda)
+    tools = {tool: start(tool, "-p", f"{cuda.pid},{hip.pid}", 100) for tool in side}
+    hip_at_work(hip)
+    cuda_at_work(cuda)
+    cuda.end(), hip.end()
     for tool, keys in side.items():
         rows = [row for row in tools[tool].finish().rows if "pid" in row]
-        for pid, vendor, made in ((workload.pid, "nvidia", of_cuda), (calls.pid, "amd", of_hip)):
+        for pid, vendor, made in ((cuda.pid, "nvidia", of_cuda), (hip.pid, "amd", of_hip)):
             own = [row for row in rows if row["pid"] == pid]
             equal({row["vendor"] for row in own}, {vendor}, f"{tool}: vendor")
-            want = {key: made["graph_launches" if (tool, key) == ("cudagraph", "launches") else key] for key in keys}
-            equal({key: sum(row.get(key) or 0 for row in own) for key in keys}, want, f"{tool} of {vendor}")
+            equal({key: sum(figure(row, tool, key) for row in own) for key in keys}, {key: made[key] for key in keys}, f"{tool} of {vendor}")
+
+
+@case(tool="cudatop")
+def both_in_one():
+    """A process that uses both: tools whose rows are of one kind of call, and of no handle, have them apart; in the others a row
+    is of both, and says so."""
+    calls = Calls(harness.standin / "libcuda.so.1")
+    cuda_begins(calls)
+    calls.ask(f"open {library('7')}")
+    tools = {tool: start(tool, "-p", calls.pid, 100) for tool in side}
+    hip_at_work(calls)
+    calls.ask(f"open {harness.standin / 'libcuda.so.1'}")
+    cuda_at_work(calls)
+    calls.end()
+    told = {}
+    for tool, keys in side.items():
+        rows = [row for row in tools[tool].finish().rows if row.get("pid") == calls.pid]
+        told[tool] = {row["vendor"] for row in rows}
+        by = {vendor: {key: sum(figure(row, tool, key) for row in rows if row["vendor"] == vendor) for key in keys} for vendor in told[tool]}
+        want = {"amd": {key: of_hip[key] for key in keys}, "nvidia": {key: of_cuda[key] for key in keys},
+                "nvidia,amd": {key: of_hip[key] + of_cuda[key] for key in keys}}
+        equal(by, {vendor: want[vendor] for vendor in told[tool]}, tool)
+    apart, together = {"amd", "nvidia"}, {"nvidia,amd"}
+    equal(told, {"cudalaunch": apart, "cudamemcpy": apart, "cudasync": apart, "gpualloc": together, "cudagraph": apart,
+                 "cudatop": together, "cudagap": together}, "vendors of rows")
 
 
 @case(each=versions)

@@ -1,144 +1,277 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each function of HIP that copies, sets, allocates or frees, called by its own arguments: what it counts as, exactly."""
+"""Each function of HIP that the probe table has, called by its own arguments: what it counts as, exactly."""
+import itertools
 from collections import Counter
 
 import harness
 from harness import case, check, equal
-from hip import Calls, library, versions
+from hip import Calls, library, start, versions
+from hip_calls import (allocations, captures, copies, devices, dim3, event, exported, graph_calls, host, kernel, launches, mappings,
+                       named, other_copies, other_launches, per_thread, rows_of_the_table, stream, stream_of, times, trims,
+                       waits, words)
 from programs import Tool
-from test_hip import (array, copies, device, device_to_device, device_to_host, host, host_to_device, start, stream, times,
-                      words)
 
-symbol, event = 0x8000, 0x9000
-
-
-def exported(version):
-    lines = [line.split() for line in (harness.root / "tests/standin/hip/exports.txt").read_text().splitlines()]
-    return {line[0] for line in lines if line and line[0] != "#" and line[1] <= version and line[2] != "null"}
+# In no list, as each is a story of its own.
+apart = {"hipInit": "all_of_a_process", "hipDeviceReset": "hip.what_a_reset_frees"}
 
 
-def both(function, arguments, kind, size, *behind):
-    """The same one that returns before it is done: Async, with a stream behind the other arguments."""
-    return [(function, arguments, kind, size), (f"{function}Async", (*arguments, *behind, stream), kind, size)]
+@case(each=versions)
+def every_row(version):
+    """No function that the table has is left out by the cases here; but those that jump to 0 wherever they are called."""
+    tried = {row[0] for some in (launches, other_launches, copies, other_copies, waits, graph_calls, named) for row in some(version)}
+    tried |= {name for row in allocations(version) for name in (row[0], row[2])}
+    tried |= {row[0] for row in (*trims, *mappings, *devices)} | {name for names in captures(version).values() for name in names}
+    rows = rows_of_the_table(version)
+    check(len(rows) > 200, f"{len(rows)} rows were read")
+    not_there = rows - exported(version) - exported(version, "null")
+    equal((rows - tried - not_there - exported(version, "null")) ^ apart.keys(), set(), "rows that nothing tries")
+    equal(tried - rows, set(), "tried, but no rows")
+    equal({name for name in not_there if name in exported("7") and version == "7"}, set(), "rows that the stand-in does not have")
 
 
-# Those that test_hip.copies() has not: as they are called; direction, and bytes.
-def other_copies(version):
-    types = {"5": (0, 1)}.get(version, (1, 2))
-    flat = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 30, 4)
-    if version == "5":
-        deep = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 7 << 32 | 40, 3)
-    else:
-        deep = words(*[0] * 4, types[1], 0, device, 0, *[0] * 6, types[0], host, 0, 0, 0, 0, 40, 7, 3)
-    parameters = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, host, 100, 100, 1, 10, 5, 2, device_to_host)
-    peers = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, 0, device, 100, 100, 1, 1, 10, 5, 3)
-    operand = (1, device, 0, 0, 0)
-    pitched = (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 20, 5, 2)  # of hipMemset3D: registers, then its structures
-    made = [
-        *both("hipMemcpyDtoD", (device, device, 101), "D2D", 101),
-        ("hipMemcpyDtoH", (host, device, 102), "D2H", 102),
-        ("hipMemcpyHtoDAsync", (device, host, 103, stream), "H2D", 103),
-        *both("hipMemcpyHtoA", (array, 0, host, 104), "H2D", 104),
-        *both("hipMemcpyAtoH", (host, array, 0, 105), "D2H", 105),
-        ("hipMemcpyAtoD", (device, array, 0, 106), "D2D", 106),
-        ("hipMemcpyAtoA", (array, 0, array, 0, 107), "D2D", 107),
-        ("hipMemcpyPeer", (device, 1, device, 0, 108), "P2P", 108),
-        ("hipMemcpyToSymbol", (symbol, host, 109, 0, host_to_device), "H2D", 109),
-        ("hipMemcpyToSymbolAsync", (symbol, host, 110, 0, host_to_device, stream), "H2D", 110),
-        ("hipMemcpyFromSymbol", (host, symbol, 111, 0, device_to_host), "D2H", 111),
-        ("hipMemcpyToArray", (array, 0, 0, host, 112, host_to_device), "H2D", 112),
-        ("hipMemcpyFromArray", (host, array, 0, 0, 113, device_to_host), "D2H", 113),
-        ("hipMemcpy2DAsync", (host, 512, device, 512, 10, 11, device_to_host, stream), "D2H", 110),
-        *both("hipMemcpy2DToArray", (array, 0, 0, host, 512, 10, 12, host_to_device), "H2D", 120),
-        *both("hipMemcpy2DFromArray", (host, 512, array, 0, 0, 10, 13, device_to_host), "D2H", 130),
-        ("hipMemcpy2DArrayToArray", (array, 0, 0, array, 0, 0, 10, 14, device_to_device), "D2D", 140),
-        ("hipMemcpyParam2DAsync", (flat, stream), "D2H", 120),
-        ("hipDrvMemcpy2DUnaligned", (flat,), "D2H", 120),
-        ("hipMemcpy3DAsync", (parameters, stream), "D2H", 100),
-        ("hipDrvMemcpy3DAsync", (deep, stream), "D2H", 840),
-        *both("hipMemcpy3DPeer", (peers,), "P2P", 150),
-        ("hipMemcpy3DBatchAsync", (2, words(*(*operand, *operand, 8, 2, 2, 0) * 2), 0, 0, stream), "unknown", [32, 32]),
-        ("hipMemsetAsync", (device, 0, 114, stream), "set", 114),
-        *both("hipMemset2D", (device, 512, 0, 10, 15), "set", 150),
-        ("hipMemset3DAsync", (0, stream, *pitched[2:]), "set", 200),
-        *both("hipMemsetD8", (device, 0, 115), "set", 115),
-        *both("hipMemsetD16", (device, 0, 116), "set", 232),
-        ("hipMemsetD32", (device, 0, 117), "set", 468),
-        *both("hipMemsetD2D8", (device, 512, 0, 10, 2), "set", 20),
-        *both("hipMemsetD2D16", (device, 512, 0, 10, 3), "set", 60),
-        *both("hipMemsetD2D32", (device, 512, 0, 10, 4), "set", 160),
-        ("hipMemPrefetchAsync_v2", (device, 118, 0, 0, stream), "prefetch", 118),
-    ]
-    known = exported(version)
-    by_name = {row[0]: row for row in made + copies(version)}
-    made += [(f"{name}_spt", *row[1:]) for name, row in by_name.items() if f"{name}_spt" in known - by_name.keys()]
-    # In 5 this one calls another that counts (docs/limits.md).
-    return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
+@case(each=versions, timeout=120)
+def every_launch(version):
+    """Each as often as it is called, with its grid, block, shared memory and stream; and each that fails, by HIP's name."""
+    calls = Calls(library(version))
+    lines, failed = (start("cudalaunch", "-p", calls.pid, *how) for how in (("-e", "-l"), ("-x",)))
+    want, failures = Counter(), 0
+    for number, (function, arguments, shapes) in enumerate([*launches(version), *((*row, [None]) for row in other_launches(version))]):
+        calls.call(function, times(number % 7), *arguments)
+        calls.order("result", 719)
+        equal(calls.call(function, 1, *arguments), {719: 1}, "ordered result")
+        failures += len(shapes)
+        for shape in shapes:
+            told = (*map(tuple, shape), shared_memory(function)) if shape else (None, None, None)
+            key = function, hex(per_thread if function.endswith("_spt") else stream), *told
+            want[*key, 0] += times(number % 7)
+            want[*key, 719] += 1
+    calls.end()
+    made = Counter((line["function"], line["stream"], *(tuple(line[key]) if line.get(key) else None for key in ("grid", "block")),
+                    line.get("shared_memory_bytes"), line["result_code"]) for line in lines.finish().events)
+    equal(made, want, "launches")
+    equal({line["vendor"] for line in lines.events}, {"amd"}, "vendors")
+    named_so = Counter()
+    for row in failed.finish().rows:
+        named_so[row["result"]] += sum(row.get(key) or 0 for key in ("launches", "graph_launches", "host_functions"))
+    equal(named_so, {"hipErrorLaunchFailure": failures}, "failures")
+
+
+def shared_memory(function):
+    """Of launches()."""
+    if "MultiDevice" in function:
+        return 128
+    return 0 if "Ext" in function and "Module" in function or "Hcc" in function else 256 if function.startswith("hipModule") else 512
 
 
 @case(each=versions, tool="cudamemcpy", timeout=120)
 def every_copy(version):
-    """And no copy is left out of the lists."""
     calls = Calls(library(version))
     tool, sums = Tool("-p", calls.pid, "-e"), start("cudatop", "-p", calls.pid, 100)
-    want, made = Counter(), other_copies(version)
-    for number, (function, arguments, kind, size) in enumerate(made):
+    want = Counter()
+    for number, (function, arguments, kind, size) in enumerate(copies(version) + other_copies(version)):
         calls.call(function, times(number % 7), *arguments)
         for each in size if isinstance(size, list) else [size]:
-            want[function, kind, each] += times(number % 7)
+            want[function, stream_of(function, arguments), kind, each] += times(number % 7)
     calls.end()
-    equal(Counter((line["function"], line["kind"], line["bytes"]) for line in tool.finish().events), want, "copies")
+    equal(Counter((line["function"], line["stream"], line["kind"], line["bytes"]) for line in tool.finish().events), want, "copies")
+    equal({line["vendor"] for line in tool.events}, {"amd"}, "vendors")
     row, = [row for row in sums.finish().rows if row.get("pid") == calls.pid]
-    sets = sum(count for (_, kind, _), count in want.items() if kind == "set")
-    equal(row["copies"] + (row.get("sets") or 0), sum(want.values()), f"{row} with {sets} sets")
-    of_copies = {name for name in exported(version) if name.startswith(("hipMemcpy", "hipMemset", "hipDrvMemcpy", "hipMemPrefetch"))}
-    inside = {"hipMemcpyFromSymbolAsync", "hipMemcpyFromSymbolAsync_spt", "hipMemcpyToSymbolAsync", "hipMemcpyToSymbolAsync_spt",
-              "hipMemPrefetchBatchAsync"}
-    equal(of_copies - {row[0] for row in made + copies(version)} - inside, set(), "copies that nothing tries")
+    equal(row["copies"] + (row.get("sets") or 0), sum(want.values()), f"{row}")
 
 
-# As memory is allocated, and what frees it; its kind, and bytes. The last handle is called &p.
-def allocations(version):
-    descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats an element
-    bits, extent = words(32 << 32 | 32, 0), (10, 4, 3)
-    # Behind the six registers, a structure that is passed by value.
-    return [
-        ("hipMalloc", ("&p", 1000), "hipFree", ("p",), "device", 1000),
-        ("hipExtMallocWithFlags", ("&p", 1001, 0), "hipFree", ("p",), "device", 1001),
-        ("hipMallocPitch", ("&p", "&pitch", 100, 3), "hipFree", ("p",), "device", 512 * 3),
-        ("hipMallocManaged", ("&p", 1002, 1), "hipFree", ("p",), "managed", 1002),
-        ("hipMallocAsync", ("&p", 1003, stream), "hipFreeAsync", ("p", stream), "pool", 1003),
-        ("hipMallocFromPoolAsync", ("&p", 1004, 0x77, stream), "hipFreeAsync", ("p", stream), "pool", 1004),
-        ("hipHostMalloc", ("&p", 1005, 0), "hipHostFree", ("p",), "pinned", 1005),
-        ("hipHostAlloc", ("&p", 1006, 0), "hipFreeHost", ("p",), "pinned", 1006),
-        ("hipMallocHost", ("&p", 1007), "hipFreeHost", ("p",), "pinned", 1007),
-        ("hipHostRegister", (host, 1008, 0), "hipHostUnregister", (host,), "registered", 1008),
-        ("hipMallocArray", ("&p", bits, 10, 4, 0), "hipFreeArray", ("p",), "array", 320),
-        ("hipMalloc3DArray", ("&p", bits, 0, 0, 0, 0, *extent), "hipFreeArray", ("p",), "array", 960),
-        ("hipArrayCreate", ("&p", descriptor), "hipArrayDestroy", ("p",), "array", 320),
-        ("hipArray3DCreate", ("&p", deep), "hipArrayDestroy", ("p",), "array", 960),
-        ("hipMemCreate", ("&p", 1 << 21, words(0, 1 << 32 if version == "5.2" else 0, 1, 0), 0), "hipMemRelease", ("p",), "vmm",
-         1 << 21),
-        ("hipMemAddressReserve", ("&p", 1 << 22, 0, 0, 0), "hipMemAddressFree", ("p", 1 << 22), "reserved", 1 << 22),
-        ("hipIpcOpenMemHandle", ("&p",), "hipIpcCloseMemHandle", ("p",), "imported", 0),
-        ("hipImportExternalMemory", ("&p", words(0, 0, 0, 1009)), "hipDestroyExternalMemory", ("p",), "external", 1009),
-    ]
+@case(each=versions, tool="cudasync")
+def every_wait(version):
+    """Of polls, how many are told "not yet"."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "-e")
+    want = Counter()
+    for number, (function, arguments, what) in enumerate(waits(version)):
+        busy = 2 if what == "poll" else 0
+        calls.order("busy", busy)
+        calls.call(function, times(number), *arguments)
+        calls.order("result", 719)
+        calls.call(function, 1, *arguments)
+        key = function, stream_of(function, arguments), what
+        want |= {(*key, 0): times(number) - busy, (*key, 600): busy, (*key, 719): 1}
+    calls.end()
+    made = Counter((line["function"], line["stream"], line["wait"], 600 if line["not_ready"] else line["result_code"])
+                   for line in tool.finish().events)
+    equal(made, +want, "waits")
+
+
+def memory_lines(tool):
+    return Counter((line["function"], line["operation"], line["kind"], line.get("bytes"), line["result_code"])
+                   for line in tool.finish().events)
 
 
 @case(each=versions, tool="gpualloc", timeout=120)
 def every_allocation(version):
-    """What each allocates is held, and freed by what frees it, but for one more of each."""
+    """What each allocates is held, and freed by what frees it, but for one more of each; what fails changes nothing."""
     calls = Calls(library(version))
-    tool = Tool("-p", calls.pid, "--by", "pid,kind", 100)
-    want = {}
+    tool, lines = Tool("-p", calls.pid, "--by", "pid,kind,device", 100), Tool("-p", calls.pid, "-e")
+    want, want_lines = {}, Counter()
     for number, (allocate, how, free, freed, kind, size) in enumerate(allocations(version)):
-        for _ in range(times(number % 3)):
+        n = times(number % 3)
+        for _ in range(n):
             calls.call(allocate, 1, *how)
+            calls.order("result", 1)
+            calls.call(free, 1, *freed)
             calls.call(free, 1, *freed)
         calls.call(allocate, 1, *how)
-        before = want.get(kind, (0, 0, 0))
-        n = times(number % 3)
-        want[kind] = before[0] + n + 1, before[1] + n, before[2] + size
+        calls.order("result", 2)
+        calls.call(allocate, 1, *how)
+        before = want.get(kind, (0, 0, 0, 0))
+        want[kind] = before[0] + n + 1, before[1] + n, before[2] + (size or 0), before[3] + n + 1
+        asked = {"hipMallocPitch": 300, "hipMalloc3D": 1200}.get(allocate, size)  # without what the library adds to each line
+        want_lines += Counter({(allocate, "alloc", kind, size, 0): n + 1, (allocate, "alloc", kind, asked, 2): 1,
+                               (free, "free", kind, size, 1): n, (free, "free", kind, size, 0): n})
+    for function, arguments, kind in trims:
+        calls.call(function, 3, *arguments)
+        want_lines[function, "trim", kind, None, 0] += 3
     calls.end()
-    rows = {row["kind"]: (row["allocs"], row["frees"], row["live_bytes"]) for row in tool.finish().rows}
-    equal(rows, want, "by kind")
+    equal(memory_lines(lines), want_lines, "lines")
+    made, on_device = {}, Counter()
+    for row in tool.finish().rows:
+        figures = [row[key] for key in ("allocs", "frees", "live_bytes", "failures")]
+        made[row["kind"]] = tuple(a + b for a, b in zip(figures, made.get(row["kind"], (0, 0, 0, 0))))
+        if row.get("device") is not None:
+            on_device[row["kind"], row["device"]] += row["allocs"]
+    equal(made, want, "by kind")
+    equal(set(on_device), {("vmm", 2), ("pool-object", 2)}, f"what is allocated on a device that the call names: {on_device}")
+
+
+@case(each=versions, tool="gpualloc")
+def mapped_memory(version):
+    """Physical memory goes with its last holder or mapping, whichever is later."""
+    calls = Calls(library(version))
+    lines = Tool("-p", calls.pid, "-e")
+    want = Counter()
+    for function, arguments, counts_as in mappings:
+        calls.call(function, 1, *arguments)
+        if counts_as:
+            want[function, *counts_as, 0] += 1
+    calls.end()
+    equal(memory_lines(lines), want, "lines")
+
+
+@case(each=versions, tool="cudagraph", timeout=120)
+def every_call_about_graphs(version):
+    """What each says of its graph's nodes then; one that fails leaves them as they are."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "-e")
+    nodes, want = {}, []
+    for function, arguments, call, more in graph_calls(version):
+        about = arguments[1] if call == "add" else arguments[0].removeprefix("&")
+        if call not in ("create", "instantiate"):
+            calls.order("result", 1)
+            calls.call(function, 1, *arguments)
+            want.append((function, call, *nodes[about], 1))
+        if call == "add":
+            nodes[about] = tuple(a + b for a, b in zip(nodes[about], more))
+        elif call in ("create", "instantiate", "update"):  # as another one is, or with none
+            nodes[about] = nodes.get(arguments[1], (0, 0, 0))
+        calls.call(function, 1, *arguments)
+        want.append((function, call, *nodes[about], 0))
+    calls.order("result", 910)
+    calls.call("hipGraphExecUpdate", 1, "Y", "C", "&n", words(3))
+    calls.end()
+    events = tool.finish().events
+    got = [(line["function"], line["call"], *(line[key] for key in ("kernels", "copies", "other_nodes")), line["result_code"])
+           for line in events]
+    equal(dict(enumerate(got[:-1])), dict(enumerate(want)), "lines")
+    last = events[-1]
+    equal((last["function"], last["result"], last["update_reason"]),
+          ("hipGraphExecUpdate", "hipErrorGraphExecUpdateFailure", "node type"), "an update that is refused")
+
+
+@case(each=versions, tool="cudagraph", timeout=120)
+def every_capture(version):
+    """All ways to begin and to end one, to carry it from one stream to another, one of them the thread's own, and launches on both."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "-e")
+    some, want = captures(version), []
+
+    def on(function, which):
+        return 0 if which == per_thread and function.endswith("_spt") else which
+
+    def launch(which, count):
+        calls.call("hipModuleLaunchKernel", count, kernel, 5, 4, 3, 32, 8, 1, 0, which)
+
+    for number, (begin, end, record, wait) in enumerate(itertools.product(*some.values())):
+        first, second = (stream, per_thread) if wait.endswith("_spt") else (per_thread, stream)
+        calls.call("hipGraphCreate", 1, "&G", 0)
+        calls.call(begin, 1, on(begin, first), "G" if "ToGraph" in begin else 0, 0, 0, 0, 0)
+        launch(first, 2)
+        calls.call(record, 1, event, on(record, first), 0)
+        calls.call(wait, 1, on(wait, second), event, 0)
+        launch(second, 1 + number % 3)
+        calls.call(end, 1, on(end, first), "&g")
+        want += [("hipGraphCreate", "create", 0), (begin, "begin", 0 if "ToGraph" in begin else None), (end, "capture", 3 + number % 3)]
+    calls.end()
+    got = [(line["function"], line["call"], line.get("kernels")) for line in tool.finish().events]
+    equal(dict(enumerate(got)), dict(enumerate(want)), "lines")
+
+
+@case(each=versions)
+def every_name(version):
+    """Of kernels that are registered and looked up while the tool watches, by whatever makes a handle."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "--by", "pid,kernel", 100)
+    want = Counter()
+    for number, (function, arguments, handle, name, source) in enumerate(named(version)):
+        calls.call(function, 1, *arguments)
+        want[name, source] += times(number)
+        if handle == kernel:
+            calls.call("hipLaunchKernel", times(number), kernel, *dim3(2, 1, 1), *dim3(64, 1, 1), 0, 0, stream)
+        else:
+            calls.call("hipModuleLaunchKernel", times(number), handle, 2, 1, 1, 64, 1, 1, 0, stream)
+    calls.end()
+    made = Counter()
+    for row in tool.finish().rows:
+        made[row.get("kernel"), row.get("name_source")] += row["launches"]
+    equal(made, want, "launches by kernel")
+
+
+@case(each=versions)
+def every_device(version):
+    """Which a thread works on is known once it has said so; making a context says nothing, as it makes none current."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "--by", "pid,device", 100)
+    want, before = Counter(), ("hipInit", (0,), None)
+    for number, (function, arguments, now) in enumerate([before, *devices]):
+        calls.call(function, 1, *arguments)
+        calls.order("result", 101)
+        calls.call("hipSetDevice", 1, 7)
+        calls.call("hipModuleLaunchKernel", times(number), kernel, 2, 1, 1, 64, 1, 1, 0, stream)
+        want[now] += times(number)
+    calls.end()
+    made = Counter()
+    for row in tool.finish().rows:
+        made[row.get("device")] += row["launches"]
+    equal(made, want, "launches by device")
+
+
+@case(each=versions, tool="cudamemcpy", alone=True)
+def all_of_a_process(version):
+    """One that comes after the tool, and begins with hipInit(): what HIP has not allocated is the host's own."""
+    other = Calls(library(version))  # by which the tool knows the library
+    tool = Tool("--by", "pid,kind,memory", 100)
+    calls = Calls(library(version))
+    calls.call("hipInit", 1, 0)
+    calls.call("hipMalloc", 1, "&p", 4096)
+    calls.call("hipHostMalloc", 1, "&h", 4096, 0)
+    calls.call("hipMallocManaged", 1, "&m", 4096, 1)
+    calls.call("hipMemcpy", 3, "p", "&heap", 100, 4)
+    calls.call("hipMemcpy", 5, "h", "p", 100, 4)
+    calls.call("hipMemcpy", 7, "p", "p", 100, 4)
+    calls.call("hipMemcpy", 9, "p", "m", 100, 4)
+    calls.call("hipHostFree", 1, "h")
+    calls.call("hipMemcpy", 11, "h", "p", 100, 4)
+    other.call("hipMalloc", 1, "&p", 4096)
+    other.call("hipMemcpy", 13, "p", "&heap", 100, 4)
+    calls.end(), other.end()
+    rows = {(row["pid"], row["kind"], row["source"], row["destination"]): row["copies"] for row in tool.stop().rows}
+    want = {("H2D", "pageable", "device"): 3, ("D2H", "device", "pinned"): 5, ("D2D", "device", "device"): 7,
+            ("unknown", "managed", "device"): 9, ("unknown", "device", "unknown"): 11}
+    want = {(calls.pid, *key): count for key, count in want.items()}
+    equal(rows, want | {(other.pid, "H2D", "host", "device"): 13}, "copies")

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -40,6 +42,24 @@ struct Kernel {
     std::string name;
 };
 
+// By address, the handle of the physical memory that is mapped there.
+std::mutex mappings_lock;
+std::map<uint64_t, uint64_t> mappings;
+
+// hipMemMap(address, bytes, offset, handle, flags)
+void map(const uint64_t* registers)
+{
+    const std::lock_guard guard(mappings_lock);
+    mappings[registers[0]] = registers[3];
+}
+
+// hipMemRetainAllocationHandle(handle, address)
+uint64_t mapped_at(uint64_t address)
+{
+    const std::lock_guard guard(mappings_lock);
+    return mappings[address];
+}
+
 // What hipModuleGetFunction() returns: the kernel is at another place in each ROCm.
 uint64_t function_named(const char* name, uint64_t kernel_at)
 {
@@ -69,10 +89,16 @@ extern const uint64_t standin_hip_kernel;
         return not_ready;
     }
     if (uint64_t* const out = result_of(function.out, registers)) {
-        const auto* const name = reinterpret_cast<const char*>(registers[2]);
-        const bool makes_kernel = std::string_view(function.name) == "hipModuleGetFunction";
-        *out = makes_kernel ? function_named(name, standin_hip_kernel) : next_handle.fetch_add(between_handles);
+        const std::string_view name = function.name;
+        if (name == "hipModuleGetFunction")
+            *out = function_named(reinterpret_cast<const char*>(registers[2]), standin_hip_kernel);
+        else if (name == "hipMemRetainAllocationHandle")
+            *out = mapped_at(registers[1]);
+        else
+            *out = next_handle.fetch_add(between_handles);
     }
+    if (std::string_view(function.name) == "hipMemMap")
+        map(registers);
     if (uint64_t* const pitch = result_of(function.pitch, registers))
         *pitch = 512;
     return 0;

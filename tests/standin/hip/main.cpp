@@ -3,9 +3,9 @@
 // on standard input, one line of JSON for each on standard output:
 //
 //   open PATH                    the library that functions are of from now on
-//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there),
-//   'TEXT,
-//                                or {WORD,...}: a pointer to these
+//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there), 'TEXT,
+//                                {WORD,...} (a pointer to these), NAME={WORD,...} (the same, and NAME is that pointer),
+//                                or NAME[N] (what is N bytes behind where NAME points to)
 //   order FUNCTION NUMBER        of the stand-in's own
 //   end
 #include <cstdint>
@@ -53,6 +53,10 @@ uint64_t value(std::string_view text)
     const std::string word(text);
     if (word.starts_with('\''))
         return reinterpret_cast<uint64_t>(texts.emplace_back(word.substr(1)).c_str());
+    if (const size_t at = word.find("={"); at != word.npos)
+        return variables[word.substr(0, at)] = structure(text.substr(at + 1));
+    if (const size_t at = word.find('['); at != word.npos)
+        return *reinterpret_cast<uint64_t*>(value(text.substr(0, at)) + strtoull(word.c_str() + at + 1, nullptr, 0));
     if (word.starts_with('&'))
         return reinterpret_cast<uint64_t>(&variables[word.substr(1)]);
     if (!word.empty() && (isdigit(word[0]) || word[0] == '-'))

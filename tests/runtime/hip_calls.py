@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of HIP's functions, as data: as they are called, and what each counts as. Cases make all of a list, so that what is in
+one is tried; what is in none, test_hip_functions.every_row finds."""
+import re
+
+import harness
+
+stream, per_thread = 0x5000, 2
+kernel, other_kernel = 0x401000, 0x402000
+device, host, array = 0x7e0000000000, 0x7ffc00000000, 0x6000
+symbol, event, node = 0x8000, 0x9000, 0xa000
+host_to_device, device_to_host, device_to_device, without_units = 1, 2, 3, 1024
+
+
+def dim3(x, y, z):
+    """By value, in two registers."""
+    return y << 32 | x, z
+
+
+def words(*values):
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def times(number):
+    """Each function another number of times."""
+    return 3 + 2 * number
+
+
+def exported(version, *shapes):
+    """Functions of the stand-in's library; those of these shapes."""
+    lines = [line.split() for line in (harness.root / "tests/standin/hip/exports.txt").read_text().splitlines()]
+    return {line[0] for line in lines if line and line[0] != "#" and line[1] <= version
+            and (line[2] in shapes if shapes else line[2] != "null")}
+
+
+def rows_of_the_table(version):
+    """Functions that tools trace, as the table has them for this version."""
+    text = (harness.root / "src/probes/probe_table_hip.cpp").read_text().partition("TableEntry table[] = {\n")[2].partition("\n};")[0]
+    text = re.sub(r"^ *//.*\n", "", text, flags=re.M)
+    names = set()
+    for entry in text.split("\n    {"):
+        name, variant = re.search(r'"(\w+)(?:\[(\w+)\])?",\s+KIND_', entry).groups()
+        only = re.search(r", (hip52?|hip6|before6|after52)\},\s*$", entry)
+        if not only or only[1] in {"5": ("hip5", "before6", "after52")}.get(version, ("hip6", "after52")):
+            names |= {name, name + (variant or "")}
+    return names
+
+
+def stream_of(function, arguments):
+    """As tools name it: the default one is the thread's own where the function's name says so."""
+    return hex(stream if stream in arguments else per_thread if function.endswith("_spt") else 0)
+
+
+# As they are called; blocks, and threads of a block, of each kernel that one call launches.
+def launches(version):
+    grid, block = dim3(10, 2, 1), dim3(64, 2, 1)
+    by_stub = (kernel, *grid, *block, 0, 512, stream)
+    by_thread = (kernel, *grid, *block, 0, 512, 0)
+    by_handle = (other_kernel, 5, 4, 3, 32, 8, 1, 256, stream)
+    in_items = (other_kernel, 1000, 7, 1, 256, 4, 1, 0, stream)  # the last blocks are not full
+    listed = [0, 2 << 32 | 7, 64 << 32 | 1, 1 << 32 | 2]
+    of_devices = words(*2 * [kernel, *listed[1:], 0, 128, stream])
+    of_modules = words(*3 * [other_kernel, *listed[1:], 128, stream, 0])
+    small, items = ([10, 2, 1], [64, 2, 1]), ([4, 2, 1], [256, 4, 1])
+    made = [
+        ("hipLaunchKernel", by_stub, [small]),
+        ("hipLaunchKernel_spt", by_thread, [small]),
+        ("hipExtLaunchKernel", by_stub, [small]),
+        ("hipLaunchCooperativeKernel", by_stub, [small]),
+        ("hipLaunchCooperativeKernel_spt", by_thread, [small]),
+        ("hipModuleLaunchKernel", by_handle, [([5, 4, 3], [32, 8, 1])]),
+        ("hipModuleLaunchCooperativeKernel", by_handle, [([5, 4, 3], [32, 8, 1])]),
+        ("_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j", in_items, [items]),
+        ("_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_", in_items, [items]),
+        ("hipLaunchCooperativeKernelMultiDevice", (of_devices, 2, 0), 2 * [([7, 2, 1], [64, 2, 1])]),
+        ("hipExtLaunchMultiKernelMultiDevice", (of_devices, 1, 0), [([7, 2, 1], [64, 2, 1])]),
+        ("hipModuleLaunchCooperativeKernelMultiDevice", (of_modules, 3, 0), 3 * [([7, 2, 1], [64, 2, 1])]),
+    ]
+    if version > "5":
+        made += [("hipExtModuleLaunchKernel", in_items, [items]), ("hipHccModuleLaunchKernel", in_items, [items])]
+    if version > "6":
+        config = words(2 << 32 | 6, 64 << 32 | 1, 1 << 32 | 2, 512, stream, 0, 0)
+        made += [("hipLaunchKernelExC", (config, kernel), [([6, 2, 1], [64, 2, 1])]),
+                 ("hipDrvLaunchKernelEx", (config, other_kernel), [([6, 2, 1], [64, 2, 1])])]
+    return made
+
+
+# What has no grid: as they are called; and what the line calls them.
+def other_launches(version):
+    return [("hipGraphLaunch", (0xb000, stream)), ("hipGraphLaunch_spt", (0xb000, 0)),
+            ("hipLaunchHostFunc", (stream, 0x403000, 0)), ("hipLaunchHostFunc_spt", (0, 0x403000, 0)),
+            ("hipStreamAddCallback", (stream, 0x404000, 0, 0)), ("hipStreamAddCallback_spt", (0, 0x404000, 0, 0))]
+
+
+# As they are called; direction, and bytes.
+def copies(version):
+    by_type = {"5": {"host": 0, "device": 1}}.get(version, {"host": 1, "device": 2})
+    from_host, to_device = by_type["host"], by_type["device"]
+    flat = [0, 0, from_host, host, 0, 0, 0, 0, 0, to_device, 0, device, 0, 0, 300, 2]  # hip_Memcpy2D
+    if version == "5":
+        deep = [0, 0, from_host, host, 0, 0, 0, 0, 0, to_device, 0, device, 0, 0, 7 << 32 | 40, 3]
+    else:
+        deep = [0] * 4 + [from_host, host, 0, 0] + [0] * 6 + [to_device, 0, device, 0, 0, 0, 40, 7, 3]
+    parameters = [0, 0, 0, 0, host, 100, 100, 1, 0, 0, 0, 0, device, 100, 100, 1, 100, 5, 2, host_to_device]  # hipMemcpy3DParms
+    made = [
+        ("hipMemcpy", (device, host, 1000, host_to_device), "H2D", 1000),
+        ("hipMemcpy_spt", (device, host, 1001, host_to_device), "H2D", 1001),
+        ("hipMemcpyAsync", (host, device, 1002, device_to_host, stream), "D2H", 1002),
+        ("hipMemcpyWithStream", (device, device, 1003, device_to_device, stream), "D2D", 1003),
+        ("hipMemcpyDtoHAsync", (host, device, 1004, stream), "D2H", 1004),
+        ("hipMemcpyHtoD", (device, host, 1005), "H2D", 1005),
+        ("hipMemcpyPeerAsync", (device, 1, device, 0, 1006, stream), "P2P", 1006),
+        ("hipMemcpy2D", (device, 512, host, 512, 100, 10, host_to_device), "H2D", 1000),
+        ("hipMemcpy3D", (words(*parameters),), "H2D", 1000),
+        ("hipMemcpyParam2D", (words(*flat),), "H2D", 600),
+        ("hipDrvMemcpy3D", (words(*deep),), "H2D", 840),
+        ("hipMemset", (device, 0, 1007), "set", 1007),
+        ("hipMemsetD32Async", (device, 0, 10, stream), "set", 40),
+        ("hipMemset3D", (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 100, 5, 2), "set", 1000),
+        ("hipMemPrefetchAsync", (device, 1008, 0, stream), "prefetch", 1008),
+    ]
+    if version > "5":
+        made += [("hipMemcpyAsync_spt", (device, device, 1009, without_units, stream), "D2D", 1009),
+                 ("hipMemcpyDtoA", (array, 0, device, 1010), "D2D", 1010)]
+    if version > "6":
+        made += [("hipMemcpyBatchAsync", (words(device, device), words(host, host), words(7, 9), 2, 0, 0, 0, 0, stream), "unknown", [7, 9])]
+    return made
+
+
+def both(function, arguments, kind, size, *behind):
+    """The same one that returns before it is done: Async, with a stream behind the other arguments."""
+    return [(function, arguments, kind, size), (f"{function}Async", (*arguments, *behind, stream), kind, size)]
+
+
+# Those that copies() has not.
+def other_copies(version):
+    types = {"5": (0, 1)}.get(version, (1, 2))
+    flat = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 30, 4)
+    if version == "5":
+        deep = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 7 << 32 | 40, 3)
+    else:
+        deep = words(*[0] * 4, types[1], 0, device, 0, *[0] * 6, types[0], host, 0, 0, 0, 0, 40, 7, 3)
+    parameters = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, host, 100, 100, 1, 10, 5, 2, device_to_host)
+    peers = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, 0, device, 100, 100, 1, 1, 10, 5, 3)
+    operand = (1, device, 0, 0, 0)
+    pitched = (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 20, 5, 2)  # of hipMemset3D: registers, then its structures
+    made = [
+        *both("hipMemcpyDtoD", (device, device, 101), "D2D", 101),
+        ("hipMemcpyDtoH", (host, device, 102), "D2H", 102),
+        ("hipMemcpyHtoDAsync", (device, host, 103, stream), "H2D", 103),
+        *both("hipMemcpyHtoA", (array, 0, host, 104), "H2D", 104),
+        *both("hipMemcpyAtoH", (host, array, 0, 105), "D2H", 105),
+        ("hipMemcpyAtoD", (device, array, 0, 106), "D2D", 106),
+        ("hipMemcpyAtoA", (array, 0, array, 0, 107), "D2D", 107),
+        ("hipMemcpyPeer", (device, 1, device, 0, 108), "P2P", 108),
+        ("hipMemcpyToSymbol", (symbol, host, 109, 0, host_to_device), "H2D", 109),
+        ("hipMemcpyToSymbolAsync", (symbol, host, 110, 0, host_to_device, stream), "H2D", 110),
+        ("hipMemcpyFromSymbol", (host, symbol, 111, 0, device_to_host), "D2H", 111),
+        ("hipMemcpyToArray", (array, 0, 0, host, 112, host_to_device), "H2D", 112),
+        ("hipMemcpyFromArray", (host, array, 0, 0, 113, device_to_host), "D2H", 113),
+        ("hipMemcpy2DAsync", (host, 512, device, 512, 10, 11, device_to_host, stream), "D2H", 110),
+        *both("hipMemcpy2DToArray", (array, 0, 0, host, 512, 10, 12, host_to_device), "H2D", 120),
+        *both("hipMemcpy2DFromArray", (host, 512, array, 0, 0, 10, 13, device_to_host), "D2H", 130),
+        ("hipMemcpy2DArrayToArray", (array, 0, 0, array, 0, 0, 10, 14, device_to_device), "D2D", 140),
+        ("hipMemcpyParam2DAsync", (flat, stream), "D2H", 120),
+        ("hipDrvMemcpy2DUnaligned", (flat,), "D2H", 120),
+        ("hipMemcpy3DAsync", (parameters, stream), "D2H", 100),
+        ("hipDrvMemcpy3DAsync", (deep, stream), "D2H", 840),
+        *both("hipMemcpy3DPeer", (peers,), "P2P", 150),
+        ("hipMemcpy3DBatchAsync", (2, words(*(*operand, *operand, 8, 2, 2, 0) * 2), 0, 0, stream), "unknown", [32, 32]),
+        ("hipMemsetAsync", (device, 0, 114, stream), "set", 114),
+        *both("hipMemset2D", (device, 512, 0, 10, 15), "set", 150),
+        ("hipMemset3DAsync", (0, stream, *pitched[2:]), "set", 200),
+        *both("hipMemsetD8", (device, 0, 115), "set", 115),
+        *both("hipMemsetD16", (device, 0, 116), "set", 232),
+        ("hipMemsetD32", (device, 0, 117), "set", 468),
+        *both("hipMemsetD2D8", (device, 512, 0, 10, 2), "set", 20),
+        *both("hipMemsetD2D16", (device, 512, 0, 10, 3), "set", 60),
+        *both("hipMemsetD2D32", (device, 512, 0, 10, 4), "set", 160),
+        ("hipMemPrefetchAsync_v2", (device, 118, 0, 0, stream), "prefetch", 118),
+        ("hipMemPrefetchBatchAsync", (words(device, device), words(11, 13), 2, 0, 0, 0, 0, stream), "prefetch", [11, 13]),
+    ]
+    known = exported(version)
+    by_name = {row[0]: row[1:] for row in made + copies(version)}
+    made += [(f"{name}_spt", tuple(0 if word == stream else word for word in arguments), *what)
+             for name, (arguments, *what) in by_name.items() if f"{name}_spt" in known - by_name.keys()]
+    # In 5 this one calls another that counts (docs/limits.md).
+    return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
+
+
+# As they are called; what is waited for. Of polls each answers twice that it is not done.
+def waits(version):
+    made = [("hipDeviceSynchronize", (), "context"), ("hipCtxSynchronize", (), "context"),
+            ("hipStreamSynchronize", (stream,), "stream"), ("hipStreamSynchronize_spt", (0,), "stream"),
+            ("hipEventSynchronize", (event,), "event"),
+            ("hipStreamWaitValue32", (stream, device, 1, 0, 0xffffffff), "value"),
+            ("hipStreamWaitValue64", (stream, device, 1, 0, 0xffffffff), "value"),
+            ("hipStreamQuery", (stream,), "poll"), ("hipStreamQuery_spt", (0,), "poll"), ("hipEventQuery", (event,), "poll")]
+    return made + [("hipExecutionCtxSynchronize", (0xc000,), "context")] * (version > "6")
+
+
+# As memory is allocated, and what frees it; its kind, and bytes. The last handle is called &p.
+def allocations(version):
+    descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats an element
+    bits, extent = words(32 << 32 | 32, 0), (10, 4, 3)
+    by_value = (0, 0)  # behind the six registers, a structure
+    of_device, of_host = words(0, 2 << 32 | 1, 0), words(0, 2, 0)  # hipMemAllocationProp, hipMemPoolProps
+    in_graph, freed_in_graph = (node, 0xb000, 0, 0, "p=" + words(*13 * [0], 1011, 0)), (node, 0xb000, 0, 0, "p[112]")
+    made = [
+        ("hipMalloc", ("&p", 1000), "hipFree", ("p",), "device", 1000),
+        ("hipExtMallocWithFlags", ("&p", 1001, 0), "hipFree", ("p",), "device", 1001),
+        ("hipMallocPitch", ("&p", "&pitch", 100, 3), "hipFree", ("p",), "device", 512 * 3),
+        ("hipMalloc3D", ("p=" + words(0, 0, 0, 0), *5 * [0], 100, 4, 3), "hipFree", ("p[0]",), "device", 512 * 12),
+        ("hipMallocManaged", ("&p", 1002, 1), "hipFree", ("p",), "managed", 1002),
+        ("hipMallocAsync", ("&p", 1003, stream), "hipFreeAsync", ("p", stream), "pool", 1003),
+        ("hipMallocFromPoolAsync", ("&p", 1004, 0x77, stream), "hipFreeAsync", ("p", stream), "pool", 1004),
+        ("hipHostMalloc", ("&p", 1005, 0), "hipHostFree", ("p",), "pinned", 1005),
+        ("hipHostAlloc", ("&p", 1006, 0), "hipFreeHost", ("p",), "pinned", 1006),
+        ("hipMallocHost", ("&p", 1007), "hipFreeHost", ("p",), "pinned", 1007),
+        ("hipHostRegister", (host, 1008, 0), "hipHostUnregister", (host,), "registered", 1008),
+        ("hipMallocArray", ("&p", bits, 10, 4, 0), "hipFreeArray", ("p",), "array", 320),
+        ("hipMalloc3DArray", ("&p", bits, 0, 0, *by_value, *extent), "hipFreeArray", ("p",), "array", 960),
+        ("hipArrayCreate", ("&p", descriptor), "hipArrayDestroy", ("p",), "array", 320),
+        ("hipArray3DCreate", ("&p", deep), "hipArrayDestroy", ("p",), "array", 960),
+        # Three levels: 10 x 4 x 3 elements, 5 x 2 x 1, 2 x 1 x 1.
+        ("hipMallocMipmappedArray", ("&p", bits, 3, 0, *by_value, *extent), "hipFreeMipmappedArray", ("p",), "array", 8 * 132),
+        ("hipMipmappedArrayCreate", ("&p", deep, 3), "hipMipmappedArrayDestroy", ("p",), "array", 8 * 132),
+        ("hipMemCreate", ("&p", 1 << 21, of_device, 0), "hipMemRelease", ("p",), "vmm", 1 << 21),
+        ("hipMemCreate", ("&p", 1 << 20, of_host, 0), "hipMemRelease", ("p",), "pinned", 1 << 20),
+        ("hipMemImportFromShareableHandle", ("&p", 5, 1), "hipMemRelease", ("p",), "imported", None),
+        ("hipMemAddressReserve", ("&p", 1 << 22, 0, 0, 0), "hipMemAddressFree", ("p", 1 << 22), "reserved", 1 << 22),
+        ("hipMemPoolCreate", ("&p", of_device), "hipMemPoolDestroy", ("p",), "pool-object", None),
+        ("hipMemPoolImportFromShareableHandle", ("&p", 5, 1, 0), "hipMemPoolDestroy", ("p",), "pool-object", None),
+        ("hipMemPoolImportPointer", ("&p", 0x77, words(*8 * [0])), "hipFreeAsync", ("p", stream), "imported", None),
+        ("hipIpcOpenMemHandle", ("&p",), "hipIpcCloseMemHandle", ("p",), "imported", None),
+        ("hipImportExternalMemory", ("&p", words(0, 0, 0, 1009)), "hipDestroyExternalMemory", ("p",), "external", 1009),
+        ("hipExternalMemoryGetMappedBuffer", ("&p", 0x88, words(0, 1010, 0)), "hipFree", ("p",), "mapped", 1010),
+        ("hipGraphAddMemAllocNode", in_graph, "hipGraphAddMemFreeNode", freed_in_graph, "graph", 1011),
+        ("hipGraphAddMemAllocNode", in_graph, "hipDrvGraphAddMemFreeNode", freed_in_graph, "graph", 1011),
+    ]
+    return [row for row in made if {row[0], row[2]} <= exported(version)]
+
+
+# What a pool, or graphs, keep is let go of: of which kind the line says that it is.
+trims = [("hipMemPoolTrimTo", (0x77, 4096), "pool-object"), ("hipDeviceGraphMemTrim", (1,), "graph")]
+
+# Physical memory that is mapped, and has a second holder: what each call frees or allocates, by kind and bytes, if any.
+mappings = [
+    ("hipMemCreate", ("&h", 1 << 21, words(0, 1, 1, 0), 0), ("alloc", "vmm", 1 << 21)),
+    ("hipMemAddressReserve", ("&r", 1 << 22, 0, 0, 0), ("alloc", "reserved", 1 << 22)),
+    ("hipMemMap", ("r", 1 << 21, 0, "h", 0), ("alloc", "mapped", 1 << 21)),
+    ("hipMemRetainAllocationHandle", ("&k", "r"), None),
+    ("hipMemRelease", ("h",), None),
+    ("hipMemUnmap", ("r", 1 << 21), ("free", "mapped", 1 << 21)),
+    ("hipMemRelease", ("k",), ("free", "vmm", 1 << 21)),
+    ("hipMemAddressFree", ("r", 1 << 22), ("free", "reserved", 1 << 22)),
+]
+
+
+# The life of a graph: as its functions are called; what the line says; how many kernels, copies and other nodes the graph
+# then has more.
+def graph_calls(version):
+    kernels, copied, other = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+    parameters = words(*16 * [0])
+
+    def add(function, nodes, *more):
+        return f"hip{function}", (node, "G", 0, 0, *more), "add", nodes
+
+    def generic(kind, nodes, child=0):
+        return add("GraphAddNode", nodes, words(kind, 0, child, *13 * [0]))
+
+    def set_(function, *more):
+        return f"hip{function}", ("X", node, *more), "set", None
+
+    made = [
+        ("hipGraphCreate", ("&C", 0), "create", None),
+        ("hipGraphAddKernelNode", (node, "C", 0, 0, parameters), "add", kernels),
+        ("hipGraphAddKernelNode", (node, "C", 0, 0, parameters), "add", kernels),
+        ("hipGraphAddMemsetNode", (node, "C", 0, 0, parameters, 0), "add", copied),
+        ("hipGraphCreate", ("&G", 0), "create", None),
+        add("GraphAddKernelNode", kernels, parameters),
+        add("GraphAddMemcpyNode", copied, parameters),
+        add("GraphAddMemcpyNode1D", copied, device, host, 100, host_to_device),
+        add("GraphAddMemcpyNodeFromSymbol", copied, host, symbol, 100, 0, device_to_host),
+        add("GraphAddMemcpyNodeToSymbol", copied, symbol, host, 100, 0, host_to_device),
+        add("GraphAddMemsetNode", copied, parameters),
+        add("GraphAddHostNode", other, parameters),
+        add("GraphAddEmptyNode", other),
+        add("GraphAddEventRecordNode", other, event),
+        add("GraphAddEventWaitNode", other, event),
+        add("GraphAddBatchMemOpNode", other, parameters),
+        add("DrvGraphAddMemcpyNode", copied, parameters, 0),
+        add("DrvGraphAddMemsetNode", copied, parameters, 0),
+        add("GraphAddMemAllocNode", other, "m=" + parameters),
+        add("GraphAddMemFreeNode", other, "m[112]"),
+        add("DrvGraphAddMemFreeNode", other, "m[112]"),
+        add("GraphAddChildGraphNode", (2, 1, 0), "C"),
+        generic(0, kernels), generic(1, copied), generic(2, copied), generic(3, other), generic(4, (2, 1, 0), "C"), generic(5, other),
+        ("hipGraphClone", ("&H", "G"), "create", None),
+        add("GraphAddEmptyNode", other),
+        ("hipGraphInstantiate", ("&X", "G", 0, 0, 0), "instantiate", None),
+        ("hipGraphInstantiateWithFlags", ("&Y", "G", 0), "instantiate", None),
+        ("hipGraphInstantiateWithParams", ("&Y", "G", parameters), "instantiate", None),
+        ("hipGraphUpload", ("X", stream), "upload", None),
+        ("hipGraphLaunch", ("X", stream), "launch", None),
+        ("hipGraphLaunch_spt", ("X", 0), "launch", None),
+        set_("GraphExecKernelNodeSetParams", parameters),
+        set_("GraphExecMemcpyNodeSetParams", parameters),
+        set_("GraphExecMemcpyNodeSetParams1D", device, host, 100, host_to_device),
+        set_("GraphExecMemcpyNodeSetParamsFromSymbol", host, symbol, 100, 0, device_to_host),
+        set_("GraphExecMemcpyNodeSetParamsToSymbol", symbol, host, 100, 0, host_to_device),
+        set_("GraphExecMemsetNodeSetParams", parameters),
+        set_("GraphExecHostNodeSetParams", parameters),
+        set_("GraphExecChildGraphNodeSetParams", "C"),
+        set_("GraphExecEventRecordNodeSetEvent", event),
+        set_("GraphExecEventWaitNodeSetEvent", event),
+        set_("GraphExecBatchMemOpNodeSetParams", parameters),
+        set_("GraphExecNodeSetParams", parameters),
+        set_("DrvGraphExecMemcpyNodeSetParams", parameters, 0),
+        set_("DrvGraphExecMemsetNodeSetParams", parameters, 0),
+        set_("GraphNodeSetEnabled", 1),
+        ("hipGraphExecUpdate", ("X", "H", "&n", words(3)), "update", None),
+        ("hipGraphExecDestroy", ("X",), "exec-destroy", None),
+        ("hipGraphDestroy", ("G",), "destroy", None),
+    ]
+    return [row for row in made if row[0] in exported(version)]
+
+
+# Captures of the thread's own stream: how they begin and end, and what carries them to another stream.
+def captures(version):
+    def there(*names):
+        return [name for name in names if name in exported(version)]
+    return {"begin": there("hipStreamBeginCapture", "hipStreamBeginCapture_spt", "hipStreamBeginCaptureToGraph"),
+            "end": there("hipStreamEndCapture", "hipStreamEndCapture_spt"),
+            "record": there("hipEventRecord", "hipEventRecord_spt", "hipEventRecordWithFlags"),
+            "wait": there("hipStreamWaitEvent", "hipStreamWaitEvent_spt")}
+
+
+# What makes a handle of a kernel, and the handle; and then the kernel's name and where it is from.
+def named(version):
+    made = [
+        ("__hipRegisterFunction", (0x99, kernel, "'_Z6vecaddPf", "'_Z6vecaddPf", -1), kernel, "vecadd(float*)", "registration"),
+        ("hipModuleGetFunction", ("&f", 0x99, "'_Z5scalei"), "f", "scale(int)", "lookup"),
+        ("hipGetFuncBySymbol", ("&g", kernel), "g", "vecadd(float*)", "registration"),
+        ("hipLibraryGetKernel", ("&k", 0x99, "'_Z5saxpyPf"), "k", "saxpy(float*)", "lookup"),
+        ("hipKernelGetFunction", ("&l", "k"), "l", "saxpy(float*)", "lookup"),
+    ]
+    return [row for row in made if row[0] in exported(version)]
+
+
+# What says which device the thread works on, if it does: as it is called, and the device from then on.
+devices = [("hipSetDevice", (3,), 3), ("hipDevicePrimaryCtxRetain", ("&c", 1), 3), ("hipCtxSetCurrent", ("c",), 1),
+           ("hipCtxCreate", ("&d", 0, 2), 1), ("hipCtxPushCurrent", ("d",), 2), ("hipSetDevice", (5,), 5)]
