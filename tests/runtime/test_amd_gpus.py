@@ -12,6 +12,7 @@ from hip_calls import dim3, kernel, stream
 from programs import Tool
 from test_alloc_nvml import Nvml
 from test_gpuspend import adds_up
+from test_hip import cuda_begins, cuda_kernel
 from tops import rows
 
 no_library = ["--nvml", "off"]
@@ -106,6 +107,36 @@ def who_pays():
     equal((row["vendor"], row["launches"], row["copy_bytes"], row["model"]), ("amd", 65, 15000, "AMD Instinct MI300X"), f"{row}")
     equal(row["device_ids"], f"GPU-{0x1000:016x}", "its device")
     check(any("AMD's driver does not tell" in note for line in tool.rows for note in line.get("notes", [])), "what is not known")
+
+
+@case(tool="gpuspend", alone=True)
+def who_pays_of_both_vendors():
+    """A GPU of each vendor; a process on each, and one on both, which calls both APIs: whose launches are whose, and whose GPUs."""
+    machine, hip, cuda = AmdMachine(1), Calls(library("7")), Calls(harness.standin / "libcuda.so.1")
+    both = Calls(harness.standin / "libcuda.so.1", library("7"))
+    machine.device(0, product_name="Instinct MI300X")
+    for calls in hip, both:
+        machine.process(calls.pid, 0, vram=5 * mib)
+    nvml = Nvml("device 0", "uuid GPU-0", "name NVIDIA H100", *(f"process {calls.pid} {5 * mib}" for calls in (cuda, both)))
+    cuda_begins(cuda)
+    both.ask(f"open {harness.standin / 'libcuda.so.1'}")
+    cuda_begins(both)
+    tool = nvml.tool("-p", f"{hip.pid},{cuda.pid},{both.pid}", "--by", "pid", 100, preexec=machine.enter)
+    for number in range(3):
+        cuda.call("cuLaunchKernel", 7, *cuda_kernel)
+        both.ask(f"open {harness.standin / 'libcuda.so.1'}")
+        both.call("cuLaunchKernel", 5, *cuda_kernel)
+        both.ask(f"open {library('7')}")
+        launching(both, 3)
+        launching(hip, 11)
+        time.sleep(0.4)
+    tool.stop()
+    hip.end(), cuda.end(), both.end()
+    tenants, total = adds_up(tool.rows, 2)
+    of_amd = f"GPU-{0x1000:016x}"
+    got = {row["pid"]: (row["vendor"], row["launches"], set(row["device_ids"].split(","))) for row in tenants if "pid" in row}
+    equal(got, {hip.pid: ("amd", 33, {of_amd}), cuda.pid: ("nvidia", 21, {"GPU-0"}), both.pid: ("nvidia,amd", 24, {"GPU-0", of_amd})},
+          f"rows: {tenants}")
 
 
 @case(tool="cudagap")

@@ -2,10 +2,12 @@
 """nvioctl where there is no driver: calls on nodes that nobody drives, as system calls see them. What drivers answer is
 tested under other kernels, with a stub of one (tests/kernels)."""
 import os
+import pathlib
 import re
 import time
 
 import harness
+import system
 from driver_calls import Calls, same_calls, same_files
 from harness import case, check, equal, wait_until
 from programs import Tool
@@ -163,6 +165,30 @@ def attach_is_said():
     tool, workload = traced("call RM_FREE", "-v")
     check("tracepoints on ioctl" in tool.error, tool.error)
     equal(tool.of_type("attached")[0]["tier"], "tracepoint", "tier")
+
+
+def with_kfd():
+    """A list of devices in which AMD's compute driver has a number, too."""
+    system.private_mounts()
+    pathlib.Path("devices").write_text("Character devices:\n195 nvidia\n226 drm\n511 kfd\n510 nvidia-uvm\n\nBlock devices:\n")
+    system.mount(os.path.abspath("devices"), "/proc/devices", None, system.MS_BIND)
+
+
+@case(tool="nvioctl")
+def both_vendors():
+    """Calls into NVIDIA's driver and into AMD's, of one process and of two, by the second name of the tool."""
+    of_nvidia, of_amd = "call RM_FREE 13; call RM_CONTROL 5 subject=0x20800102", (
+        "call GET_VERSION 3; call ALLOC_MEMORY_OF_GPU 7 bytes=8192; call WAIT_EVENTS 11; call CREATE_QUEUE 2; call FREE_MEMORY_OF_GPU 4")
+    workloads = [Calls(script, preexec=with_kfd) for script in (of_nvidia, of_amd, f"{of_nvidia}; {of_amd}; call UVM_FREE 9")]
+    harness.binary = harness.build / "gpuioctl"
+    tools = [Tool(*at_calls, "-p", workload.pid, preexec=with_kfd) for workload in workloads]
+    for workload in workloads:
+        workload.go().wait()
+    for tool, workload in zip(tools, workloads):
+        same_calls(tool.finish(), workload)
+        equal(tool.records[0]["tool"], "nvioctl", "whose JSON it is")
+    named = {row["command"]: row["calls"] for row in tools[1].rows if row["command"] not in ("open", "close")}
+    equal(named, {"GET_VERSION": 3, "ALLOC_MEMORY_OF_GPU": 7, "WAIT_EVENTS": 11, "CREATE_QUEUE": 2, "FREE_MEMORY_OF_GPU": 4}, "names")
 
 
 @case(tool="nvioctl")

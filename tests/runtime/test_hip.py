@@ -121,11 +121,14 @@ def cuda_begins(calls):
         equal(calls.call(function, 1, *arguments), {0: 1}, function)
 
 
+cuda_kernel = "f", 1, 1, 1, 1, 1, 1, 0, "s", 0, 0
+
+
 def cuda_at_work(calls):
     for function, count, *arguments in (
-            ("cuMemAlloc_v2", 2, "&q", 5500), ("cuLaunchKernel", 29, "f", 1, 1, 1, 1, 1, 1, 0, "s", 0, 0),
+            ("cuMemAlloc_v2", 2, "&q", 5500), ("cuLaunchKernel", 29, *cuda_kernel),
             ("cuMemcpyHtoDAsync_v2", 31, "q", words(*16 * [0]), 100, "s"), ("cuStreamSynchronize", 9, "s"),
-            ("cuStreamBeginCapture_v2", 1, "s", 0), ("cuLaunchKernel", 3, "f", 1, 1, 1, 1, 1, 1, 0, "s", 0, 0),
+            ("cuStreamBeginCapture_v2", 1, "s", 0), ("cuLaunchKernel", 3, *cuda_kernel),
             ("cuStreamEndCapture", 1, "s", "&g"), ("cuGraphInstantiateWithFlags", 1, "&x", "g", 0), ("cuGraphLaunch", 7, "x", "s")):
         equal(calls.call(function, count, *arguments), {0: count}, function)
 

@@ -4,6 +4,7 @@ own clocks allow."""
 import collections
 import os
 import pathlib
+import shutil
 import signal
 
 import harness
@@ -168,6 +169,19 @@ def identity_unknown(name):
     text, _ = trace(2, "comm A; call A ncclAllReduce 9 count=100; destroy A", json=False,
                     env={"LD_LIBRARY_PATH": str(harness.standin / name)})
     check(text.text.splitlines()[-1].split()[:2] == ["-", "-"], f"a line that says so: {text.text}")
+
+
+@case
+def by_the_name_of_rccl():
+    """AMD's library has the functions of NCCL, and no others that count: only its file is called something else."""
+    folder = harness.here / "rccl"
+    folder.mkdir()
+    shutil.copy(harness.standin / "libnccl.so.2", folder / "librccl.so.1")
+    os.symlink("librccl.so.1", folder / "libnccl.so.2")  # what the program was linked with
+    tool, calls = trace(2, "comm A; call A ncclAllReduce 9 count=100 type=7; call A ncclBroadcast 4 count=10; destroy A", "--by", "comm,rank",
+                        env={"LD_LIBRARY_PATH": f"{folder}:{harness.standin}"})
+    equal([(row["rank"], row["calls"], row["joined_calls"], row["join"]) for row in sorted(tool.rows, key=lambda row: row["rank"])],
+          [(0, 13, 13, "exact"), (1, 13, 13, "exact")], "rows")
 
 
 @case

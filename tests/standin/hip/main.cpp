@@ -3,9 +3,9 @@
 // on standard input, one line of JSON for each on standard output:
 //
 //   open PATH                    the library that functions are of from now on
-//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there), 'TEXT,
-//                                {WORD,...} (a pointer to these), NAME={WORD,...} (the same, and NAME is that pointer),
-//                                or NAME[N] (what is N bytes behind where NAME points to)
+//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there),
+//                                'TEXT, {WORD,...} (a pointer to these), NAME={WORD,...} (the same, and NAME is that
+//                                pointer), or NAME[N] (what is N bytes behind where NAME points to)
 //   order FUNCTION NUMBER        of the stand-in's own
 //   end
 #include <cstdint>
