@@ -182,7 +182,7 @@ fi
 case ${BASH_SOURCE[0]##*/} in
 completion.bash)
     # shellcheck disable=SC2046 # one argument per tool
-    complete -F _gpusnoop $(sed -n 's/^\(TOOLS\|READERS\) *:= *//p' "$(dirname "${BASH_SOURCE[0]}")/../Makefile")
+    complete -F _gpusnoop $(sed -n 's/^\(TOOLS\|READERS\|ALIASES\) *:= *//p' "$(dirname "${BASH_SOURCE[0]}")/../Makefile")
     ;;
 *) complete -F _gpusnoop "${BASH_SOURCE[0]##*/}" ;;
 esac
