@@ -195,7 +195,8 @@ def waits(version):
             ("hipEventSynchronize", (event,), "event"),
             ("hipStreamWaitValue32", (stream, device, 1, 0, 0xffffffff), "value"),
             ("hipStreamWaitValue64", (stream, device, 1, 0, 0xffffffff), "value"),
-            ("hipStreamQuery", (stream,), "poll"), ("hipStreamQuery_spt", (0,), "poll"), ("hipEventQuery", (event,), "poll")]
+            ("hipStreamQuery", (stream,), "poll"), ("hipStreamQuery_spt", (0,), "poll"), ("hipEventQuery", (event,), "poll"),
+            *((free, (device,), "free") for free in ("hipFree", "hipHostFree", "hipFreeHost", "hipHostUnregister", "hipIpcCloseMemHandle"))]
     return made + [("hipExecutionCtxSynchronize", (0xc000,), "context")] * (version > "6")
 
 
@@ -339,7 +340,7 @@ def captures(version):
 # What makes a handle of a kernel, and the handle; and then the kernel's name and where it is from.
 def named(version):
     made = [
-        ("__hipRegisterFunction", (0x99, kernel, "'_Z6vecaddPf", "'_Z6vecaddPf", -1), kernel, "vecadd(float*)", "registration"),
+        ("__hipRegisterFunction", (0x99, kernel, "'other", "'_Z6vecaddPf", -1), kernel, "vecadd(float*)", "registration"),
         ("hipModuleGetFunction", ("&f", 0x99, "'_Z5scalei"), "f", "scale(int)", "lookup"),
         ("hipGetFuncBySymbol", ("&g", kernel), "g", "vecadd(float*)", "registration"),
         ("hipLibraryGetKernel", ("&k", 0x99, "'_Z5saxpyPf"), "k", "saxpy(float*)", "lookup"),

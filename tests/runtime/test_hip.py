@@ -173,10 +173,16 @@ def both_in_one():
     cuda_begins(calls)
     calls.ask(f"open {library('7')}")
     tools = {tool: start(tool, "-p", calls.pid, 100) for tool in side}
+    devices = start("cudalaunch", "-p", calls.pid, "--by", "pid,device", 100)
+    calls.call("hipSetDevice", 1, 3)
     hip_at_work(calls)
     calls.ask(f"open {harness.standin / 'libcuda.so.1'}")
+    calls.call("cuDevicePrimaryCtxRetain", 1, "&context", 0)
+    calls.call("cuCtxSetCurrent", 1, "context")
     cuda_at_work(calls)
     calls.end()
+    equal({(row["vendor"], row.get("device")): row["launches"] for row in devices.finish().rows},
+          {("amd", 3): 17, ("nvidia", 0): 29}, "launches by device, which each API numbers by itself")
     told = {}
     for tool, keys in side.items():
         rows = [row for row in tools[tool].finish().rows if row.get("pid") == calls.pid]

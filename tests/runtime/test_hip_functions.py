@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each function of HIP that the probe table has, called by its own arguments: what it counts as, exactly."""
 import itertools
+import re
 from collections import Counter
 
 import harness
@@ -65,18 +66,22 @@ def shared_memory(function):
 
 @case(each=versions, tool="cudamemcpy", timeout=120)
 def every_copy(version):
+    """And which of them return when they are done: a thread waits in those."""
     calls = Calls(library(version))
-    tool, sums = Tool("-p", calls.pid, "-e"), start("cudatop", "-p", calls.pid, 100)
-    want = Counter()
+    tool, *others = (start(name, "-p", calls.pid, *how) for name, *how in (("cudamemcpy", "-e"), ("cudatop", 100), ("cudasync", "-e")))
+    want, waited = Counter(), Counter()
     for number, (function, arguments, kind, size) in enumerate(copies(version) + other_copies(version)):
         calls.call(function, times(number % 7), *arguments)
         for each in size if isinstance(size, list) else [size]:
             want[function, stream_of(function, arguments), kind, each] += times(number % 7)
+        if kind != "set" and "Async" not in function:
+            waited[function] += times(number % 7)
     calls.end()
     equal(Counter((line["function"], line["stream"], line["kind"], line["bytes"]) for line in tool.finish().events), want, "copies")
     equal({line["vendor"] for line in tool.events}, {"amd"}, "vendors")
-    row, = [row for row in sums.finish().rows if row.get("pid") == calls.pid]
+    row, = [row for row in others[0].finish().rows if row.get("pid") == calls.pid]
     equal(row["copies"] + (row.get("sets") or 0), sum(want.values()), f"{row}")
+    equal(Counter(line["function"] for line in others[1].finish().events), waited, "copies that are waited for")
 
 
 @case(each=versions, tool="cudasync")
@@ -253,9 +258,10 @@ def every_device(version):
 
 @case(each=versions, tool="cudamemcpy", alone=True)
 def all_of_a_process(version):
-    """One that comes after the tool, and begins with hipInit(): what HIP has not allocated is the host's own."""
+    """One that comes after the tool, and begins with hipInit(): what HIP has not allocated is the host's own, and a thread that
+    has set no device is on the first."""
     other = Calls(library(version))  # by which the tool knows the library
-    tool = Tool("--by", "pid,kind,memory", 100)
+    tool, held = start("cudamemcpy", "--by", "pid,kind,memory", 100), start("gpualloc", "--by", "pid,kind", 100)
     calls = Calls(library(version))
     calls.call("hipInit", 1, 0)
     calls.call("hipMalloc", 1, "&p", 4096)
@@ -269,9 +275,25 @@ def all_of_a_process(version):
     calls.call("hipMemcpy", 11, "h", "p", 100, 4)
     other.call("hipMalloc", 1, "&p", 4096)
     other.call("hipMemcpy", 13, "p", "&heap", 100, 4)
+    for each in calls, other:
+        each.call("hipDeviceReset", 1)
     calls.end(), other.end()
     rows = {(row["pid"], row["kind"], row["source"], row["destination"]): row["copies"] for row in tool.stop().rows}
     want = {("H2D", "pageable", "device"): 3, ("D2H", "device", "pinned"): 5, ("D2D", "device", "device"): 7,
             ("unknown", "managed", "device"): 9, ("unknown", "device", "unknown"): 11}
     want = {(calls.pid, *key): count for key, count in want.items()}
     equal(rows, want | {(other.pid, "H2D", "host", "device"): 13}, "copies")
+    rows = {(row["pid"], row["kind"]): (row["released"], row["live_bytes"]) for row in held.stop().rows}
+    equal({pid: rows[pid, "device"] for pid in (calls.pid, other.pid)}, {calls.pid: (1, 0), other.pid: (0, 4096)}, "what a reset frees")
+
+
+@case(each=versions)
+def where_probes_sit(version):
+    """In the functions that others only look up, behind their first instruction; but for those that are not there to be found."""
+    calls = Calls(library(version))
+    not_there = {"5": 0, "6": 0}.get(version, len(exported(version, "null")))
+    for tool, single_stepped in (("cudagraph", not_there), ("gpualloc", 0)):
+        said = start(tool, "-p", calls.pid, "-v", 100).stop().error
+        count, places = re.search(r"libamdhip64\.so\.\d: (\d+) of \d+ functions, (.*?)(?:; not in this file.*)?$", said, re.M).groups()
+        want = f"{int(count) - single_stepped} at +4" + f", {single_stepped} at +0 (single-stepped by the kernel: slow)" * bool(single_stepped)
+        equal(sorted(places.split(", ")), sorted(want.split(", ")), f"places of {tool}")
