@@ -173,6 +173,7 @@ void GpuSpend::configure(std::span<const Probe> probes, const Filters& filters)
     data.per_size = false;
     data.count_hits = true;
     tier_ = filters.tier;
+    data.measure_latency = followed_; // of waits
     data.follow = followed_;
     data.follow_graphs = followed_;
     size_held_table(*skeleton_, settings_.cheap ? 1 : live_entries);

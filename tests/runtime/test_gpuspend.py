@@ -222,6 +222,17 @@ def pages_that_are_none():
 
 
 @case
+def waits():
+    """How long threads waited for the device, in stream waits and in frees; with --cheap it is not known."""
+    workload = Workload("sync 20 fn=cuStreamSynchronize delay_us=2000; alloc a 100; free a delay_us=10000; launch vecadd 5")
+    known, cheap = (Tool("-p", workload.pid, "--nvml", "off", "--by", "pid", *how) for how in ((), ("--cheap",)))
+    workload.go().wait()
+    rows = [next(row for row in tool.finish().rows if row["of"] == "tenant") for tool in (known, cheap)]
+    check(5e7 <= rows[0]["wait_ns"] <= rows[0]["interval_ns"] and rows[0]["wait_ns"] < 5e7 * 2 * harness.patience, f"{rows[0]}")
+    equal((rows[1].get("wait_ns"), [row["launches"] for row in rows]), (None, [5, 5]), f"{rows[1]}")
+
+
+@case
 def nobody_knows_of_devices():
     """What was done is counted; what is held is not known, which is said, and not 0."""
     workload = Workload("launch vecadd 31; copy 2 bytes=50")
