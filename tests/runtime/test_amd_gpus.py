@@ -41,6 +41,8 @@ def of_processes_and_devices():
     equal(tuple(row.get(key) for key in keys), ("0", "kfd", 25 * mib, "kfd", 25, 71, None), f"{row}")
     calls.end()
     tool.finish()
+    unknown = ("sm_percent", "gpu_sm_active_percent", "gpu_tensor_active_percent", "gpu_dram_active_percent", "xid", "mig")
+    equal({key for line in tool.rows for key in unknown if key in line}, set(), "what no kernel tells")
     equal({row.get("vendor") for row in rows(tool, "pid")}, {"amd", None}, "whose API was called, in intervals with calls")
     gpu_keys = ("gpu_index", "gpu_name", "gpu_percent", "gpu_used_bytes", "gpu_total_bytes")
     equal({tuple(row.get(key) for key in gpu_keys) for row in rows(tool, "gpu")},
@@ -106,6 +108,8 @@ def who_pays():
     row, = [row for row in tenants if row.get("pid") == busy.pid]
     equal((row["vendor"], row["launches"], row["copy_bytes"], row["model"]), ("amd", 65, 15000, "AMD Instinct MI300X"), f"{row}")
     equal(row["device_ids"], f"GPU-{0x1000:016x}", "its device")
+    unknown = ("busy_share_percent", "busy_ns", "sm_active_percent", "sm_occupancy_percent", "tensor_active_percent", "dram_active_percent")
+    equal({key for line in tool.rows for key in unknown if key in line}, set(), "what no kernel tells")
     check(any("AMD's driver does not tell" in note for line in tool.rows for note in line.get("notes", [])), "what is not known")
 
 

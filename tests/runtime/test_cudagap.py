@@ -49,17 +49,17 @@ def held_up(which):
         same(row, said[tid], reasons[reason], f"{reason}, thread {tid} of {count}")
 
 
-def nvidia_is_the_terminals():
+def they_are_the_terminals(driver):
     """A list of devices in which those of a driver have the number of pseudo-terminals."""
     system.private_mounts()
-    pathlib.Path("devices").write_text("Character devices:\n136 nvidia-uvm\n\nBlock devices:\n")
+    pathlib.Path("devices").write_text(f"Character devices:\n136 {driver}\n\nBlock devices:\n")
     system.mount(os.path.abspath("devices"), "/proc/devices", None, system.MS_BIND)
 
 
-@case
-def the_gpus_driver():
+@case(each={"nvidia": "nvidia-uvm", "amd": "kfd"})
+def the_gpus_driver(name):
     """Only its devices count as such."""
-    threads, said, _ = trace(Gaps("terminal", 300), preexec=nvidia_is_the_terminals)
+    threads, said, _ = trace(Gaps("terminal", 300), preexec=lambda: they_are_the_terminals(name))
     (tid, row), = threads.items()
     same(row, said[tid], "driver_ns", "a device of the driver")
 
