@@ -144,6 +144,11 @@ side = {"cudalaunch": ("launches",), "cudamemcpy": ("copies", "bytes"), "cudasyn
         "cudagap": ()}
 
 
+def of_processes(tool):
+    """Of cudatop neither the sum of all rows nor what is wrong with one."""
+    return [row for row in tool.finish().rows if row.get("by", "pid") == "pid"]
+
+
 def figure(row, tool, key):
     return row.get("launches" if (tool, key) == ("cudagraph", "graph_launches") else key) or 0
 
@@ -158,7 +163,7 @@ def side_by_side():
     cuda_at_work(cuda)
     cuda.end(), hip.end()
     for tool, keys in side.items():
-        rows = [row for row in tools[tool].finish().rows if "pid" in row]
+        rows = of_processes(tools[tool])
         for pid, vendor, made in ((cuda.pid, "nvidia", of_cuda), (hip.pid, "amd", of_hip)):
             own = [row for row in rows if row["pid"] == pid]
             equal({row["vendor"] for row in own}, {vendor}, f"{tool}: vendor")
@@ -185,7 +190,7 @@ def both_in_one():
           {("amd", 3): 17, ("nvidia", 0): 29}, "launches by device, which each API numbers by itself")
     told = {}
     for tool, keys in side.items():
-        rows = [row for row in tools[tool].finish().rows if row.get("pid") == calls.pid]
+        rows = of_processes(tools[tool])
         told[tool] = {row["vendor"] for row in rows}
         by = {vendor: {key: sum(figure(row, tool, key) for row in rows if row["vendor"] == vendor) for key in keys} for vendor in told[tool]}
         want = {"amd": {key: of_hip[key] for key in keys}, "nvidia": {key: of_cuda[key] for key in keys},
