@@ -28,11 +28,11 @@ _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept 
 INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key)
 {
     /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
-    if (per_stack && GUARDED && !FRAMES_ARE_SIGNED) {
-        guard_begin(); /* the window is the CPU's */
+    if (per_stack && GUARDED_CALLS && !FRAMES_ARE_SIGNED) {
+        guard_calls_begin(); /* the window is the CPU's */
         key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx));
         key->caller = caller_in_window();
-        guard_end();
+        guard_calls_end();
         if (key->stack < 0)
             keep_stack(ctx, key);
         return;

@@ -25,6 +25,12 @@ extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 
+/* Functions that are verified once may be called under the guard from 6.15 on (e2d8f560d178), which brought this one,
+ * too (97eb35f3ad42): kernels from 6.10 to 6.14 refuse them there, and do without a guard, as those before. */
+struct bpf_res_spin_lock;
+extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
+#define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)
+
 /* A uprobe program stays on its CPU (migrate_disable()), but may be preempted there by another task whose probe runs
  * the same program. What belongs to the CPU is changed between these two, or atomically. */
 INLINE void guard_begin(void)
@@ -36,6 +42,18 @@ INLINE void guard_begin(void)
 INLINE void guard_end(void)
 {
     if (GUARDED)
+        bpf_preempt_enable();
+}
+
+INLINE void guard_calls_begin(void)
+{
+    if (GUARDED_CALLS)
+        bpf_preempt_disable();
+}
+
+INLINE void guard_calls_end(void)
+{
+    if (GUARDED_CALLS)
         bpf_preempt_enable();
 }
 

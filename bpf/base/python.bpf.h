@@ -54,8 +54,8 @@ struct {
 INLINE struct python_walk* python_walk_of(struct task_struct* task)
 {
     u32 key = 0;
-    return GUARDED ? bpf_map_lookup_elem(&python_walks, &key)
-                   : bpf_task_storage_get(&python_walks_of_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    return GUARDED_CALLS ? bpf_map_lookup_elem(&python_walks, &key)
+                         : bpf_task_storage_get(&python_walks_of_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 struct {
@@ -403,7 +403,7 @@ __attribute__((noinline)) int new_python_stack(void)
 /* The stack with its Python, as python_stack() tells it. */
 INLINE int read_python_stack(u64 sp, u64 caller, int native, u32 at)
 {
-    guard_begin();
+    guard_calls_begin();
     int stack = python_stack(sp, caller, native);
     if (stack >= STACK_AGAIN) {
         if (stack & STACK_IS_NEW)
@@ -414,7 +414,7 @@ INLINE int read_python_stack(u64 sp, u64 caller, int native, u32 at)
         if (native == STACK_NOT_READ)
             send_stack_copy(stack, at);
     }
-    guard_end();
+    guard_calls_end();
     return stack;
 }
 

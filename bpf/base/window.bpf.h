@@ -66,7 +66,7 @@ INLINE struct window* window_of_cpu(void)
  * all. Under the guard: the window is the CPU's. */
 __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
 {
-    struct window* window = GUARDED && window_stacks_mask ? window_of_cpu() : 0;
+    struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
     if (!window)
         return -1;
     if (bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp)) {
