@@ -42,6 +42,7 @@
 #define RETURN_POPS 8
 #define RETURN_ADDRESS_STAYS true
 #define FRAMES_ARE_SIGNED false
+#define SIGNED_FROM 64
 #define RETURN_ADDRESS(REGS) read_word(PT_REGS_SP(REGS))
 #define READ_RETURN_ADDRESS(TO, REGS) bpf_probe_read_user(TO, 8, (void*)PT_REGS_SP(REGS))
 
@@ -89,6 +90,7 @@
 #define RETURN_POPS 0
 #define RETURN_ADDRESS_STAYS false
 #define FRAMES_ARE_SIGNED true
+#define SIGNED_FROM 48 /* the first bit of an address that may be signed; larger addresses have some more below 52 */
 #define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
 #define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
 

@@ -11,7 +11,7 @@
 
 /* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
  * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed.
- * Where the address is not at a known place (arm64), it counts as running for calls from further down the stack. */
+ * Where the address is not at a known place (arm64), the frames between tell: is_below(). */
 struct runtime_call {
     u64 func;
     u64 sp;
@@ -135,6 +135,37 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
+#define FRAMES_LOOKED_AT 16 /* from the driver's call up to the runtime's; NVIDIA's 11.8 has up to five */
+
+struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost */
+    u64 outer;
+    u64 return_address;
+};
+
+INLINE bool is_same_address(u64 one, u64 other)
+{
+    return !((one ^ other) << (64 - SIGNED_FROM));
+}
+
+/* The runtime call still runs, and this one is part of it: one of the frames between their stack pointers returns to
+ * where the runtime call does. Code that keeps no records is believed to be the runtime's. */
+INLINE bool is_below(struct pt_regs* ctx, struct task_struct* task, const struct runtime_call* call)
+{
+    u64 place = PT_REGS_FP(ctx), inner = PT_REGS_SP(ctx);
+    bool below = true;
+    for (u32 i = 0; i < FRAMES_LOOKED_AT; i++) {
+        struct frame_record frame;
+        if (place < inner || place >= call->sp || bpf_probe_read_user(&frame, sizeof(frame), (void*)place))
+            break;
+        below = is_same_address(frame.return_address, call->return_address);
+        if (below)
+            break;
+        inner = place + 1;
+        place = frame.outer;
+    }
+    return below || awaits_return(task, call->sp);
+}
+
 /* The runtime call that the driver call of this context is part of, or NULL. */
 INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
 {
@@ -142,7 +173,7 @@ INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_stru
     if (!call->calls || PT_REGS_SP(ctx) >= call->sp || call->sp - PT_REGS_SP(ctx) > RUNTIME_STACK_MAX)
         return 0;
     if (!RETURN_ADDRESS_STAYS)
-        return call;
+        return is_below(ctx, task, call) ? call : 0;
     u64 slot = 0;
     if (bpf_probe_read_user(&slot, 8, (void*)call->sp))
         return 0;
