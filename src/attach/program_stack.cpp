@@ -16,6 +16,8 @@ namespace {
 // add r9, gs:[this_cpu_off], of emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). No other code of a BPF program uses r9.
 constexpr std::array adds_cpu_to_r9 = {std::byte{0x65}, std::byte{0x4c}, std::byte{0x03}, std::byte{0x0c},
                                        std::byte{0x25}};
+// add x27, x27, x10, of emit_percpu_ptr() (6.17). Before, x27 was for addresses on the stack, by a constant.
+constexpr std::array adds_cpu_to_x27 = {std::byte{0x7b}, std::byte{0x03}, std::byte{0x0a}, std::byte{0x8b}};
 
 // The code of all functions of a program; empty where the kernel does not show it (kptr_restrict), or has made none.
 std::span<const std::byte> read_code(int program_fd, std::vector<std::byte>& room)
@@ -35,9 +37,11 @@ std::span<const std::byte> read_code(int program_fd, std::vector<std::byte>& roo
 
 } // namespace
 
-bool takes_stack_of_cpu(std::span<const std::byte> code)
+bool takes_stack_of_cpu(std::span<const std::byte> code, Machine machine)
 {
-    return std::search(code.begin(), code.end(), std::begin(adds_cpu_to_r9), std::end(adds_cpu_to_r9)) != code.end();
+    const std::span<const std::byte> adds_cpu = machine == Machine::arm64 ? std::span<const std::byte>(adds_cpu_to_x27)
+                                                                          : std::span<const std::byte>(adds_cpu_to_r9);
+    return !std::ranges::search(code, adds_cpu).empty();
 }
 
 bool may_have_stack_of_cpu(const bpf_object* object)

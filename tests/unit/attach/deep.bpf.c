@@ -8,8 +8,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 INLINE void use_stack(struct pt_regs* ctx)
 {
     u64 words[32];
-    bpf_probe_read_user(words, sizeof(words), (void*)ctx->di);
-    lose(LOSS_EVENT, words[ctx->si & 31]);
+    bpf_probe_read_user(words, sizeof(words), (void*)PT_REGS_PARM1(ctx));
+    lose(LOSS_EVENT, words[PT_REGS_PARM2(ctx) & 31]);
 }
 
 SEC("?uprobe")

@@ -5,6 +5,7 @@
 #include "deep.skel.h"
 #include "maps/skeleton.hpp"
 #include "refused.skel.h"
+#include "tests/unit/attach/bpf_here.hpp"
 
 #include <bpf/bpf.h>
 #include <catch2/catch_test_macros.hpp>
@@ -14,11 +15,9 @@ using gpusnoop::load_together;
 
 namespace {
 
-void need_bpf()
+void need_bpf_in_turn()
 {
-    if (geteuid() != 0)
-        SKIP("only root may load programs");
-    gpusnoop::quiet_libbpf();
+    need_bpf();
     static const bool once = [] {
         gpusnoop::let_programs_be_prepared(false);
         return true;
@@ -38,7 +37,7 @@ uint32_t verified_instructions(const bpf_program* program)
 
 TEST_CASE("programs that are loaded together are those that are loaded one after the other")
 {
-    need_bpf();
+    need_bpf_in_turn();
     auto together = gpusnoop::open_skeleton<deep_bpf>(), in_turn = gpusnoop::open_skeleton<deep_bpf>();
     for (auto* skeleton : {together.get(), in_turn.get()}) {
         bpf_program__set_autoload(skeleton->progs.as_all_programs, true);
@@ -56,7 +55,7 @@ TEST_CASE("programs that are loaded together are those that are loaded one after
 
 TEST_CASE("a program that the kernel refuses is refused where it is loaded with others")
 {
-    need_bpf();
+    need_bpf_in_turn();
     auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
     bpf_program__set_autoload(skeleton->progs.reads_anywhere, true);
     CHECK(load_together([&] { return refused_bpf::load(skeleton.get()); }) < 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/program_stack.hpp"
 
-#include "attach/refusal.hpp"
 #include "deep.skel.h"
 #include "maps/skeleton.hpp"
+#include "tests/unit/attach/bpf_here.hpp"
 
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -13,12 +13,15 @@
 
 namespace {
 
+using gpusnoop::Machine;
+
 bool kernel_has_stacks_per_cpu()
 {
+    constexpr int since = gpusnoop::host == Machine::arm64 ? 17 : 13;
     utsname name{};
     uname(&name);
     int major = 0, minor = 0;
-    return sscanf(name.release, "%d.%d", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= 13));
+    return sscanf(name.release, "%d.%d", &major, &minor) == 2 && (major > 6 || (major == 6 && minor >= since));
 }
 
 } // namespace
@@ -30,16 +33,19 @@ TEST_CASE("a stack of the CPU is seen in machine code")
                                                     0xb9, 0x10, 0x9c, 0x20, 0xc4, 0xff, 0x7d, 0x00, 0x00,
                                                     0x65, 0x4c, 0x03, 0x0c, 0x25, 0x28, 0xf0, 0xff};
     const auto bytes = std::as_bytes(std::span(code));
-    CHECK(gpusnoop::takes_stack_of_cpu(bytes));
-    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(bytes.first(22)));
-    CHECK_FALSE(gpusnoop::takes_stack_of_cpu({}));
+    CHECK(gpusnoop::takes_stack_of_cpu(bytes, Machine::x86_64));
+    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(bytes.first(22), Machine::x86_64));
+    CHECK_FALSE(gpusnoop::takes_stack_of_cpu({}, Machine::x86_64));
+    // mov x27, #0x8010; movk x27, #0xa000, lsl 16; mrs x10, tpidr_el1; add x27, x27, x10; add x25, x27, #0x20
+    constexpr std::array<uint32_t, 5> words = {0xd290021b, 0xf2b4001b, 0xd538d08a, 0x8b0a037b, 0x91008379};
+    CHECK(gpusnoop::takes_stack_of_cpu(std::as_bytes(std::span(words)), Machine::arm64));
+    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(std::as_bytes(std::span(words).first(3)), Machine::arm64));
+    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(bytes, Machine::arm64));
 }
 
 TEST_CASE("programs that begin as all do here run on the stack of the task")
 {
-    if (geteuid() != 0)
-        SKIP("only root may load programs");
-    gpusnoop::quiet_libbpf();
+    need_bpf();
     auto skeleton = gpusnoop::open_skeleton<deep_bpf>();
     SECTION("with the tail call that is never made")
     {

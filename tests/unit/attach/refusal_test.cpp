@@ -3,6 +3,7 @@
 
 #include "maps/skeleton.hpp"
 #include "refused.skel.h"
+#include "tests/unit/attach/bpf_here.hpp"
 
 #include <bpf/bpf.h>
 #include <catch2/catch_test_macros.hpp>
@@ -25,13 +26,6 @@ Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
     const int error = refused_bpf::load(skeleton.get());
     REQUIRE(error < 0);
     return refusal_of(-error, log.text());
-}
-
-void need_bpf()
-{
-    if (geteuid() != 0)
-        SKIP("only root may load programs");
-    gpusnoop::quiet_libbpf();
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "shared/kernel.h"
 
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -25,7 +26,7 @@ int calls_nothing(struct pt_regs* ctx)
 SEC("?uprobe")
 int reads_anywhere(struct pt_regs* ctx)
 {
-    return *(volatile int*)ctx->di;
+    return *(volatile int*)PT_REGS_PARM1(ctx);
 }
 
 SEC("?uprobe")
