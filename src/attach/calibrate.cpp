@@ -18,12 +18,16 @@
 #include <unistd.h>
 
 // Begins with an instruction that the kernel emulates, as the functions of CUDA libraries do.
+#if defined(__aarch64__)
+#define DO_NOTHING "adr x16, ."
+#else
+#define DO_NOTHING "push %rbp; pop %rbp"
+#endif
 asm(R"(
     .pushsection .text
-    .type gpusnoop_do_nothing, @function
+    .type gpusnoop_do_nothing, %function
 gpusnoop_do_nothing:
-    push %rbp
-    pop %rbp
+    )" DO_NOTHING R"(
     ret
     .size gpusnoop_do_nothing, . - gpusnoop_do_nothing
     .popsection

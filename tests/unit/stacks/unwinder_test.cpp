@@ -21,19 +21,17 @@ struct Seen {
     uint64_t own = 0;               // where the function begins
 };
 
-[[gnu::noinline]] Seen look(bool all_registers)
+// As getcontext() has stored them.
+FrameRegisters registers_in(const ucontext_t& context, bool all_registers)
 {
-    Seen seen;
-    std::array<void*, 64> addresses{};
-    const auto count = static_cast<size_t>(backtrace(addresses.data(), addresses.size()));
-    // Before the caller come this function and, with sanitizers, the one that stands for backtrace().
-    const auto all = std::span(addresses).first(count);
-    for (auto at = std::ranges::find(all, __builtin_return_address(0)); at != all.end(); ++at)
-        seen.expected.push_back(reinterpret_cast<uint64_t>(*at));
-    ucontext_t context{};
-    getcontext(&context);
     using R = FrameRegisters;
     R registers;
+#if defined(__aarch64__)
+    registers[R::ip] = context.uc_mcontext.pc;
+    registers[R::sp] = context.uc_mcontext.sp;
+    for (size_t number = 19; all_registers && number < R::return_address; number++)
+        registers[number] = context.uc_mcontext.regs[number];
+#else
     const auto get = [&](int number) { return static_cast<uint64_t>(context.uc_mcontext.gregs[number]); };
     registers[R::ip] = get(REG_RIP);
     registers[R::sp] = get(REG_RSP);
@@ -45,9 +43,24 @@ struct Seen {
         registers[R::r14] = get(REG_R14);
         registers[R::r15] = get(REG_R15);
     }
+#endif
+    return registers;
+}
+
+[[gnu::noinline]] Seen look(bool all_registers)
+{
+    Seen seen;
+    std::array<void*, 64> addresses{};
+    const auto count = static_cast<size_t>(backtrace(addresses.data(), addresses.size()));
+    // Before the caller come this function and, with sanitizers, the one that stands for backtrace().
+    const auto all = std::span(addresses).first(count);
+    for (auto at = std::ranges::find(all, __builtin_return_address(0)); at != all.end(); ++at)
+        seen.expected.push_back(reinterpret_cast<uint64_t>(*at));
+    ucontext_t context{};
+    getcontext(&context);
     Modules modules;
     ProcessImage image(getpid(), modules);
-    seen.frames = unwind(image, registers);
+    seen.frames = unwind(image, registers_in(context, all_registers));
     return seen;
 }
 

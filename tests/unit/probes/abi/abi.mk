@@ -9,14 +9,14 @@ CUDA_HOME ?= /usr/local/cuda
 say       ?= @:
 
 # Calls are compiled as a program's would be.
-ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc
+ABI_FLAGS := -std=c++20 -O2 $(WARNINGS) -I. -Isrc $(CROSS_FLAGS)
+ABI_CLANG := $(CLANG) $(if $(CROSS),--target=$(CROSS))
 ABI_DEPS   = $(addprefix $(ABI_SRC)/,calls.hpp signatures.def signatures_hip.def types.h types_hip.h abi.mk) bpf/shared/probe.h src/probes/probes.hpp
 
 ABI_OBJS := $(addprefix $(ABI_DIR)/,abi_test.o capture.o calls-gcc.o)
 
 # A clang without C++ headers of its own or of gcc's is of no use here.
-ABI_CLANG := $(shell $(CLANG) -std=c++20 -x c++ -include vector -fsyntax-only /dev/null 2>/dev/null && echo yes)
-ifeq ($(ABI_CLANG),yes)
+ifeq ($(shell $(ABI_CLANG) -std=c++20 -x c++ -include vector -fsyntax-only /dev/null 2>/dev/null && echo yes),yes)
 ABI_OBJS += $(ABI_DIR)/calls-clang.o
 endif
 
@@ -24,11 +24,6 @@ ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
 ABI_CUDA := -DABI_REAL -isystem $(CUDA_HOME)/include
 ABI_OBJS += $(patsubst $(ABI_DIR)/calls-%,$(ABI_DIR)/real-%,$(filter $(ABI_DIR)/calls-%,$(ABI_OBJS)))
 ABI_OBJS += $(ABI_DIR)/results_test.o
-endif
-
-# What a call hands over is captured in registers of x86-64.
-ifneq ($(filter-out x86_64,$(MACHINE)),)
-ABI_OBJS :=
 endif
 
 $(ABI_DIR):
@@ -58,7 +53,7 @@ $(ABI_DIR)/calls-gcc.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
 
 $(ABI_DIR)/calls-clang.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
 	$(say) CC $@
-	$(Q)$(CLANG) $(ABI_FLAGS) -c $< -o $@
+	$(Q)$(ABI_CLANG) $(ABI_FLAGS) -c $< -o $@
 
 $(ABI_DIR)/real-gcc.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
 	$(say) CC $@
@@ -66,4 +61,4 @@ $(ABI_DIR)/real-gcc.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
 
 $(ABI_DIR)/real-clang.o: $(ABI_SRC)/calls.cpp $(ABI_DEPS) | $(ABI_DIR)
 	$(say) CC $@
-	$(Q)$(CLANG) $(ABI_FLAGS) $(ABI_CUDA) -c $< -o $@
+	$(Q)$(ABI_CLANG) $(ABI_FLAGS) $(ABI_CUDA) -c $< -o $@

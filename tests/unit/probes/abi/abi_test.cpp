@@ -111,7 +111,7 @@ bool read_memory(const Call& call, uint64_t address, size_t bytes, void* to)
 {
     const std::span<const std::byte> stack = std::as_bytes(std::span(call.captured.stack));
     const std::pair<uint64_t, std::span<const std::byte>> regions[] = {
-        {call.captured.rsp, stack},
+        {call.captured.sp, stack},
         {reinterpret_cast<uint64_t>(call.memory), call.memory},
     };
     for (const auto& [start, region] : regions) {
@@ -129,7 +129,7 @@ std::optional<Words> read_call(const Call& call, const probe_row& row, size_t el
     std::ranges::copy(call.captured.registers, words.begin());
     if (row.block_base == BLOCK_NONE)
         return words;
-    uint64_t block = row.block_base == BLOCK_STACK ? call.captured.rsp + 8
+    uint64_t block = row.block_base == BLOCK_STACK ? call.captured.sp + 8 * abi::first_slot
                                                    : call.captured.registers[row.block_base - BLOCK_REGISTER];
     size_t bytes = size_t{row.block_words} * 8;
     if (!read_memory(call, block + element * bytes, bytes, &words[WORD_BLOCK]))
@@ -197,6 +197,16 @@ uint64_t offset_of_result(const probe_row& row, int which)
     return which == ARG_OUT ? row.out_offset : which == ARG_PITCH ? row.pitch_offset : 0;
 }
 
+// On arm64 large structures lie behind a pointer each, and a row has one block: of two, the size of a copy is worth
+// more than what its destination is (probe_layout.hpp).
+bool in_another_block(const Call& call, int which)
+{
+    return abi::first_slot == 0 && which == ARG_DESTINATION &&
+           std::ranges::count_if(call.parameters, [](const abi::Parameter& parameter) {
+               return parameter.passed == Passed::fields && parameter.bytes > 16;
+           }) > 1;
+}
+
 // "right", or what is wrong with a row, by a call of its function.
 std::string verdict(const Signature& signature, const Call& call, const probe_row& row)
 {
@@ -209,7 +219,7 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
         Arguments passed = passed_arguments(signature, call, element);
         for (int which = 0; which < ARGUMENTS; which++) {
             bool has = operand_present(row.args[which].word);
-            if (has != passed.contains(which)) {
+            if (has != (passed.contains(which) && !in_another_block(call, which))) {
                 found +=
                     fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
             } else if (has) {
@@ -240,7 +250,7 @@ std::vector<uint32_t> pieces(const Call& call)
     return all;
 }
 
-// The halves of the six registers and the stack slots. All else in them is undefined.
+// The halves of the registers and the stack slots. All else in them is undefined.
 std::vector<uint32_t> places(const Call& call)
 {
     std::vector<uint32_t> halves;
@@ -249,7 +259,7 @@ std::vector<uint32_t> places(const Call& call)
         halves.push_back(static_cast<uint32_t>(word >> 32));
     };
     std::ranges::for_each(call.captured.registers, add);
-    std::ranges::for_each(std::span(call.captured.stack).subspan(1), add);
+    std::ranges::for_each(std::span(call.captured.stack).subspan(abi::first_slot), add);
     return halves;
 }
 
@@ -276,7 +286,7 @@ void compare(const Call& ours, const Call& real)
 
 } // namespace
 
-TEST_CASE("every row reads what a compiled call passed")
+TEST_CASE("every row reads what a compiled call passed", "[abi]")
 {
     REQUIRE(!sets(false).empty());
     for (const CallSet& set : sets(false)) {
@@ -284,7 +294,7 @@ TEST_CASE("every row reads what a compiled call passed")
             INFO(probe.symbol << runtimes_of(probe) << ", called by " << set.compiler);
             const Signature* signature = find(set, probe, base_name(probe.symbol));
             if (!signature)
-                FAIL("a row without proof: write its prototype into tests/unit/abi/signatures.def");
+                FAIL("a row without proof: write its prototype into tests/unit/probes/abi/signatures.def");
             Call call;
             signature->make(call);
             CHECK(verdict(*signature, call, probe.row) == "right");
@@ -292,7 +302,7 @@ TEST_CASE("every row reads what a compiled call passed")
     }
 }
 
-TEST_CASE("every signature has a row")
+TEST_CASE("every signature has a row", "[abi]")
 {
     std::vector<Probe> probes = all_probes();
     const CallSet set = sets(false).at(0);
@@ -304,7 +314,7 @@ TEST_CASE("every signature has a row")
 }
 
 // The proof is worth what it would notice: every operand of every row is made wrong in turn.
-TEST_CASE("a wrong row is noticed")
+TEST_CASE("a wrong row is noticed", "[abi]")
 {
     for (const CallSet& set : sets(false)) {
         size_t dirty = 0;
@@ -353,7 +363,7 @@ TEST_CASE("a wrong row is noticed")
     }
 }
 
-TEST_CASE("calls through CUDA's own prototypes are the same")
+TEST_CASE("calls through CUDA's own prototypes are the same", "[abi]")
 {
     if (sets(true).empty())
         SKIP("no CUDA headers");
@@ -377,7 +387,7 @@ TEST_CASE("calls through CUDA's own prototypes are the same")
     }
 }
 
-TEST_CASE("rows that CUDA's headers cannot confirm")
+TEST_CASE("rows that CUDA's headers cannot confirm", "[abi]")
 {
     if (sets(true).empty())
         SKIP("no CUDA headers");

@@ -14,12 +14,21 @@
 
 namespace abi {
 
+// Where the stack has its first argument, s0, in words from the stack pointer: on x86-64 behind the return address.
+// On arm64 the caller's frame, behind the arguments, has the structures that are passed by their address.
+#if defined(__aarch64__)
+constexpr size_t first_slot = 0, stack_words = 64;
+#else
+constexpr size_t first_slot = 1, stack_words = 16;
+#endif
+
 struct Captured {
-    uint64_t registers[6]; // rdi, rsi, rdx, rcx, r8, r9
-    uint64_t rsp;
-    uint64_t stack[16]; // from rsp: the return address, s0, s1, ...
+    uint64_t registers[ARGUMENT_REGISTERS]; // rdi, rsi, rdx, rcx, r8, r9; or x0 to x7
+    uint64_t sp;
+    uint64_t stack[stack_words]; // from sp
 };
-static_assert(offsetof(Captured, rsp) == 48 && offsetof(Captured, stack) == 56); // capture.S
+static_assert(offsetof(Captured, sp) == 8 * ARGUMENT_REGISTERS &&
+              offsetof(Captured, stack) == 8 * ARGUMENT_REGISTERS + 8); // capture.S
 
 // No two halves of these values are equal, so that a wrong place cannot go unnoticed.
 constexpr uint64_t distinct(size_t number)

@@ -2,8 +2,24 @@
 /* int abi_capture(anything): stores what an entry probe sees of a call into abi_captured (calls.hpp), returns 0. */
     .text
     .globl abi_capture
-    .type abi_capture, @function
+    .type abi_capture, %function
 abi_capture:
+#if defined(__aarch64__)
+    adrp x9, abi_captured
+    add x9, x9, :lo12:abi_captured
+    stp x0, x1, [x9]
+    stp x2, x3, [x9, #16]
+    stp x4, x5, [x9, #32]
+    stp x6, x7, [x9, #48]
+    mov x10, sp
+    str x10, [x9, #64]!
+    mov w11, #64
+1:  ldr x12, [x10], #8
+    str x12, [x9, #8]!
+    subs w11, w11, #1
+    b.ne 1b
+    mov x0, #0
+#else
     lea abi_captured(%rip), %rax
     mov %rdi, 0(%rax)
     mov %rsi, 8(%rax)
@@ -19,6 +35,7 @@ abi_capture:
     cmp $16, %ecx
     jne 1b
     xor %eax, %eax
+#endif
     ret
     .size abi_capture, . - abi_capture
-    .section .note.GNU-stack, "", @progbits
+    .section .note.GNU-stack, "", %progbits
