@@ -8,6 +8,9 @@ BUILD ?= build
 CXX   ?= g++
 Q     ?= @
 WERROR_FLAG ?= $(if $(filter 1,$(WERROR)),-Werror)
+MACHINE ?= $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine)))
+NM    ?= nm
+STRIP ?= strip
 S     := tests/standin
 SB    := $(BUILD)/standin
 
@@ -15,8 +18,11 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
-                    hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)))
+                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS))
+# There is no ROCm for other machines.
+ifeq ($(MACHINE),x86_64)
+STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)))
+endif
 
 .PHONY: standin standin-check
 standin: $(STANDIN_PRODUCTS)
@@ -46,14 +52,14 @@ STANDIN_CXXFLAGS += -fno-optimize-sibling-calls
 $(call standin_group,driver,driver,$(STANDIN_TLS) -fvisibility=hidden)
 $(SB)/obj/thunks.S: $(S)/driver/thunks.py $(S)/driver_exports.txt
 	@mkdir -p $(@D)
-	$(Q)python3 $^ > $@
+	$(Q)python3 $< $(MACHINE) $(S)/driver_exports.txt > $@
 $(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
 	$(Q)$(CXX) -shared -o $@ $(filter %.S %.o,$^) -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(S)/driver/exports.map \
 	    $(STANDIN_SHARED)
 $(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
 $(SB)/libcuda.so: $(SB)/libcuda.so.1
 
-# libcudart: every function begins with push, as the real ones do.
+# libcudart: every function begins with push, or on arm64 with stp, as the real ones do.
 STANDIN_RUNTIME := $(STANDIN_TLS) -fno-omit-frame-pointer -fcf-protection=none -fno-shrink-wrap \
                    -fno-schedule-insns2 -fno-ipa-icf -fno-semantic-interposition
 $(call standin_group,runtime,runtime12,$(STANDIN_RUNTIME) -DCUDART=12)
@@ -63,7 +69,7 @@ $(call standin_group,runtime,runtime-static,$(STANDIN_RUNTIME) -DCUDART=12 -fvis
 # $(call standin_rest,VARIANT,MAJOR,VISIBILITY): the functions that runtime/ leaves out.
 define standin_rest
 $(SB)/obj/$(1)/rest.S: $(S)/runtime/defaults.py $(S)/runtime_exports.txt $(call standin_objects,runtime,$(1))
-	$$(Q)python3 $$< $(3) $(2) $$(filter-out $$<,$$^) > $$@
+	$$(Q)NM=$(NM) python3 $$< $(3) $(MACHINE) $(2) $$(filter-out $$<,$$^) > $$@
 endef
 $(eval $(call standin_rest,runtime12,12,global))
 $(eval $(call standin_rest,runtime13,13,global))
@@ -128,7 +134,7 @@ $(SB)/workload-nopie: $(STANDIN_COMMON) $(call standin_form,nopie) $(SB)/libcuda
 $(SB)/workload-static: $(STANDIN_COMMON) $(call standin_form,12) $(SB)/libcudart_static.a
 	$(STANDIN_LINK) -pie
 $(SB)/workload-static-stripped: $(SB)/workload-static
-	$(Q)strip -o $@ $<
+	$(Q)$(STRIP) -o $@ $<
 $(SB)/workload-driver: $(STANDIN_COMMON) $(call standin_form,none) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
 $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
@@ -140,8 +146,9 @@ $(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
 
 # NCCL, one whose code does not tell where communicators say which they are, and one that is too old to; the ranks of a job. Its functions begin
-# with endbr64 and push, as those of Debian's do.
-STANDIN_NCCL := -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fcf-protection -fno-shrink-wrap -fno-ipa-icf
+# with endbr64 and push, or paciasp and stp, as those of Debian's do.
+STANDIN_NCCL := -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap -fno-ipa-icf \
+                $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection)
 $(call standin_group,nccl,nccl,$(STANDIN_NCCL) -DVERSION=22203)
 $(call standin_group,nccl,nccl-hidden,$(STANDIN_NCCL) -DVERSION=22203 -DHIDDEN_FIELDS)
 $(call standin_group,nccl,nccl-old,$(STANDIN_NCCL) -DVERSION=21304)

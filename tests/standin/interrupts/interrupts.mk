@@ -5,4 +5,4 @@ standin: $(SB)/interrupted
 
 $(SB)/interrupted: tests/standin/interrupts/main.cpp $(GEN)/busy.skel.h $(SB)/libcuda.so.1
 	$(say) LINK $@
-	$(Q)$(CXX) $(ALL_CXXFLAGS) $< $(SB)/libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -o $@ -lbpf
+	$(Q)$(CXX) $(ALL_CXXFLAGS) $< $(SB)/libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -o $@ $(CROSS_LDFLAGS) -lbpf
