@@ -18,6 +18,9 @@ BUILD   ?= build/$(CROSS)
 CXX     := $(CROSS)-g++
 CC      := $(CROSS)-gcc
 AR      := $(CROSS)-ar
+LD      := $(CROSS)-ld
+NM      := $(CROSS)-nm
+STRIP   := $(CROSS)-strip
 CROSS_ROOT := $(BUILD)/root
 CROSS_FLAGS := -isystem $(CROSS_ROOT)/usr/include -isystem $(CROSS_ROOT)/usr/include/$(CROSS)
 CROSS_LDFLAGS := -L$(CROSS_ROOT)/usr/lib/$(CROSS) -L$(CROSS_ROOT)/usr/lib -Wl,-rpath-link,$(CROSS_ROOT)/usr/lib/$(CROSS)
@@ -81,7 +84,8 @@ endif
 ifeq ($(VARIANT),static)
 # Debian has no static fmt and Zydis: they are made from their sources. libdw wants what it decompresses with.
 VARIANT_LDFLAGS := -static -s
-LIBS := -lbpf -ldw -lelf -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt -lZydis
+LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt \
+        $(if $(filter x86_64,$(MACHINE)),-lZydis)
 # Linked before the library's, and so in its place: a static program cannot dlopen.
 INSTEAD := $(BUILD)/obj/static/src/nvml/nvml.o
 endif
@@ -194,7 +198,7 @@ asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static: tools
-	$(Q)scripts/static-libraries $(BUILD)/libraries
+	$(Q)CROSS=$(CROSS) CC="$(CC)" CXX="$(CXX)" AR="$(AR)" scripts/static-libraries $(BUILD)/libraries
 	$(Q)$(MAKE) --no-print-directory VARIANT=static tools
 	$(Q)for t in $(TOOLS); do file -L $(BUILD)/static/$$t | grep -q 'statically linked' || { echo "$$t is not static" >&2; exit 1; }; done
 
