@@ -14,15 +14,15 @@ import tempfile
 import threading
 import time
 
+import machines
+import other_root
 import own_root
 from images import Missing, root
 
 here = pathlib.Path(__file__).resolve().parent
-qemu = "qemu-system-x86_64"
 
 # Nothing runs there that could attack it, and an emulated CPU is slow enough. An oops must not go unnoticed.
-kernel_arguments = ("console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off ibt=off tsc=reliable "
-                    "clocksource=tsc nowatchdog random.trust_cpu=on rdinit=/init")
+kernel_arguments = "loglevel=5 panic=-1 oops=panic nokaslr mitigations=off nowatchdog random.trust_cpu=on rdinit=/init"
 boot_seconds = 180  # five on an idle host
 
 # What a machine without the host's root writes to these files goes out by serial lines.
@@ -43,12 +43,16 @@ def die_with_parent():
 
 
 def need_programs():
-    for program in qemu, "busybox":
+    for program in machines.chosen.qemu[0], *([] if machines.chosen.own_root else ["busybox"]):
         if not shutil.which(program):
             raise Missing(f"no {program}: make test-kernels installs it")
-    with open(shutil.which("busybox"), "rb") as file:
+    with open(busybox(), "rb") as file:
         if b"/ld-linux" in file.read(4096):
             raise Missing("busybox is not static: busybox-static is needed")
+
+
+def busybox():
+    return other_root.path() / "bin/busybox" if machines.chosen.own_root else pathlib.Path(shutil.which("busybox"))
 
 
 def archive(files):
@@ -68,7 +72,6 @@ def archive(files):
 
 def initramfs(image, talk):
     """`talk` are the files of /run/guest where the host's root is not to be had."""
-    busybox = pathlib.Path(shutil.which("busybox")).read_bytes()
     files = {"init": (0o100755, (here / "init").read_bytes())}
     if image.modules:
         files |= {name: (0o40755, b"") for name in ("bin", "modules")}
@@ -78,20 +81,28 @@ def initramfs(image, talk):
         files |= {f"run/guest/{name}": (0o100755, data) for name, data in talk.items()}
         files |= {f"run/guest/{name}": (0o120777, line.encode()) for name, line in lines.items()}
     place = "bin" if stat.S_ISDIR(files["bin"][0]) else "usr/bin"
-    return archive(files | {f"{place}/busybox": (0o100755, busybox)})
+    return archive(files | {f"{place}/busybox": (0o100755, busybox().read_bytes())})
 
 
 def command_line(image, share, memory):
+    machine = machines.chosen
     def folder(name, path, *options):
         return ["-fsdev", ",".join(["local", f"id={name}", f"path={path}", "security_model=none", *options]),
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
+    arguments = [kernel_arguments, machine.kernel, f"console={machine.console}"]
     if image.modules:
-        talk = [*folder("host", "/", "readonly=on", "multidevs=remap"), *folder("share", share)]
+        talk = [*folder("host", other_root.path() if machine.own_root else "/", "readonly=on", "multidevs=remap"),
+                *folder("share", share)]
+        if machine.own_root:
+            talk += folder("folder", root, "readonly=on", "multidevs=remap")
+            arguments.append(f"folder={root}")  # of which init hears as a variable
+    elif machine.own_root:
+        raise Missing(f"Debian has only the image of {image.release}, and none of its modules")
     else:
         talk = [word for name in lines for word in ("-serial", f"file:{share / name}")]
-    return [qemu, "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "Nehalem", "-smp", "2", "-m", memory,
+    return [*machine.qemu, "-accel", "tcg,thread=single", "-smp", "2", "-m", memory,
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,
-            "-initrd", share / "initramfs", "-append", kernel_arguments, "-serial", f"file:{share / 'console'}", *talk]
+            "-initrd", share / "initramfs", "-append", " ".join(arguments), "-serial", f"file:{share / 'console'}", *talk]
 
 
 class Guest:
@@ -125,7 +136,7 @@ class Guest:
 
     def prepare(self, share):
         variables = {"GUEST_FOLDER": str(self.folder), **self.environment}
-        talk = {"session": (here / "session").read_bytes(), "busybox": pathlib.Path(shutil.which("busybox")).read_bytes(),
+        talk = {"session": (here / "session").read_bytes(), "busybox": busybox().read_bytes(),
                 "command": self.command.encode() + b"\n",
                 "environment": "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items()).encode()}
         for name, data in talk.items():

@@ -11,9 +11,11 @@ import subprocess
 import tempfile
 import time
 
+import machines
+
 root = pathlib.Path(__file__).resolve().parents[2]
-cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or
-                     pathlib.Path(os.environ.get("BUILD", root / "build")).resolve() / "kernels")
+build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
+cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or build / "kernels")
 
 # The matrix. "newest" is whatever is newest on the day: one of these, or one more.
 listed = ("5.10", "6.1", "6.12", "6.16", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3")
@@ -26,7 +28,7 @@ suites = ("debian bullseye", "debian-security bullseye-security", "debian bookwo
 keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Cloud flavours are smaller, but have no 9p; backports to bullseye are the same kernels once more.
-release_name = re.compile(r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-amd64)")
+release_name = r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-{})"
 
 # What the guest needs before it has a root; which modules these need is in them.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
@@ -68,12 +70,13 @@ def apt(program, *words, **options):
         raise Missing(f"no {program}: kernels come as packages of Debian")
     if not keyring.exists():
         raise Missing(f"no {keyring}, which tells what is Debian's: package debian-archive-keyring")
-    own = cache / "apt"
+    own, architecture = cache / machines.chosen.kept("apt"), machines.chosen.architecture
     for folder in "lists/partial", "cache/archives/partial":
         (own / folder).mkdir(parents=True, exist_ok=True)
     (own / "sources.list").write_text("".join(
-        "deb [arch=amd64 signed-by={}] {}/{} {} main\n".format(keyring, mirror, *suite.split()) for suite in suites))
-    settings = {"Dir::State": own, "Dir::State::status": "/dev/null", "Dir::Cache": own / "cache",
+        "deb [arch={} signed-by={}] {}/{} {} main\n".format(architecture, keyring, mirror, *suite.split())
+        for suite in suites))
+    settings = {"APT::Architecture": architecture, "APT::Architectures": architecture, "Dir::State": own, "Dir::State::status": "/dev/null", "Dir::Cache": own / "cache",
                 "Dir::Cache::pkgcache": "packages", "Dir::Cache::srcpkgcache": "", "Dir::Etc::SourceList": own / "sources.list",
                 "Dir::Etc::SourceParts": "/dev/null", "Dir::Etc::Preferences": "/dev/null",
                 "Dir::Etc::PreferencesParts": "/dev/null", "APT::Sandbox::User": "root", "Acquire::Languages": "none"}
@@ -82,7 +85,7 @@ def apt(program, *words, **options):
 
 def update():
     """Asks for what there is, once a day. One archive that does not answer keeps nobody from the others."""
-    stamp = cache / "apt/updated"
+    stamp = cache / machines.chosen.kept("apt") / "updated"
     if stamp.exists() and time.time() - stamp.stat().st_mtime < day:
         return
     with contextlib.suppress(Missing):
@@ -94,8 +97,8 @@ def packages():
     """Names of all packages of kernels, and {series: its releases, newest first}."""
     update()
     names = set(apt("apt-cache", "pkgnames", "linux-").split())
-    found = {}
-    for release, series in {match.groups() for name in names if (match := release_name.fullmatch(name))}:
+    found, pattern = {}, re.compile(release_name.format(machines.chosen.architecture))
+    for release, series in {match.groups() for name in names if (match := pattern.fullmatch(name))}:
         found.setdefault(series, []).append(release)
     if not found:
         raise Missing(f"apt finds no kernels at {mirror}")
@@ -104,13 +107,13 @@ def packages():
 
 def packages_of(release, names):
     """What a release boots from, with modules if they are still to be had, and what modules are built with."""
-    version, series = release.removesuffix("-amd64"), ".".join(release.split(".")[:2])
+    version, series = release.removesuffix(f"-{machines.chosen.architecture}"), ".".join(release.split(".")[:2])
     image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
     boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image is but a name for both
     whole = set(boot) <= names
     kbuild = next((name for name in (f"linux-kbuild-{version}", f"linux-kbuild-{series}") if name in names), "none")
     headers = [f"linux-headers-{release}", f"linux-headers-{version}-common", kbuild]
-    buildable = set(headers) <= names
+    buildable = set(headers) <= names and not machines.chosen.own_root  # what builds there does not run here
     return whole, buildable, [name for name in boot if name in names] + headers * (whole and buildable)
 
 
@@ -120,7 +123,9 @@ def newest_series():
         try:
             return max(packages()[1], key=by_version)
         except Missing:
-            kept = [folder.name.rpartition(".")[0] for folder in cache.glob(f"*.*.{layout}")]
+            begins = machines.chosen.kept("")
+            kept = [name for folder in cache.glob(f"{begins}[0-9]*.*.{layout}")
+                    if (name := folder.name.removeprefix(begins).rpartition(".")[0])]
             return max(kept or listed, key=by_version)
 
 
@@ -197,7 +202,7 @@ def locked():
 
 def image(series):
     """What is kept of a series, fetched if there is nothing. It has its name only once it is whole."""
-    folder = cache / f"{series}.{layout}"
+    folder = cache / machines.chosen.kept(f"{series}.{layout}")
     with locked():
         if not folder.exists():
             partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))

@@ -2,6 +2,7 @@
 """What Python 3.11 does not offer of Linux: namespaces, subreapers, and the tree of one's own processes."""
 import ctypes
 import os
+import platform
 import signal
 import time
 
@@ -12,11 +13,10 @@ PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x20000
 CLONE_NEWPID = 0x20000000
 MNT_DETACH = 2
-SYS_pivot_root = 155  # x86-64
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 MS_BIND = 0x1000
-SYS_bpf = 321
+SYS_bpf, SYS_pivot_root = {"x86_64": (321, 155), "aarch64": (280, 41)}[platform.machine()]
 BPF_MAP_GET_FD_BY_ID = 14
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A root for machines that do not run the host's programs: of Debian's packages for them, unpacked and not installed."""
+import os
+import pathlib
+import shutil
+import tempfile
+
+import images
+import machines
+import own_root
+
+suite = "bookworm"
+packages = ("libc6", "libgcc-s1", "libstdc++6", "libelf1", "libdw1", "zlib1g", "liblzma5", "libbz2-1.0", "libzstd1", "libfmt9",
+            "libncursesw6", "libtinfo6", "libexpat1", "libffi8", "libssl3", "libcap2", "python3.11-minimal", "libpython3.11-minimal",
+            "libpython3.11-stdlib", "busybox-static")
+newer = ("libbpf1", "bpftool")  # of backports, as the build has it
+
+layout = 1
+
+
+def fetch(folder):
+    for name in "bin", "sbin", "lib":
+        (folder / "usr" / name).mkdir(parents=True)
+        (folder / name).symlink_to(f"usr/{name}")
+    images.unpack(folder, *(f"{name}/{suite}" for name in packages), *(f"{name}/{suite}-backports" for name in newer))
+    (folder / "usr/bin/python3").symlink_to("python3.11")
+    if not (folder / "usr/bin/bpftool").exists():
+        (folder / "usr/bin/bpftool").symlink_to("../sbin/bpftool")
+    for applet in own_root.applets:
+        if not (folder / "usr/bin" / applet).exists():
+            (folder / "usr/bin" / applet).symlink_to("busybox")
+    for name in "dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "var/log", "var/tmp":
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")
+    (folder / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+
+
+def path():
+    """Fetched if it is not there. The repository's folder is mounted at its own path."""
+    folder = images.cache / machines.chosen.kept(f"root.{layout}")
+    with images.locked():
+        if not folder.exists():
+            partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=images.cache))
+            try:
+                fetch(partial)
+                partial.chmod(0o755)
+                partial.rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+        os.makedirs(f"{folder}{images.root}", exist_ok=True)
+    return folder
