@@ -277,7 +277,7 @@ unit: $(BUILD)/unit/unit-tests asan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan
 
 $(BUILD)/unit/unit-tests $(BUILD)/unit/unit-tests-asan: $(UNIT_OBJ) $(TOOL_OBJ) $(ABI_OBJS) $(OBJ)/libgpusnoop.a \
-                                                              | $(SB)/nvml/libnvidia-ml.so.1
+                                           | $(SB)/nvml/libnvidia-ml.so.1 $(filter $(SB)/hip/%,$(STANDIN_PRODUCTS))
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(LIBS) -lCatch2Main -lCatch2

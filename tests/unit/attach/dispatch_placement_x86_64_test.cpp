@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where probes go in the stand-in's libamdhip64, whose functions look others up as those of ROCm 6.1 and later do.
+#include "attach/dispatch_placement.hpp"
+#include "probes/probe_layout.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <fcntl.h>
+#include <filesystem>
+
+using namespace gpusnoop;
+
+namespace {
+
+// Beside the program: build/unit and build/standin.
+Elf library(int version)
+{
+    const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+    const std::string name = (build / "standin/hip/libamdhip64.so.").string() + std::to_string(version);
+    return Elf(Fd(open(name.c_str(), O_RDONLY | O_CLOEXEC)));
+}
+
+Symbol function(const Elf& elf, std::string_view name)
+{
+    const std::string_view names[] = {name};
+    const std::vector<Symbol> found = elf.functions(names);
+    REQUIRE(found.size() == 1);
+    return found.front();
+}
+
+// Whether the probe is in the function itself, single-stepped.
+bool stays(const Elf& elf, std::string_view name, const Layout& layout)
+{
+    DispatchTables tables(elf);
+    const Symbol symbol = function(elf, name);
+    const auto [offset, placement] = place(elf, tables, symbol, layout.row);
+    CHECK((offset == symbol.file_offset) == !placement.emulated);
+    CHECK(placement.delta == (placement.emulated ? 4 : 0)); // behind endbr64
+    return !placement.emulated;
+}
+
+} // namespace
+
+TEST_CASE("a probe goes where all that its row reads has come along", "[dispatch]")
+{
+    for (const int version : {6, 7}) {
+        const Elf elf = library(version);
+        INFO(version);
+        CHECK(!stays(elf, "hipMalloc", "out:rdi bytes:rsi"));
+        CHECK(!stays(elf, "hipMalloc", "large:1x3 out:rdi bytes:s0 height:s1 depth:s2")); // what is on the stack stays there
+        // Of its third argument half is handed on, and of its fourth nothing.
+        CHECK(!stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi"));
+        CHECK(!stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi device:rdx.l"));
+        CHECK(stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi height:rdx"));
+        CHECK(stays(elf, "hipMemAdvise", "dst:rdi bytes:rdx[8]"));
+        CHECK(stays(elf, "hipMemAdvise", "dst:rdi bytes:rdx.h"));
+        CHECK(stays(elf, "hipMemAdvise", "dst:rdi device:rcx.l"));
+    }
+}
+
+TEST_CASE("what is in no table is not followed", "[dispatch]")
+{
+    CHECK(stays(library(7), "hipGraphAddExternalSemaphoresSignalNode", "graph:rsi"));
+}
