@@ -12,17 +12,20 @@ import own_root
 suite = "bookworm"
 packages = ("libc6", "libgcc-s1", "libstdc++6", "libelf1", "libdw1", "zlib1g", "liblzma5", "libbz2-1.0", "libzstd1", "libfmt9",
             "libncursesw6", "libtinfo6", "libexpat1", "libffi8", "libssl3", "libcap2", "python3.11-minimal", "libpython3.11-minimal",
-            "libpython3.11-stdlib", "busybox-static")
+            "libpython3.11-stdlib", "busybox-static", "binutils", "binutils-common", "binutils-aarch64-linux-gnu",
+            "libbinutils", "libctf0", "libjansson4")
 newer = ("libbpf1", "bpftool")  # of backports, as the build has it
 
-layout = 1
+layout = 3
 
 
 def fetch(folder):
-    for name in "bin", "sbin", "lib":
-        (folder / "usr" / name).mkdir(parents=True)
-        (folder / name).symlink_to(f"usr/{name}")
     images.unpack(folder, *(f"{name}/{suite}" for name in packages), *(f"{name}/{suite}-backports" for name in newer))
+    for name in "bin", "sbin", "lib":  # some packages of Debian 12 have these, others their twins below /usr
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, folder / "usr" / name, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(folder / name)
+        (folder / name).symlink_to(f"usr/{name}")
     (folder / "usr/bin/python3").symlink_to("python3.11")
     if not (folder / "usr/bin/bpftool").exists():
         (folder / "usr/bin/bpftool").symlink_to("../sbin/bpftool")

@@ -106,6 +106,8 @@ void make_calls_with(void* library, unsigned count, const std::string& name, con
                name.c_str(), function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]));
 }
 
+#if defined(__x86_64__)
+
 std::atomic<bool> is_within{false}; // it hangs by now
 const void* library_base = nullptr;
 bool is_to_spin = false;
@@ -159,6 +161,15 @@ void hang_in(void* library, const std::string& name, bool spinning)
         usleep(1000);
     is_within = false;
 }
+
+#else
+
+void hang_in(void*, const std::string&, bool)
+{
+    fail("only on x86-64 may a program step through itself");
+}
+
+#endif
 
 void* open_library(const std::string& path)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/stack_names.hpp"
 
+#include "probes/calling_convention.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -124,6 +126,8 @@ private:
 
 const Fixtures& fixtures()
 {
+    if (gpusnoop::host != gpusnoop::Machine::x86_64)
+        SKIP("the program whose functions are named is in x86-64's assembly");
     static const Fixtures all;
     return all;
 }
