@@ -228,7 +228,7 @@ def waits():
     known, cheap = (Tool("-p", workload.pid, "--nvml", "off", "--by", "pid", *how) for how in ((), ("--cheap",)))
     workload.go().wait()
     rows = [next(row for row in tool.finish().rows if row["of"] == "tenant") for tool in (known, cheap)]
-    check(5e7 <= rows[0]["wait_ns"] <= rows[0]["interval_ns"] and rows[0]["wait_ns"] < 5e7 * 2 * harness.patience, f"{rows[0]}")
+    check(5e7 <= rows[0]["wait_ns"] <= rows[0]["interval_ns"], f"{rows[0]}")  # longer, where others use the CPUs
     equal((rows[1].get("wait_ns"), [row["launches"] for row in rows]), (None, [5, 5]), f"{rows[1]}")
 
 
