@@ -29,7 +29,8 @@ constexpr uint64_t first_block = 0x310;
 constexpr size_t keys = 32;
 constexpr size_t runtime_head = 1024; // bytes, with all offsets that it tells of itself
 constexpr unsigned deepest_minor = 99;
-constexpr uint64_t function_max = 64; // bytes of one that only loads a word
+constexpr uint64_t function_max = 64;   // bytes of one that only loads a word
+constexpr uint64_t runtime_max = 16384; // bytes of it that a key's number may be in
 
 // "libpython3.10.so.1.0", "python3.10"
 std::optional<unsigned> minor_of_name(std::string_view path)
@@ -103,9 +104,30 @@ struct KnownThread {
     uint64_t pointer, state;
 };
 
-std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const ReadMemory& read)
+// The keys whose numbers this code may read from the runtime: what any four bytes of it lead to, from the runtime or
+// from where they are, if a key that has been made is there (Py_tss_t: 1, and its number).
+std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const ReadMemory& read)
 {
-    std::array<unsigned, keys> votes{};
+    std::array<bool, keys> found{};
+    const auto look = [&](uint64_t address) {
+        std::array<uint32_t, 2> key{};
+        if (address - runtime < runtime_max && read(address, key.data(), sizeof(key)) && key[0] == 1 && key[1] < keys)
+            found[key[1]] = true;
+    };
+    for (size_t at = 0; at + sizeof(int32_t) <= code.bytes.size(); at++) {
+        int32_t offset = 0;
+        memcpy(&offset, &code.bytes[at], sizeof(offset));
+        const auto distance = static_cast<uint64_t>(int64_t{offset});
+        look(runtime + distance);
+        look(code.address + at + sizeof(offset) + distance - sizeof(uint32_t)); // it reads the number alone
+    }
+    return found;
+}
+
+std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
+                                   const ReadMemory& read)
+{
+    std::array<size_t, keys> votes{};
     for (const KnownThread& thread : threads) {
         struct Slot {
             uint64_t number, value;
@@ -114,6 +136,11 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const R
         if (thread.pointer && read(thread.pointer + first_block, slots.data(), sizeof(slots)))
             for (size_t key = 0; key < keys; key++)
                 votes[key] += slots[key].value == thread.state;
+    }
+    if (std::ranges::count_if(votes, [](size_t count) { return count != 0; }) > 1) {
+        const std::array<bool, keys> read_by_code = keys_read_by(get_state, runtime, read);
+        for (size_t key = 0; key < keys; key++)
+            votes[key] *= read_by_code[key] ? threads.size() + 1 : 1; // more than all others
     }
     const auto most = std::ranges::max_element(votes);
     if (*most == 0 || std::ranges::count(votes, *most) > 1)
@@ -143,8 +170,8 @@ std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, st
 
 } // namespace
 
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime,
-                                       std::span<const uint8_t> get_state, const ReadMemory& read)
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
+                                       const ReadMemory& read)
 {
     std::vector<KnownThread> threads;
     const auto word = [&](uint64_t address) {
@@ -159,7 +186,8 @@ std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t ru
         }
         interpreter = word(interpreter + version.next_interpreter);
     }
-    return version.in_variable ? slot_of_variable(threads, get_state, read) : slot_of_key(threads, read);
+    return version.in_variable ? slot_of_variable(threads, get_state.bytes, read)
+                               : slot_of_key(threads, get_state, runtime, read);
 }
 
 PythonInterpreter find_interpreter(pid_t pid)
@@ -190,7 +218,7 @@ PythonInterpreter find_interpreter(pid_t pid)
     if (!read_memory(pid, runtime->get_state.start, get_state.data(), get_state.size()))
         get_state.clear();
     const auto slot =
-        find_state_slot(*version, runtime->address, get_state,
+        find_state_slot(*version, runtime->address, {get_state, runtime->get_state.start},
                         [pid](uint64_t address, void* to, size_t size) { return read_memory(pid, address, to, size); });
     if (!slot)
         return {.refused =

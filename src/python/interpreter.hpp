@@ -4,17 +4,18 @@
 // The state is in the thread's own storage: behind a key of glibc's (pthread_getspecific) up to 3.14, in a variable
 // from 3.15 on. Two shorter ways are not taken: the runtime's pointer to the state that holds the lock, and the
 // variable that each thread has of it, name no thread or another one while the lock is released, as PyTorch and Triton
-// do around a launch. Which key it is, memory says: in every thread, the same slot has its own state. Which variable,
-// the code of PyGILState_GetThisThreadState(), and memory is to agree.
+// do around a launch. Which key it is, memory says: in every thread, the same slot has its own state. Others may have
+// it, too, as pybind11's has in PyTorch: of those, it is the one whose number the code of
+// PyGILState_GetThisThreadState() reads. Which variable, that code says, too, and memory is to agree.
 #pragma once
 
 #include "bpf/shared/python.h"
+#include "instructions/decoder.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <sys/types.h>
 
@@ -41,7 +42,7 @@ PythonInterpreter find_interpreter(pid_t pid);
 // The slot that each thread's state is in, as an offset to its thread pointer, by the runtime's lists of threads;
 // nullopt where memory does not tell. get_state: the code of PyGILState_GetThisThreadState(), as much as there is.
 struct PythonVersion;
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime,
-                                       std::span<const uint8_t> get_state, const ReadMemory& read);
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
+                                       const ReadMemory& read);
 
 } // namespace gpusnoop

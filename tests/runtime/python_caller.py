@@ -17,6 +17,11 @@ driver = (ctypes.PyDLL if sys.argv[2] == "held" else ctypes.CDLL)(sys.argv[1])
 cu_launch = driver.cuLaunchKernel
 cu_launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
 grid = (16, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+if sys.argv[2] == "released":  # a key of its own for the thread's state, as pybind11 has, and so PyTorch
+    ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
+    key, libc = ctypes.c_uint(), ctypes.CDLL(None)
+    libc.pthread_key_create(ctypes.byref(key), None)
+    libc.pthread_setspecific(key, ctypes.c_void_p(ctypes.pythonapi.PyThreadState_Get()))
 done = collections.Counter()
 lock = threading.Lock()
 
@@ -141,6 +146,41 @@ def waits(i):
         note(sys._getframe()); time.sleep(0.01)
 
 
+second_code = """
+import collections, ctypes, json, sys
+cu_launch = ctypes.CDLL(%r).cuLaunchKernel
+cu_launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
+done = collections.Counter()
+def note(frame):
+    frames = []
+    while frame:
+        code = frame.f_code
+        frames.append("%%s:%%s" %% (getattr(code, "co_qualname", code.co_name), frame.f_lineno))
+        frame = frame.f_back
+    done[tuple(frames)] += 1
+def inner():
+    note(sys._getframe()); cu_launch(16, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+def outer():
+    for _ in range(5):
+        inner()
+outer()
+open(%r, "a").write(json.dumps([[list(frames), launches] for frames, launches in done.items()]) + chr(10))
+"""
+
+
+def second(i):
+    """An interpreter beside the first one makes five calls; this one has made one on the same line."""
+    try:
+        import _interpreters as interpreters
+        other, run = interpreters.create("legacy"), interpreters.exec
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+        other, run = interpreters.create(**({} if sys.version_info < (3, 9) else {"isolated": False})), interpreters.run_string
+    note(sys._getframe()); cu_launch(*grid); failure = run(other, second_code % (sys.argv[1], os.environ["RESULT"]))
+    if failure:
+        sys.exit(str(failure))
+
+
 def forked(i):
     """A child launches, too, and says what it did to its parent."""
     reading, writing = os.pipe()
@@ -184,7 +224,7 @@ long = "def long(i):\n" + "".join("    a%d = [i, %d, (i + %d) * 2]\n" % (n, n, n
 exec(compile(long, "long.py", "exec"))
 scenarios["long"] = globals()["long"]
 everything = list(scenarios)
-scenarios.update(library=library, forked=forked, waits=waits)
+scenarios.update(library=library, second=second, forked=forked, waits=waits)
 
 
 def work(names, times):

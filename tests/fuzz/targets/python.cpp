@@ -39,9 +39,10 @@ void fuzz(std::string_view input)
     }
     // Memory that repeats itself: lists in it may go round.
     if (const auto version = python_version(minor); version && rest.size() >= sizeof(uint64_t))
-        find_state_slot(*version, instruction, bytes_of(rest), [rest](uint64_t address, void* to, size_t size) {
-            for (size_t i = 0; i < size; i++)
-                static_cast<char*>(to)[i] = rest[(address + i) % rest.size()];
-            return true;
-        });
+        find_state_slot(*version, instruction, {bytes_of(rest), instruction},
+                        [rest](uint64_t address, void* to, size_t size) {
+                            for (size_t i = 0; i < size; i++)
+                                static_cast<char*>(to)[i] = rest[(address + i) % rest.size()];
+                            return true;
+                        });
 }

@@ -29,7 +29,7 @@ struct Memory {
     }
     std::optional<int32_t> slot(const PythonVersion& version) const
     {
-        return find_state_slot(version, runtime, get_state,
+        return find_state_slot(version, runtime, {get_state, code},
                                [this](uint64_t address, void* to, size_t size) { return read(address, to, size); });
     }
     // endbr64; mov %fs:-0x28,%rax; ret
@@ -47,7 +47,7 @@ struct Memory {
             words[thread + 0x310 + 16 * i + 8] = i == key ? state : others;
         }
     }
-    static constexpr uint64_t runtime = 0x10000, interpreter = 0x20000;
+    static constexpr uint64_t runtime = 0x10000, interpreter = 0x20000, code = 0x8000;
     void begin(const PythonVersion& version, uint64_t first)
     {
         words[runtime + version.interpreters] = interpreter;
@@ -98,6 +98,33 @@ TEST_CASE("where memory does not tell one key from another, none is taken")
     CHECK_FALSE(memory.slot(version));
     memory.add_thread(version, 0x30000, 0x50000, 0, 99);
     CHECK_FALSE(memory.slot(version));
+}
+
+TEST_CASE("of two keys that hold the state, it is the one that the interpreter's own code reads")
+{
+    const PythonVersion version = *python_version(11);
+    Memory memory;
+    memory.begin(version, 0x30000);
+    memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
+    memory.add_thread(version, 0x40000, 0x60000, 0, 3);
+    for (const uint64_t thread : {0x50000, 0x60000})
+        memory.words[thread + 0x310 + 16 * 5 + 8] = memory.words[thread + 0x310 + 16 * 3 + 8]; // pybind11's
+    CHECK_FALSE(memory.slot(version));
+    memory.get_state = {0x48, 0x8d, 0xb8, 0x50, 0x02, 0, 0, 0xe9, 0, 0, 0, 0}; // lea 0x250(%rax),%rdi; jmp
+    CHECK_FALSE(memory.slot(version));                                         // no key is there
+    for (const int key : {3, 5}) {
+        memory.words[Memory::runtime + 0x250] = static_cast<uint64_t>(key) << 32 | 1;
+        CHECK(memory.slot(version) == offset_of_key(key));
+    }
+    memory.words[Memory::runtime + 0x250] = uint64_t{3} << 32; // it has not been made
+    CHECK_FALSE(memory.slot(version));
+    memory.words[Memory::runtime + 0x250] = uint64_t{4} << 32 | 1; // that has no states
+    CHECK_FALSE(memory.slot(version));
+    // mov OFFSET(%rip),%edi; jmp: of a program that is no library
+    constexpr uint32_t offset = Memory::runtime + 0x254 - (Memory::code + 6);
+    memory.get_state = {0x8b, 0x3d, offset & 0xff, offset >> 8 & 0xff, offset >> 16, 0, 0xe9, 0, 0, 0, 0};
+    memory.words[Memory::runtime + 0x250] = uint64_t{3} << 32 | 1;
+    CHECK(memory.slot(version) == offset_of_key(3));
 }
 
 TEST_CASE("from 3.15 on, the state is in the variable that the interpreter's own code loads")
