@@ -94,12 +94,11 @@ const CopiedStacks::Stack* CopiedStacks::of(int32_t stack)
     if (known == known_.end())
         return nullptr;
     send();
-    while (awaited_.contains(stack)) { // answers come in turn
-        if (!helper_.ask(0, message_of(CopyQuestion{}))) {
-            awaited_.clear();
-            asked_later_.clear();
-        }
+    while (awaited_.contains(stack) && helper_.wait()) { // answers come in turn
+        const size_t before = asked_later_.size();
         send();
+        if (asked_later_.size() == before && before)
+            break; // its process has had its share of time
     }
     return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
 }

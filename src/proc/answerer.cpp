@@ -101,7 +101,13 @@ bool Answerer::send(pid_t about, std::string_view question, int file)
 bool Answerer::ask(pid_t about, std::string_view question)
 {
     hear();
-    if (late_ || !send(about, question, -1))
+    return !late_ && send(about, question, -1) && wait();
+}
+
+bool Answerer::wait()
+{
+    hear();
+    if (late_)
         return false;
     const auto begun = Clock::now();
     waited_since_ = begun;

@@ -45,6 +45,8 @@ public:
     bool post(pid_t about, std::string_view question, int file = -1);
     // Takes what has come. To be called now and then.
     void hear();
+    // All that was asked has its answer; waits for it as ask() does.
+    bool wait();
 
     // It is asked about no more.
     bool barred(pid_t about);
