@@ -5,6 +5,7 @@
  */
 #define OPEN_CALLS 8
 #define SHOWS_WAITING
+#define WINDOW_DEPTH 6
 
 #include "calls/allocation.bpf.h"
 #include "calls/copy.bpf.h"

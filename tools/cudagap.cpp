@@ -182,6 +182,7 @@ void CudaGap::load()
 void CudaGap::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
+    stacks_->of_users().meet(running.users());
     if (settings_.why && !options_.duration)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
 }
@@ -224,11 +225,7 @@ Frames CudaGap::frames_of(const gap_record& gap)
     const waker& block = gap.gap.waker;
     if (!settings_.stacks || !block.blocked_ns || !is_blocked(block.part))
         return {};
-    return stacks_->frames({.who = {},
-                            .image = gap.key.image,
-                            .part = block.part,
-                            .user = block.user_stack,
-                            .kernel = block.kernel_stack});
+    return stacks_->frames(gap.key.image, block.user_stack, block.kernel_stack);
 }
 
 void CudaGap::on_exec(pid_t pid, uint64_t time_ns)

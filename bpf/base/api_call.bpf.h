@@ -25,36 +25,40 @@ struct kept_call {
 
 _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");
 
-INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key)
+/* at: where the thread is, at the entry or the return of the call. */
+INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 {
+    bool returned = at == COPIED_AT_RETURN;
     /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
-    if (per_stack && GUARDED_CALLS && !FRAMES_ARE_SIGNED) {
+    if (window_stacks_mask && GUARDED_CALLS && !FRAMES_ARE_SIGNED) {
         guard_calls_begin(); /* the window is the CPU's */
-        key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx));
+        key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx), returned ? PT_REGS_IP(ctx) : 0, at);
         key->caller = caller_in_window();
         guard_calls_end();
         if (key->stack < 0)
             keep_stack(ctx, key);
         return;
     }
-    if (READ_RETURN_ADDRESS(&key->caller, ctx))
+    if (returned)
+        key->caller = PT_REGS_IP(ctx);
+    else if (READ_RETURN_ADDRESS(&key->caller, ctx))
         key->caller = 0;
     keep_stack(ctx, key);
 }
 
-INLINE void read_stack(struct pt_regs* ctx, struct call_key* key)
+INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 {
     int stack = NO_PLACE;
     if (follow_python) {
-        key->caller = RETURN_ADDRESS(ctx);
-        stack = read_python_stack(PT_REGS_SP(ctx), key->caller, STACK_NOT_READ, COPIED_AT_ENTRY);
+        key->caller = at == COPIED_AT_RETURN ? PT_REGS_IP(ctx) : RETURN_ADDRESS(ctx);
+        stack = read_python_stack(PT_REGS_SP(ctx), key->caller, STACK_NOT_READ, at);
         key->stack = stack;
     }
     if (stack >= 0)
         return;
-    read_native_stack(ctx, key);
+    read_native_stack(ctx, key, at);
     if (follow_python && stack == WITHOUT_PYTHON && key->stack >= 0) {
-        stack = read_python_stack(PT_REGS_SP(ctx), key->caller, key->stack, COPIED_AT_ENTRY);
+        stack = read_python_stack(PT_REGS_SP(ctx), key->caller, key->stack, at);
         if (stack >= 0)
             key->stack = stack;
     }
@@ -85,7 +89,7 @@ static __attribute__((noinline)) int take_sample(struct pt_regs* ctx, struct cal
         sampling->stride = stride & 0xffffff;
     }
     sampling->left = (u64)bpf_get_prandom_u32() * (sampling->stride * 2 + 1) >> 32;
-    read_stack(ctx, key);
+    read_stack(ctx, key, COPIED_AT_ENTRY);
     key->caller = opaque(key->caller);
     key->stack = opaque(key->stack);
     return 0;
@@ -121,7 +125,7 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     if (per_cgroup)
         key->cgroups = cgroups_of(task);
     if (per_stack)
-        read_stack(ctx, key);
+        read_stack(ctx, key, COPIED_AT_ENTRY);
     if (per_device) {
         struct thread_state* thread = thread_state(task);
         key->device = thread ? (u8)(*device_by(thread, row->layer) - 1) : DEVICE_UNKNOWN;

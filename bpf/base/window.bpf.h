@@ -11,6 +11,7 @@ struct window {
     u64 word[WINDOW_WORDS];
     struct window_stack stack; /* being put together */
     u32 known;                 /* calls whose stack had its place */
+    u32 at;                    /* enum copied_at: here, programs have no stack left for it */
 };
 
 struct {
@@ -30,16 +31,34 @@ struct {
 
 const volatile __u32 window_stacks_mask = 0;
 
+/* Bytes of the thread's stack that are in use. glibc keeps what belongs to a thread at the begin of its stack; the
+ * first thread's, the kernel has made. Of other stacks, as coroutines have them: bytes up to the first frame. */
+INLINE u64 stack_depth(u64 sp, u64 frame)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u64 depth = THREAD_POINTER(task) - sp;
+    if (depth >= STACK_FAR_BYTES)
+        depth = READ(task, mm, start_stack) - sp;
+    if (depth >= STACK_FAR_BYTES)
+        depth = frame - sp;
+    return depth < STACK_FAR_BYTES ? depth : 0;
+}
+
+/* Deeper stacks are the kernel's to walk: each frame costs the verifier as much again. */
+#ifndef WINDOW_DEPTH
+#define WINDOW_DEPTH WINDOW_FRAMES
+#endif
+
 /* The frames behind the caller; false where they lead out of the window and may go on there. What is no address further
  * up the stack is no frame: code without frame pointers keeps something else in that register. */
 INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
 {
     struct window_stack* stack = &window->stack;
     u64 least = sp;
-    /* Who calls, and how far up the first frame is: what lies between has no frame pointers. */
-    u64 hash = (window->word[0] ^ (frame - sp < STACK_FAR_BYTES ? frame - sp : 0)) * 0x9e3779b97f4a7c15ULL;
+    /* Who calls, and how deep it is: of code without frame pointers, this tells callers apart. */
+    u64 hash = (stack->caller ^ stack_depth(sp, frame)) * 0x9e3779b97f4a7c15ULL;
     stack->depth = 0;
-    for (u32 i = 0; i < WINDOW_FRAMES; i++) {
+    for (u32 i = 0; i < WINDOW_DEPTH; i++) {
         if (frame < least || frame & 7 || frame - sp >= STACK_FAR_BYTES)
             break;
         u64 at = (frame - sp) >> 3;
@@ -53,7 +72,7 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
         frame = window->word[at & (WINDOW_WORDS - 1)];
     }
     stack->hash = hash ^ hash >> 29 ?: 1;
-    return stack->depth < WINDOW_FRAMES;
+    return stack->depth < WINDOW_DEPTH;
 }
 
 INLINE struct window* window_of_cpu(void)
@@ -62,17 +81,23 @@ INLINE struct window* window_of_cpu(void)
     return bpf_map_lookup_elem(&windows, &key);
 }
 
-/* The stack's id; negative where it is to be taken otherwise. Verified once, and where it is not wanted in no time at
- * all. Under the guard: the window is the CPU's. */
-__attribute__((noinline)) int window_stack(u64 sp, u64 frame)
+/* The stack's id; negative where it is to be taken otherwise. caller: 0 at the begin of a function, where it is on top
+ * of the stack. Verified once, and where it is not wanted in no time at all. Under the guard: the window is the CPU's.
+ */
+__attribute__((noinline)) int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
     if (!window)
         return -1;
+    window->at = at;
+    window->stack.caller = caller;
     if (bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp)) {
-        window->word[0] = read_word(sp); /* near the stack's end */
+        if (!window->stack.caller)
+            window->stack.caller = read_word(sp); /* near the stack's end */
         return -1;
     }
+    if (!window->stack.caller)
+        window->stack.caller = window->word[0];
     if (!follow_frames(window, sp, frame))
         return -1;
     u64 hash = window->stack.hash;
@@ -84,21 +109,33 @@ __attribute__((noinline)) int window_stack(u64 sp, u64 frame)
     if (!there) {
         there = __sync_val_compare_and_swap(&place->hash, 0, hash) ?: hash;
         if (there == hash) {
+            place->caller = window->stack.caller;
             place->depth = window->stack.depth;
             __builtin_memcpy(place->address, window->stack.address, sizeof(place->address));
-            send_stack_copy(key | STACK_OF_WINDOW, COPIED_AT_ENTRY);
+            send_stack_copy(key | STACK_OF_WINDOW, window->at);
         }
     } else if (there == hash && is_copied_again(&window->known)) {
-        send_stack_copy(key | STACK_OF_WINDOW, COPIED_AT_ENTRY | COPIED_AGAIN);
+        send_stack_copy(key | STACK_OF_WINDOW, window->at | COPIED_AGAIN);
     }
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;
+}
+
+/* The same of a thread that is not at the begin of a function: what runs stands in front. */
+INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
+{
+    if (!window_stacks_mask || !GUARDED_CALLS || FRAMES_ARE_SIGNED)
+        return -1;
+    guard_calls_begin();
+    int stack = window_stack(PT_REGS_SP(regs), PT_REGS_FP(regs), PT_REGS_IP(regs), at);
+    guard_calls_end();
+    return stack;
 }
 
 /* The return address of the call that this was for. */
 INLINE u64 caller_in_window(void)
 {
     struct window* window = window_of_cpu();
-    return window ? window->word[0] : 0;
+    return window ? window->stack.caller : 0;
 }
 
 #endif

@@ -78,7 +78,7 @@ INLINE bool is_captured(struct arguments* arguments, const volatile struct probe
 static __attribute__((noinline)) int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
 {
     if (ctx && key)
-        read_stack(ctx, key);
+        read_stack(ctx, key, COPIED_AT_ENTRY);
     return 0;
 }
 

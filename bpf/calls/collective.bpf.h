@@ -7,6 +7,7 @@
 #include "base/front_calls.bpf.h"
 #include "base/python.bpf.h"
 #include "base/wanted.bpf.h"
+#include "base/window.bpf.h"
 #include "shared/collective.h"
 #include "state/comms.bpf.h"
 #include "state/event.bpf.h"
@@ -167,6 +168,8 @@ INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
     s32 stack =
         follow_python ? read_python_stack(PT_REGS_SP(ctx), PT_REGS_IP(ctx), STACK_NOT_READ, COPIED_AT_RETURN) : -1;
+    if (stack < 0)
+        stack = window_stack_of(ctx, COPIED_AT_RETURN);
     if (stack >= 0)
         return stack;
     guard_begin();

@@ -113,9 +113,7 @@ INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const
     thread->waited_ns = due ? 1 : waited;
     if (!due)
         return;
-    struct call_key* key = &ended->kept->call.key;
-    key->caller = PT_REGS_IP(ctx);
-    keep_stack(ctx, key);
+    read_stack(ctx, &ended->kept->call.key, COPIED_AT_RETURN);
 }
 
 INLINE u32 wait_of(const volatile struct probe_row* row)

@@ -127,6 +127,7 @@ struct uprobes_state {
 };
 
 struct mm_struct {
+    unsigned long start_stack; /* of the first thread: its arguments and environment lie above */
     struct uprobes_state uprobes_state;
 };
 

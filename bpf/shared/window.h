@@ -14,6 +14,7 @@
 
 struct window_stack {
     __u64 hash; /* of its addresses, which makes it known; 0: the place is free */
+    __u64 caller;
     __u64 depth;
     __u64 address[WINDOW_FRAMES]; /* return addresses from the caller's caller on */
 };

@@ -4,6 +4,7 @@
 #define GPUSNOOP_BLOCK_STACKS_BPF_H
 
 #include "base/python.bpf.h"
+#include "base/window.bpf.h"
 #include "shared/block.h"
 #include "state/thread_time.bpf.h"
 
@@ -28,11 +29,12 @@ struct {
 /* The current thread's, which leaves its CPU. */
 INLINE void take_stacks(void* ctx, struct thread_time* time)
 {
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
     time->user_stack = -1;
-    if (follow_python) {
-        struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+    if (follow_python)
         time->user_stack = read_python_stack(PT_REGS_SP(regs), PT_REGS_IP(regs), STACK_NOT_READ, COPIED_ANYWHERE);
-    }
+    if (time->user_stack < 0)
+        time->user_stack = window_stack_of(regs, COPIED_ANYWHERE);
     if (time->user_stack < 0)
         time->user_stack = bpf_get_stackid(ctx, &block_stacks, BPF_F_USER_STACK);
     time->kernel_stack = bpf_get_stackid(ctx, &block_stacks, 0);

@@ -13,26 +13,26 @@ std::map<BlockKey, BlockGroup> BlockStacks::drain(const std::vector<ThreadTime>&
                                                   Processes& processes)
 {
     std::map<BlockKey, BlockGroup> groups;
-    totals_.drain(
-        times, [&](const block_key& key, const ThreadTime& time, const block_count&, const block_count& added) {
-            BlockGroup& group = groups[{.who = who_key(view.who, processes, time.image, time.tid, time.cgroup),
-                                        .image = time.image,
-                                        .part = key.part,
-                                        .user = key.user,
-                                        .kernel = key.kernel}];
-            group.who.add(time.image, processes.owner(time.image, time.cgroup));
-            group.ns += added.sum;
-            group.times += added.times;
-        });
+    places_.clear();
+    totals_.drain(times,
+                  [&](const block_key& key, const ThreadTime& time, const block_count&, const block_count& added) {
+                      BlockGroup& group =
+                          groups[{.who = who_key(view.who, processes, time.image, time.tid, time.cgroup),
+                                  .part = key.part,
+                                  .stack = places_.number_of(time.image, key.user, static_cast<uint32_t>(key.kernel))}];
+                      group.who.add(time.image, processes.owner(time.image, time.cgroup));
+                      group.ns += added.sum;
+                      group.times += added.times;
+                  });
     return groups;
 }
 
-Frames BlockStacks::frames(const BlockKey& key)
+Frames BlockStacks::frames(const ImageId& image, int32_t user, int32_t kernel)
 {
     if (!kernel_names_)
         kernel_names_ = KernelSymbols::of_this_kernel();
-    Frames all(kernel_names_->frames(stack_trace(stacks_fd_, key.kernel)));
-    Frames users = users_.frames(key.image, key.user, 0);
+    Frames all(kernel_names_->frames(stack_trace(stacks_fd_, kernel)));
+    Frames users = users_.frames(image, user, 0);
     if (!users.parts.empty()) // of the same number as lines
         for (const std::string& line : all.lines)
             all.parts.push_back(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "calls/block_totals.hpp"
+#include "calls/code_places.hpp"
 #include "calls/user_stacks.hpp"
 #include "names/kernel_symbols.hpp"
 
@@ -16,9 +17,8 @@ namespace gpusnoop {
 
 struct BlockKey {
     WhoKey who;
-    ImageId image; // whose addresses the stack has
     uint32_t part = 0;
-    int32_t user = 0, kernel = 0; // ids of stacks; negative: not known
+    int32_t stack = 0; // a number of the report's
     auto operator<=>(const BlockKey&) const = default;
 };
 
@@ -33,13 +33,15 @@ public:
     BlockStacks(int counts_fd, const UserStacks::Kernel& kernel)
         : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel)
     {}
+    BlockStacks(const BlockStacks&) = delete;
 
     // What has ended since the last call, of threads that have just been drained; then those that have ended are
     // forgotten.
     std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                          Processes& processes);
-    // The kernel's first: it is what the program's last call has led to.
-    Frames frames(const BlockKey& key);
+    const Frames& frames(const BlockKey& key) const { return places_.frames(key.stack); }
+    // By ids; negative: not known. The kernel's first: it is what the program's last call has led to.
+    Frames frames(const ImageId& image, int32_t user, int32_t kernel);
     // Now and then: names are asked for, and come.
     void tick(const ThreadTimes& times);
     void forget(const std::vector<ImageId>& images);
@@ -49,6 +51,10 @@ private:
     BlockTotals<block_key, block_count> totals_;
     int stacks_fd_;
     UserStacks users_;
+    CodePlaces places_{CodePlaces::By::stack,
+                       {.frames = [this](const ImageId& image, int32_t user,
+                                         uint64_t kernel) { return frames(image, user, static_cast<int32_t>(kernel)); },
+                        .place = {}}};          // of the last drain()
     std::optional<KernelSymbols> kernel_names_; // once there is a stack
 };
 

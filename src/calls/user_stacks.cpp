@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <chrono>
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <iterator>
@@ -17,6 +18,7 @@
 namespace gpusnoop {
 namespace {
 
+constexpr std::chrono::milliseconds waits_at_begin{500};   // for all processes together
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
 
 // In code without frame pointers, what follows an address that is none is no part of its stack.
@@ -112,6 +114,15 @@ void UserStacks::begin(std::span<const pid_t> named)
             python_->meet(pid, true);
 }
 
+void UserStacks::meet(const std::vector<pid_t>& there)
+{
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point until = Clock::now() + waits_at_begin;
+    if (python_)
+        for (const pid_t pid : there)
+            python_->meet(pid, Clock::now() < until);
+}
+
 bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)
 {
     if (type == RECORD_STACK_COPY)
@@ -161,9 +172,11 @@ std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t call
     if (stack >= 0 && stack & STACK_OF_WINDOW) {
         window_stack found{};
         const int32_t place = stack & ~STACK_OF_WINDOW;
-        if (bpf_map_lookup_elem(kernel_.window_stacks, &place, &found) == 0)
-            append_code<__u64>(addresses,
-                               std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
+        if (bpf_map_lookup_elem(kernel_.window_stacks, &place, &found) != 0)
+            return addresses;
+        if (!kernel_.of_functions)
+            addresses.push_back(found.caller);
+        append_code<__u64>(addresses, std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
         return addresses;
     }
     const bool without_first = stack & STACK_WITHOUT_FIRST || !kernel_.of_functions;

@@ -4,12 +4,14 @@
 // pointers lead to.
 #pragma once
 
+#include "bpf/shared/window.h"
 #include "calls/copied_stacks.hpp"
 #include "calls/python_stacks.hpp"
 #include "names/stack_names.hpp"
 #include "output/output.hpp"
 #include "proc/image.hpp"
 
+#include <bpf/libbpf.h>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,8 +21,6 @@
 #include <sys/types.h>
 #include <utility>
 #include <vector>
-
-struct bpf_object;
 
 namespace gpusnoop {
 
@@ -60,6 +60,15 @@ public:
             make_room(skeleton.obj, stacks);
         }
     }
+    // The same of native stacks, of which each is copied once: whether there is room for any.
+    template<class Bpf>
+    static void follow_windows(Bpf& skeleton, bool wanted)
+    {
+        if constexpr (requires { skeleton.rodata->window_stacks_mask; }) {
+            skeleton.rodata->window_stacks_mask = wanted ? WINDOW_STACKS - 1 : 0;
+            bpf_map__set_max_entries(skeleton.maps.window_stacks, wanted ? WINDOW_STACKS : 1);
+        }
+    }
     // After. stacks: the name of the table of native ones.
     template<class Bpf>
     static Kernel kernel_of(Bpf& skeleton, const char* stacks)
@@ -74,8 +83,10 @@ public:
 
     explicit UserStacks(const Kernel& kernel, StackView view = {});
 
-    // Of processes that were named, all calls are to have their frames; of others it is known once they have called.
+    // Of processes that were named, all calls are to have their frames, and of those that can call by now; of others it
+    // is known once they have called.
     void begin(std::span<const pid_t> named);
+    void meet(const std::vector<pid_t>& there);
     // A record from the ring; false where others are to have it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();

@@ -128,7 +128,7 @@ void CallTool::check_ceiling(const RunPlan& plan) const
 
 uint32_t CallTool::python_places() const
 {
-    if (!settings_.of_functions || !(options_.user_stacks || key_parts_.stack) || !UserStacks::can_follow_python())
+    if (!settings_.of_functions || !keeps_stacks() || !UserStacks::can_follow_python())
         return 0;
     return options_.user_stacks ? PYTHON_STACKS : PYTHON_SAMPLES;
 }
@@ -150,7 +150,7 @@ std::string CallTool::traced(std::string_view what) const
 CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
 {
     const CallView& view = settings_.view;
-    const bool stacks = options_.user_stacks || key_parts_.stack;
+    const bool stacks = keeps_stacks();
     const bool measured = needs_returns_ || view.function || settings_.histogram();
     const size_t key_bytes = view.who.by_owner()                    ? sizeof(call_key)
                              : stacks                               ? offsetof(call_key, cgroups)
@@ -167,8 +167,6 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "front"), static_cast<uint32_t>(cpus << front_bits));
     if (!stacks)
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
-    if (bpf_map* windows = bpf_object__find_map_by_name(object, "window_stacks"); windows && options_.user_stacks)
-        bpf_map__set_max_entries(windows, WINDOW_STACKS);
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
     return {static_cast<uint32_t>(key_bytes), front_bits, lines};
@@ -192,6 +190,8 @@ void CallTool::load()
 void CallTool::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
+    if (running.attacher && keeps_stacks())
+        stacks_->meet(running.users());
     if (settings_.max_overhead && running.attacher)
         sampling_.emplace(running, object(),
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { collect(); }});

@@ -75,6 +75,7 @@ protected:
     RowSizes size_tables(bpf_object* object) const;
     // For so many stacks with Python there is room: stacks are asked for, or are the tool's own, and the kernel can
     // follow them.
+    bool keeps_stacks() const { return options_.user_stacks || key_parts_.stack; } // of all calls, or of some
     uint32_t python_places() const;
 
     // After the shared options have been checked: the tool's own, and what follows from them. Throws UsageError. What
@@ -152,8 +153,6 @@ void configure_calls(Rodata& data, const CallSettings& settings, const Options& 
     data.per_device = view.device;
     data.per_function = view.function || settings.events;
     data.per_stack = options.user_stacks;
-    if constexpr (requires { data.window_stacks_mask; })
-        data.window_stacks_mask = options.user_stacks ? WINDOW_STACKS - 1 : 0;
     data.emit_events = settings.events;
     data.need_return = settings.latency || options.failed_only;
     data.only_failed = options.failed_only;
@@ -189,6 +188,7 @@ public:
             configure_probes(data, probes, filters);
         configure_calls(data, settings_, options_);
         UserStacks::follow_python(*skeleton_, python_places());
+        UserStacks::follow_windows(*skeleton_, keeps_stacks());
         const RowSizes sizes = size_tables(skeleton_->obj);
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;

@@ -95,8 +95,7 @@ void Run::trace()
     watch_targets();
     set_timers();
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
-    const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME); // whoever hears the banner begins later
-    announce();
+    const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME);
     tool_.begin({.loop = *loop_,
                  .since_ns = program_ ? 0 : attached_ns, // it has not begun
                  .report = [this] { report(); },
@@ -104,6 +103,7 @@ void Run::trace()
                  .lost = [this] { return losses_->sum(); },
                  .users = [this] { return members_->users(); },
                  .attacher = attacher_ ? &*attacher_ : nullptr});
+    announce(); // whoever hears it begins later
     if (program_)
         program_->release(plan_.screen);
     try {

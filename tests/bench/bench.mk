@@ -4,12 +4,14 @@
 BENCH := $(BUILD)/bench
 
 .PHONY: bench-bins
-bench-bins: $(BENCH)/target $(BENCH)/libtarget.so $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm $(BENCH)/blocks $(GEN)/blocks.bpf.o
+bench-bins: $(BENCH)/target $(BENCH)/libtarget.so $(BENCH)/floor $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm $(BENCH)/stacks $(BENCH)/blocks $(GEN)/blocks.bpf.o
 
-$(BENCH)/target $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm: $(BENCH)/%: tests/bench/%.cpp
+$(BENCH)/target $(BENCH)/syscalls $(BENCH)/switches $(BENCH)/storm $(BENCH)/stacks: $(BENCH)/%: tests/bench/%.cpp
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $< -o $@ -ldl
+
+$(BENCH)/stacks: ALL_CXXFLAGS += -fno-omit-frame-pointer
 
 $(BENCH)/libtarget.so: tests/bench/target.cpp
 	$(say) LINK $@

@@ -49,8 +49,7 @@ def of_all_threads():
 
 @case
 def in_the_program():
-    """As far as frame pointers lead, with names, as it lives long enough to be asked for them: here into libc, which is
-    the first and, without them, the last."""
+    """With names, as it lives long enough to be asked for them, and through libc, which has no frame pointers."""
     workload = Workload("repeat 30; launch vecadd 5; sleep 50; end", "workload-driver")
     tool = Tool("-p", workload.pid, "-U", "-i", "0.5")
     workload.go().wait()
@@ -59,6 +58,7 @@ def in_the_program():
     for row in rows:
         frames = [frame for frame in row["frames"] if not frame.endswith(" (kernel)")]
         check(frames and re.fullmatch(r"\w*nanosleep\+0x\w+ \(libc.*\)", frames[0]), f"in the program: {frames}")
+        check(any(re.match(r"main\+0x\w+ \(workload-driver\)$", frame) for frame in frames), f"up to main: {frames}")
 
 
 @case(each={"--why": ["--why"], "-H": ["-H", "gap"], "--cheap": ["--cheap"]})

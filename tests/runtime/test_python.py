@@ -31,12 +31,18 @@ class Caller:
     """python_caller.py, as far as go()."""
 
     def __init__(self, python, lock="released", scenarios="all", threads=1, times=20, env=None):
-        self.process = subprocess.Popen(
-            [python, program, harness.standin / "libcuda.so.1", lock, scenarios, str(threads), str(times)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        words = [program, harness.standin / "libcuda.so.1", lock, scenarios, str(threads), str(times)]
+        self.process = subprocess.Popen(self.command(python, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=env)
         end_at_last(self.process)
         check(self.process.stdout.readline().startswith("(3, "), "the program has begun")
-        self.pid = self.process.pid
+        self.pid = self.learn_pid()
+
+    def command(self, python, words):
+        return [python, *words]
+
+    def learn_pid(self):
+        return self.process.pid
 
     def go(self):
         """{frames, innermost first: launches}"""
@@ -111,13 +117,13 @@ def threads(version):
 
 @case(alone=True)
 def everybody():
-    """Nobody has named the process: it is looked at once it has called."""
+    """Nobody has named the process, but it was there, with the driver: its first call has frames, too."""
     caller = Caller("/usr/bin/python3", scenarios="plain")
     tool = Tool("-U", "1")
-    caller.go()
+    truth = caller.go()
     wait_until(lambda: any(row["pid"] == caller.pid for row in tool.rows), "its launches are seen")
     tool.stop()
-    equal(sum(row["launches"] for row in tool.rows if row["pid"] == caller.pid), 20, "launches")
+    equal(added_up((row for row in tool.rows if row["pid"] == caller.pid), python_frames), truth, "launches by stack")
 
 
 @case

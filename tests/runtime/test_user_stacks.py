@@ -2,11 +2,13 @@
 """-U: every frame from the call to main, however deep the stack is and however far apart its frames lie."""
 import json
 import pathlib
+import re
 import subprocess
 
 import harness
-from harness import case, equal, wait_until
+from harness import case, check, equal, wait_until
 from programs import Tool, end_at_last
+from test_top_screen import Screen
 
 program = r"""
 #include <dlfcn.h>
@@ -90,20 +92,37 @@ __attribute__((noinline)) int NAME(int n)
 calls = r"""
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
+static int (*reduce)(const void*, void*, size_t, int, int, void*, void*);
+static void* comm;
+static const char* what;
 int level1(int n);
 int level0(int n)
 {
+    if (!strcmp(what, "sleep"))
+        return usleep(10000) + n;
+    if (!strcmp(what, "reduce"))
+        return reduce(0, 0, 16, 7, 0, comm, 0) + n;
     return launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) + n;
 }
 int main(int argc, char** argv)
 {
-    int sum = argc;
+    int sum = argc, times = atoi(argv[4]);
+    what = argv[3];
     launch = (void*)dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
+    if (!strcmp(what, "reduce")) {
+        void* nccl = dlopen(argv[5], RTLD_NOW);
+        int (*begin)(void**, int, const int*) = (void*)dlsym(nccl, "ncclCommInitAll");
+        reduce = (void*)dlsym(nccl, "ncclAllReduce");
+        begin(&comm, 1, 0);
+    }
     while (access(argv[2], F_OK))
         usleep(1000);
-    for (int i = 0; i < 100; i++)
+    launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0);
+    for (int i = 0; i < times; i++)
         sum += level1(i);
     puts("done");
     fflush(stdout);
@@ -111,11 +130,11 @@ int main(int argc, char** argv)
     return sum;
 }
 """
+levels = ["level0", "level5", "level4", "level3", "level2", "level1", "main"]
 
 
-@case(each={"O1": "-O1", "O2": "-O2", "Os": "-Os"}, long=["O1", "Os"], asan=True)
-def without_frame_pointers(optimized):
-    """Five libraries, none with frame pointers: every one of their functions is there, by name, in its order."""
+def through_five_libraries(optimized, *words):
+    """The program started, and the file that it waits for. None of its code has frame pointers."""
     folder, go = harness.here, harness.here / "go"
     folder.joinpath("library.c").write_text(library)
     folder.joinpath("calls.c").write_text(calls)
@@ -128,15 +147,64 @@ def without_frame_pointers(optimized):
             raise harness.Skip("no C compiler")
     binary = folder / "calls"
     subprocess.run([*compiler, "-rdynamic", "-o", binary, folder / "calls.c", *libraries, f"-Wl,-rpath,{folder}", "-ldl"], check=True)
-    process = started(binary, go)
+    return started(binary, go, *words), go
+
+
+def functions_of(frames):
+    return [frame.split("+")[0] for frame in frames]
+
+
+@case(each={"O1": "-O1", "O2": "-O2", "Os": "-Os"}, long=["O1", "Os"], asan=True)
+def without_frame_pointers(optimized):
+    """Five libraries: every one of their functions is there, by name, in its order."""
+    process, go = through_five_libraries(optimized, "launch", 100)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
     equal(process.stdout.readline(), b"done\n", "the program")
     tool.stop()
-    row, = tool.rows
-    equal(row["launches"], 100, "launches")
-    functions = [frame.split("+")[0] for frame in row["frames"]]
-    equal(functions[:7], ["level0", "level5", "level4", "level3", "level2", "level1", "main"], "frames")
+    rows = {tuple(functions_of(row["frames"])[:7]): row["launches"] for row in tool.rows}
+    equal(rows.pop(tuple(levels), None), 100, f"launches below all levels, beside {rows}")
+    equal([(frames[0], launches) for frames, launches in rows.items()], [("main", 1)], "the program's own")
+
+
+@case(tool="cudagap")
+def of_threads_that_block():
+    process, go = through_five_libraries("-O2", "sleep", 20)
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    row = max((row for row in tool.rows if row["reason"] == "sleep"), key=lambda row: row["blocks"])
+    equal(row["blocks"], 20, "sleeps")
+    frames = [frame for frame in functions_of(row["frames"]) if frame in levels]
+    equal(frames, levels, f"frames: {row['frames']}")
+    check(any("libc.so" in frame for frame in row["frames"]), f"libc's come first: {row['frames']}")
+
+
+@case(tool="ncclwait")
+def of_collectives():
+    process, go = through_five_libraries("-O2", "reduce", 20, harness.standin / "libnccl.so.2")
+    tool = Tool("-p", process.pid, "-e", "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    equal(len(tool.events), 20, "calls")
+    for event in tool.events:
+        equal(functions_of(event["frames"])[:7], levels, "frames")
+
+
+@case(tool="cudatop")
+def of_calls_on_a_screen():
+    process, go = through_five_libraries("-O2", "launch", 2000000000)
+    with Screen("-p", process.pid, interval=0.5, lines=100) as screen:
+        screen.wait_for(f"{process.pid} calls")
+        screen.keys("Enter")
+        go.touch()
+        in_order = r".*\n.*".join(rf" {level}\+0x" for level in levels)
+        screen.wait_for(lambda text: re.search(in_order, text), "all frames, in their order")
+        screen.keys("Escape")
+        screen.wait_for(lambda _: screen.column("PID") == [str(process.pid)], "the list")
+        screen.quit()
 
 
 alike = r"""
