@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch itself, as Debian has it (python3-torch, for the CPU). It launches nothing, so that where it allocates memory,
+a library that is preloaded launches in its stead: each stack is one of PyTorch's, from its C++ to the program's lines."""
+import collections
+import os
+import pathlib
+import subprocess
+
+import harness
+from harness import Skip, case, check, equal
+from programs import Tool, end_at_last
+
+folder = pathlib.Path(__file__).with_name("pytorch")
+debian = "/usr/bin/python3"
+
+
+class Training:
+    def __init__(self):
+        if subprocess.run([debian, "-c", "import torch, sys; sys.version_info >= (3, 11) or sys.exit(1)"],
+                          capture_output=True).returncode:
+            raise Skip("there is no PyTorch for Debian's Python 3.11 or later (package python3-torch)")
+        helper, self.truth_file = harness.here / "liballocations_launch.so", harness.here / "stacks"
+        if subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", helper, folder / "allocations_launch.c", "-ldl"],
+                          capture_output=True).returncode:
+            raise Skip("no C compiler")
+        self.process = subprocess.Popen([debian, folder / "train.py", harness.standin / "libcuda.so.1", self.truth_file],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=os.environ | {"LD_PRELOAD": str(helper)})
+        end_at_last(self.process)
+        equal(self.process.stdout.readline(), "up\n", "the training")
+        self.pid = self.process.pid
+
+    def go(self):
+        """{number: (launches, frames of Python)}"""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        equal(self.process.stdout.readline(), "done\n", "the training")
+        lines = [line.split("\t") for line in self.truth_file.read_text().splitlines()]
+        return {int(number): (int(launches), tuple(filter(None, frames))) for number, launches, *frames in lines}
+
+
+@case(long=True)
+def every_line():
+    """Each launch has the frames of Python that the interpreter told of it, and PyTorch's in front."""
+    training = Training()
+    tool = Tool("-p", training.pid, "-e", "-U", losses=True)
+    truth = training.go()
+    tool.stop()
+    equal(len(tool.events), sum(launches for launches, _ in truth.values()), "launches")
+    check(len(truth) > 30, f"there are many stacks: {len(truth)}")
+    of_pytorch = 0
+    for event in tool.events:
+        frames = tuple(f"{frame['function']}:{frame['line']}" for frame in event["stack"] if frame["language"] == "python")
+        equal(frames, truth[event["grid"][0]][1], f"frames of Python: {event['frames']}")
+        of_pytorch += any("libtorch" in frame for frame in event["frames"])
+    check(of_pytorch > 0.9 * len(tool.events), f"{of_pytorch} of {len(tool.events)} have frames of PyTorch's own")
+    check(set(tool.lost) <= {"stacks_differing"}, f"losses: {tool.lost}")
+
+
+@case(long=True)
+def by_line():
+    training = Training()
+    tool = Tool("-p", training.pid, "--by", "line", losses=True)
+    truth = training.go()
+    tool.stop()
+    want = collections.Counter()
+    for launches, frames in truth.values():
+        want[frames] += launches
+    own = collections.Counter()
+    for frames, launches in want.items():
+        own[next(frame for frame in frames if frame.split(":")[0] in ("<module>", "Net.forward", "Attention.forward"))] += launches
+    equal({f"{row['code_function']}:{row['code_line']}": row["launches"] for row in tool.rows}, dict(own), "launches by line")
