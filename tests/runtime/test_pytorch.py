@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 
 import harness
-from harness import Skip, case, check, equal
+from harness import Skip, case, check, equal, wait_until
 from programs import Tool, end_at_last
 
 folder = pathlib.Path(__file__).with_name("pytorch")
@@ -45,8 +45,10 @@ def every_line():
     training = Training()
     tool = Tool("-p", training.pid, "-e", "-U", losses=True)
     truth = training.go()
+    launches = sum(launches for launches, _ in truth.values())
+    wait_until(lambda: tool.out_file.read_bytes().count(b'"type":"event"') >= launches, "all lines are there", 30)
     tool.stop()
-    equal(len(tool.events), sum(launches for launches, _ in truth.values()), "launches")
+    equal(len(tool.events), launches, "launches")
     check(len(truth) > 30, f"there are many stacks: {len(truth)}")
     of_pytorch = 0
     for event in tool.events:
