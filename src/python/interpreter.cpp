@@ -106,7 +106,7 @@ struct KnownThread {
 
 // The keys whose numbers this code may read from the runtime: what any four bytes of it lead to, from the runtime or
 // from where they are, if a key that has been made is there (Py_tss_t: 1, and its number).
-std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const ReadMemory& read)
+std::array<bool, keys> keys_read_by(const PythonFunction& code, uint64_t runtime, const ReadMemory& read)
 {
     std::array<bool, keys> found{};
     const auto look = [&](uint64_t address) {
@@ -124,8 +124,8 @@ std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const Re
     return found;
 }
 
-std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
-                                   const ReadMemory& read)
+std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const PythonFunction& get_state,
+                                   uint64_t runtime, const ReadMemory& read)
 {
     std::array<size_t, keys> votes{};
     for (const KnownThread& thread : threads) {
@@ -170,7 +170,7 @@ std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, st
 
 } // namespace
 
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const PythonFunction& get_state,
                                        const ReadMemory& read)
 {
     std::vector<KnownThread> threads;

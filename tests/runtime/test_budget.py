@@ -19,11 +19,10 @@ tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagra
 
 
 def allowed(tool):
-    """In all programs together."""
-    if tool != "cudatop":
-        return per_tool
+    """In all programs together: two for a call before 6.6, one (a session) from then on."""
     release = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]]
-    return 150_000 if release >= [6, 6] else 200_000
+    before, now = {"cudatop": (200_000, 150_000), "gpuspend": (130_000, per_tool)}.get(tool, (per_tool, per_tool))
+    return now if release >= [6, 6] else before
 
 
 def modes(way="tracepoint"):

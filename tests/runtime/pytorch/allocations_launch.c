@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * To be preloaded into a program that uses PyTorch without a GPU: each time memory is allocated for a tensor, wherever in
- * PyTorch that is, a kernel is launched, whose grid is a number of its own for each stack of Python. Which stack that
- * is, the interpreter says itself. */
+ * To be preloaded into a program that uses PyTorch without a GPU: each time memory is allocated for a tensor, wherever
+ * in PyTorch that is, a kernel is launched, whose grid is a number of its own for each stack of Python. Which stack
+ * that is, the interpreter says itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -46,7 +46,8 @@ TEST_CASE("a probe goes where all that its row reads has come along", "[dispatch
         const Elf elf = library(version);
         INFO(version);
         CHECK(!stays(elf, "hipMalloc", "out:rdi bytes:rsi"));
-        CHECK(!stays(elf, "hipMalloc", "large:1x3 out:rdi bytes:s0 height:s1 depth:s2")); // what is on the stack stays there
+        CHECK(!stays(elf, "hipMalloc",
+                     "large:1x3 out:rdi bytes:s0 height:s1 depth:s2")); // what is on the stack stays there
         // Of its third argument half is handed on, and of its fourth nothing.
         CHECK(!stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi"));
         CHECK(!stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi device:rdx.l"));
