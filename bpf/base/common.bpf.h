@@ -27,7 +27,9 @@ extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
 /* Functions that are verified once may be called under the guard from 6.15 on (e2d8f560d178), which brought this one,
  * too (97eb35f3ad42): kernels from 6.10 to 6.14 refuse them there, and do without a guard, as those before. */
-struct bpf_res_spin_lock;
+struct bpf_res_spin_lock {
+    u32 val; /* declared only, it would be no type of the kernel's, and the function not there */
+};
 extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
 #define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)
 

@@ -23,7 +23,9 @@ int called(unsigned path, unsigned more);
 template<int which>
 __attribute__((noinline)) int frame(unsigned path, unsigned more)
 {
-    return called(path >> 1, more - 1) + which; // no tail call
+    int sum = called(path >> 1, more - 1);
+    asm volatile("" : "+r"(sum)); // no tail call, and no loop
+    return sum + which;
 }
 
 int called(unsigned path, unsigned more)
