@@ -145,7 +145,20 @@ void UserStacks::tick()
 std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
 {
     copies_.keep(stacks);
-    return python_ ? python_->keep(stacks) : std::set<int32_t>();
+    std::set<int32_t> native = python_ ? python_->keep(stacks) : std::set<int32_t>();
+    free_windows([&](int32_t stack) { return stacks.contains(stack) || native.contains(stack); });
+    return native;
+}
+
+// Gives back the places of all others: the kernel side takes those that are free.
+void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) const
+{
+    window_stack found{};
+    for (int32_t place = 0; bpf_map_lookup_elem(kernel_.window_stacks, &place, &found) == 0; place++)
+        if (found.hash && !kept(place | STACK_OF_WINDOW)) {
+            found = {};
+            bpf_map_update_elem(kernel_.window_stacks, &place, &found, BPF_ANY);
+        }
 }
 
 void UserStacks::ended(pid_t pid)

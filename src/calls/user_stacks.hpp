@@ -14,6 +14,7 @@
 #include <bpf/libbpf.h>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -108,6 +109,7 @@ private:
     static void make_room(const bpf_object* object, uint32_t stacks);
     static Kernel kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known);
     std::vector<uint64_t> by_frame_pointers(int32_t stack, uint64_t caller) const;
+    void free_windows(const std::function<bool(int32_t stack)>& kept) const;
     Frames with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native);
     bool is_of_program(const PythonFrame& frame) const;
     void cut(Frames& frames) const;

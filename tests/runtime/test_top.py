@@ -317,11 +317,16 @@ def entries_of_contexts_that_ended():
 
 
 def stacks(tool):
-    """Ids in the kernel's table of stacks."""
-    held = (leftovers.show("map", "id", number) for number in leftovers.ids_held(tool.pid, "map_id"))
-    number, = (m["id"] for m in held if m.get("name", "") == "stacks")
-    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
-    return sorted(int(entry["key"][0], 16) | int(entry["key"][1], 16) << 8 for entry in json.loads(dump.stdout))
+    """Ids in the kernel's tables of stacks: of those that it has walked, and of those in a window (a hash comes first)."""
+    held = [leftovers.show("map", "id", number) for number in leftovers.ids_held(tool.pid, "map_id")]
+    found = []
+    for name, first in {"stacks": 0, "window_stacks": 1 << 16}.items():
+        number, = (m["id"] for m in held if m.get("name", "") == name)
+        dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)], capture_output=True, text=True)
+        for entry in json.loads(dump.stdout):
+            if not first or any(int(byte, 16) for byte in entry["value"][:8]):
+                found.append(first | int(entry["key"][0], 16) | int(entry["key"][1], 16) << 8)
+    return sorted(found)
 
 
 @case
