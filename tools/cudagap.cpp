@@ -182,7 +182,7 @@ void CudaGap::load()
 void CudaGap::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
-    stacks_->of_users().meet(running.users());
+    stacks_->of_users().meet(running.users(), settings_.stacks);
     if (settings_.why && !options_.duration)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
 }

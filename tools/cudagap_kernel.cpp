@@ -114,7 +114,7 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
     const auto& maps = skeleton.maps;
     leave_empty_unless(data.stacks_of_blocks, maps.block_stacks);
     UserStacks::follow_python(skeleton, data.stacks_of_blocks && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
-    UserStacks::follow_windows(skeleton, data.stacks_of_blocks);
+    UserStacks::follow_windows(skeleton, data.stacks_of_blocks ? WINDOW_STACKS : 0);
     leave_empty_unless(data.count_blocks, maps.block_counts);
     leave_empty_unless(data.count_files, maps.file_counts);
     leave_empty_unless(data.follow_wakers, maps.followed_threads);

@@ -137,7 +137,7 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
     skeleton_->rodata->stacks_of_calls = options_.user_stacks && (settings_.events || settings_.rank);
     UserStacks::follow_python(
         *skeleton_, skeleton_->rodata->stacks_of_calls && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
-    UserStacks::follow_windows(*skeleton_, skeleton_->rodata->stacks_of_calls);
+    UserStacks::follow_windows(*skeleton_, skeleton_->rodata->stacks_of_calls ? WINDOW_STACKS : 0);
     if (!skeleton_->rodata->stacks_of_calls)
         bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
     collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
@@ -170,7 +170,7 @@ void NcclWait::load()
 void NcclWait::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
-    callers_->meet(running.users());
+    callers_->meet(running.users(), options_.user_stacks);
     loop_ = &running.loop;
 }
 

@@ -8,6 +8,7 @@
 #define WINDOW_WORDS 256 /* of the stack that are read */
 #define WINDOW_FRAMES 64 /* deeper stacks are the kernel's to walk */
 #define WINDOW_STACKS 16384
+#define WINDOW_SAMPLES 512        /* of a tool that takes stacks of some calls only */
 #define STACK_FAR_BYTES (8 << 20) /* further up, nothing is taken for a frame of the same stack */
 
 #define STACK_OF_WINDOW 0x200000 /* in a stack's id: it is in the table of these */

@@ -18,7 +18,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::chrono::milliseconds waits_at_begin{500};   // for all processes together
+constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes together: calls of others are not read
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
 
 // In code without frame pointers, what follows an address that is none is no part of its stack.
@@ -114,13 +114,13 @@ void UserStacks::begin(std::span<const pid_t> named)
             python_->meet(pid, true);
 }
 
-void UserStacks::meet(const std::vector<pid_t>& there)
+void UserStacks::meet(const std::vector<pid_t>& there, bool wait)
 {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point until = Clock::now() + waits_at_begin;
     if (python_)
         for (const pid_t pid : there)
-            python_->meet(pid, Clock::now() < until);
+            python_->meet(pid, wait && Clock::now() < until);
 }
 
 bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)

@@ -11,6 +11,7 @@
 #include "output/output.hpp"
 #include "proc/image.hpp"
 
+#include <algorithm>
 #include <bpf/libbpf.h>
 #include <cstddef>
 #include <cstdint>
@@ -61,13 +62,13 @@ public:
             make_room(skeleton.obj, stacks);
         }
     }
-    // The same of native stacks, of which each is copied once: whether there is room for any.
+    // The same of native stacks, of which each is copied once.
     template<class Bpf>
-    static void follow_windows(Bpf& skeleton, bool wanted)
+    static void follow_windows(Bpf& skeleton, uint32_t stacks)
     {
         if constexpr (requires { skeleton.rodata->window_stacks_mask; }) {
-            skeleton.rodata->window_stacks_mask = wanted ? WINDOW_STACKS - 1 : 0;
-            bpf_map__set_max_entries(skeleton.maps.window_stacks, wanted ? WINDOW_STACKS : 1);
+            skeleton.rodata->window_stacks_mask = stacks ? stacks - 1 : 0;
+            bpf_map__set_max_entries(skeleton.maps.window_stacks, std::max(stacks, 1U));
         }
     }
     // After. stacks: the name of the table of native ones.
@@ -87,7 +88,7 @@ public:
     // Of processes that were named, all calls are to have their frames, and of those that can call by now; of others it
     // is known once they have called.
     void begin(std::span<const pid_t> named);
-    void meet(const std::vector<pid_t>& there);
+    void meet(const std::vector<pid_t>& there, bool wait);
     // A record from the ring; false where others are to have it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();

@@ -279,8 +279,9 @@ StackAnswer::Frame UserSymbols::frame(pid_t pid, Image& image, uint64_t address,
         place = locate(pid, image, address - back);
     if (!place.mapping || !place.mapping->executable) {
         const auto around = [&](const Mapping& m) { return m.start <= address - back && address - back < m.end; };
-        const bool code = image.mappings.empty() || std::ranges::any_of(image.anonymous, around);
-        return {address, innermost, false, code ? fmt::format("{:#x}", address) : std::string()};
+        if (std::ranges::any_of(image.anonymous, around))
+            return {address, innermost, false, fmt::format("{:#x} (JIT)", address)};
+        return {address, innermost, false, image.mappings.empty() ? fmt::format("{:#x}", address) : std::string()};
     }
     const std::string file = place.mapping->path.substr(place.mapping->path.rfind('/') + 1);
     const uint64_t offset = place.address + back - place.symbol_start;

@@ -191,7 +191,7 @@ void CallTool::begin(const Running& running)
 {
     processes_->tracing_began(running.since_ns);
     if (running.attacher && keeps_stacks())
-        stacks_->meet(running.users());
+        stacks_->meet(running.users(), options_.user_stacks);
     if (settings_.max_overhead && running.attacher)
         sampling_.emplace(running, object(),
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { collect(); }});

@@ -188,7 +188,9 @@ public:
             configure_probes(data, probes, filters);
         configure_calls(data, settings_, options_);
         UserStacks::follow_python(*skeleton_, python_places());
-        UserStacks::follow_windows(*skeleton_, keeps_stacks());
+        UserStacks::follow_windows(*skeleton_, options_.user_stacks ? WINDOW_STACKS
+                                               : keeps_stacks()     ? WINDOW_SAMPLES
+                                                                    : 0);
         const RowSizes sizes = size_tables(skeleton_->obj);
         data.call_key_bytes = sizes.key_bytes;
         data.front_bits = sizes.front_bits;

@@ -177,7 +177,7 @@ def leaks_in_a_container():
         equal((row["ns_pid"], row["container_id"]), (1, name.id), "whose")
     ends = exited.finish().events
     equal([(e["event"], e["held_bytes"], e["container_id"]) for e in ends],
-          [("exit", 3030, name.id), ("held", 2000, name.id), ("held", 1030, name.id)], "the end")
+          [("exit", 3030, name.id), ("held", 2000, name.id), ("held", 1000, name.id), ("held", 30, name.id)], "the end")
     for each in [*rows, *ends[1:]]:
         check(any("workload::" in frame and "(workload)" in frame for frame in each["frames"]), f"names of its functions: {each}")
 

@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 import containers
@@ -53,7 +54,10 @@ class ContainedCaller(Caller):
 @case
 def in_a_container():
     """Debian's, which has no symbols of its own, and is one file."""
-    compared(ContainedCaller(str(pathlib.Path(debian).resolve()), scenarios="plain,model,made", times=5))
+    caller = ContainedCaller(str(pathlib.Path(debian).resolve()), scenarios="plain,model,made", times=5)
+    compared(caller)
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.process.wait()
 
 
 embedding = r"""

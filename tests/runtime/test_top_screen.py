@@ -210,7 +210,7 @@ def drill_down():
         check(f", child of {os.getpid()} python" in page, f"its parent is not seen on: {page}")
         for line in (r"^ +4001 +[\d.]+ .*vecadd", r"^ +13 +[\d.]+ .*reduce", r"^D2H +211 ",
                      r"^ +19 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+", r"a stack is taken of one wait in 10 ms",
-                     r"workload::\w+.*\(workload\)", r"^device +>=\S+ +>=2 ", r"65536 -> 131071 +: 1 "):
+                     r"workload::\w+.*\(workload\)", r"^device +>=256\S+ +>=1 ", r"^device +>=68\S+ +>=1 ", r"65536 -> 131071 +: 1 "):
             check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
         for calls in "launches", "copies":
             check(re.search(rf"^Where {calls} come from.*\n *SAMPLES SHARE%\n *\d+ .*\n(?: .*\n)*? .*\(workload\)",

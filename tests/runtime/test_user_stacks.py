@@ -207,6 +207,50 @@ def of_calls_on_a_screen():
         screen.quit()
 
 
+made = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char** argv)
+{
+    /* sub $8,%rsp; mov $16,%edi; mov $1,%esi; call *%rax; add $8,%rsp; ret */
+    static const unsigned char code[] = {0x48, 0x83, 0xec, 8, 0xbf, 16, 0, 0, 0, 0xbe, 1, 0, 0, 0, 0xff, 0xd0, 0x48, 0x83, 0xc4, 8, 0xc3};
+    void* launch = dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
+    void* page = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(page, code, sizeof code);
+    while (access(argv[2], F_OK))
+        usleep(1000);
+    for (int i = 0; i < 100; i++) {
+        int result;
+        __asm__ volatile("call *%2" : "=a"(result) : "0"(launch), "r"(page) : "rdi", "rsi", "rdx", "rcx", "r8", "r9", "r10", "r11", "memory");
+    }
+    puts("done");
+    fflush(stdout);
+    pause();
+    return argc;
+}
+"""
+
+
+@case
+def of_code_made_at_run_time():
+    """It has no name, and is told as what it is."""
+    source, binary, go = (harness.here / file for file in ("made.c", "made", "go"))
+    source.write_text(made)
+    if subprocess.run(["cc", "-O1", "-mno-red-zone", "-o", binary, source, "-ldl"], capture_output=True).returncode:
+        raise harness.Skip("no C compiler for x86-64")
+    process = started(binary, go)
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    equal(sum(row["launches"] for row in tool.rows), 100, "launches")
+    for row in tool.rows:
+        check(re.fullmatch(r"0x[0-9a-f]+ \(JIT\)", row["frames"][0]), f"the caller: {row['frames']}")
+
+
 alike = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
