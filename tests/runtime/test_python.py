@@ -51,6 +51,29 @@ class Caller:
         return {tuple(frames): launches for frames, launches in json.loads(self.process.stdout.readline())}
 
 
+class Script:
+    """A program of Python that says "up", waits for a line, does what it is for, says "done", and waits until it is ended."""
+
+    def __init__(self, *command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        end_at_last(self.process)
+        equal(self.process.stdout.readline(), "up\n", "the program")
+        self.pid = self.process.pid
+
+    def go(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        equal(self.process.stdout.readline(), "done\n", "the program")
+
+
+def compiled(source, *options):
+    """A shared library of this file."""
+    built = harness.here / f"lib{source.stem}.so"
+    if subprocess.run(["cc", *options, "-shared", "-fPIC", "-o", built, source, "-ldl"], capture_output=True).returncode:
+        raise Skip("no C compiler")
+    return built
+
+
 def interpreter(version):
     path = interpreters().get(version)
     if not path:
@@ -234,17 +257,10 @@ def a_thread_without_python():
     """It has none of another thread's frames, and says so."""
     (harness.here / "thread.c").write_text(thread)
     (harness.here / "starts.py").write_text(starts_thread)
-    helper = harness.here / "libthread.so"
-    if subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", helper, harness.here / "thread.c"], capture_output=True).returncode:
-        raise Skip("no C compiler")
-    process = subprocess.Popen(["/usr/bin/python3", harness.here / "starts.py", harness.standin / "libcuda.so.1", helper],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
-    equal(process.stdout.readline(), "up\n", "the program")
-    tool = Tool("-p", process.pid, "-U")
-    process.stdin.write("\n")
-    process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "the program")
+    helper = compiled(harness.here / "thread.c", "-O2")
+    script = Script("/usr/bin/python3", harness.here / "starts.py", harness.standin / "libcuda.so.1", helper)
+    tool = Tool("-p", script.pid, "-U")
+    script.go()
     tool.stop()
     row, = tool.rows
     equal(row["launches"], 50, "launches")
@@ -286,14 +302,9 @@ sys.stdin.readline()
 def line_of_holder(*arguments):
     """The one row of a tool that adds calls up by line, while a program allocates and waits."""
     (harness.here / "holds.py").write_text(holds)
-    process = subprocess.Popen(["/usr/bin/python3", harness.here / "holds.py", harness.standin / "libcuda.so.1"],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
-    equal(process.stdout.readline(), "up\n", "the program")
-    tool = Tool("-p", process.pid, *arguments)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "the program")
+    script = Script("/usr/bin/python3", harness.here / "holds.py", harness.standin / "libcuda.so.1")
+    tool = Tool("-p", script.pid, *arguments)
+    script.go()
     tool.stop()
     row, = tool.rows
     return row
@@ -337,14 +348,9 @@ sys.stdin.readline()
 @case(tool="ncclwait")
 def where_ranks_call():
     (harness.here / "rank.py").write_text(allreduce)
-    process = subprocess.Popen(["/usr/bin/python3", harness.here / "rank.py", harness.standin / "libnccl.so.2"],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
-    equal(process.stdout.readline(), "up\n", "the program")
-    tool = Tool("-p", process.pid, "-e", "-U")
-    process.stdin.write("\n")
-    process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "the program")
+    script = Script("/usr/bin/python3", harness.here / "rank.py", harness.standin / "libnccl.so.2")
+    tool = Tool("-p", script.pid, "-e", "-U")
+    script.go()
     tool.stop()
     equal(len(tool.events), 5, "calls")
     for event in tool.events:
@@ -413,17 +419,10 @@ def an_interpreter_that_lies():
     python = interpreter("3.11")
     (harness.here / "lies.c").write_text(lies)
     (harness.here / "lies.py").write_text(tells_lies)
-    liar = harness.here / "liblies.so"
-    if subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", liar, harness.here / "lies.c"], capture_output=True).returncode:
-        raise Skip("no C compiler")
-    process = subprocess.Popen([python, harness.here / "lies.py", harness.standin / "libcuda.so.1", liar],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
-    equal(process.stdout.readline(), "up\n", "the program")
-    tools = Tool("-p", process.pid, "-U", losses=True), Tool("-p", process.pid, "-U", json=False, losses=True)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "the program")
+    liar = compiled(harness.here / "lies.c", "-O1")
+    script = Script(python, harness.here / "lies.py", harness.standin / "libcuda.so.1", liar)
+    tools = Tool("-p", script.pid, "-U", losses=True), Tool("-p", script.pid, "-U", json=False, losses=True)
+    script.go()
     for tool in tools:
         tool.stop()
     equal(sum(row["launches"] for row in tools[0].rows), 30, "launches")

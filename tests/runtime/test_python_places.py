@@ -12,8 +12,8 @@ import containers
 import harness
 import system
 from harness import Skip, case, check, equal, wait_until
-from programs import Tool, end_at_last
-from test_python import Caller, compared, interpreter, program, python_frames
+from programs import Tool
+from test_python import Caller, Script, added_up, compared, compiled, interpreter, program, python_frames
 
 debian = "/usr/bin/python3"
 
@@ -103,13 +103,10 @@ def in_a_second_interpreter(version):
         for frames, launches in json.loads(line):
             inside[tuple(frames)] += launches
     equal(sum(inside.values()), 25, "launches of the second")
-    seen = collections.Counter()
-    for row in tool.rows:
-        seen[python_frames(row)] += row["launches"]
     want = dict(first) | inside
     if tuple(map(int, version.split("."))) <= (3, 11):
         want = {frames: launches * (1 + 5) for frames, launches in first.items()}
-    equal(dict(seen), want, "launches by stack")
+    equal(added_up(tool.rows, python_frames), want, "launches by stack")
 
 
 alike = r"""
@@ -139,18 +136,10 @@ def two_that_are_alike():
     """As user_stacks.two_that_are_alike, below Python: native code that differs, and leaves the same behind."""
     (harness.here / "alike.c").write_text(alike)
     (harness.here / "alike.py").write_text(calls_alike)
-    helper = harness.here / "libalike.so"
-    if subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-o", helper,
-                       harness.here / "alike.c"], capture_output=True).returncode:
-        raise Skip("no C compiler")
-    process = subprocess.Popen([debian, harness.here / "alike.py", harness.standin / "libcuda.so.1", helper],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
-    equal(process.stdout.readline(), "up\n", "the program")
-    tool = Tool("-p", process.pid, "-U", "-i", "500ms", losses=True)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "the program")
+    helper = compiled(harness.here / "alike.c", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+    script = Script(debian, harness.here / "alike.py", harness.standin / "libcuda.so.1", helper)
+    tool = Tool("-p", script.pid, "-U", "-i", "500ms", losses=True)
+    script.go()
     wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "that callers differ is told")
     tool.stop()
     equal(sum(row["launches"] for row in tool.rows), 6000, "launches")

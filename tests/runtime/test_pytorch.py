@@ -8,33 +8,26 @@ import subprocess
 
 import harness
 from harness import Skip, case, check, equal, wait_until
-from programs import Tool, end_at_last
+from programs import Tool
+from test_python import Script, compiled
 
 folder = pathlib.Path(__file__).with_name("pytorch")
 debian = "/usr/bin/python3"
 
 
-class Training:
+class Training(Script):
     def __init__(self):
         if subprocess.run([debian, "-c", "import torch, sys; sys.version_info >= (3, 11) or sys.exit(1)"],
                           capture_output=True).returncode:
             raise Skip("there is no PyTorch for Debian's Python 3.11 or later (package python3-torch)")
-        helper, self.truth_file = harness.here / "liballocations_launch.so", harness.here / "stacks"
-        if subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", helper, folder / "allocations_launch.c", "-ldl"],
-                          capture_output=True).returncode:
-            raise Skip("no C compiler")
-        self.process = subprocess.Popen([debian, folder / "train.py", harness.standin / "libcuda.so.1", self.truth_file],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=os.environ | {"LD_PRELOAD": str(helper)})
-        end_at_last(self.process)
-        equal(self.process.stdout.readline(), "up\n", "the training")
-        self.pid = self.process.pid
+        self.truth_file = harness.here / "stacks"
+        helper = compiled(folder / "allocations_launch.c", "-O2")
+        super().__init__(debian, folder / "train.py", harness.standin / "libcuda.so.1", self.truth_file,
+                         env=os.environ | {"LD_PRELOAD": str(helper)})
 
     def go(self):
         """{number: (launches, frames of Python)}"""
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        equal(self.process.stdout.readline(), "done\n", "the training")
+        super().go()
         lines = [line.split("\t") for line in self.truth_file.read_text().splitlines()]
         return {int(number): (int(launches), tuple(filter(None, frames))) for number, launches, *frames in lines}
 

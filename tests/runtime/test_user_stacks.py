@@ -41,6 +41,10 @@ int main(int argc, char** argv)
 }
 """
 
+def functions_of(frames):
+    return [frame.split("+")[0] for frame in frames]
+
+
 def started(binary, go, *words):
     """One of the programs here, which has the driver, and waits for `go`."""
     process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go, *map(str, words)], stdout=subprocess.PIPE)
@@ -70,7 +74,7 @@ def every_frame(stack):
     process.kill()
     row, = tool.rows
     equal(row["launches"], 100, "launches")
-    functions = [frame.split("+")[0] for frame in row["frames"]]
+    functions = functions_of(row["frames"])
     equal(functions[:frames + 2], ["leaf"] + ["down"] * frames + ["main"], "frames")
     drawn = json.loads(flames.read_text())
     profile, = drawn["profiles"]
@@ -148,10 +152,6 @@ def through_five_libraries(optimized, *words):
     binary = folder / "calls"
     subprocess.run([*compiler, "-rdynamic", "-o", binary, folder / "calls.c", *libraries, f"-Wl,-rpath,{folder}", "-ldl"], check=True)
     return started(binary, go, *words), go
-
-
-def functions_of(frames):
-    return [frame.split("+")[0] for frame in frames]
 
 
 @case(each={"O1": "-O1", "O2": "-O2", "Os": "-Os"}, long=["O1", "Os"], asan=True)
@@ -306,5 +306,5 @@ def two_that_are_alike():
     wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "that callers differ is told")
     tool.stop()
     equal(sum(row["launches"] for row in tool.rows), 6000, "launches")
-    equal({tuple(frame.split("+")[0] for frame in row["frames"][:3]) for row in tool.rows}, {("leaf", "left", "main")}, "frames")
+    equal({tuple(functions_of(row["frames"][:3])) for row in tool.rows}, {("leaf", "left", "main")}, "frames")
     equal(tool.lost.get("stacks_differing"), 4, "calls with other callers")
