@@ -18,10 +18,13 @@ namespace gpusnoop {
 struct FrameRegisters {
 #if defined(__aarch64__) // aadwarf64, 4.1; ip is not among its numbers
     static constexpr size_t return_address = 30, sp = 31, ip = 33, count = 34;
+    static constexpr size_t return_pops = 0;     // from the stack pointer at a function's begin to its caller's
+    static constexpr bool returns_signed = true; // return addresses may be (FEAT_PAuth)
     static constexpr std::array<size_t, 12> kept = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, return_address};
 #else // psABI of x86-64, figure 3.36
     static constexpr size_t bx = 3, bp = 6, sp = 7, r12 = 12, r13 = 13, r14 = 14, r15 = 15, ip = 16, count = 17;
-    static constexpr size_t return_address = ip;
+    static constexpr size_t return_address = ip, return_pops = 8;
+    static constexpr bool returns_signed = false;
     static constexpr std::array<size_t, 6> kept = {bp, bx, r12, r13, r14, r15};
 #endif
     std::array<std::optional<uint64_t>, count> values{}; // those that are known

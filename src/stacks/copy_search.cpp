@@ -43,12 +43,10 @@ CopyAnswer CopySearch::answer(const CopyQuestion& question)
         const uint64_t top = question.thread.sp;
         image.only_copied(top, question.bytes);
         for (const InsideQuestion::Replaced& replaced : question.thread.replaced)
-            image.put_word(replaced.slot, replaced.address);
+            image.put_return(replaced.slot, replaced.address);
         FrameRegisters registers = registers_of(question.thread);
-        if (at == COPIED_AT_ENTRY) {
-            registers[FrameRegisters::ip] = image.word(top);
-            registers[FrameRegisters::sp] = top + sizeof(uint64_t);
-        }
+        if (at == COPIED_AT_ENTRY)
+            leave_function(image, registers);
         const std::vector<StackFrame> frames =
             unwind(image, registers, at == COPIED_ANYWHERE ? FirstFrame::runs : FirstFrame::calls);
         for (const StackFrame& frame : frames)

@@ -15,7 +15,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
-constexpr size_t thunk_bytes = 32;
+constexpr size_t thunk_bytes = 48;           // all of it on arm64, which has the longest
 
 // The pointer that the function jumps through, in the file's numbering; 0 where it is no thunk. By the file: in memory
 // there may be a probe in it.
@@ -108,7 +108,7 @@ InsideAnswer InsideSearch::answer(const InsideQuestion& question)
         std::set<const Module*> looked_at;
         for (size_t i = 0; i < question.threads.size(); i++) {
             for (const InsideQuestion::Replaced& replaced : question.threads[i].replaced)
-                image.put_word(replaced.slot, replaced.address);
+                image.put_return(replaced.slot, replaced.address);
             const std::vector<StackFrame> frames = unwind(image, registers_of(question.threads[i]));
             for (const StackFrame& frame : frames)
                 if (frame.code.module && looked_at.insert(frame.code.module.get()).second)

@@ -5,6 +5,7 @@
 #include "util/error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -91,12 +92,22 @@ void ProcessImage::only_copied(uint64_t address, std::string_view bytes)
     memcpy(copy_.data(), bytes.data(), copy_.size() * sizeof(uint64_t));
 }
 
+// A signature takes bits that no address of the process has, below bit 55: from 48 on, or from 52 on, as the kernel has
+// it, and in addresses of 48 bits the four between are 0 then. The vdso is at the upper end of what is used.
+std::optional<uint64_t> ProcessImage::return_address(uint64_t stack, std::optional<uint64_t> found) const
+{
+    constexpr unsigned signed_below = 55;
+    if (const auto put = put_.find(stack); put != put_.end())
+        return put->second;
+    if (!FrameRegisters::returns_signed || !found || *found >> signed_below || mappings_.empty())
+        return found;
+    return *found & (std::bit_ceil(mappings_.back().end) - 1);
+}
+
 std::optional<uint64_t> ProcessImage::word(uint64_t address)
 {
     if (address % sizeof(uint64_t))
         return std::nullopt;
-    if (const auto put = put_.find(address); put != put_.end())
-        return put->second;
     if (copied_) {
         const uint64_t at = (address - *copied_) / sizeof(uint64_t);
         if (address >= *copied_ && at < copy_.size())

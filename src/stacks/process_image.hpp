@@ -63,8 +63,16 @@ public:
 
     // Of the memory as it is: a page is read once.
     std::optional<uint64_t> word(uint64_t address);
-    // What word() is to say is at this address.
-    void put_word(uint64_t address, uint64_t word) { put_.insert_or_assign(address, word); }
+
+    // Where a function returns to while a return probe waits for it. slot: as thread_registers has it.
+    void put_return(uint64_t slot, uint64_t address)
+    {
+        put_.insert_or_assign(slot + FrameRegisters::return_pops, address);
+    }
+    // Where the function returns to that leaves the stack pointer there, by what was found in its place: without the
+    // signature that it may have.
+    std::optional<uint64_t> return_address(uint64_t stack, std::optional<uint64_t> found) const;
+
     bool read(uint64_t address, void* to, size_t size) const { return read_memory(pid_, address, to, size); }
 
     // Of code, by address.
@@ -80,7 +88,7 @@ private:
     Modules& modules_;
     std::vector<Mapping> mappings_;
     std::map<uint64_t, std::optional<Page>> pages_;
-    std::map<uint64_t, uint64_t> put_;
+    std::map<uint64_t, uint64_t> put_; // by the stack pointer behind the return
     std::optional<uint64_t> copied_;
     std::vector<uint64_t> copy_;
     bool asked_beyond_ = false;

@@ -29,7 +29,7 @@ bool step(ProcessImage& image, const FrameRule& rule, R& registers)
             caller[i] = registers[i];
     }
     caller[R::sp] = stack;
-    caller[R::ip] = caller[R::return_address];
+    caller[R::ip] = caller[R::return_address] = image.return_address(stack, caller[R::return_address]);
     if (stack == *before && caller[R::ip] == registers[R::ip])
         return false;
     if (!caller[R::ip] || !image.is_executable(*caller[R::ip] - 1))
@@ -48,6 +48,14 @@ FrameRegisters registers_of(const InsideQuestion::Thread& thread)
     for (size_t i = 0; i < R::kept.size(); i++)
         registers[R::kept[i]] = thread.kept[i];
     return registers;
+}
+
+void leave_function(ProcessImage& image, FrameRegisters& registers)
+{
+    const uint64_t top = registers[R::sp].value_or(0);
+    const auto found = R::return_pops ? image.word(top) : registers[R::return_address];
+    registers[R::sp] = top + R::return_pops;
+    registers[R::ip] = registers[R::return_address] = image.return_address(top + R::return_pops, found);
 }
 
 std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers, FirstFrame first)

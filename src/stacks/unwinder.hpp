@@ -25,6 +25,9 @@ struct StackFrame {
 // Those that a question tells.
 FrameRegisters registers_of(const InsideQuestion::Thread& thread);
 
+// At the begin of a function: those that its caller has where it returns to.
+void leave_function(ProcessImage& image, FrameRegisters& registers);
+
 enum class FirstFrame : uint8_t {
     runs,  // the registers are of any moment
     calls, // they are as behind a call: the address is the one that it returns to

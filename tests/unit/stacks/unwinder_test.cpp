@@ -99,6 +99,64 @@ TEST_CASE("a stack is unwound as the C library unwinds it", "[stacks]")
     CHECK(*start + frame.code.bias == seen.own);
 }
 
+#if defined(__aarch64__)
+namespace {
+
+// Each of these functions signs its return address with its stack pointer, which is another one each time. is_signed:
+// of at least one, as some signatures are 0.
+[[gnu::noinline, gnu::target("branch-protection=pac-ret")]] Seen look_behind_signatures(int depth, bool& is_signed)
+{
+    Seen seen = depth ? look_behind_signatures(depth - 1, is_signed) : look(true);
+    const auto* const record = static_cast<const uint64_t*>(__builtin_frame_address(0));
+    is_signed |= record[1] != reinterpret_cast<uint64_t>(__builtin_return_address(0)) && record[1] >> 48;
+    return seen;
+}
+
+} // namespace
+
+TEST_CASE("return addresses that are signed", "[stacks]")
+{
+    bool is_signed = false;
+    const Seen seen = look_behind_signatures(10, is_signed);
+    REQUIRE(seen.expected.size() >= 12);
+    CHECK(callers(seen) == seen.expected);
+    // What such a function leaves alone, it does not say to have saved: its word about signatures has the number of a
+    // SPARC's about all registers.
+    REQUIRE(seen.frames.size() > 3);
+    const StackFrame& frame = seen.frames[3];
+    REQUIRE(frame.code.module);
+    const auto rule = frame.code.module->frames.rule(frame.inside() - frame.code.bias);
+    REQUIRE(rule);
+    CHECK(rule->registers[28].kind == FrameRule::Saved::unchanged);
+    CHECK(rule->registers[30].kind == FrameRule::Saved::on_stack);
+    if (!is_signed)
+        SKIP("this processor signs nothing");
+}
+#endif
+
+TEST_CASE("a return probe's own address is that of its call", "[stacks]")
+{
+    Modules modules;
+    ProcessImage image(getpid(), modules);
+    using R = FrameRegisters;
+    constexpr uint64_t top = 0x7000, trampoline = 0x1000, caller = 0x2000, outer = 0x3000;
+    R registers;
+    registers[R::sp] = top;
+    registers[R::return_address] = trampoline;
+    leave_function(image, registers);
+    CHECK(registers[R::sp] == top + R::return_pops);
+    CHECK(registers[R::ip] == (R::return_pops ? std::nullopt : std::optional(trampoline)));
+    image.put_return(top, caller);
+    image.put_return(top + 64, outer);
+    registers[R::sp] = top;
+    leave_function(image, registers);
+    CHECK(registers[R::ip] == caller);
+    image.put_return(top, outer); // of a function that has jumped to the other one
+    registers[R::sp] = top;
+    leave_function(image, registers);
+    CHECK(registers[R::ip] == outer);
+}
+
 TEST_CASE("where registers are not known, a stack ends early, but not elsewhere", "[stacks]")
 {
     const Seen seen = look(false);
