@@ -41,7 +41,8 @@ struct Branch {
 struct Dispatch {
     uint64_t table_of = 0; // the function that returns the table
     uint32_t slot = 0;     // bytes from the beginning of the table to the pointer
-    // Bits: which of the six argument registers are as they were, and of which that is so for the lower 32 bits.
+    // Bits: which of the argument registers (six, or eight) are as they were, and of which that is so for the lower 32
+    // bits.
     uint8_t whole = 0, low = 0;
 
     bool operator==(const Dispatch&) const = default;

@@ -1,186 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// arm64 (A64): arguments are in x0 to x7. Each instruction is a word, so masks tell what a decoder would.
+// arm64 (A64): arguments are in x0 to x7.
 #include "instructions/decoder.hpp"
+
+#include "instructions/dispatch_arm64.hpp"
+#include "instructions/fields_arm64.hpp"
+#include "instructions/paths_arm64.hpp"
+#include "instructions/registers_arm64.hpp"
+#include "instructions/words_arm64.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace gpusnoop {
+
+using namespace arm64;
+
 namespace {
-
-constexpr size_t word_bytes = 4;
-
-struct Pattern {
-    uint32_t mask, value;
-    constexpr bool matches(uint32_t word) const { return (word & mask) == value; }
-};
-
-constexpr Pattern adrp{0x9f000000, 0x90000000}, adr{0x9f000000, 0x10000000};
-constexpr Pattern add_immediate{0xff800000, 0x91000000}; // of 64 bits
-constexpr Pattern move{0xffe0ffe0, 0xaa0003e0}, move_low{0xffe0ffe0, 0x2a0003e0};
-constexpr Pattern movz{0x7f800000, 0x52800000}, movn{0x7f800000, 0x12800000}, movk{0x7f800000, 0x72800000};
-constexpr Pattern load{0xffc00000, 0xf9400000}; // of 64 bits, behind a register
-constexpr Pattern memory{0x0a000000, 0x08000000};
-constexpr Pattern load_pair{0x7e400000, 0x28400000};
-constexpr Pattern store_pair{0x3a400000, 0x28000000}, store{0x3bc00000, 0x39000000}, store_near{0x3bc00000, 0x38000000};
-constexpr Pattern bl{0xfc000000, 0x94000000}, blr{0xfffffc1f, 0xd63f0000}, br{0xfffffc1f, 0xd61f0000};
-constexpr Pattern compare{0x7f20001f, 0x6b00001f}; // subs with a register, of which nothing is kept
-constexpr Pattern bti{0xffffff3f, 0xd503241f};
-// What straight code ends with: b, b.cond, cbz and cbnz, tbz and tbnz, ret.
-constexpr Pattern ends[] = {
-    {0xfc000000, 0x14000000}, {0xff000000, 0x54000000}, {0x7e000000, 0x34000000}, {0x7e000000, 0x36000000}, br,
-    {0xfffffc1f, 0xd65f0000}};
-constexpr Pattern branch_on_condition = ends[1];
-
-constexpr size_t rd(uint32_t word)
-{
-    return word & 31;
-}
-constexpr size_t rn(uint32_t word)
-{
-    return word >> 5 & 31;
-}
-constexpr size_t rm(uint32_t word)
-{
-    return word >> 16 & 31;
-}
-
-constexpr uint64_t sign_extended(uint64_t value, unsigned bits)
-{
-    const uint64_t sign = uint64_t{1} << (bits - 1);
-    return (value ^ sign) - sign;
-}
-
-// Of adr and adrp.
-constexpr uint64_t address_of(uint32_t word, uint64_t at)
-{
-    const uint64_t offset = sign_extended((word >> 5 & 0x7ffff) << 2 | (word >> 29 & 3), 21);
-    return adrp.matches(word) ? (at & ~uint64_t{0xfff}) + (offset << 12) : at + offset;
-}
-
-constexpr uint64_t added(uint32_t word)
-{
-    const uint64_t immediate = word >> 10 & 0xfff;
-    return word & 1 << 22 ? immediate << 12 : immediate;
-}
-
-constexpr uint64_t loaded_from(uint32_t word)
-{
-    return uint64_t{word >> 10 & 0xfff} * 8;
-}
-
-// The words of code, which may begin or end within one.
-class Words {
-public:
-    explicit Words(const Code& code)
-    {
-        const size_t skipped = std::min<size_t>(-code.address & (word_bytes - 1), code.bytes.size());
-        bytes_ = code.bytes.subspan(skipped);
-        address_ = code.address + skipped;
-    }
-    size_t size() const { return bytes_.size() / word_bytes; }
-    uint64_t address(size_t number) const { return address_ + number * word_bytes; }
-    uint32_t operator[](size_t number) const
-    {
-        uint32_t word;
-        std::memcpy(&word, &bytes_[number * word_bytes], sizeof(word));
-        return word;
-    }
-
-private:
-    std::span<const uint8_t> bytes_;
-    uint64_t address_ = 0;
-};
-
-// What the registers hold, as far as that is known without running the code. x31 is zero, or the stack pointer, of
-// which nothing is known.
-class Registers {
-public:
-    const Argument& operator[](size_t number) const { return values_[number]; }
-
-    void follow(uint32_t word, uint64_t at)
-    {
-        if (adrp.matches(word) || adr.matches(word)) {
-            know(rd(word), address_of(word, at));
-        } else if (add_immediate.matches(word)) {
-            const Argument& base = values_[rn(word)];
-            set(rd(word), base.kind == Argument::constant ? constant(base.value + added(word)) : Argument());
-        } else if (move.matches(word)) {
-            set(rd(word), rm(word) == 31 ? constant(0) : values_[rm(word)]);
-        } else if (move_low.matches(word)) {
-            const Argument from = rm(word) == 31 ? constant(0) : values_[rm(word)];
-            set(rd(word), from.kind == Argument::constant ? constant(static_cast<uint32_t>(from.value)) : Argument());
-        } else if (movz.matches(word) || movn.matches(word) || movk.matches(word)) {
-            move_immediate(word);
-        } else if (load.matches(word)) {
-            const Argument& base = values_[rn(word)];
-            set(rd(word), base.kind == Argument::constant ? Argument{Argument::loaded, base.value + loaded_from(word)}
-                                                          : Argument());
-        } else if (memory.matches(word)) {
-            access_memory(word);
-        } else if (bl.matches(word) || blr.matches(word)) {
-            for (size_t number = 0; number <= 18; number++)
-                forget(number);
-        } else {
-            forget(rd(word));
-        }
-    }
-
-private:
-    static Argument constant(uint64_t value) { return {Argument::constant, value}; }
-    void know(size_t number, uint64_t value) { set(number, constant(value)); }
-    void forget(size_t number) { values_[number] = {}; }
-    void set(size_t number, Argument value)
-    {
-        if (number != 31)
-            values_[number] = value;
-    }
-
-    void move_immediate(uint32_t word)
-    {
-        const unsigned shift = (word >> 21 & 3) * 16;
-        const uint64_t immediate = uint64_t{word >> 5 & 0xffff} << shift;
-        const Argument before = values_[rd(word)];
-        uint64_t value = movn.matches(word) ? ~immediate : immediate;
-        if (movk.matches(word)) {
-            if (before.kind != Argument::constant)
-                return forget(rd(word));
-            value = (before.value & ~(uint64_t{0xffff} << shift)) | immediate;
-        }
-        know(rd(word), word >> 31 ? value : static_cast<uint32_t>(value));
-    }
-
-    // Loads and stores but those of one known pointer. A vector's number is no general register's.
-    void access_memory(uint32_t word)
-    {
-        const bool vector = word & 1 << 26;
-        const bool stores = store_pair.matches(word) || store.matches(word) || store_near.matches(word);
-        if (!stores && !vector) {
-            forget(rd(word));
-            if (load_pair.matches(word))
-                forget(word >> 10 & 31);
-        }
-        // Before or behind the access the base may move.
-        const bool pair = (word >> 27 & 7) == 5,
-                   moves_base = pair ? word >> 23 & 1 : (word >> 24 & 3) == 0 && word >> 10 & 1;
-        if (moves_base)
-            forget(rn(word));
-        // Exclusive stores write whether they have stored.
-        if ((word & 0x3f000000) == 0x08000000)
-            forget(rm(word));
-    }
-
-    std::array<Argument, 32> values_{};
-};
 
 bool ends_straight_code(uint32_t word)
 {
-    return std::ranges::any_of(ends, [&](const Pattern& end) { return end.matches(word); });
-}
-
-uint64_t call_target(uint32_t word, uint64_t at)
-{
-    return at + (sign_extended(word & 0x3ffffff, 26) << 2);
+    return goes_elsewhere(word) || is_conditional(word);
 }
 
 class Arm64 : public Decoder {
@@ -192,12 +31,11 @@ public:
     std::optional<Arguments> arguments(const Code& code) const override;
     std::optional<Branch> first_call(const Code& code) const override;
     std::optional<Branch> thunk_jump(const Code& code) const override;
-    // HIP's tables and paths, and where NCCL has what identifies a communicator, are not read on this machine.
-    std::optional<Dispatch> dispatch(const Code&) const override { return std::nullopt; }
-    std::vector<Filled> filled(const Code&) const override { return {}; }
-    std::optional<uint32_t> returned_field(const Code&) const override { return std::nullopt; }
-    std::optional<uint32_t> returned_constant(const Code&) const override { return std::nullopt; }
-    std::optional<Path> path(const Code&, const CodeAt&) const override { return std::nullopt; }
+    std::optional<Dispatch> dispatch(const Code& code) const override { return dispatch_of(code); }
+    std::vector<Filled> filled(const Code& code) const override { return filled_by(code); }
+    std::optional<uint32_t> returned_field(const Code& code) const override { return field_of(code); }
+    std::optional<uint32_t> returned_constant(const Code& code) const override { return constant_of(code); }
+    std::optional<Path> path(const Code& code, const CodeAt& code_at) const override { return path_of(code, code_at); }
     // A probe never moves: all that matters is simulated in the first place, or has no better one behind it.
     size_t harmless(std::span<const uint8_t>) const override { return 0; }
 };

@@ -11,7 +11,7 @@ try {
     if (argc != 2)
         throw gpusnoop::Error("usage: identity LIBRARY");
     const gpusnoop::Elf elf(gpusnoop::Fd(open(argv[1], O_RDONLY | O_CLOEXEC)));
-    if (const auto offset = gpusnoop::identity_offset(elf, gpusnoop::x86_64_decoder()))
+    if (const auto offset = gpusnoop::identity_offset(elf, gpusnoop::host_decoder()))
         printf("%#x\n", *offset);
     else
         puts("unknown");

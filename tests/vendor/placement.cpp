@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
-// out.
+// out. looks_up: another function is known to be behind it.
 #include "attach/dispatch_placement.hpp"
 #include "util/error.hpp"
 
@@ -25,10 +25,11 @@ try {
     const std::vector<std::string_view> names(words.begin(), words.end());
     for (const gpusnoop::Symbol& symbol : elf.functions(names)) {
         const auto [offset, placement] = place(elf, tables, symbol, without_arguments);
-        printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s,"behind":%s})"
+        const auto text = [](bool it_is) { return it_is ? "true" : "false"; };
+        printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s,"behind":%s,"looks_up":%s})"
                "\n",
-               symbol.name.c_str(), symbol.address, placement.delta, placement.emulated ? "true" : "false",
-               offset == symbol.file_offset ? "false" : "true");
+               symbol.name.c_str(), symbol.address, placement.delta, text(placement.emulated),
+               text(offset != symbol.file_offset), text(tables.behind(symbol).has_value()));
     }
 } catch (const gpusnoop::Error& error) {
     fprintf(stderr, "placement: %s\n", error.what());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/placement.hpp"
 #include "instructions/decoder.hpp"
+#include "words_of_arm64.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
@@ -10,15 +11,6 @@ using namespace gpusnoop;
 namespace {
 
 constexpr uint64_t here = 0x41000;
-
-std::vector<uint8_t> bytes_of(const std::vector<uint32_t>& words)
-{
-    std::vector<uint8_t> bytes;
-    for (const uint32_t word : words)
-        for (int shift = 0; shift < 32; shift += 8)
-            bytes.push_back(static_cast<uint8_t>(word >> shift));
-    return bytes;
-}
 
 auto arguments(const std::vector<uint32_t>& words)
 {
