@@ -51,6 +51,7 @@
 #define IS_COMPATIBLE(TASK) ((TASK)->thread_info.status & 2) /* TS_COMPAT */
 
 #define THREAD_POINTER(TASK) ((TASK)->thread.fsbase) /* of glibc, which sets it once */
+#define THREAD_SELF(POINTER, BYTES) (POINTER)        /* glibc's pthread_self() */
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -99,6 +100,7 @@
 #define IS_COMPATIBLE(TASK) ((TASK)->thread_info.flags & 1 << 22) /* TIF_32BIT */
 
 #define THREAD_POINTER(TASK) ((TASK)->thread.uw.tp_value)
+#define THREAD_SELF(POINTER, BYTES) ((POINTER) - (BYTES))
 
 #endif
 

@@ -296,7 +296,7 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     stack->outcome = PYTHON_WALKED;
     __builtin_memset(stack->comm, 0, sizeof(stack->comm));
     u64 thread = THREAD_POINTER(untrusted(task)), state = word_at(walk, thread + layout->slot);
-    if (state && word_at(walk, state + layout->thread_id) != thread) {
+    if (state && word_at(walk, state + layout->thread_id) != THREAD_SELF(thread, layout->self)) {
         stack->outcome = PYTHON_UNREADABLE;
         return;
     }

@@ -24,7 +24,7 @@
 
 #define PYTHON_NONE 0xff /* of a field that this version has not */
 
-/* Where the interpreter of one process keeps what (x86-64 and glibc). Offsets in bytes. */
+/* Where the interpreter of one process keeps what (glibc, machines of 64 bits). Offsets in bytes. */
 struct python_layout {
     __u64 start_ns; /* of the process, CLOCK_BOOTTIME, to the clock tick: another one may have its number later */
     __s32 slot;     /* from the thread pointer to the thread's state */
@@ -55,7 +55,8 @@ struct python_layout {
     __u16 bytes_size;
     __u16 bytes_data;
     __u8 minor; /* of the version, 3.minor */
-    __u8 zero[3];
+    __u8 zero;
+    __u16 self; /* of the thread: from pthread_self() to the thread pointer */
 };
 
 #define PYTHON_SHIM 3 /* least owner of frames that C has made for itself (3.12 and later) */

@@ -5,13 +5,13 @@
 #include "proc/mapped_file.hpp"
 #include "proc/process.hpp"
 #include "python/layout.hpp"
+#include "python/thread_storage.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <string_view>
@@ -23,10 +23,8 @@ namespace {
 // What a process can make us read: real ones have a few interpreters, and some hundred threads.
 constexpr unsigned interpreters_max = 64;
 constexpr unsigned threads_max = 1024;
-// glibc's first block of keys (struct pthread, specific_1stblock): a number that tells it from a key that was there
-// before, and the pointer. It has been at this offset since 2.21.
-constexpr uint64_t first_block = 0x310;
-constexpr size_t keys = 32;
+constexpr size_t keys =
+    32; // in glibc's first block: a number that tells it from a key that was there before, and the pointer
 constexpr size_t runtime_head = 1024; // bytes, with all offsets that it tells of itself
 constexpr unsigned deepest_minor = 99;
 constexpr uint64_t function_max = 64;   // bytes of one that only loads a word
@@ -101,12 +99,13 @@ std::optional<Runtime> find_runtime(pid_t pid)
 
 // As the runtime's list has it.
 struct KnownThread {
-    uint64_t pointer, state;
+    uint64_t self, state; // self: pthread_self()
 };
 
-// The keys whose numbers this code may read from the runtime: what any four bytes of it lead to, from the runtime or
-// from where they are, if a key that has been made is there (Py_tss_t: 1, and its number).
-std::array<bool, keys> keys_read_by(const PythonFunction& code, uint64_t runtime, const ReadMemory& read)
+// The keys whose numbers this code may read from the runtime: where it may look, a key that has been made is there
+// (Py_tss_t: 1, and its number), or the number alone.
+std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const ThreadStorage& storage,
+                                    const ReadMemory& read)
 {
     std::array<bool, keys> found{};
     const auto look = [&](uint64_t address) {
@@ -114,18 +113,16 @@ std::array<bool, keys> keys_read_by(const PythonFunction& code, uint64_t runtime
         if (address - runtime < runtime_max && read(address, key.data(), sizeof(key)) && key[0] == 1 && key[1] < keys)
             found[key[1]] = true;
     };
-    for (size_t at = 0; at + sizeof(int32_t) <= code.bytes.size(); at++) {
-        int32_t offset = 0;
-        memcpy(&offset, &code.bytes[at], sizeof(offset));
-        const auto distance = static_cast<uint64_t>(int64_t{offset});
-        look(runtime + distance);
-        look(code.address + at + sizeof(offset) + distance - sizeof(uint32_t)); // it reads the number alone
-    }
+    storage.places(code, runtime, [&](uint64_t address) {
+        look(address);
+        look(address - sizeof(uint32_t));
+    });
     return found;
 }
 
-std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const PythonFunction& get_state,
-                                   uint64_t runtime, const ReadMemory& read)
+// From pthread_self() on.
+std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
+                                   const ThreadStorage& storage, const ReadMemory& read)
 {
     std::array<size_t, keys> votes{};
     for (const KnownThread& thread : threads) {
@@ -133,12 +130,12 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const P
             uint64_t number, value;
         };
         std::array<Slot, keys> slots{};
-        if (thread.pointer && read(thread.pointer + first_block, slots.data(), sizeof(slots)))
+        if (thread.self && read(thread.self + storage.first_block, slots.data(), sizeof(slots)))
             for (size_t key = 0; key < keys; key++)
                 votes[key] += slots[key].value == thread.state;
     }
     if (std::ranges::count_if(votes, [](size_t count) { return count != 0; }) > 1) {
-        const std::array<bool, keys> read_by_code = keys_read_by(get_state, runtime, read);
+        const std::array<bool, keys> read_by_code = keys_read_by(get_state, runtime, storage, read);
         for (size_t key = 0; key < keys; key++)
             votes[key] *= read_by_code[key] ? threads.size() + 1 : 1; // more than all others
     }
@@ -146,32 +143,61 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const P
     if (*most == 0 || std::ranges::count(votes, *most) > 1)
         return std::nullopt;
     const auto key = static_cast<uint64_t>(most - votes.begin());
-    return static_cast<int32_t>(first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
+    return static_cast<int32_t>(storage.first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
 }
 
-// mov %fs:OFFSET,%rax: of a program that is no library, as Debian's are. Half of the threads have their state there:
-// what is still being made, or coming to its end, may not.
-std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, std::span<const uint8_t> get_state,
-                                        const ReadMemory& read)
+// From the thread pointer on. Half of the threads have their state there: what is still being made, or coming to its
+// end, may not.
+std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, const Code& get_state,
+                                        const ThreadStorage& storage, uint64_t self, const ReadMemory& read)
 {
-    constexpr std::array<uint8_t, 5> load = {0x64, 0x48, 0x8b, 0x04, 0x25};
-    const auto found = std::ranges::search(get_state, load);
-    int32_t slot = 0;
-    if (get_state.end() - found.end() < static_cast<ptrdiff_t>(sizeof(slot)) || found.empty())
+    const auto slot = storage.returned_variable(get_state);
+    if (!slot)
         return std::nullopt;
-    memcpy(&slot, std::to_address(found.end()), sizeof(slot));
     const auto agreed = std::ranges::count_if(threads, [&](const KnownThread& thread) {
         uint64_t value = 0;
-        return read(thread.pointer + static_cast<uint64_t>(int64_t{slot}), &value, sizeof(value)) &&
+        return read(thread.self + self + static_cast<uint64_t>(int64_t{*slot}), &value, sizeof(value)) &&
                value == thread.state;
     });
-    return agreed > 0 && 2 * static_cast<size_t>(agreed) >= threads.size() ? std::optional(slot) : std::nullopt;
+    return agreed > 0 && 2 * static_cast<size_t>(agreed) >= threads.size() ? slot : std::nullopt;
+}
+
+// By the C library's own pthread_self(): libpthread's before 2.34, whose libc only hands that call on.
+std::optional<uint16_t> find_self(pid_t pid)
+{
+    if (!host_storage().thread_pointer)
+        return 0;
+    constexpr std::string_view names[] = {"pthread_self"};
+    constexpr size_t longest = 64;
+    const std::vector<Mapping> code = code_mappings(pid);
+    for (const Mapping& mapping : code) {
+        const std::string_view name = base_name(mapping.path);
+        const bool is_program = &mapping == code.data();
+        if (mapping.vdso || (!is_program && !name.starts_with("libc.so") && !name.starts_with("libc-") &&
+                             !name.starts_with("libpthread")))
+            continue;
+        try {
+            Fd file = open_mapped(pid, mapping);
+            if (!file)
+                continue;
+            const Elf elf(std::move(file));
+            for (const Symbol& function : elf.functions(names)) {
+                const std::vector<uint8_t> bytes =
+                    elf.bytes(function.file_offset, std::min<size_t>(function.size, longest));
+                const auto self = host_storage().thread_pointer({bytes, function.address});
+                if (self && *self <= UINT16_MAX)
+                    return static_cast<uint16_t>(*self);
+            }
+        } catch (const Error&) { // no file that could be one
+        }
+    }
+    return std::nullopt;
 }
 
 } // namespace
 
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const PythonFunction& get_state,
-                                       const ReadMemory& read)
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
+                                       const ThreadStorage& storage, uint64_t self, const ReadMemory& read)
 {
     std::vector<KnownThread> threads;
     const auto word = [&](uint64_t address) {
@@ -186,8 +212,10 @@ std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t ru
         }
         interpreter = word(interpreter + version.next_interpreter);
     }
-    return version.in_variable ? slot_of_variable(threads, get_state.bytes, read)
-                               : slot_of_key(threads, get_state, runtime, read);
+    if (version.in_variable)
+        return slot_of_variable(threads, get_state, storage, self, read);
+    const auto slot = slot_of_key(threads, get_state, runtime, storage, read);
+    return slot ? std::optional(*slot - static_cast<int32_t>(self)) : std::nullopt;
 }
 
 PythonInterpreter find_interpreter(pid_t pid)
@@ -217,13 +245,17 @@ PythonInterpreter find_interpreter(pid_t pid)
     std::vector<uint8_t> get_state(std::min(runtime->get_state.end - runtime->get_state.start, function_max));
     if (!read_memory(pid, runtime->get_state.start, get_state.data(), get_state.size()))
         get_state.clear();
+    const auto self = find_self(pid);
+    if (!self)
+        return {.refused = "where its C library keeps what belongs to a thread is not found"};
     const auto slot =
-        find_state_slot(*version, runtime->address, {get_state, runtime->get_state.start},
+        find_state_slot(*version, runtime->address, {get_state, runtime->get_state.start}, host_storage(), *self,
                         [pid](uint64_t address, void* to, size_t size) { return read_memory(pid, address, to, size); });
     if (!slot)
         return {.refused =
                     fmt::format("where Python 3.{} keeps the state of its threads is not found", version->minor)};
     version->layout.slot = *slot;
+    version->layout.self = *self;
     version->layout.start_ns = start_time_ns(pid);
     return {.layout = version->layout, .code = runtime->code, .loop = runtime->loop};
 }

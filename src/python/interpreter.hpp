@@ -10,12 +10,12 @@
 #pragma once
 
 #include "bpf/shared/python.h"
+#include "instructions/decoder.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <sys/types.h>
 
@@ -33,12 +33,6 @@ struct PythonInterpreter {
     std::string refused{};                 // why it is not, in words that follow "its Python stacks are not followed: "
 };
 
-// As much as there is of a function's code, and where it is.
-struct PythonFunction {
-    std::span<const uint8_t> bytes;
-    uint64_t address = 0;
-};
-
 // Reads from a process' memory. False where not all of it can be read.
 using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 
@@ -46,9 +40,11 @@ using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 PythonInterpreter find_interpreter(pid_t pid);
 
 // The slot that each thread's state is in, as an offset to its thread pointer, by the runtime's lists of threads;
-// nullopt where memory does not tell. get_state: the code of PyGILState_GetThisThreadState(), as much as there is.
+// nullopt where memory does not tell. get_state: the code of PyGILState_GetThisThreadState(), as much as there is;
+// self: from pthread_self() to the thread pointer.
 struct PythonVersion;
-std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const PythonFunction& get_state,
-                                       const ReadMemory& read);
+struct ThreadStorage;
+std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
+                                       const ThreadStorage& storage, uint64_t self, const ReadMemory& read);
 
 } // namespace gpusnoop

@@ -36,7 +36,8 @@ constexpr python_layout usual = {
     .bytes_size = 16,
     .bytes_data = 32,
     .minor = 0,
-    .zero = {},
+    .zero = 0,
+    .self = 0,
 };
 
 // Frames are objects, which have an index; names are not qualified. Code has no number, but a table of lines of its

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each version of CPython keeps what: of release builds for x86-64, by their own headers. From 3.13 on, an
-// interpreter says most of it itself (_Py_DebugOffsets), which then counts.
+// Where each version of CPython keeps what: of release builds for machines of 64 bits, by their own headers. From 3.13
+// on, an interpreter says most of it itself (_Py_DebugOffsets), which then counts.
 #pragma once
 
 #include "bpf/shared/python.h"

@@ -4,6 +4,7 @@
 #include "python/interpreter.hpp"
 #include "python/layout.hpp"
 #include "python/line_table.hpp"
+#include "python/thread_storage.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <span>
@@ -39,10 +40,11 @@ void fuzz(std::string_view input)
     }
     // Memory that repeats itself: lists in it may go round.
     if (const auto version = python_version(minor); version && rest.size() >= sizeof(uint64_t))
-        find_state_slot(*version, instruction, {bytes_of(rest), instruction},
-                        [rest](uint64_t address, void* to, size_t size) {
-                            for (size_t i = 0; i < size; i++)
-                                static_cast<char*>(to)[i] = rest[(address + i) % rest.size()];
-                            return true;
-                        });
+        for (const ThreadStorage* const storage : {&storage_on_x86_64, &storage_on_arm64})
+            find_state_slot(*version, instruction, {bytes_of(rest), instruction}, *storage, 0,
+                            [rest](uint64_t address, void* to, size_t size) {
+                                for (size_t i = 0; i < size; i++)
+                                    static_cast<char*>(to)[i] = rest[(address + i) % rest.size()];
+                                return true;
+                            });
 }

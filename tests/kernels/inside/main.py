@@ -31,6 +31,7 @@ chosen = {
     "test_ncclwait": ["everybody"],
     "test_overflow": ["of_a_long_life[entry]"],
     "test_hostile_files": ["clean_after_a_killed_run"],
+    "test_python": ["everybody", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
 }
 
 

@@ -2,6 +2,8 @@
 // The lists of threads of interpreters that are made up, and what they say of themselves.
 #include "python/interpreter.hpp"
 #include "python/layout.hpp"
+#include "python/thread_storage.hpp"
+#include "tests/unit/instructions/words_of_arm64.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
@@ -29,9 +31,11 @@ struct Memory {
     }
     std::optional<int32_t> slot(const PythonVersion& version) const
     {
-        return find_state_slot(version, runtime, {get_state, code},
+        return find_state_slot(version, runtime, {get_state, code}, storage, self,
                                [this](uint64_t address, void* to, size_t size) { return read(address, to, size); });
     }
+    ThreadStorage storage = storage_on_x86_64;
+    uint64_t self = 0;
     // endbr64; mov %fs:-0x28,%rax; ret
     std::vector<uint8_t> get_state = {0xf3, 0x0f, 0x1e, 0xfa, 0x64, 0x48, 0x8b,
                                       0x04, 0x25, 0xd8, 0xff, 0xff, 0xff, 0xc3};
@@ -43,8 +47,8 @@ struct Memory {
         words[state + version.layout.thread_id] = thread;
         words[state + version.next_thread] = next;
         for (size_t i = 0; i < 32; i++) {
-            words[thread + 0x310 + 16 * i] = 1;
-            words[thread + 0x310 + 16 * i + 8] = i == key ? state : others;
+            words[thread + storage.first_block + 16 * i] = 1;
+            words[thread + storage.first_block + 16 * i + 8] = i == key ? state : others;
         }
     }
     static constexpr uint64_t runtime = 0x10000, interpreter = 0x20000, code = 0x8000;
@@ -125,6 +129,37 @@ TEST_CASE("of two keys that hold the state, it is the one that the interpreter's
     memory.get_state = {0x8b, 0x3d, offset & 0xff, offset >> 8 & 0xff, offset >> 16, 0, 0xe9, 0, 0, 0, 0};
     memory.words[Memory::runtime + 0x250] = uint64_t{3} << 32 | 1;
     CHECK(memory.slot(version) == offset_of_key(3));
+}
+
+TEST_CASE("on arm64, what belongs to a thread is in front of its thread pointer")
+{
+    constexpr int32_t block = 0x110 - 0x740;
+    PythonVersion version = *python_version(11);
+    Memory memory{.words = {}, .storage = storage_on_arm64, .self = 0x740};
+    memory.begin(version, 0x30000);
+    memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
+    memory.add_thread(version, 0x40000, 0x60000, 0, 3);
+    CHECK(memory.slot(version) == block + 16 * 3 + 8);
+    for (const uint64_t thread : {0x50000, 0x60000})
+        memory.words[thread + 0x110 + 16 * 5 + 8] = memory.words[thread + 0x110 + 16 * 3 + 8]; // pybind11's
+    CHECK_FALSE(memory.slot(version));
+    // adrp x0, _PyRuntime; ldr w0, [x0, #0x254]; b
+    memory.get_state = bytes_of({0x90000040, 0xb9425400, 0x14000000});
+    for (const int key : {3, 5}) {
+        memory.words[Memory::runtime + 0x250] = static_cast<uint64_t>(key) << 32 | 1;
+        CHECK(memory.slot(version) == block + 16 * key + 8);
+    }
+
+    version = *python_version(15);
+    Memory variable{.words = {}, .storage = storage_on_arm64, .self = 0x740};
+    variable.begin(version, 0x30000);
+    variable.add_thread(version, 0x30000, 0x50000, 0, 3);
+    // mrs x0, tpidr_el0; add x0, x0, #0x20; ldr x0, [x0]; ret
+    variable.get_state = bytes_of({0xd53bd040, 0x91008000, 0xf9400000, 0xd65f03c0});
+    variable.words[0x50000 + 0x20] = 0x30000;
+    CHECK_FALSE(variable.slot(version));
+    variable.words[0x50000 + 0x740 + 0x20] = 0x30000;
+    CHECK(variable.slot(version) == 0x20);
 }
 
 TEST_CASE("from 3.15 on, the state is in the variable that the interpreter's own code loads")
