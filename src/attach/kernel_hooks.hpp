@@ -16,6 +16,8 @@ public:
     virtual bool hook_new_drivers() = 0;
     // What it waits for, in a sentence; empty where there is something to trace.
     virtual std::string waits_for() const = 0;
+    // What is there and cannot be traced, in a sentence; empty where there is no such thing.
+    virtual std::string not_traced() const = 0;
     virtual unsigned functions() const = 0;
     virtual std::string ways() const = 0;
     virtual std::vector<std::string> summary() const = 0; // lines for -v

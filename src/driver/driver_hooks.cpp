@@ -290,6 +290,14 @@ std::string DriverHooks::waits_for() const
     return "no GPU driver is loaded (/proc/devices lists neither NVIDIA nor AMD devices); waiting for one";
 }
 
+// Up to Orin, Jetson has it in place of the driver for computers, which may be there too, for displays (JetPack 6).
+std::string DriverHooks::not_traced() const
+{
+    if (access("/sys/module/nvgpu", F_OK) != 0)
+        return {};
+    return "the GPU of this machine has Tegra's driver (nvgpu), and calls into that cannot be traced";
+}
+
 unsigned DriverHooks::functions() const
 {
     size_t count = syscalls_.size();

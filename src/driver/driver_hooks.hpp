@@ -36,6 +36,7 @@ public:
     static void leave_out(bpf_object* object); // all of them, instead of the constructor
     bool hook_new_drivers() override;          // for drivers that are there and are not hooked yet
     std::string waits_for() const override;
+    std::string not_traced() const override;
     unsigned functions() const override; // or system calls
     std::string ways() const override;   // "kprobe", "kprobe, tracepoint"; "none"
     std::vector<std::string> summary() const override;

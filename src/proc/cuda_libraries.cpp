@@ -13,7 +13,6 @@ namespace {
 
 // Distributions, the container toolkits of GKE and the GPU operator, WSL, NixOS.
 constexpr std::string_view usual_folders[] = {
-    "/usr/lib/" GPUSNOOP_LIBRARIES,
     "/usr/lib64",
     "/usr/lib",
     "/usr/local/nvidia/lib64",
@@ -67,7 +66,8 @@ bool is_memfd(std::string_view path)
 
 std::vector<std::string> driver_folders(std::string_view environment)
 {
-    std::vector<std::string> folders(std::begin(usual_folders), std::end(usual_folders));
+    std::vector<std::string> folders(std::begin(machine::driver_folders), std::end(machine::driver_folders));
+    folders.insert(folders.end(), std::begin(usual_folders), std::end(usual_folders));
     for (std::string& folder : library_path(environment))
         folders.push_back(std::move(folder));
     return folders;

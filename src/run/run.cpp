@@ -233,6 +233,8 @@ void Run::announce()
             waiting_ = true;
             warn(what);
         }
+        if (const std::string what = hooks->not_traced(); !what.empty())
+            warn(what);
     }
     say_summary();
     if (duration_floor_ns_)

@@ -203,6 +203,24 @@ def no_driver():
 
 
 @case(tool="nvioctl")
+def tegra():
+    """Jetson's GPU has a driver of its own, which is told apart from none and from that of displays."""
+    modules = harness.here / "modules"
+    (modules / "nvgpu").mkdir(parents=True)
+
+    def on_jetson():
+        system.private_mounts()
+        system.bind(modules, "/sys/module")
+
+    tool = Tool(attaches=False, preexec=on_jetson)
+    check("the GPU of this machine has Tegra's driver (nvgpu), and calls into that cannot be traced" in tool.error, tool.error)
+    tool.stop()
+    other = Tool(attaches=False)
+    check("Tegra" not in other.error, other.error)
+    other.stop()
+
+
+@case(tool="nvioctl")
 def no_xids():
     """Neither the tracepoint nor the function is there without the driver."""
     if any("nvidia" in line for line in open("/proc/devices")):
