@@ -84,7 +84,7 @@ def initramfs(image, talk):
     return archive(files | {f"{place}/busybox": (0o100755, busybox().read_bytes())})
 
 
-def command_line(image, share, memory):
+def command_line(image, share, memory, by_instructions):
     machine = machines.chosen
     def folder(name, path, *options):
         return ["-fsdev", ",".join(["local", f"id={name}", f"path={path}", "security_model=none", *options]),
@@ -100,7 +100,9 @@ def command_line(image, share, memory):
         raise Missing(f"Debian has only the image of {image.release}, and none of its modules")
     else:
         talk = [word for name in lines for word in ("-serial", f"file:{share / name}")]
-    return [*machine.qemu, "-accel", "tcg,thread=single", "-smp", "2", "-m", memory,
+    # A wait takes no time but that of the machine: -icount, sleep=off.
+    clock = ["-icount", "shift=0,sleep=off"] if by_instructions else []
+    return [*machine.qemu, "-accel", "tcg,thread=single", *clock, "-smp", "2", "-m", memory,
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,
             "-initrd", share / "initramfs", "-append", " ".join(arguments), "-serial", f"file:{share / 'console'}", *talk]
 
@@ -108,9 +110,11 @@ def command_line(image, share, memory):
 class Guest:
     """One boot. What the command says goes to `say` as it comes."""
 
-    def __init__(self, image, command, *, seconds, say=lambda text: None, folder=root, environment=None, memory="3G"):
+    def __init__(self, image, command, *, seconds, say=lambda text: None, folder=root, environment=None, memory="3G",
+                 by_instructions=False):
         self.image, self.command, self.seconds, self.say = image, command, seconds, say
         self.folder, self.environment, self.memory = folder, environment or {}, memory
+        self.by_instructions = by_instructions
         self.console, self.boot_time = "", None
 
     def run(self):
@@ -119,7 +123,7 @@ class Guest:
         try:
             self.prepare(share)
             with open(share / "qemu", "w") as errors:
-                process = subprocess.Popen(command_line(self.image, share, self.memory), stdin=subprocess.DEVNULL,
+                process = subprocess.Popen(command_line(self.image, share, self.memory, self.by_instructions), stdin=subprocess.DEVNULL,
                                            stdout=errors, stderr=errors, preexec_fn=die_with_parent)
             try:
                 self.follow(process, share)

@@ -20,6 +20,7 @@ layout = 3
 
 
 def fetch(folder):
+    images.update()
     images.unpack(folder, *(f"{name}/{suite}" for name in packages), *(f"{name}/{suite}-backports" for name in newer))
     for name in "bin", "sbin", "lib":  # some packages of Debian 12 have these, others their twins below /usr
         if (folder / name).is_dir():
