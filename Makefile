@@ -218,10 +218,11 @@ test:
 	$(Q)tests/run --short
 
 # And what takes long: sanitizers, NVIDIA's own libraries, inputs of fuzzing, every kernel (or KERNELS="6.1 newest") with each tool as
-# one file.
+# one file, arm64.
 test-long:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
+	-$(Q)scripts/install-deps cross
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan static standin unit vendor-bins kernels-bins fuzz-replay
 	$(Q)KERNELS="$(KERNELS)" tests/run --long
 
