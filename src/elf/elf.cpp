@@ -4,6 +4,7 @@
 #include "elf/dynamic_symbols.hpp"
 #include "elf/elf_machine.hpp"
 #include "util/error.hpp"
+#include "util/machine.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -435,7 +436,7 @@ std::optional<uint64_t> Elf::address_of(uint64_t file_offset) const
 {
     // A mapping shows whole pages, so an offset may also lie just outside of what the header says. The exact answer
     // goes first, because two segments may share a page of the file.
-    for (const uint64_t unit : {1, 4096}) {
+    for (const uint64_t unit : {uint64_t{1}, uint64_t{machine::page_size()}}) {
         for (const Elf64_Phdr& segment : impl_->segments) {
             const uint64_t start = segment.p_offset / unit * unit;
             const uint64_t end = (segment.p_offset + segment.p_filesz + unit - 1) / unit * unit;

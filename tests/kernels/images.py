@@ -27,8 +27,10 @@ suites = ("debian bullseye", "debian-security bullseye-security", "debian bookwo
           "debian bookworm-backports", "debian trixie", "debian trixie-backports")
 keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-# Cloud flavours are smaller, but have no 9p; backports to bullseye are the same kernels once more.
-release_name = r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-{})"
+# Cloud flavours are smaller, but have no 9p; backports to bullseye are the same kernels once more. Of arm64 there are
+# kernels with pages of 16 KiB: 6.12-16k.
+release_name = r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-{}(-16k)?)"
+asked_name = r"(\d+\.\d+|newest)(-16k)?"
 
 # What the guest needs before it has a root; which modules these need is in them.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
@@ -98,8 +100,8 @@ def packages():
     update()
     names = set(apt("apt-cache", "pkgnames", "linux-").split())
     found, pattern = {}, re.compile(release_name.format(machines.chosen.architecture))
-    for release, series in {match.groups() for name in names if (match := pattern.fullmatch(name))}:
-        found.setdefault(series, []).append(release)
+    for release, series, pages in {match.groups("") for name in names if (match := pattern.fullmatch(name))}:
+        found.setdefault(series + pages, []).append(release)
     if not found:
         raise Missing(f"apt finds no kernels at {mirror}")
     return names, {series: sorted(releases, key=by_version, reverse=True) for series, releases in found.items()}
@@ -107,7 +109,7 @@ def packages():
 
 def packages_of(release, names):
     """What a release boots from, with modules if they are still to be had, and what modules are built with."""
-    version, series = release.removesuffix(f"-{machines.chosen.architecture}"), ".".join(release.split(".")[:2])
+    version, series = release.partition(f"-{machines.chosen.architecture}")[0], ".".join(release.split(".")[:2])
     image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
     boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image is but a name for both
     whole = set(boot) <= names
@@ -117,16 +119,20 @@ def packages_of(release, names):
     return whole, buildable, [name for name in boot if name in names] + headers * (whole and buildable)
 
 
+def is_plain(series):
+    return "-" not in series
+
+
 def newest_series():
     """By what the archives have today; by what is kept, where they cannot be asked."""
     with locked():
         try:
-            return max(packages()[1], key=by_version)
+            return max(filter(is_plain, packages()[1]), key=by_version)
         except Missing:
             begins = machines.chosen.kept("")
             kept = [name for folder in cache.glob(f"{begins}[0-9]*.*.{layout}")
                     if (name := folder.name.removeprefix(begins).rpartition(".")[0])]
-            return max(kept or listed, key=by_version)
+            return max([*filter(is_plain, kept)] or listed, key=by_version)
 
 
 def module_files(folder):

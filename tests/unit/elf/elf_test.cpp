@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/elf/elf_fixtures.hpp"
 
+#include "elf/elf_machine.hpp"
+#include "util/machine.hpp"
+
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
@@ -210,4 +213,28 @@ TEST_CASE("an offset in the part of a page that only the mapping adds", "[elf]")
     CHECK(elf.address_of(data->p_offset + data->p_filesz) == data->p_vaddr + data->p_filesz);
     CHECK_FALSE(elf.address_of(data->p_offset + data->p_filesz + 4096));
     CHECK_FALSE(elf.address_of(~uint64_t{0}));
+}
+
+// Of a kernel whose pages are larger than 4 KiB, mappings begin further in front of a segment.
+TEST_CASE("an offset in the page where a segment begins, however large that is", "[elf][pages]")
+{
+    const uint64_t page = gpusnoop::machine::page_size(), start = 5 * page + page / 2 + 8;
+    Bytes file(sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr));
+    Elf64_Ehdr& head = header(file);
+    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS64;
+    head.e_ident[EI_DATA] = ELFDATA2LSB;
+    head.e_ident[EI_VERSION] = EV_CURRENT;
+    head.e_type = ET_DYN;
+    head.e_machine = gpusnoop::elf_of_host.number;
+    head.e_version = EV_CURRENT;
+    head.e_phoff = head.e_ehsize = sizeof(Elf64_Ehdr);
+    head.e_phentsize = sizeof(Elf64_Phdr);
+    head.e_phnum = 1;
+    segments(file)[0] = {PT_LOAD, PF_R | PF_X, start, 0x10000 * 7 + start, 0, page, page, 0x10000};
+    const gpusnoop::Elf elf(memory_file(file, static_cast<off_t>(8 * page)));
+    CHECK(elf.address_of(start) == 0x10000 * 7 + start);
+    CHECK(elf.address_of(5 * page) == 0x10000 * 7 + 5 * page);
+    CHECK_FALSE(elf.address_of(5 * page - 1));
+    CHECK_FALSE(elf.address_of(7 * page));
 }
