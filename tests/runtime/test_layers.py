@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runtime calls the driver: what is counted at both is counted twice, what is counted at one must not be missed."""
+import pathlib
+
 import harness
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload
@@ -52,6 +54,17 @@ def both_alone(mode):
     workload.go()
     truth = workload.truth()
     compare(tool.finish(), truth, "both", mode)
+
+
+@case(each=modes, long=["failed"])
+def through_a_protected_runtime(mode):
+    """Whose functions sign what they return to, or begin with endbr64."""
+    libraries = f"{harness.standin}/signed:{harness.standin}"
+    workload = Workload(mixed, env={"LD_LIBRARY_PATH": libraries})
+    check("/signed/libcudart" in pathlib.Path(f"/proc/{workload.pid}/maps").read_text(), "it has that runtime")
+    tool = Tool("-p", workload.pid, "--api", "both", *mode)
+    workload.go()
+    compare(tool.finish(), workload.truth(), "both", mode)
 
 
 @case

@@ -10,43 +10,12 @@ from harness import case, check, equal, wait_until
 from programs import Tool, end_at_last
 from test_top_screen import Screen
 
-program = r"""
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
-__attribute__((noinline)) int leaf(void)
-{
-    return launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) + 1;
-}
-__attribute__((noinline)) int down(int frames, int bytes)
-{
-    volatile char room[bytes];
-    room[0] = 1;
-    return (frames > 1 ? down(frames - 1, bytes) : leaf()) + room[0];
-}
-int main(int argc, char** argv)
-{
-    int sum = 0;
-    launch = (void*)dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
-    while (access(argv[2], F_OK))
-        usleep(1000);
-    for (int i = 0; i < 100; i++)
-        sum += down(atoi(argv[3]), atoi(argv[4]));
-    puts("done");
-    fflush(stdout);
-    pause(); /* its addresses have names as long as it lives */
-    return sum;
-}
-"""
-
 def functions_of(frames):
     return [frame.split("+")[0] for frame in frames]
 
 
 def started(binary, go, *words):
-    """One of the programs here, which has the driver, and waits for `go`."""
+    """One of the programs here or of the stand-in (stacks/), which has the driver, and waits for `go`."""
     process = subprocess.Popen([binary, harness.standin / "libcuda.so.1", go, *map(str, words)], stdout=subprocess.PIPE)
     end_at_last(process)
     wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
@@ -60,12 +29,8 @@ stacks = {"near": (5, 16), "up_to_the_windows_end": (30, 16), "beyond_the_window
 @case(each=stacks)
 def every_frame(stack):
     frames, room = stack
-    source, binary, go = (harness.here / file for file in ("deep.c", "deep", "go"))
-    source.write_text(program)
-    # The kernel follows frame pointers, which this program therefore has.
-    if subprocess.run(["cc", "-O1", "-g0", "-fno-omit-frame-pointer", "-o", binary, source, "-ldl"], capture_output=True).returncode:
-        raise harness.Skip("no C compiler")
-    process = started(binary, go, frames, room)
+    go = harness.here / "go"
+    process = started(harness.standin / "stacks/deep", go, frames, room)
     flames = harness.here / "flames.json"
     tool = Tool("-p", process.pid, "-U", "--speedscope", flames)
     go.touch()
@@ -84,77 +49,37 @@ def every_frame(stack):
     equal(names[1:-1], functions[::-1], "its frames")
 
 
-library = r"""
-int CALLED(int n);
-__attribute__((noinline)) int NAME(int n)
-{
-    volatile char room[ROOM];
-    room[n % ROOM] = (char)n;
-    return CALLED(n + 1) + room[n % ROOM]; /* no tail call */
-}
-"""
-calls = r"""
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
-static int (*reduce)(const void*, void*, size_t, int, int, void*, void*);
-static void* comm;
-static const char* what;
-int level1(int n);
-int level0(int n)
-{
-    if (!strcmp(what, "sleep"))
-        return usleep(10000) + n;
-    if (!strcmp(what, "reduce"))
-        return reduce(0, 0, 16, 7, 0, comm, 0) + n;
-    return launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) + n;
-}
-int main(int argc, char** argv)
-{
-    int sum = argc, times = atoi(argv[4]);
-    what = argv[3];
-    launch = (void*)dlsym(dlopen(argv[1], RTLD_NOW), "cuLaunchKernel");
-    if (!strcmp(what, "reduce")) {
-        void* nccl = dlopen(argv[5], RTLD_NOW);
-        int (*begin)(void**, int, const int*) = (void*)dlsym(nccl, "ncclCommInitAll");
-        reduce = (void*)dlsym(nccl, "ncclAllReduce");
-        begin(&comm, 1, 0);
-    }
-    while (access(argv[2], F_OK))
-        usleep(1000);
-    launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0);
-    for (int i = 0; i < times; i++)
-        sum += level1(i);
-    puts("done");
-    fflush(stdout);
-    pause();
-    return sum;
-}
-"""
-levels = ["level0", "level5", "level4", "level3", "level2", "level1", "main"]
+levels = ["level0(int)", "level5", "level4(int)", "level3", "level2(int)", "level1", "main"]
 
 
-def through_five_libraries(optimized, *words):
-    """The program started, and the file that it waits for. None of its code has frame pointers."""
-    folder, go = harness.here, harness.here / "go"
-    folder.joinpath("library.c").write_text(library)
-    folder.joinpath("calls.c").write_text(calls)
-    compiler = ["cc", optimized, "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
-    libraries = [folder / f"liblevel{n}.so" for n in range(1, 6)]
-    for n, path in enumerate(libraries, 1):
-        called = f"level{n + 1}" if n < 5 else "level0"
-        names = [f"-DNAME=level{n}", f"-DCALLED={called}", f"-DROOM={n * 100}"]
-        if subprocess.run([*compiler, "-shared", "-fPIC", *names, "-o", path, folder / "library.c"], capture_output=True).returncode:
-            raise harness.Skip("no C compiler")
-    binary = folder / "calls"
-    subprocess.run([*compiler, "-rdynamic", "-o", binary, folder / "calls.c", *libraries, f"-Wl,-rpath,{folder}", "-ldl"], check=True)
-    return started(binary, go, *words), go
+def through_five_libraries(kind, *words):
+    """The program started, and the file that it waits for."""
+    go = harness.here / "go"
+    return started(harness.standin / "stacks" / kind / "levels", go, *words), go
 
 
-@case(each={"O1": "-O1", "O2": "-O2", "Os": "-Os"}, long=["O1", "Os"], asan=True)
+def said_by_program(process):
+    """Its callers as the program itself knows them, by name and offset, up to the line that says that it is done."""
+    lines = iter(process.stdout.readline, b"done\n")
+    return [re.sub(r"^_Z\d([a-z0-9]+)i\+", r"\1(int)+", line.decode().rstrip()) for line in lines]
+
+
+@case
+def as_the_program_says():
+    """Frame by frame and byte by byte, where libraries have frame pointers, and every other signs what it returns to (or
+    begins its functions with endbr64)."""
+    process, go = through_five_libraries("framed", "told", 100)
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    said = said_by_program(process)
+    tool.stop()
+    equal(functions_of(said), levels[1:], "what the program says")
+    callers = {tuple(row["frames"][:len(levels)]): row["launches"] for row in tool.rows}
+    equal({functions_of(frames)[0]: launches for frames, launches in callers.items()}, {"main": 1, levels[0]: 100}, "launches")
+    equal([list(frames[1:]) for frames in callers if not frames[0].startswith("main")], [said], "callers")
+
+
+@case(each={optimized: optimized for optimized in ("O1", "O2", "Os")}, long=["O1", "Os"], asan=True)
 def without_frame_pointers(optimized):
     """Five libraries: every one of their functions is there, by name, in its order."""
     process, go = through_five_libraries(optimized, "launch", 100)
@@ -169,7 +94,7 @@ def without_frame_pointers(optimized):
 
 @case(tool="cudagap")
 def of_threads_that_block():
-    process, go = through_five_libraries("-O2", "sleep", 20)
+    process, go = through_five_libraries("O2", "sleep", 20)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
     equal(process.stdout.readline(), b"done\n", "the program")
@@ -183,7 +108,7 @@ def of_threads_that_block():
 
 @case(tool="ncclwait")
 def of_collectives():
-    process, go = through_five_libraries("-O2", "reduce", 20, harness.standin / "libnccl.so.2")
+    process, go = through_five_libraries("O2", "reduce", 20, harness.standin / "libnccl.so.2")
     tool = Tool("-p", process.pid, "-e", "-U")
     go.touch()
     equal(process.stdout.readline(), b"done\n", "the program")
@@ -195,12 +120,12 @@ def of_collectives():
 
 @case(tool="cudatop")
 def of_calls_on_a_screen():
-    process, go = through_five_libraries("-O2", "launch", 2000000000)
+    process, go = through_five_libraries("O2", "launch", 2000000000)
     with Screen("-p", process.pid, interval=0.5, lines=100) as screen:
-        screen.wait_for(f"{process.pid} calls")
+        screen.wait_for(f"{process.pid} levels")
         screen.keys("Enter")
         go.touch()
-        in_order = r".*\n.*".join(rf" {level}\+0x" for level in levels)
+        in_order = r".*\n.*".join(rf" {re.escape(level)}\+0x" for level in levels)
         screen.wait_for(lambda text: re.search(in_order, text), "all frames, in their order")
         screen.keys("Escape")
         screen.wait_for(lambda _: screen.column("PID") == [str(process.pid)], "the list")

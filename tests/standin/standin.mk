@@ -18,7 +18,8 @@ STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
-                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS))
+                    nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
+                    signed/libcudart.so.12 stacks/deep $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
 # There is no ROCm for other machines.
 ifeq ($(MACHINE),x86_64)
 STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)))
@@ -72,6 +73,7 @@ $(SB)/obj/$(1)/rest.S: $(S)/runtime/defaults.py $(S)/runtime_exports.txt $(call 
 	$$(Q)NM=$(NM) python3 $$< $(3) $(MACHINE) $(2) $$(filter-out $$<,$$^) > $$@
 endef
 $(eval $(call standin_rest,runtime12,12,global))
+$(eval $(call standin_rest,runtime-signed,12,global))
 $(eval $(call standin_rest,runtime13,13,global))
 $(eval $(call standin_rest,runtime-static,12,hidden))
 
@@ -88,6 +90,16 @@ $(SB)/libcudart.so.12: $(SB)/libcudart.so.12.9.99
 $(SB)/libcudart.so.13: $(SB)/libcudart.so.13.0.99
 $(SB)/libcuda.so.1 $(SB)/libcuda.so $(SB)/libcudart.so.12 $(SB)/libcudart.so.13:
 	$(Q)ln -sf $(<F) $@
+
+# The runtime once more, as distributions compile libraries: what it returns to is signed in its frames, or its functions
+# begin with endbr64.
+STANDIN_PROTECTED := $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection=full)
+$(call standin_group,runtime,runtime-signed,$(STANDIN_RUNTIME) $(STANDIN_PROTECTED) -DCUDART=12)
+$(SB)/signed/libcudart.so.12: $(call standin_objects,runtime,runtime-signed) $(SB)/obj/runtime-signed/rest.S \
+    $(SB)/obj/runtime12/exports.map
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $(filter %.S %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(filter %.map,$^) \
+	    $(STANDIN_SHARED)
 
 # One member, so that a program gets all of it.
 $(SB)/libcudart_static.a: $(call standin_objects,runtime,runtime-static) $(SB)/obj/runtime-static/rest.S
@@ -163,6 +175,34 @@ $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/
     $(SB)/libnccl.so.2
 	$(Q)$(CXX) -o $@ $(filter %.o,$^) -pie -Wl,--no-as-needed $(filter $(SB)/lib%,$^) -pthread \
 	    -Wl,-rpath,'$$ORIGIN' -Wl,--build-id
+
+# Stacks of known functions: of many frames, and through five libraries, with frame pointers (and of every other library,
+# in what is signed there) and without.
+STANDIN_STACKS_framed := -O2 -fno-omit-frame-pointer
+$(foreach k,O1 O2 Os,$(eval STANDIN_STACKS_$(k) := -$(k) -fomit-frame-pointer))
+$(eval $(call standin_compile,$(SB)/obj/stacks/deep.o,$(S)/stacks/deep.cpp,-fPIE -O1 -fno-omit-frame-pointer))
+$(SB)/stacks/deep: $(SB)/obj/stacks/deep.o
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $^ -pie -ldl
+# $(call standin_level,KIND,LEVEL,CALLED,ITS LINKAGE,THAT OF THE CALLED ONE,FLAGS)
+define standin_level
+$(call standin_compile,$(SB)/obj/stacks/$(1)/level$(2).o,$(S)/stacks/level.cpp,-fPIC $(STANDIN_STACKS_$(1)) $(6) \
+    -DNAME=level$(2) -DCALLED=level$(3) -DNAMED_IN='"$(4)"' -DCALLED_IN='"$(5)"' -DROOM=$(2)00)
+$(SB)/stacks/$(1)/liblevel$(2).so: $(SB)/obj/stacks/$(1)/level$(2).o
+	@mkdir -p $$(@D)
+	$$(Q)$$(CXX) -shared -o $$@ $$^ -Wl,-soname,$$(@F)
+endef
+define standin_levels
+$(call standin_compile,$(SB)/obj/stacks/$(1)/levels.o,$(S)/stacks/levels.cpp,-fPIE $(STANDIN_STACKS_$(1)))
+$(call standin_level,$(1),1,2,C,C++,$(STANDIN_PROTECTED))
+$(call standin_level,$(1),2,3,C++,C)
+$(call standin_level,$(1),3,4,C,C++,$(STANDIN_PROTECTED))
+$(call standin_level,$(1),4,5,C++,C)
+$(call standin_level,$(1),5,0,C,C++,$(STANDIN_PROTECTED))
+$(SB)/stacks/$(1)/levels: $(SB)/obj/stacks/$(1)/levels.o $(foreach n,1 2 3 4 5,$(SB)/stacks/$(1)/liblevel$(n).so)
+	$$(Q)$$(CXX) -o $$@ $$^ -pie -rdynamic -Wl,-rpath,'$$$$ORIGIN' -ldl
+endef
+$(foreach k,framed O1 O2 Os,$(eval $(call standin_levels,$(k))))
 
 # A kernel that refuses BPF programs.
 $(call standin_group,kernel,kernel,-fPIC)
