@@ -53,6 +53,8 @@
 #define THREAD_POINTER(TASK) ((TASK)->thread.fsbase) /* of glibc, which sets it once */
 #define THREAD_SELF(POINTER, BYTES) (POINTER)        /* glibc's pthread_self() */
 
+#define WITHOUT_TAG(ADDRESS) (ADDRESS)
+
 #elif defined(__TARGET_ARCH_arm64)
 
 /* As arm64's <asm/unistd.h> does. Another host's <asm/bitsperlong.h> takes the BPF target for a machine of 32 bits. */
@@ -101,6 +103,10 @@
 
 #define THREAD_POINTER(TASK) ((TASK)->thread.uw.tp_value)
 #define THREAD_SELF(POINTER, BYTES) ((POINTER) - (BYTES))
+
+/* The processor ignores the upper eight bits of an address, in which programs keep what they like: where they free, it
+ * need not be the same. */
+#define WITHOUT_TAG(ADDRESS) ((ADDRESS) & ~0ULL >> 8)
 
 #endif
 

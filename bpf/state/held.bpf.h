@@ -28,7 +28,7 @@ __u64 held_since_full = 0;                /* there has been something: until the
 
 INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
 {
-    return (struct held_key){.image = *image, .place = number ^ (u64)space << SPACE_SHIFT};
+    return (struct held_key){.image = *image, .place = WITHOUT_TAG(number) ^ (u64)space << SPACE_SHIFT};
 }
 
 /* These are verified once, and not in each program. Before 6.2 what an argument points to is no key (9ef40974a82a). */

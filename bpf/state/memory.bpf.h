@@ -177,7 +177,7 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     begin_arguments(ctx, at.row, &arguments);
     u64* word = at.call->word;
     word[MEMORY_CALL_OUT] = read_argument(&arguments, at.row, ARG_OUT);
-    word[MEMORY_CALL_ADDRESS] = read_argument(&arguments, at.row, ARG_ADDRESS);
+    word[MEMORY_CALL_ADDRESS] = WITHOUT_TAG(read_argument(&arguments, at.row, ARG_ADDRESS));
     word[MEMORY_CALL_BYTES] = read_argument(&arguments, at.row, ARG_BYTES);
     word[MEMORY_CALL_HANDLE] = read_argument(&arguments, at.row, ARG_HANDLE);
     word[MEMORY_CALL_PITCH] = read_argument(&arguments, at.row, ARG_PITCH);
@@ -218,7 +218,7 @@ INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* k
     *bytes = word[MEMORY_CALL_BYTES];
     switch (row->kind) {
     case KIND_ALLOC:
-        key->number = read_word(word[MEMORY_CALL_OUT]);
+        key->number = WITHOUT_TAG(read_word(word[MEMORY_CALL_OUT]));
         if (word[MEMORY_CALL_PITCH])
             *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
         memory = key->number ? row->memory : MEMORY_UNKNOWN;
@@ -308,6 +308,7 @@ INLINE bool is_host_mapping(u64 address)
 static __attribute__((noinline)) u32 memory_at(const struct image* image, u64 address, u32 expected)
 {
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
+    address = WITHOUT_TAG(address);
     struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,
                             .image = *image,
                             .epoch = space ? space->epoch : 0,

@@ -87,7 +87,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
 {
     u64 number = number_of_handle(image, handle);
     struct physical* physical = physical_of(image, number);
-    struct place_key key = place_key(*image, 0, address);
+    struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
     if (!physical)
         return; /* made before tracing began */
     __sync_fetch_and_add(&physical->mappings, 1);
@@ -98,7 +98,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
 /* Our number of the memory that the mapping held, where that has gone with it; 0 else. */
 static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64 address)
 {
-    struct place_key key = place_key(*image, 0, address);
+    struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
     u64* known = bpf_map_lookup_elem(&mappings, &key);
     if (!known)
         return 0;

@@ -137,6 +137,12 @@ def wait_for_exit(child, seconds):
     return False
 
 
+def need_ignored_bits():
+    from harness import Skip
+    if platform.machine() != "aarch64":
+        raise Skip("this processor ignores no bits of an address")
+
+
 def need_tier(name):
     """Skips the case where the kernel has no such way of attaching, by its own account."""
     from harness import Skip

@@ -50,6 +50,15 @@ def trace_by_kind(script, *arguments, form="workload", **options):
     return tool, truth
 
 
+@case
+def tagged_addresses():
+    """Bits of an address that the processor ignores are not the same where it is freed as where it was allocated."""
+    system.need_ignored_bits()
+    tool, _ = trace_by_kind("alloc a 4099 tag=7; alloc b 70001 fn=cuMemAllocManaged tag=255; alloc c 5003 fn=cuMemAllocHost_v2 tag=1\n"
+                            "alloc d 6007 tag=32; alloc e 6011; free a; free b; free c", form="workload-driver")
+    memory.no_loss(tool)
+
+
 @case(each={"freed": driver_frees, "held": "free a; unmap M"}, asan=True)
 def every_driver_function(frees):
     tool, truth = trace_by_kind(driver_kinds + frees, form="workload-driver")

@@ -7,6 +7,7 @@ from collections import Counter
 
 import harness
 import leftovers
+import system
 from copies import case, count, expected, same, trace
 from harness import check, equal, wait_until
 from programs import Tool, Workload
@@ -143,6 +144,16 @@ def freed_memory_is_unknown():
               "free k; copy 5 fn=cuMemcpy src=host dst=d+100352; copy 7 fn=cuMemcpy src=d dst=host")
     tool, _ = trace(script, "--by", "kind", form="workload-driver")
     equal({row["kind"]: row["copies"] for row in tool.rows}, {"H2D": 3, "unknown": 5, "D2H": 7}, f"{tool}")
+
+
+@case
+def tagged_addresses():
+    """What an address leads to, whatever it has in the bits that the processor ignores."""
+    system.need_ignored_bits()
+    script = ("alloc host 4096 fn=host tag=9; alloc d 100000 tag=3; alloc p 8192 fn=cuMemHostAlloc tag=128\n"
+              "copy 3 fn=cuMemcpy src=host dst=d+99999; copy 5 fn=cuMemcpy src=d dst=p; copy 7 fn=cuMemcpy src=p+8191 dst=d; free p")
+    tool, truth = trace(script, "--by", "kind,memory", form="workload-driver")
+    same(tool, truth, ("kind", "source", "destination"))
 
 
 @case

@@ -7,6 +7,13 @@
 
 namespace standin {
 
+// Bits of an address in which programs keep what they like, as the processor ignores them.
+#if defined(__aarch64__)
+constexpr uintptr_t ignored_bits = uintptr_t{0xff} << 56;
+#else
+constexpr uintptr_t ignored_bits = 0;
+#endif
+
 enum class MemoryType : unsigned { none = 0, host = 1, device = 2, array = 3, unified = 4 }; // CUmemorytype
 
 struct Copy2DSide {

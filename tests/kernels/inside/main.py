@@ -19,7 +19,8 @@ chosen = {
     "test_copies": ["every_driver_function[latency]"],
     "test_returns": ["allocations[tracefs]", "allocations[multi]"],
     "test_left": ["in_each_part", "short_wait", "within_a_wait"],
-    "test_allocs": ["every_driver_function[held]"],
+    "test_allocs": ["every_driver_function[held]", "tagged_addresses"],
+    "test_copy_directions": ["tagged_addresses"],
     "test_waits": ["every_driver_function[all]"],
     "test_graphs": ["every_driver_function"],
     "test_budget": None,  # all
@@ -30,6 +31,10 @@ chosen = {
     "test_cudagap_wakers": ["a_chain"],
     "test_ncclwait": ["everybody"],
     "test_overflow": ["of_a_long_life[entry]"],
+    "test_user_stacks": ["every_frame[near]", "every_frame[deepest]", "as_the_program_says"],
+    "test_names": ["user_stacks"],
+    "test_layers": ["both_alone[entry]", "both_alone[latency]", "through_a_protected_runtime[entry]",
+                    "through_a_protected_runtime[latency]"],
     "test_hostile_files": ["clean_after_a_killed_run"],
     "test_python": ["everybody", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
 }

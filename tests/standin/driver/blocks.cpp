@@ -2,6 +2,8 @@
 // The map of all memory and objects but the physical memory.
 #include "memory.hpp"
 
+#include "../abi_memory.hpp"
+
 #include <bit>
 #include <cstdlib>
 #include <unordered_map>
@@ -138,7 +140,7 @@ int release(uintptr_t value, Types set, int unknown)
     if (int result = begin(Class::free))
         return result;
     std::lock_guard hold(memory_lock);
-    auto found = blocks.find(value);
+    auto found = blocks.find(value & ~ignored_bits);
     if (found == blocks.end() || !is_one_of(found->second.type, set))
         return unknown;
     remove(found, Why::freed);
@@ -148,14 +150,14 @@ int release(uintptr_t value, Types set, int unknown)
 bool exists(uintptr_t value, Types set)
 {
     std::lock_guard hold(memory_lock);
-    auto found = blocks.find(value);
+    auto found = blocks.find(value & ~ignored_bits);
     return found != blocks.end() && is_one_of(found->second.type, set);
 }
 
 size_t bytes_at(uintptr_t start)
 {
     std::lock_guard hold(memory_lock);
-    auto found = blocks.find(start);
+    auto found = blocks.find(start & ~ignored_bits);
     return found == blocks.end() ? 0 : found->second.held.bytes;
 }
 

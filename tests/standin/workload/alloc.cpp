@@ -150,6 +150,17 @@ void find_shape(Wanted& w, const AllocRow& row, const Step& step)
         w.bytes = standin::bytes_of(w.array, w.levels);
 }
 
+// What the program goes on with: an address in whose ignored bits it keeps something.
+Memory tagged(Memory memory, const Step& step)
+{
+    if (step.has("tag") && !standin::ignored_bits)
+        wrong(step, "this processor ignores no bits of an address");
+    if (step.has("tag"))
+        memory.address =
+            reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory.address) | step.number("tag", 0) << 56);
+    return memory;
+}
+
 } // namespace
 
 const void* unreadable_page()
@@ -179,11 +190,12 @@ void alloc(const Step& step)
     Wanted wanted{.bytes = step.number(1)};
     if (function == "host" || function == "mmap") {
         void* address = function == "host" ? touched(wanted.bytes) : mapped_file(wanted.bytes);
-        return remember(name, {.what = "host",
-                               .side = Side::host,
-                               .address = address,
-                               .bytes = wanted.bytes,
-                               .free_by = function == "host" ? "free" : "munmap"});
+        Memory memory{.what = "host",
+                      .side = Side::host,
+                      .address = address,
+                      .bytes = wanted.bytes,
+                      .free_by = function == "host" ? "free" : "munmap"};
+        return remember(name, tagged(memory, step));
     }
     const AllocRow* row = find_alloc_row(function);
     if (!row)
@@ -203,7 +215,7 @@ void alloc(const Step& step)
         wanted.pool = memory(step, "pool", Side::device).address;
     find_source(wanted, *row, step);
     if (auto memory = allocate(*row, row->function + suffix(function), wanted, Pace(step)))
-        remember(name, *memory);
+        remember(name, tagged(*memory, step));
 }
 
 void reset_device(const Step&)

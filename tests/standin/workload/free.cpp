@@ -11,6 +11,11 @@
 namespace workload {
 namespace {
 
+void* untagged(void* address)
+{
+    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~standin::ignored_bits);
+}
+
 // Of memory that the script does not name, nothing is told.
 bool free_by(const FreeRow& row, const std::string& function, const Step& step, const Memory& memory)
 {
@@ -72,14 +77,14 @@ void free_memory(const Step& step)
     Memory memory = take(step, step.word(0));
     auto function = step.option("fn", memory.free_by);
     if (function == "free")
-        return free(memory.address);
+        return free(untagged(memory.address));
     if (function == "munmap")
-        return static_cast<void>(munmap(memory.address, memory.bytes));
+        return static_cast<void>(munmap(untagged(memory.address), memory.bytes));
     if (!free_by(row_of(step, function), function, step, memory))
         return remember(step.word(0), memory);
     freed(step.word(0), memory);
     if (memory.what == "registered")
-        free(memory.address);
+        free(untagged(memory.address));
 }
 
 // badfree ADDRESS [fn=FUNCTION]
