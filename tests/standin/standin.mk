@@ -92,9 +92,10 @@ $(SB)/libcuda.so.1 $(SB)/libcuda.so $(SB)/libcudart.so.12 $(SB)/libcudart.so.13:
 	$(Q)ln -sf $(<F) $@
 
 # The runtime once more, as distributions compile libraries: what it returns to is signed in its frames, or its functions
-# begin with endbr64.
+# begin with endbr64. There are frames between a launch and the driver's.
 STANDIN_PROTECTED := $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection=full)
-$(call standin_group,runtime,runtime-signed,$(STANDIN_RUNTIME) $(STANDIN_PROTECTED) -DCUDART=12)
+$(call standin_group,runtime,runtime-signed,$(STANDIN_RUNTIME) $(STANDIN_PROTECTED) -DFRAMES_BETWEEN \
+               -DCUDART=12)
 $(SB)/signed/libcudart.so.12: $(call standin_objects,runtime,runtime-signed) $(SB)/obj/runtime-signed/rest.S \
     $(SB)/obj/runtime12/exports.map
 	@mkdir -p $(@D)

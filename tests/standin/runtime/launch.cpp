@@ -5,6 +5,13 @@
 
 using namespace standin;
 
+// The function that calls the driver, or one behind that, as in NVIDIA's 11.8.
+#ifdef FRAMES_BETWEEN
+#define BEHIND_LAUNCH [[gnu::noinline]]
+#else
+#define BEHIND_LAUNCH [[gnu::always_inline]] inline
+#endif
+
 namespace {
 
 // What can go wrong before the driver is called.
@@ -15,8 +22,8 @@ inline int before_launch(const void* kernel, void** function)
     return find_function(kernel, function);
 }
 
-[[gnu::always_inline]] inline int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments,
-                                         size_t shared, void* stream)
+BEHIND_LAUNCH int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared,
+                         void* stream)
 {
     void* function = nullptr;
     if (int result = before_launch(kernel, &function)) [[unlikely]]
@@ -25,8 +32,8 @@ inline int before_launch(const void* kernel, void** function)
                                                 static_cast<unsigned>(shared), stream, arguments, nullptr));
 }
 
-[[gnu::always_inline]] inline int launch_cooperative(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block,
-                                                     void** arguments, size_t shared, void* stream)
+BEHIND_LAUNCH int launch_cooperative(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments,
+                                     size_t shared, void* stream)
 {
     void* function = nullptr;
     if (int result = before_launch(kernel, &function))
@@ -35,8 +42,7 @@ inline int before_launch(const void* kernel, void** function)
                                                            static_cast<unsigned>(shared), stream, arguments));
 }
 
-[[gnu::always_inline]] inline int launch_ex(StreamKind kind, const LaunchConfig* config, const void* kernel,
-                                            void** arguments)
+BEHIND_LAUNCH int launch_ex(StreamKind kind, const LaunchConfig* config, const void* kernel, void** arguments)
 {
     void* function = nullptr;
     if (int result = before_launch(kernel, &function))
@@ -44,14 +50,13 @@ inline int before_launch(const void* kernel, void** function)
     return finish(driver().cuLaunchKernelEx[kind](config, function, arguments, nullptr));
 }
 
-[[gnu::always_inline]] inline int launch_host(StreamKind kind, void* stream, HostFunction function, void* argument)
+BEHIND_LAUNCH int launch_host(StreamKind kind, void* stream, HostFunction function, void* argument)
 {
     int result = before_call();
     return finish(result ? result : driver().cuLaunchHostFunc[kind](stream, function, argument));
 }
 
-[[gnu::always_inline]] inline int add_callback(StreamKind kind, void* stream, StreamCallback callback, void* argument,
-                                               unsigned flags)
+BEHIND_LAUNCH int add_callback(StreamKind kind, void* stream, StreamCallback callback, void* argument, unsigned flags)
 {
     int result = before_call();
     return finish(result ? result : driver().cuStreamAddCallback[kind](stream, callback, argument, flags));

@@ -13,7 +13,7 @@ namespace {
 stacks::Launch launch;
 int (*reduce)(const void*, void*, size_t, int, int, void*, void*);
 void* comm;
-const char* what;
+enum { launching, sleeping, reducing, telling } what;
 
 [[gnu::always_inline]] inline int launch_once()
 {
@@ -42,20 +42,21 @@ extern "C" int level1(int n);
 
 [[gnu::noinline]] int level0(int n)
 {
-    if (!strcmp(what, "sleep"))
+    if (what == sleeping)
         return usleep(10000) + n;
-    if (!strcmp(what, "reduce"))
+    if (what == reducing)
         return reduce(nullptr, nullptr, 16, 7, 0, comm, nullptr) + n;
-    if (!strcmp(what, "told") && n == 5)
+    if (what == telling && n == 5)
         tell_callers();
     return launch_once() + n;
 }
 
 int main(int argc, char** argv)
 {
-    what = argv[3];
+    const auto asked = [&](const char* word) { return strcmp(argv[3], word) == 0; };
+    what = asked("sleep") ? sleeping : asked("reduce") ? reducing : asked("told") ? telling : launching;
     launch = stacks::launch_of(argv[1]);
-    if (!strcmp(what, "reduce")) {
+    if (what == reducing) {
         void* const nccl = dlopen(argv[5], RTLD_NOW);
         const auto begin = reinterpret_cast<int (*)(void**, int, const int*)>(dlsym(nccl, "ncclCommInitAll"));
         reduce = reinterpret_cast<decltype(reduce)>(dlsym(nccl, "ncclAllReduce"));
