@@ -42,7 +42,8 @@ def hung(script, form="workload-driver", threads=1, how="S"):
 
 
 def look(workload, *more):
-    return Tool("-p", workload.pid, "-i", "0.4", "-d", "1.5", "--by", "pid,api,wait", *more).finish()
+    interval, duration = 0.4 * harness.patience, 1.5 * harness.patience
+    return Tool("-p", workload.pid, "-i", interval, "-d", duration, "--by", "pid,api,wait", *more).finish()
 
 
 def is_told(tool, function, wait, threads=1):
@@ -95,11 +96,11 @@ def frees():
 def threads():
     """Each its own row, with the pid of none, and what they wait for."""
     workload = hung(f"threads 9; {step('cuStreamSynchronize', asleep)}; end", threads=9)
-    tool = Tool("-p", workload.pid, "-d", "1", "--by", "thread,wait").finish()
+    tool = Tool("-p", workload.pid, "-d", harness.patience, "--by", "thread,wait").finish()
     equal({row["tid"] for row in tool.rows}, set(workload.threads(9)), "threads that wait")
     is_told(look(workload), "cuStreamSynchronize", "stream", threads=9)
     one = workload.threads(9)[3]
-    equal([row["tid"] for row in Tool("-t", one, "-d", "1", "--by", "thread").finish().rows], [one], "with -t")
+    equal([row["tid"] for row in Tool("-t", one, "-d", harness.patience, "--by", "thread").finish().rows], [one], "with -t")
 
 
 @case(alone=True)
