@@ -84,7 +84,7 @@ endif
 ifeq ($(VARIANT),static)
 # Debian has no static fmt and Zydis: they are made from their sources. libdw wants what it decompresses with.
 VARIANT_LDFLAGS := -static -s
-LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt \
+LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf $(wildcard $(BUILD)/libraries/libeu.a) -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt \
         $(if $(filter x86_64,$(MACHINE)),-lZydis)
 # Linked before the library's, and so in its place: a static program cannot dlopen.
 INSTEAD := $(BUILD)/obj/static/src/nvml/nvml.o
@@ -198,7 +198,7 @@ asan: $(SKELETONS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static: tools
-	$(Q)CROSS=$(CROSS) CC="$(CC)" CXX="$(CXX)" AR="$(AR)" scripts/static-libraries $(BUILD)/libraries
+	$(Q)CROSS=$(CROSS) CC="$(CC)" CXX="$(CXX)" AR="$(AR)" NM="$(NM)" scripts/static-libraries $(BUILD)/libraries
 	$(Q)$(MAKE) --no-print-directory VARIANT=static tools
 	$(Q)for t in $(TOOLS); do file -L $(BUILD)/static/$$t | grep -q 'statically linked' || { echo "$$t is not static" >&2; exit 1; }; done
 
