@@ -47,8 +47,8 @@ def without_returns():
 @tops.case
 def in_each_part():
     """cudatop's programs follow a call each for itself: it is left once."""
-    script = "".join(left(call, 5) for call in (f"copy 1 fn=cuMemcpyDtoH_v2 {forever}", f"sync 1 {forever}",
-                                                f"alloc a 4096 {forever}"))
+    script = "".join(left(f"deeper 65536; {call}; end", 5)
+                     for call in (f"copy 1 fn=cuMemcpyDtoH_v2 {forever}", f"sync 1 {forever}", f"alloc a 4096 {forever}"))
     tool, truth = traced(script + "launch vecadd 3; copy 3; sync 3; alloc b 4096", "-l", "--by", "pid")
     equal(tool.lost.get("calls_left"), 15, f"losses: {tool.lost}")
     tops.same(tool, truth, mode=["-l"])
