@@ -222,7 +222,7 @@ test:
 test-long:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
-	-$(Q)scripts/install-deps cross
+	-$(Q)[ -n "$$GPUSNOOP_ARM64" ] || scripts/install-deps cross
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan static standin unit vendor-bins kernels-bins fuzz-replay
 	$(Q)KERNELS="$(KERNELS)" tests/run --long
 
