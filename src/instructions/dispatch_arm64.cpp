@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "instructions/dispatch_arm64.hpp"
 
+#include "instructions/filled_table.hpp"
+#include "instructions/own_frame.hpp"
 #include "instructions/registers_arm64.hpp"
 #include "instructions/words_arm64.hpp"
 
@@ -13,7 +15,6 @@ namespace {
 constexpr size_t arguments = 8; // x0 to x7
 constexpr size_t kept_first = 19;
 constexpr size_t steps_max = 64;
-constexpr int64_t frame_max = 4096;
 
 // What a register or a word of the stack holds while arguments are handed on.
 struct Held {
@@ -47,46 +48,12 @@ private:
     bool is_own(size_t number) const { return held_[number].kind == Held::entered && held_[number].reg == number; }
     bool call(uint64_t target);
     bool access(const Access& access);
-    bool move_stack(int64_t by);
-    bool store(int64_t at, int64_t bytes, const Held& what);
-    Held load(int64_t at, int64_t bytes) const;
 
     std::array<Held, 32> held_{};
-    std::map<int64_t, std::pair<int64_t, Held>> frame_; // by the distance from where the stack pointer was at the entry
-    int64_t stack_ = 0;                                 // how far it is from there
-    int64_t signed_at_ = 0;                             // where it was then
+    OwnFrame<Held> frame_;
+    int64_t signed_at_ = 0; // where the stack pointer was then
     uint64_t table_of_ = 0;
 };
-
-// Into its own frame, never into its caller's, where arguments may be.
-bool HandingOn::store(int64_t at, int64_t bytes, const Held& what)
-{
-    if (at < stack_ || at + bytes > 0)
-        return false;
-    std::erase_if(frame_,
-                  [&](const auto& word) { return word.first < at + bytes && at < word.first + word.second.first; });
-    frame_[at] = {bytes, what};
-    return true;
-}
-
-Held HandingOn::load(int64_t at, int64_t bytes) const
-{
-    const auto word = frame_.find(at);
-    if (word == frame_.end() || word->second.first < bytes)
-        return {};
-    Held held = word->second.second;
-    held.whole = held.whole && bytes == 8;
-    return held;
-}
-
-bool HandingOn::move_stack(int64_t by)
-{
-    if (by < -frame_max || by > frame_max)
-        return false;
-    stack_ += by;
-    std::erase_if(frame_, [this](const auto& word) { return word.first < stack_; });
-    return stack_ <= 0;
-}
 
 bool HandingOn::access(const Access& access)
 {
@@ -98,20 +65,21 @@ bool HandingOn::access(const Access& access)
         held_[access.numbers[0]] = {Held::slot, 0, true, static_cast<uint32_t>(access.offset)};
         return true;
     }
-    if (!move_stack(access.before))
+    if (!frame_.move_stack(access.before))
         return false;
     for (size_t i = 0; i < access.count; i++) {
-        const int64_t at = stack_ + access.offset + static_cast<int64_t>(i * access.bytes), bytes = access.bytes;
+        const int64_t at = frame_.stack() + access.offset + static_cast<int64_t>(i * access.bytes),
+                      bytes = access.bytes;
         Held& reg = held_[access.numbers[i]];
         if (access.numbers[i] == x31)
             return false;
         if (access.loads) {
-            reg = load(at, bytes);
-        } else if (!store(at, bytes, reg)) {
+            reg = frame_.load(at, bytes);
+        } else if (!frame_.store(at, bytes, reg)) {
             return false;
         }
     }
-    return move_stack(access.after);
+    return frame_.move_stack(access.after);
 }
 
 bool HandingOn::call(uint64_t target)
@@ -132,10 +100,10 @@ bool HandingOn::follow(uint32_t word, uint64_t at)
         return true;
     if (sign_return.matches(word) && is_own(link)) {
         held_[link].kind = Held::for_check;
-        signed_at_ = stack_;
+        signed_at_ = frame_.stack();
         return true;
     }
-    if (check_return.matches(word) && held_[link].kind == Held::for_check && stack_ == signed_at_) {
+    if (check_return.matches(word) && held_[link].kind == Held::for_check && frame_.stack() == signed_at_) {
         held_[link].kind = Held::entered;
         return true;
     }
@@ -146,7 +114,7 @@ bool HandingOn::follow(uint32_t word, uint64_t at)
     if ((add_immediate.matches(word) || sub_immediate.matches(word)) && rn(word) == x31) {
         const auto number = static_cast<int64_t>(added(word)) * (add_immediate.matches(word) ? 1 : -1);
         if (rd(word) == x31)
-            return move_stack(number);
+            return frame_.move_stack(number);
         held_[rd(word)] = {}; // where its frame is
         return true;
     }
@@ -161,7 +129,7 @@ bool HandingOn::follow(uint32_t word, uint64_t at)
 std::optional<Dispatch> HandingOn::result(size_t target) const
 {
     const Held& to = held_[target];
-    if (to.kind != Held::slot || !to.whole || stack_ != 0)
+    if (to.kind != Held::slot || !to.whole || frame_.stack() != 0)
         return std::nullopt;
     for (size_t number = kept_first; number <= link; number++)
         if (!is_own(number) || !held_[number].whole)
@@ -192,23 +160,17 @@ public:
     // Before the instruction there is read: others may lead here.
     void arrive(uint64_t at);
     bool reached() const { return reached_; }
-    const Argument& returned() const { return state_.registers[0]; }
-    const Argument* at(uint64_t address) const
-    {
-        const auto found = stored_.find(address);
-        return found == stored_.end() ? nullptr : &found->second;
-    }
-    const std::map<uint64_t, Argument>& all() const { return stored_; }
+    FilledTable::Return returned() { return table_.returned(state_.registers[0]); }
+    const FilledTable& table() const { return table_; }
 
 private:
     void lead(uint64_t to);
     bool access(const Access& access);
-    void store(uint64_t address, const Argument& what);
 
     State state_;
     bool reached_ = true;
     std::map<uint64_t, State> led_; // by where branches lead further on
-    std::map<uint64_t, Argument> stored_;
+    FilledTable table_;
 };
 
 void Stores::lead(uint64_t to)
@@ -233,14 +195,6 @@ void Stores::arrive(uint64_t at)
     reached_ = true;
 }
 
-// A second value for a place makes both of them unknown.
-void Stores::store(uint64_t address, const Argument& what)
-{
-    const auto [place, is_new] = stored_.emplace(address, what);
-    if (!is_new && place->second != what)
-        place->second = {};
-}
-
 bool Stores::access(const Access& access)
 {
     const Argument base = state_.registers[access.base];
@@ -255,7 +209,7 @@ bool Stores::access(const Access& access)
         if (access.base == x31 && !access.loads)
             state_.spilled[offset] = access.bytes == 8 ? held : Argument{};
         else if (!access.loads && base.kind == Argument::constant)
-            store(base.value + static_cast<uint64_t>(offset), held);
+            table_.store(base.value + static_cast<uint64_t>(offset), held);
     }
     return true;
 }
@@ -297,37 +251,25 @@ std::optional<Dispatch> dispatch_of(const Code& code)
     return std::nullopt;
 }
 
-// Such a function begins with what it does every time but the first, and returns a pointer from memory; that is set
-// where all else has been.
 std::vector<Filled> filled_by(const Code& code)
 {
     Stores stores;
-    std::optional<uint64_t> pointer; // where the table's address is
-    const Argument* table = nullptr;
     const Words words(code);
     for (size_t i = 0; i < words.size(); i++) {
         stores.arrive(words.address(i));
         if (!stores.reached())
             continue;
         if (ret.matches(words[i])) {
-            if (!pointer) {
-                if (stores.returned().kind != Argument::loaded)
-                    return {};
-                pointer = stores.returned().value;
-            }
-            if ((table = stores.at(*pointer)))
+            const FilledTable::Return what = stores.returned();
+            if (what == FilledTable::Return::none)
+                return {};
+            if (what == FilledTable::Return::filled)
                 break;
         }
         if (!stores.follow(words[i], words.address(i)))
             return {};
     }
-    if (!table || table->kind != Argument::constant)
-        return {};
-    std::vector<Filled> all;
-    for (const auto& [address, what] : stores.all())
-        if (address > table->value && what.kind != Argument::unknown && address != *pointer)
-            all.push_back({address - table->value, what});
-    return all;
+    return stores.table().all();
 }
 
 } // namespace gpusnoop::arm64

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "instructions/dispatch_x86_64.hpp"
 
+#include "instructions/filled_table.hpp"
+#include "instructions/own_frame.hpp"
 #include "instructions/registers_x86_64.hpp"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 namespace gpusnoop::x86_64 {
 namespace {
@@ -14,7 +14,6 @@ constexpr size_t rax = 0, rsp = 4;
 constexpr std::array<size_t, 6> in_registers = {7, 6, 2, 1, 8, 9}; // rdi, rsi, rdx, rcx, r8, r9
 constexpr std::array<size_t, 6> kept_by_all = {3, 5, 12, 13, 14, 15};
 constexpr size_t steps_max = 64;
-constexpr int64_t frame_max = 4096;
 
 // What a register or a word of the stack holds while arguments are handed on.
 struct Held {
@@ -44,13 +43,10 @@ private:
     bool move_stack(const Instruction& instruction);
     bool push(const Instruction& instruction);
     bool pop(const Instruction& instruction);
-    bool store(int64_t at, size_t bytes, const Held& what);
-    Held load(int64_t at, size_t bytes) const;
     Held in_table(const ZydisDecodedOperand& operand) const;
 
     std::array<Held, registers> held_{};
-    std::map<int64_t, std::pair<size_t, Held>> frame_; // by the distance from where the stack pointer was at the entry
-    int64_t stack_ = 0;                                // how far it is from there
+    OwnFrame<Held> frame_;
     uint64_t table_of_ = 0;
     Held target_;
 };
@@ -59,29 +55,6 @@ bool is_on_stack(const ZydisDecodedOperand& operand)
 {
     return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.base == ZYDIS_REGISTER_RSP &&
            operand.mem.index == ZYDIS_REGISTER_NONE;
-}
-
-// Into its own frame, never into its caller's, where arguments may be.
-bool HandingOn::store(int64_t at, size_t bytes, const Held& what)
-{
-    if (at < stack_ || at + static_cast<int64_t>(bytes) > 0)
-        return false;
-    std::erase_if(frame_, [&](const auto& word) {
-        return word.first < at + static_cast<int64_t>(bytes) &&
-               at < word.first + static_cast<int64_t>(word.second.first);
-    });
-    frame_[at] = {bytes, what};
-    return true;
-}
-
-Held HandingOn::load(int64_t at, size_t bytes) const
-{
-    const auto word = frame_.find(at);
-    if (word == frame_.end() || word->second.first < bytes)
-        return {};
-    Held held = word->second.second;
-    held.whole = held.whole && bytes == 8;
-    return held;
 }
 
 Held HandingOn::in_table(const ZydisDecodedOperand& operand) const
@@ -96,7 +69,7 @@ Held HandingOn::in_table(const ZydisDecodedOperand& operand) const
 bool HandingOn::move(const Instruction& instruction)
 {
     const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
-    const size_t bytes = to.size / 8U;
+    const int64_t bytes = to.size / 8;
     if (bytes != 4 && bytes != 8)
         return false;
     Held value;
@@ -107,12 +80,12 @@ bool HandingOn::move(const Instruction& instruction)
         value = held_[*number];
         value.whole = value.whole && bytes == 8;
     } else if (is_on_stack(from)) {
-        value = load(stack_ + from.mem.disp.value, bytes);
+        value = frame_.load(frame_.stack() + from.mem.disp.value, bytes);
     } else if (value = in_table(from); value.kind == Held::unknown) {
         return false;
     }
     if (is_on_stack(to))
-        return store(stack_ + to.mem.disp.value, bytes, value);
+        return frame_.store(frame_.stack() + to.mem.disp.value, bytes, value);
     const auto number = to.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(to.reg.value) : std::nullopt;
     if (!number || *number == rsp)
         return false;
@@ -124,11 +97,9 @@ bool HandingOn::move_stack(const Instruction& instruction)
 {
     const ZydisDecodedOperand &to = instruction.operands[0], &by = instruction.operands[1];
     if (to.type != ZYDIS_OPERAND_TYPE_REGISTER || to.reg.value != ZYDIS_REGISTER_RSP ||
-        by.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || by.imm.value.s < -frame_max || by.imm.value.s > frame_max)
+        by.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || by.imm.value.s == INT64_MIN)
         return false;
-    stack_ += instruction.is(ZYDIS_MNEMONIC_SUB) ? -by.imm.value.s : by.imm.value.s;
-    std::erase_if(frame_, [this](const auto& word) { return word.first < stack_; });
-    return stack_ <= 0;
+    return frame_.move_stack(instruction.is(ZYDIS_MNEMONIC_SUB) ? -by.imm.value.s : by.imm.value.s);
 }
 
 bool HandingOn::push(const Instruction& instruction)
@@ -137,20 +108,17 @@ bool HandingOn::push(const Instruction& instruction)
     const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
     if (!number || *number == rsp || what.size != 64)
         return false;
-    stack_ -= 8;
-    return store(stack_, 8, held_[*number]);
+    return frame_.move_stack(-8) && frame_.store(frame_.stack(), 8, held_[*number]);
 }
 
 bool HandingOn::pop(const Instruction& instruction)
 {
     const ZydisDecodedOperand& what = instruction.operands[0];
     const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
-    if (!number || *number == rsp || what.size != 64 || stack_ > -8)
+    if (!number || *number == rsp || what.size != 64 || frame_.stack() > -8)
         return false;
-    held_[*number] = load(stack_, 8);
-    frame_.erase(stack_);
-    stack_ += 8;
-    return true;
+    held_[*number] = frame_.load(frame_.stack(), 8);
+    return frame_.move_stack(8);
 }
 
 bool HandingOn::call(const Instruction& instruction, uint64_t next)
@@ -199,7 +167,7 @@ std::optional<Dispatch> HandingOn::result(const Held& target) const
     const auto is_own = [this](size_t number) {
         return held_[number].kind == Held::entered && held_[number].reg == number;
     };
-    if (target.kind != Held::slot || !target.whole || stack_ != 0 ||
+    if (target.kind != Held::slot || !target.whole || frame_.stack() != 0 ||
         !std::ranges::all_of(kept_by_all, [&](size_t number) { return is_own(number) && held_[number].whole; }))
         return std::nullopt;
     Dispatch found{.table_of = table_of_, .slot = target.offset};
@@ -222,23 +190,17 @@ using Pair = std::array<Argument, 2>;
 class Stores {
 public:
     void follow(const Instruction& instruction, uint64_t next);
-    const Argument& in_rax() const { return registers_[rax]; }
-    const Argument* at(uint64_t address) const
-    {
-        const auto found = stored_.find(address);
-        return found == stored_.end() ? nullptr : &found->second;
-    }
-    const std::map<uint64_t, Argument>& all() const { return stored_; }
+    FilledTable::Return returned() { return table_.returned(registers_[rax]); }
+    const FilledTable& table() const { return table_; }
 
 private:
     Pair* vector(const ZydisDecodedOperand& operand);
     Argument word(const ZydisDecodedOperand& operand, uint64_t next) const;
     bool follow_vector(const Instruction& instruction, uint64_t next);
-    void store(uint64_t address, const Argument& what);
 
     Registers registers_;
     std::array<Pair, registers> vectors_{};
-    std::map<uint64_t, Argument> stored_;
+    FilledTable table_;
 };
 
 Pair* Stores::vector(const ZydisDecodedOperand& operand)
@@ -261,14 +223,6 @@ Argument Stores::word(const ZydisDecodedOperand& operand, uint64_t next) const
                                                         : Argument{};
 }
 
-// A second value for a place makes both of them unknown.
-void Stores::store(uint64_t address, const Argument& what)
-{
-    const auto [place, is_new] = stored_.emplace(address, what);
-    if (!is_new && place->second != what)
-        place->second = {};
-}
-
 // False where it is no instruction on vectors that is known.
 bool Stores::follow_vector(const Instruction& instruction, uint64_t next)
 {
@@ -280,14 +234,14 @@ bool Stores::follow_vector(const Instruction& instruction, uint64_t next)
         if (target)
             *target = {source ? (*source)[0] : word(from, next), Argument{Argument::constant, 0}};
         else if (address && source)
-            store(address, (*source)[0]);
+            table_.store(address, (*source)[0]);
         return target || address;
     case ZYDIS_MNEMONIC_MOVHPS:
     case ZYDIS_MNEMONIC_MOVHPD:
         if (target)
             (*target)[1] = word(from, next);
         else if (address && source)
-            store(address, (*source)[1]);
+            table_.store(address, (*source)[1]);
         return target || address;
     case ZYDIS_MNEMONIC_PUNPCKLQDQ:
         if (target)
@@ -300,8 +254,8 @@ bool Stores::follow_vector(const Instruction& instruction, uint64_t next)
         if (target)
             *target = source ? *source : Pair{};
         else if (address && source) {
-            store(address, (*source)[0]);
-            store(address + 8, (*source)[1]);
+            table_.store(address, (*source)[0]);
+            table_.store(address + 8, (*source)[1]);
         }
         return target || address;
     default:
@@ -319,7 +273,7 @@ void Stores::follow(const Instruction& instruction, uint64_t next)
     else if (Pair* const target = instruction.info.operand_count_visible ? vector(first) : nullptr)
         *target = {};
     if (instruction.is(ZYDIS_MNEMONIC_MOV) && is_memory_at_rip(first) && first.size == 64)
-        store(next + static_cast<uint64_t>(first.mem.disp.value), word(instruction.operands[1], next));
+        table_.store(next + static_cast<uint64_t>(first.mem.disp.value), word(instruction.operands[1], next));
     registers_.follow(instruction, next);
 }
 
@@ -346,37 +300,23 @@ std::optional<Dispatch> dispatch_of(const Code& code)
     return std::nullopt;
 }
 
-// Such a function begins with what it does every time but the first, and returns a pointer from memory; that is set
-// where all else has been.
 std::vector<Filled> filled_by(const Code& code)
 {
     Stores stores;
     Instruction instruction;
-    std::optional<uint64_t> pointer; // where the table's address is
-    const Argument* table = nullptr;
     for (size_t at = 0; at < code.bytes.size(); at += instruction.info.length) {
         if (!decode(code.bytes.subspan(at), instruction))
             return {};
-        if (instruction.info.meta.category != ZYDIS_CATEGORY_RET) {
-            stores.follow(instruction, code.address + at + instruction.info.length);
-            continue;
-        }
-        if (!pointer) {
-            if (stores.in_rax().kind != Argument::loaded)
+        if (instruction.info.meta.category == ZYDIS_CATEGORY_RET) {
+            const FilledTable::Return what = stores.returned();
+            if (what == FilledTable::Return::none)
                 return {};
-            pointer = stores.in_rax().value;
+            if (what == FilledTable::Return::filled)
+                break;
         }
-        if ((table = stores.at(*pointer)))
-            break;
         stores.follow(instruction, code.address + at + instruction.info.length);
     }
-    if (!table || table->kind != Argument::constant)
-        return {};
-    std::vector<Filled> all;
-    for (const auto& [address, what] : stores.all())
-        if (address > table->value && what.kind != Argument::unknown && address != *pointer)
-            all.push_back({address - table->value, what});
-    return all;
+    return stores.table().all();
 }
 
 } // namespace gpusnoop::x86_64

@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "instructions/paths_arm64.hpp"
 
+#include "instructions/ways.hpp"
 #include "instructions/words_arm64.hpp"
 
 #include <utility>
 
 namespace gpusnoop::arm64 {
 namespace {
-
-constexpr size_t steps_max = 64;
-constexpr int deepest = 3; // calls within calls
-constexpr int64_t offset_max = 4096;
-constexpr size_t loads_max = 4;
-
-// What a register holds: what has been loaded on the way from the argument, and what has been added since.
-struct Way {
-    Path loads;
-    int64_t added = 0;
-};
-
-std::optional<Way> plus(std::optional<Way> way, int64_t number)
-{
-    if (way && (number < 0 || (way->added += number) > offset_max))
-        way.reset();
-    return way;
-}
 
 class Walk {
 public:
@@ -37,7 +20,7 @@ public:
     std::optional<Way> through(const Code& code)
     {
         const Words words(code);
-        for (size_t i = 0; i < words.size() && i < steps_max; i++) {
+        for (size_t i = 0; i < words.size() && i < Way::steps_max; i++) {
             const uint32_t word = words[i];
             if (ret.matches(word) || ret_signed.matches(word))
                 return held_[0];
@@ -60,7 +43,7 @@ public:
 private:
     std::optional<Way> called(uint64_t address)
     {
-        if (!held_[0] || depth_ >= deepest)
+        if (!held_[0] || depth_ >= Way::deepest)
             return std::nullopt;
         const std::vector<uint8_t> bytes = code_at_(address);
         return Walk(code_at_, held_[0], depth_ + 1).through({bytes, address});
@@ -85,11 +68,7 @@ private:
         std::optional<Way> place;
         if (access.loads && access.count == 1 && access.bytes == 8 && access.base != x31 && !access.before &&
             !access.after)
-            place = plus(held_[access.base], access.offset);
-        if (place && place->loads.size() < loads_max)
-            place->loads.push_back(static_cast<uint32_t>(std::exchange(place->added, 0)));
-        else
-            place.reset();
+            place = loaded_from(plus(held_[access.base], access.offset));
         if (access.loads)
             for (size_t i = 0; i < access.count; i++)
                 held_[access.numbers[i]] = place;
@@ -106,8 +85,7 @@ private:
 
 std::optional<Path> path_of(const Code& code, const CodeAt& code_at)
 {
-    const std::optional<Way> found = Walk(code_at, Way{}, 0).through(code);
-    return found && found->added == 0 && !found->loads.empty() ? std::optional(found->loads) : std::nullopt;
+    return path_by(Walk(code_at, Way{}, 0).through(code));
 }
 
 } // namespace gpusnoop::arm64

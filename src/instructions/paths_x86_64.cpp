@@ -2,6 +2,7 @@
 #include "instructions/paths_x86_64.hpp"
 
 #include "instructions/registers_x86_64.hpp"
+#include "instructions/ways.hpp"
 
 #include <utility>
 
@@ -9,16 +10,6 @@ namespace gpusnoop::x86_64 {
 namespace {
 
 constexpr size_t rax = 0, rsp = 4, rdi = 7;
-constexpr size_t steps_max = 64;
-constexpr int deepest = 3; // calls within calls
-constexpr int64_t offset_max = 4096;
-constexpr size_t loads_max = 4;
-
-// What a register holds: what has been loaded on the way from the argument, and what has been added since.
-struct Way {
-    Path loads;
-    int64_t added = 0;
-};
 
 class Walk {
 public:
@@ -32,7 +23,7 @@ public:
     {
         Instruction instruction;
         size_t at = 0;
-        for (size_t step = 0; step < steps_max && decode(code.bytes.subspan(at), instruction); step++) {
+        for (size_t step = 0; step < Way::steps_max && decode(code.bytes.subspan(at), instruction); step++) {
             at += instruction.info.length;
             const uint64_t next = code.address + at;
             if (instruction.is(ZYDIS_MNEMONIC_RET))
@@ -55,7 +46,7 @@ private:
     std::optional<Way> called(const Instruction& instruction, uint64_t next)
     {
         const ZydisDecodedOperand& target = instruction.operands[0];
-        if (target.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !held_[rdi] || depth_ >= deepest)
+        if (target.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !held_[rdi] || depth_ >= Way::deepest)
             return std::nullopt;
         const uint64_t address = next + target.imm.value.u;
         const std::vector<uint8_t> bytes = code_at_(address);
@@ -95,17 +86,7 @@ private:
         std::optional<Way> place = base ? plus(held_[*base], from.mem.disp.value) : std::nullopt;
         if (instruction.is(ZYDIS_MNEMONIC_LEA))
             return place;
-        if (!instruction.is(ZYDIS_MNEMONIC_MOV) || from.size != 64 || !place || place->loads.size() >= loads_max)
-            return std::nullopt;
-        place->loads.push_back(static_cast<uint32_t>(std::exchange(place->added, 0)));
-        return place;
-    }
-
-    static std::optional<Way> plus(std::optional<Way> way, int64_t number)
-    {
-        if (way && (number < 0 || (way->added += number) > offset_max))
-            way.reset();
-        return way;
+        return instruction.is(ZYDIS_MNEMONIC_MOV) && from.size == 64 ? loaded_from(place) : std::nullopt;
     }
 
     const CodeAt& code_at_;
@@ -117,8 +98,7 @@ private:
 
 std::optional<Path> path_of(const Code& code, const CodeAt& code_at)
 {
-    const std::optional<Way> found = Walk(code_at, Way{}, 0).through(code);
-    return found && found->added == 0 && !found->loads.empty() ? std::optional(found->loads) : std::nullopt;
+    return path_by(Walk(code_at, Way{}, 0).through(code));
 }
 
 } // namespace gpusnoop::x86_64
