@@ -2,10 +2,10 @@
 // Where a function has its arguments on each machine, by the rules of its ABI.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -17,7 +17,7 @@ constexpr Machine host = Machine::arm64;
 constexpr Machine host = Machine::x86_64;
 #endif
 
-// An argument, or a word of one.
+// Where an argument is, or its first word.
 struct ArgumentPlace {
     enum Kind : uint8_t {
         in_register,
@@ -25,48 +25,47 @@ struct ArgumentPlace {
         pointed,  // behind the pointer that the register holds
     } kind = in_register;
     uint8_t number = 0; // of the register, or of the slot
-    uint8_t word = 0;   // behind the pointer
 
     bool operator==(const ArgumentPlace&) const = default;
 };
 
-// Integers, pointers and small structures, a word after the other. What is larger than two words is told by its size.
+// Asked for the arguments of a call, one after the other: integers, pointers and structures of integers.
 class CallingConvention {
 public:
-    static constexpr size_t words_max = 32;
+    consteval explicit CallingConvention(Machine machine) : machine_(machine) {}
 
-    // The argument that begins with this word is a structure of so many words, passed by value.
-    consteval void by_value(size_t word, size_t words) { sizes_.at(word) = static_cast<uint8_t>(words); }
-
-    // Where arm64 has what x86-64 has there. x86-64 (psABI, 3.2.3) has six registers, and structures among the slots;
-    // arm64 (AAPCS64, 6.8.2) has eight, and structures behind a pointer that takes an argument's place.
-    consteval ArgumentPlace on_arm64(ArgumentPlace x86) const
+    // An integer or a pointer.
+    consteval ArgumentPlace word()
     {
-        uint8_t registers_x86 = 0, slots_x86 = 0, registers = 0, slots = 0;
-        for (const uint8_t words : sizes_) {
-            const bool by_register = registers < 8;
-            const ArgumentPlace here = by_register ? ArgumentPlace{ArgumentPlace::in_register, registers}
-                                                   : ArgumentPlace{ArgumentPlace::on_stack, slots};
-            (by_register ? registers : slots)++;
-            if (words) {
-                if (x86.kind == ArgumentPlace::on_stack && x86.number >= slots_x86 && x86.number < slots_x86 + words) {
-                    if (!by_register)
-                        throw std::logic_error("a structure behind a pointer on the stack");
-                    return {ArgumentPlace::pointed, here.number, static_cast<uint8_t>(x86.number - slots_x86)};
-                }
-                slots_x86 = static_cast<uint8_t>(slots_x86 + words);
-                continue;
-            }
-            const ArgumentPlace there = registers_x86 < 6 ? ArgumentPlace{ArgumentPlace::in_register, registers_x86++}
-                                                          : ArgumentPlace{ArgumentPlace::on_stack, slots_x86++};
-            if (there == x86)
-                return here;
+        return registers_ < registers_of_arguments() ? ArgumentPlace{ArgumentPlace::in_register, registers_++}
+                                                     : ArgumentPlace{ArgumentPlace::on_stack, slots_++};
+    }
+
+    // A structure of so many words, passed by value. Up to two lie like arguments of their own, but never in part in
+    // a register (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2, by which no register is used any more behind such a one). A
+    // larger one lies among the slots of x86-64, and on arm64 behind a pointer that takes an argument's place.
+    consteval ArgumentPlace structure(size_t words)
+    {
+        const bool arm64 = machine_ == Machine::arm64;
+        if (words > 2 && arm64) {
+            const ArgumentPlace pointer = word();
+            if (pointer.kind != ArgumentPlace::in_register)
+                throw std::logic_error("a structure behind a pointer on the stack");
+            return {ArgumentPlace::pointed, pointer.number};
         }
-        throw std::logic_error("no such argument");
+        const auto count = static_cast<uint8_t>(words);
+        if (words <= 2 && registers_ + words <= registers_of_arguments())
+            return {ArgumentPlace::in_register, std::exchange(registers_, static_cast<uint8_t>(registers_ + count))};
+        if (arm64)
+            registers_ = registers_of_arguments();
+        return {ArgumentPlace::on_stack, std::exchange(slots_, static_cast<uint8_t>(slots_ + count))};
     }
 
 private:
-    std::array<uint8_t, words_max> sizes_{}; // 0: one word
+    consteval uint8_t registers_of_arguments() const { return machine_ == Machine::arm64 ? 8 : 6; }
+
+    Machine machine_;
+    uint8_t registers_ = 0, slots_ = 0; // those that are taken
 };
 
 } // namespace gpusnoop

@@ -7,22 +7,25 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 namespace gpusnoop {
 
-// A call is written as in "func:rdi grid:rsi.l,rdx.l,rcx.l block:r8.l,r9.l,s0.l smem:s1.l stream:s2":
-//   rdi .. r9   a register; s0, s1, ... the 8-byte stack slots behind the return address (psABI 3.2.3)
-//   .l .h       its lower or upper 32 bits; without: all 64
-//   rdi[12.l]   32 bits at byte 12 of the structure that the register points to
-//   rdi+8       of out and pitch: 8 bytes behind where the register points
-//   words:7     the size of the structure, in 8 bytes, where a list of its kind is read element by element
-//   large:1x3   the second argument is a structure of 3 words, passed by value
-// and in "async h2d dst:rdi src:rsi bytes:rdx stream:rcx": words without a place say what the call does.
-// A mistake in one of them does not compile. Places are those of x86-64; where another machine has them follows from
-// its calling convention.
+// A call is written as its C prototype has it: what it does, then its arguments in their order, with names for those
+// that are read. "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem, stream)":
+//   dst          an argument of 64 bits; those behind the last that is read are left out
+//   int device   one of 32
+//   _            one that is not read
+//   dim3 grid    the structure of three integers, by value
+//   [bytes, _]   any other structure of 64-bit words, by value; dst? in it is read where no other memory has to be
+//   *{8 bytes, 16 int format, 56}
+//                a pointer to a structure with these at bytes 8 and 16; where it is a list, each has 56 bytes
+//   out pitch+8  an argument that is two things: a pointer to a result, and 8 bytes before another one
+// A text may be in two parts, as in "(func)" and "async (_, stream)". A mistake does not compile. Where a machine has
+// the arguments follows from its calling convention.
 class LayoutParser {
 public:
     consteval explicit LayoutParser(Machine machine = host) : machine_(machine)
@@ -39,36 +42,11 @@ public:
     {
         rest_ = text;
         while (!rest_.empty()) {
+            if (skip('('))
+                arguments();
+            else
+                attribute(word());
             skip(' ');
-            std::string_view name = word();
-            if (!skip(':')) {
-                attribute(name);
-            } else if (name == "words") {
-                if (row_.block_base == BLOCK_NONE)
-                    throw std::logic_error("the size of no structure");
-                use_block(row_.block_base, number());
-            } else if (name == "large") {
-                do {
-                    const unsigned first = number();
-                    skip('x');
-                    convention_.by_value(first, number());
-                } while (skip(','));
-            } else if (name == "grid" || name == "block") {
-                int first = name == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
-                for (int i = 0; i < 3; i++) {
-                    row_.args[first + i] = place();
-                    if (!skip(','))
-                        break; // legacy launches have a two-dimensional grid
-                }
-            } else {
-                const int which = argument(name);
-                row_.args[which] = place(which);
-                if (skip('+'))
-                    (name == "out"     ? row_.out_offset
-                     : name == "pitch" ? row_.pitch_offset
-                                       : throw std::logic_error("only results have an offset")) =
-                        static_cast<uint8_t>(number());
-            }
         }
         return *this;
     }
@@ -76,11 +54,19 @@ public:
     consteval const probe_row& row() const { return row_; }
 
 private:
-    static consteval int argument(std::string_view name)
+    static consteval argument argument_called(std::string_view name)
     {
-        constexpr std::pair<std::string_view, int> names[] = {
+        constexpr std::pair<std::string_view, argument> names[] = {
             {"func", ARG_FUNC},
             {"stream", ARG_STREAM},
+            {"grid", ARG_GRID_X},
+            {"grid_x", ARG_GRID_X},
+            {"grid_y", ARG_GRID_Y},
+            {"grid_z", ARG_GRID_Z},
+            {"block", ARG_BLOCK_X},
+            {"block_x", ARG_BLOCK_X},
+            {"block_y", ARG_BLOCK_Y},
+            {"block_z", ARG_BLOCK_Z},
             {"smem", ARG_SMEM},
             {"out", ARG_OUT},
             {"name", ARG_NAME},
@@ -186,35 +172,108 @@ private:
             throw std::logic_error("no such attribute");
     }
 
-    consteval operand place(int which = ARGUMENTS)
+    consteval void arguments()
     {
-        ArgumentPlace at = skip('s') ? ArgumentPlace{ArgumentPlace::on_stack, static_cast<uint8_t>(number())}
-                                     : ArgumentPlace{ArgumentPlace::in_register, register_number()};
-        if (machine_ == Machine::arm64)
-            at = convention_.on_arm64(at);
-        if (at.kind == ArgumentPlace::on_stack) {
-            use_block(BLOCK_STACK, at.number + 1u);
-            return {static_cast<uint8_t>(WORD_BLOCK + at.number), part()};
+        CallingConvention convention(machine_);
+        do {
+            skip(' ');
+            if (skip_word("dim3 ")) { // x and y are one word
+                const ArgumentPlace place = convention.structure(2);
+                const int first = argument_called(word());
+                row_.args[first] = read(place, 0, PART_LOW);
+                row_.args[first + 1] = read(place, 0, PART_HIGH);
+                row_.args[first + 2] = read(place, 1, PART_LOW);
+            } else if (skip('[')) {
+                const std::string_view words = rest_.substr(0, rest_.find(']'));
+                const ArgumentPlace place = convention.structure(1 + std::ranges::count(words, ','));
+                unsigned at = 0;
+                do
+                    names(place, at++);
+                while (skip(','));
+                expect(']');
+            } else {
+                names(convention.word(), 0);
+            }
+        } while (skip(','));
+        expect(')');
+        if (optional_ && (row_.block_base == BLOCK_NONE || row_.block_base == block_base(optional_->place)))
+            row_.args[optional_->which] = read(optional_->place, optional_->word, PART_WHOLE);
+        optional_.reset();
+    }
+
+    // All that a word is: of an argument, or of a structure that is one.
+    consteval void names(ArgumentPlace place, unsigned at)
+    {
+        while (!rest_.empty() && !is_one_of(rest_.front(), ",])")) {
+            if (skip(' ') || skip('_'))
+                continue;
+            if (skip('*')) {
+                if (place.kind != ArgumentPlace::in_register)
+                    throw std::logic_error("a structure behind a pointer on the stack");
+                fields({ArgumentPlace::pointed, place.number});
+                continue;
+            }
+            const uint8_t part = width();
+            const std::string_view name = word();
+            const argument which = argument_called(name);
+            if (skip('?')) {
+                optional_ = {which, place, at};
+                continue;
+            }
+            row_.args[which] = read(place, at, part);
+            if (skip('+'))
+                (name == "out"     ? row_.out_offset
+                 : name == "pitch" ? row_.pitch_offset
+                                   : throw std::logic_error("only results have an offset")) =
+                    static_cast<uint8_t>(number());
         }
-        if (at.kind == ArgumentPlace::pointed) {
-            const auto base = static_cast<uint8_t>(BLOCK_REGISTER + at.number);
-            // Where there are two structures, the size of a copy is worth more than what its destination is.
-            if (which == ARG_DESTINATION && row_.block_base != BLOCK_NONE && row_.block_base != base)
-                return {WORD_ZERO, PART_WHOLE};
-            use_block(base, at.word + 1u);
-            return {static_cast<uint8_t>(WORD_BLOCK + at.word), part()};
-        }
-        const uint8_t reg = at.number;
-        if (!skip('['))
-            return {reg, part()};
-        unsigned offset = number();
-        uint8_t width = part();
-        if (!skip(']') || offset % 4 || (width == PART_WHOLE && offset % 8))
+    }
+
+    consteval void fields(ArgumentPlace structure)
+    {
+        expect('{');
+        do {
+            skip(' ');
+            const unsigned offset = number();
+            if (rest_.starts_with('}')) { // where the next of a list begins
+                use_block(block_base(structure), offset / 8);
+                break;
+            }
+            skip(' ');
+            if (skip_word("dim3 ")) {
+                const int first = argument_called(word());
+                for (unsigned i = 0; i < 3; i++)
+                    row_.args[first + i] = field(structure, offset + 4 * i, PART_LOW);
+            } else {
+                const uint8_t part = width();
+                row_.args[argument_called(word())] = field(structure, offset, part);
+            }
+        } while (skip(','));
+        expect('}');
+    }
+
+    consteval operand field(ArgumentPlace structure, unsigned offset, uint8_t part)
+    {
+        if (offset % (part == PART_WHOLE ? 8 : 4))
             throw std::logic_error("bad structure field");
-        use_block(static_cast<uint8_t>(BLOCK_REGISTER + reg), offset / 8 + 1);
-        if (width == PART_LOW && offset % 8)
-            width = PART_HIGH;
-        return {static_cast<uint8_t>(WORD_BLOCK + offset / 8), width};
+        return read(structure, offset / 8, offset % 8 ? static_cast<uint8_t>(PART_HIGH) : part);
+    }
+
+    // The word so many behind the place.
+    consteval operand read(ArgumentPlace place, unsigned at, uint8_t part)
+    {
+        if (place.kind == ArgumentPlace::in_register)
+            return {static_cast<uint8_t>(place.number + at), part};
+        if (place.kind == ArgumentPlace::on_stack)
+            at += place.number;
+        use_block(block_base(place), at + 1);
+        return {static_cast<uint8_t>(WORD_BLOCK + at), part};
+    }
+
+    static consteval uint8_t block_base(ArgumentPlace place)
+    {
+        return place.kind == ArgumentPlace::on_stack ? static_cast<uint8_t>(BLOCK_STACK)
+                                                     : static_cast<uint8_t>(BLOCK_REGISTER + place.number);
     }
 
     consteval void use_block(uint8_t base, unsigned words)
@@ -225,24 +284,7 @@ private:
         row_.block_words = std::max(row_.block_words, static_cast<uint8_t>(words));
     }
 
-    consteval uint8_t register_number()
-    {
-        constexpr std::string_view names[] = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"};
-        for (uint8_t i = 0; i < 6; i++) {
-            if (rest_.starts_with(names[i])) {
-                rest_.remove_prefix(names[i].size());
-                return i;
-            }
-        }
-        throw std::logic_error("no such register");
-    }
-
-    consteval uint8_t part()
-    {
-        if (!skip('.'))
-            return PART_WHOLE;
-        return skip('h') ? PART_HIGH : skip('l') ? PART_LOW : throw std::logic_error("no such part");
-    }
+    consteval uint8_t width() { return skip_word("int ") ? PART_LOW : PART_WHOLE; }
 
     consteval unsigned number()
     {
@@ -262,16 +304,39 @@ private:
         return true;
     }
 
+    consteval bool skip_word(std::string_view text)
+    {
+        const bool here = rest_.starts_with(text);
+        if (here)
+            rest_.remove_prefix(text.size());
+        return here;
+    }
+
+    consteval void expect(char c)
+    {
+        if (!skip(c))
+            throw std::logic_error("a bracket was expected");
+    }
+
+    static consteval bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
+
     consteval std::string_view word()
     {
-        std::string_view text = rest_.substr(0, rest_.find_first_of(": "));
+        std::string_view text = rest_.substr(0, rest_.find_first_of(" ,+?*]})"));
         rest_.remove_prefix(text.size());
         return text;
     }
 
+    // What is read where the block that a call has memory read from is its own, or nobody's.
+    struct Optional {
+        argument which;
+        ArgumentPlace place;
+        unsigned word;
+    };
+
     std::string_view rest_;
     Machine machine_;
-    CallingConvention convention_;
+    std::optional<Optional> optional_;
     probe_row row_{};
 };
 

@@ -4,206 +4,202 @@
 namespace gpusnoop {
 namespace {
 
-constexpr const char* launch_params = "func:rdi grid:rsi.l,rdx.l,rcx.l block:r8.l,r9.l,s0.l smem:s1.l stream:s2";
-// dim3 by value takes two registers: x and y packed in the first, z in the second.
-constexpr const char* launch_dim3 = "func:rdi grid:rsi.l,rsi.h,rdx.l block:rcx.l,rcx.h,r8.l smem:s0 stream:s1";
+constexpr const char* launch_params =
+    "(func, int grid_x, int grid_y, int grid_z, int block_x, int block_y, int block_z, int smem, stream)";
+constexpr const char* launch_dim3 = "(func, dim3 grid, dim3 block, _, smem, stream)";
 
 // CUDA_MEMCPY2D, CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER, cudaMemcpy3DParms, cudaMemcpy3DPeerParms, and
 // CUDA_MEMCPY3D_BATCH_OP and cudaMemcpy3DBatchOp.
-constexpr const char* copy_2d = "src_type:rdi[16.l] src_host:rdi[24] src:rdi[32] dst_type:rdi[72.l] dst_host:rdi[80] "
-                                "dst:rdi[88] bytes:rdi[112] height:rdi[120]";
-constexpr const char* copy_3d = "src_type:rdi[32.l] src_host:rdi[40] src:rdi[48] dst_type:rdi[120.l] dst_host:rdi[128] "
-                                "dst:rdi[136] bytes:rdi[176] height:rdi[184] depth:rdi[192]";
-constexpr const char* copy_3d_runtime = "src_array:rdi[0] src:rdi[32] dst_array:rdi[64] dst:rdi[96] bytes:rdi[128] "
-                                        "height:rdi[136] depth:rdi[144] direction:rdi[152.l] elements";
-constexpr const char* copy_3d_peer_runtime = "p2p src_array:rdi[0] src:rdi[32] dst_array:rdi[72] dst:rdi[104] "
-                                             "bytes:rdi[144] height:rdi[152] depth:rdi[160] elements";
+constexpr const char* copy_2d =
+    "(*{16 int src_type, 24 src_host, 32 src, 72 int dst_type, 80 dst_host, 88 dst, 112 bytes, 120 height})";
+constexpr const char* copy_3d = "(*{32 int src_type, 40 src_host, 48 src, "
+                                "120 int dst_type, 128 dst_host, 136 dst, 176 bytes, 184 height, 192 depth})";
+constexpr const char* copy_3d_runtime =
+    "elements (*{0 src_array, 32 src, 64 dst_array, 96 dst, 128 bytes, 136 height, 144 depth, 152 int direction})";
+constexpr const char* copy_3d_peer_runtime =
+    "p2p elements (*{0 src_array, 32 src, 72 dst_array, 104 dst, 144 bytes, 152 height, 160 depth})";
 constexpr const char* copies_3d =
-    "async operand-types count:rdi src_type:rsi[0.l] src:rsi[8] dst_type:rsi[40.l] dst:rsi[48] "
-    "bytes:rsi[80] height:rsi[88] depth:rsi[96] elements words:14";
+    "async operand-types elements (count, "
+    "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112})";
 constexpr const char* one_of_copies_3d =
-    "async operand-types src_type:rdi[0.l] src:rdi[8] dst_type:rdi[40.l] dst:rdi[48] "
-    "bytes:rdi[80] height:rdi[88] depth:rdi[96] elements stream:rdx words:14";
+    "async operand-types elements ("
+    "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112}, _, stream)";
 
 constexpr TableEntry table[] = {
     // Launches, driver
     {"cuLaunchKernel[_ptsz]", KIND_LAUNCH, {launch_params, "often"}},
     {"cuLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_params},
-    {"cuLaunchKernelEx[_ptsz]", KIND_LAUNCH,
-     "func:rsi grid:rdi[0.l],rdi[4.l],rdi[8.l] block:rdi[12.l],rdi[16.l],rdi[20.l] smem:rdi[24.l] stream:rdi[32]"},
+    {"cuLaunchKernelEx[_ptsz]", KIND_LAUNCH, "(*{0 dim3 grid, 12 dim3 block, 24 int smem, 32 stream}, func)"},
     {"cuLaunchCooperativeKernelMultiDevice", KIND_LAUNCH_LIST,
-     "func:rdi[0] grid:rdi[8.l],rdi[12.l],rdi[16.l] block:rdi[20.l],rdi[24.l],rdi[28.l] smem:rdi[32.l] "
-     "stream:rdi[40] count:rsi.l words:7"},
-    {"cuLaunch", KIND_LAUNCH_LEGACY, "func:rdi"},
-    {"cuLaunchGrid", KIND_LAUNCH_LEGACY, "func:rdi grid:rsi.l,rdx.l"},
-    {"cuLaunchGridAsync", KIND_LAUNCH_LEGACY, "func:rdi grid:rsi.l,rdx.l stream:rcx"},
-    {"cuGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "often func:rdi stream:rsi"},
-    {"cuLaunchHostFunc_v2[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"}, // driver 595
-    {"cuLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"},
-    {"cuStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"},
+     "(*{0 func, 8 dim3 grid, 20 dim3 block, 32 int smem, 40 stream, 56}, int count)"},
+    {"cuLaunch", KIND_LAUNCH_LEGACY, "(func)"},
+    {"cuLaunchGrid", KIND_LAUNCH_LEGACY, "(func, int grid_x, int grid_y)"},
+    {"cuLaunchGridAsync", KIND_LAUNCH_LEGACY, "(func, int grid_x, int grid_y, stream)"},
+    {"cuGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "often (func, stream)"},
+    {"cuLaunchHostFunc_v2[_ptsz]", KIND_HOST_FUNC, "(stream, func)"}, // driver 595
+    {"cuLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
+    {"cuStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
 
     // Launches, runtime. __cudaLaunchKernel is not here: it is a jump to cudaLaunchKernel (12.4, 13.0).
     {"cudaLaunchKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
-    {"cudaLaunchKernelExC[_ptsz]", KIND_LAUNCH,
-     "func:rsi grid:rdi[0.l],rdi[4.l],rdi[8.l] block:rdi[12.l],rdi[16.l],rdi[20.l] smem:rdi[24] stream:rdi[32]"},
+    {"cudaLaunchKernelExC[_ptsz]", KIND_LAUNCH, "(*{0 dim3 grid, 12 dim3 block, 24 smem, 32 stream}, func)"},
     {"cudaLaunchCooperativeKernelMultiDevice", KIND_LAUNCH_LIST,
-     "func:rdi[0] grid:rdi[8.l],rdi[12.l],rdi[16.l] block:rdi[20.l],rdi[24.l],rdi[28.l] smem:rdi[40] "
-     "stream:rdi[48] count:rsi.l words:7"},
-    {"cudaGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "func:rdi stream:rsi"},
-    {"cudaLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"},
-    {"cudaStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "func:rsi stream:rdi"},
+     "(*{0 func, 8 dim3 grid, 20 dim3 block, 40 smem, 48 stream, 56}, int count)"},
+    {"cudaGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "(func, stream)"},
+    {"cudaLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
+    {"cudaStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
 
     // What legacy launches use
-    {"cuFuncSetBlockShape", KIND_SHAPE, "handle:rdi block:rsi.l,rdx.l,rcx.l"},
-    {"cuFuncSetSharedSize", KIND_SHAPE, "handle:rdi smem:rsi.l"},
+    {"cuFuncSetBlockShape", KIND_SHAPE, "(handle, int block_x, int block_y, int block_z)"},
+    {"cuFuncSetSharedSize", KIND_SHAPE, "(handle, int smem)"},
 
     // Stream capture: launches are recorded, not executed
-    {"cuStreamBeginCapture[_ptsz]", KIND_CAPTURE_BEGIN, "stream:rdi"},
-    {"cuStreamBeginCapture_v2[_ptsz]", KIND_CAPTURE_BEGIN, "stream:rdi"},
-    {"cuStreamBeginCaptureToGraph[_ptsz]", KIND_CAPTURE_BEGIN, "stream:rdi graph:rsi"},
-    {"cuStreamEndCapture[_ptsz]", KIND_CAPTURE_END, "stream:rdi out:rsi"},
+    {"cuStreamBeginCapture[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
+    {"cuStreamBeginCapture_v2[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
+    {"cuStreamBeginCaptureToGraph[_ptsz]", KIND_CAPTURE_BEGIN, "(stream, graph)"},
+    {"cuStreamEndCapture[_ptsz]", KIND_CAPTURE_END, "(stream, out)"},
 
     // Kernel names
-    {"cuModuleGetFunction", KIND_GET_FUNCTION, "out:rdi name:rdx"},
-    {"cuLibraryGetKernel", KIND_GET_FUNCTION, "out:rdi name:rdx"},
-    {"cuKernelGetFunction", KIND_GET_ALIAS, "out:rdi handle:rsi"},
-    {"__cudaGetKernel", KIND_GET_ALIAS, "out:rdi handle:rsi"},
-    {"cudaGetKernel", KIND_GET_ALIAS, "out:rdi handle:rsi"},
-    {"cudaGetFuncBySymbol", KIND_GET_ALIAS, "out:rdi handle:rsi"},
-    {"cudaLibraryGetKernel", KIND_GET_FUNCTION, "out:rdi name:rdx", cudart13},
-    {"__cudaRegisterFunction", KIND_REGISTER, "handle:rsi name:rcx"},
+    {"cuModuleGetFunction", KIND_GET_FUNCTION, "(out, _, name)"},
+    {"cuLibraryGetKernel", KIND_GET_FUNCTION, "(out, _, name)"},
+    {"cuKernelGetFunction", KIND_GET_ALIAS, "(out, handle)"},
+    {"__cudaGetKernel", KIND_GET_ALIAS, "(out, handle)"},
+    {"cudaGetKernel", KIND_GET_ALIAS, "(out, handle)"},
+    {"cudaGetFuncBySymbol", KIND_GET_ALIAS, "(out, handle)"},
+    {"cudaLibraryGetKernel", KIND_GET_FUNCTION, "(out, _, name)", cudart13},
+    {"__cudaRegisterFunction", KIND_REGISTER, "(_, handle, _, name)"},
 
     // Contexts, for the device of a launch
-    {"cuCtxCreate", KIND_CONTEXT_CREATE, "out:rdi device:rdx.l"},
-    {"cuCtxCreate_v2", KIND_CONTEXT_CREATE, "out:rdi device:rdx.l"},
-    {"cuCtxCreate_v3", KIND_CONTEXT_CREATE, "out:rdi device:r8.l"},
-    {"cuCtxCreate_v4", KIND_CONTEXT_CREATE, "out:rdi device:rcx.l"},
-    {"cuDevicePrimaryCtxRetain", KIND_CONTEXT_NEW, "out:rdi device:rsi.l"},
-    {"cuCtxSetCurrent", KIND_CONTEXT_SET, "handle:rdi"},
-    {"cuCtxPushCurrent", KIND_CONTEXT_PUSH, "handle:rdi"},
-    {"cuCtxPushCurrent_v2", KIND_CONTEXT_PUSH, "handle:rdi"},
-    {"cuCtxPopCurrent", KIND_CONTEXT_POP, "out:rdi"},
-    {"cuCtxPopCurrent_v2", KIND_CONTEXT_POP, "out:rdi"},
-    {"cudaSetDevice", KIND_DEVICE_SET, "device:rdi.l"},
+    {"cuCtxCreate", KIND_CONTEXT_CREATE, "(out, _, int device)"},
+    {"cuCtxCreate_v2", KIND_CONTEXT_CREATE, "(out, _, int device)"},
+    {"cuCtxCreate_v3", KIND_CONTEXT_CREATE, "(out, _, _, _, int device)"},
+    {"cuCtxCreate_v4", KIND_CONTEXT_CREATE, "(out, _, _, int device)"},
+    {"cuDevicePrimaryCtxRetain", KIND_CONTEXT_NEW, "(out, int device)"},
+    {"cuCtxSetCurrent", KIND_CONTEXT_SET, "(handle)"},
+    {"cuCtxPushCurrent", KIND_CONTEXT_PUSH, "(handle)"},
+    {"cuCtxPushCurrent_v2", KIND_CONTEXT_PUSH, "(handle)"},
+    {"cuCtxPopCurrent", KIND_CONTEXT_POP, "(out)"},
+    {"cuCtxPopCurrent_v2", KIND_CONTEXT_POP, "(out)"},
+    {"cudaSetDevice", KIND_DEVICE_SET, "(int device)"},
 
     // Copies, driver. A symbol whose _v2 is here takes 32-bit addresses without it (CUDA 3.1): those are left out, as
     // nothing that was built since calls them.
-    {"cuMemcpy[_ptds]", KIND_COPY, "dst:rdi src:rsi bytes:rdx"},
-    {"cuMemcpyAsync[_ptsz]", KIND_COPY, "async dst:rdi src:rsi bytes:rdx stream:rcx"},
-    {"cuMemcpyHtoD_v2[_ptds]", KIND_COPY, "h2d dst:rdi src:rsi bytes:rdx"},
-    {"cuMemcpyHtoDAsync_v2[_ptsz]", KIND_COPY, "async h2d dst:rdi src:rsi bytes:rdx stream:rcx"},
-    {"cuMemcpyDtoH_v2[_ptds]", KIND_COPY, "d2h dst:rdi src:rsi bytes:rdx"},
-    {"cuMemcpyDtoHAsync_v2[_ptsz]", KIND_COPY, "async d2h dst:rdi src:rsi bytes:rdx stream:rcx"},
-    {"cuMemcpyDtoD_v2[_ptds]", KIND_COPY, "d2d dst:rdi src:rsi bytes:rdx"},
-    {"cuMemcpyDtoDAsync_v2[_ptsz]", KIND_COPY, "async d2d dst:rdi src:rsi bytes:rdx stream:rcx"},
-    {"cuMemcpyHtoA_v2[_ptds]", KIND_COPY, "h2d dst_array:rdi src:rdx bytes:rcx"},
-    {"cuMemcpyHtoAAsync_v2[_ptsz]", KIND_COPY, "async h2d dst_array:rdi src:rdx bytes:rcx stream:r8"},
-    {"cuMemcpyAtoH_v2[_ptds]", KIND_COPY, "d2h dst:rdi src_array:rsi bytes:rcx"},
-    {"cuMemcpyAtoHAsync_v2[_ptsz]", KIND_COPY, "async d2h dst:rdi src_array:rsi bytes:rcx stream:r8"},
-    {"cuMemcpyDtoA_v2[_ptds]", KIND_COPY, "d2d dst_array:rdi src:rdx bytes:rcx"},
-    {"cuMemcpyAtoD_v2[_ptds]", KIND_COPY, "d2d dst:rdi src_array:rsi bytes:rcx"},
-    {"cuMemcpyAtoA_v2[_ptds]", KIND_COPY, "d2d dst_array:rdi src_array:rdx bytes:r8"},
-    {"cuMemcpyPeer[_ptds]", KIND_COPY, "p2p dst:rdi src:rdx bytes:r8"},
-    {"cuMemcpyPeerAsync[_ptsz]", KIND_COPY, "async p2p dst:rdi src:rdx bytes:r8 stream:r9"},
+    {"cuMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes)"},
+    {"cuMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, stream)"},
+    {"cuMemcpyHtoD_v2[_ptds]", KIND_COPY, "h2d (dst, src, bytes)"},
+    {"cuMemcpyHtoDAsync_v2[_ptsz]", KIND_COPY, "async h2d (dst, src, bytes, stream)"},
+    {"cuMemcpyDtoH_v2[_ptds]", KIND_COPY, "d2h (dst, src, bytes)"},
+    {"cuMemcpyDtoHAsync_v2[_ptsz]", KIND_COPY, "async d2h (dst, src, bytes, stream)"},
+    {"cuMemcpyDtoD_v2[_ptds]", KIND_COPY, "d2d (dst, src, bytes)"},
+    {"cuMemcpyDtoDAsync_v2[_ptsz]", KIND_COPY, "async d2d (dst, src, bytes, stream)"},
+    {"cuMemcpyHtoA_v2[_ptds]", KIND_COPY, "h2d (dst_array, _, src, bytes)"},
+    {"cuMemcpyHtoAAsync_v2[_ptsz]", KIND_COPY, "async h2d (dst_array, _, src, bytes, stream)"},
+    {"cuMemcpyAtoH_v2[_ptds]", KIND_COPY, "d2h (dst, src_array, _, bytes)"},
+    {"cuMemcpyAtoHAsync_v2[_ptsz]", KIND_COPY, "async d2h (dst, src_array, _, bytes, stream)"},
+    {"cuMemcpyDtoA_v2[_ptds]", KIND_COPY, "d2d (dst_array, _, src, bytes)"},
+    {"cuMemcpyAtoD_v2[_ptds]", KIND_COPY, "d2d (dst, src_array, _, bytes)"},
+    {"cuMemcpyAtoA_v2[_ptds]", KIND_COPY, "d2d (dst_array, _, src_array, _, bytes)"},
+    {"cuMemcpyPeer[_ptds]", KIND_COPY, "p2p (dst, _, src, _, bytes)"},
+    {"cuMemcpyPeerAsync[_ptsz]", KIND_COPY, "async p2p (dst, _, src, _, bytes, stream)"},
     {"cuMemcpy2D_v2[_ptds]", KIND_COPY, copy_2d},
     {"cuMemcpy2DUnaligned_v2[_ptds]", KIND_COPY, copy_2d},
-    {"cuMemcpy2DAsync_v2[_ptsz]", KIND_COPY, {copy_2d, "async stream:rsi"}},
+    {"cuMemcpy2DAsync_v2[_ptsz]", KIND_COPY, {copy_2d, "async (_, stream)"}},
     {"cuMemcpy3D_v2[_ptds]", KIND_COPY, copy_3d},
-    {"cuMemcpy3DAsync_v2[_ptsz]", KIND_COPY, {copy_3d, "async stream:rsi"}},
+    {"cuMemcpy3DAsync_v2[_ptsz]", KIND_COPY, {copy_3d, "async (_, stream)"}},
     {"cuMemcpy3DPeer[_ptds]", KIND_COPY, {copy_3d, "p2p"}},
-    {"cuMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d, "async p2p stream:rsi"}},
-    {"cuMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async dst:rdi src:rsi bytes:rdx count:rcx stream:s2"}, // driver 570
-    {"cuMemcpyBatchAsync_v2[_ptsz]", KIND_COPY_BATCH, "async dst:rdi src:rsi bytes:rdx count:rcx stream:s1"},
-    {"cuMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "stream:r8"}},
-    {"cuMemcpy3DBatchAsync_v2[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "stream:rcx"}},
-    {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async dst:rdi src:rsi bytes:rdx stream:r8"}, // driver 595
-    {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, one_of_copies_3d}, // without a count: one
+    {"cuMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d, "async p2p (_, stream)"}},
+    {"cuMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, _, stream)"}, // driver 570
+    {"cuMemcpyBatchAsync_v2[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, stream)"},
+    {"cuMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}},
+    {"cuMemcpy3DBatchAsync_v2[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}},
+    {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, _, stream)"}, // driver 595
+    {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, one_of_copies_3d},          // without a count: one
 
     // Sets and prefetches, driver
-    {"cuMemsetD8_v2[_ptds]", KIND_COPY, "set dst:rdi bytes:rdx"},
-    {"cuMemsetD8Async[_ptsz]", KIND_COPY, "async set dst:rdi bytes:rdx stream:rcx"},
-    {"cuMemsetD2D8_v2[_ptds]", KIND_COPY, "set dst:rdi bytes:rcx height:r8"},
-    {"cuMemsetD2D8Async[_ptsz]", KIND_COPY, "async set dst:rdi bytes:rcx height:r8 stream:r9"},
-    {"cuMemsetD16_v2[_ptds]", KIND_COPY, "set x2 dst:rdi bytes:rdx"},
-    {"cuMemsetD16Async[_ptsz]", KIND_COPY, "async set x2 dst:rdi bytes:rdx stream:rcx"},
-    {"cuMemsetD2D16_v2[_ptds]", KIND_COPY, "set x2 dst:rdi bytes:rcx height:r8"},
-    {"cuMemsetD2D16Async[_ptsz]", KIND_COPY, "async set x2 dst:rdi bytes:rcx height:r8 stream:r9"},
-    {"cuMemsetD32_v2[_ptds]", KIND_COPY, "set x4 dst:rdi bytes:rdx"},
-    {"cuMemsetD32Async[_ptsz]", KIND_COPY, "async set x4 dst:rdi bytes:rdx stream:rcx"},
-    {"cuMemsetD2D32_v2[_ptds]", KIND_COPY, "set x4 dst:rdi bytes:rcx height:r8"},
-    {"cuMemsetD2D32Async[_ptsz]", KIND_COPY, "async set x4 dst:rdi bytes:rcx height:r8 stream:r9"},
-    {"cuMemPrefetchAsync[_ptsz]", KIND_COPY, "async prefetch dst:rdi bytes:rsi stream:rcx"},
-    {"cuMemPrefetchAsync_v2[_ptsz]", KIND_COPY, "async prefetch dst:rdi bytes:rsi stream:r8"},
-    {"cuMemPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH, "async prefetch dst:rdi bytes:rsi count:rdx stream:s1"},
+    {"cuMemsetD8_v2[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
+    {"cuMemsetD8Async[_ptsz]", KIND_COPY, "async set (dst, _, bytes, stream)"},
+    {"cuMemsetD2D8_v2[_ptds]", KIND_COPY, "set (dst, _, _, bytes, height)"},
+    {"cuMemsetD2D8Async[_ptsz]", KIND_COPY, "async set (dst, _, _, bytes, height, stream)"},
+    {"cuMemsetD16_v2[_ptds]", KIND_COPY, "set x2 (dst, _, bytes)"},
+    {"cuMemsetD16Async[_ptsz]", KIND_COPY, "async set x2 (dst, _, bytes, stream)"},
+    {"cuMemsetD2D16_v2[_ptds]", KIND_COPY, "set x2 (dst, _, _, bytes, height)"},
+    {"cuMemsetD2D16Async[_ptsz]", KIND_COPY, "async set x2 (dst, _, _, bytes, height, stream)"},
+    {"cuMemsetD32_v2[_ptds]", KIND_COPY, "set x4 (dst, _, bytes)"},
+    {"cuMemsetD32Async[_ptsz]", KIND_COPY, "async set x4 (dst, _, bytes, stream)"},
+    {"cuMemsetD2D32_v2[_ptds]", KIND_COPY, "set x4 (dst, _, _, bytes, height)"},
+    {"cuMemsetD2D32Async[_ptsz]", KIND_COPY, "async set x4 (dst, _, _, bytes, height, stream)"},
+    {"cuMemPrefetchAsync[_ptsz]", KIND_COPY, "async prefetch (dst, bytes, _, stream)"},
+    {"cuMemPrefetchAsync_v2[_ptsz]", KIND_COPY, "async prefetch (dst, bytes, _, _, stream)"},
+    {"cuMemPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH, "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
     {"cuMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
-     "async prefetch dst:rdi bytes:rsi count:rdx stream:s1"},
+     "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
 
     // Copies, runtime. ToSymbol and FromSymbol take the address of a variable's twin on the host, where nothing is
     // copied to or from: that side is the device.
-    {"cudaMemcpy[_ptds]", KIND_COPY, "dst:rdi src:rsi bytes:rdx direction:rcx.l"},
-    {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async dst:rdi src:rsi bytes:rdx direction:rcx.l stream:r8"},
-    {"cudaMemcpyPeer", KIND_COPY, "p2p dst:rdi src:rdx bytes:r8"},
-    {"cudaMemcpyPeerAsync", KIND_COPY, "async p2p dst:rdi src:rdx bytes:r8 stream:r9"},
-    {"cudaMemcpyToSymbol[_ptds]", KIND_COPY, "src:rsi bytes:rdx direction:r8.l"},
-    {"cudaMemcpyToSymbolAsync[_ptsz]", KIND_COPY, "async src:rsi bytes:rdx direction:r8.l stream:r9"},
-    {"cudaMemcpyFromSymbol[_ptds]", KIND_COPY, "dst:rdi bytes:rdx direction:r8.l"},
-    {"cudaMemcpyFromSymbolAsync[_ptsz]", KIND_COPY, "async dst:rdi bytes:rdx direction:r8.l stream:r9"},
-    {"cudaMemcpyToArray[_ptds]", KIND_COPY, "dst_array:rdi src:rcx bytes:r8 direction:r9.l"},
-    {"cudaMemcpyToArrayAsync[_ptsz]", KIND_COPY, "async dst_array:rdi src:rcx bytes:r8 direction:r9.l stream:s0"},
-    {"cudaMemcpyFromArray[_ptds]", KIND_COPY, "dst:rdi src_array:rsi bytes:r8 direction:r9.l"},
-    {"cudaMemcpyFromArrayAsync[_ptsz]", KIND_COPY, "async dst:rdi src_array:rsi bytes:r8 direction:r9.l stream:s0"},
-    {"cudaMemcpyArrayToArray[_ptds]", KIND_COPY, "dst_array:rdi src_array:rcx bytes:s0 direction:s1.l"},
-    {"cudaMemcpy2D[_ptds]", KIND_COPY, "dst:rdi src:rdx bytes:r8 height:r9 direction:s0.l"},
-    {"cudaMemcpy2DAsync[_ptsz]", KIND_COPY, "async dst:rdi src:rdx bytes:r8 height:r9 direction:s0.l stream:s1"},
-    {"cudaMemcpy2DToArray[_ptds]", KIND_COPY, "dst_array:rdi src:rcx bytes:r9 height:s0 direction:s1.l"},
+    {"cudaMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes, int direction)"},
+    {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, int direction, stream)"},
+    {"cudaMemcpyPeer", KIND_COPY, "p2p (dst, _, src, _, bytes)"},
+    {"cudaMemcpyPeerAsync", KIND_COPY, "async p2p (dst, _, src, _, bytes, stream)"},
+    {"cudaMemcpyToSymbol[_ptds]", KIND_COPY, "(_, src, bytes, _, int direction)"},
+    {"cudaMemcpyToSymbolAsync[_ptsz]", KIND_COPY, "async (_, src, bytes, _, int direction, stream)"},
+    {"cudaMemcpyFromSymbol[_ptds]", KIND_COPY, "(dst, _, bytes, _, int direction)"},
+    {"cudaMemcpyFromSymbolAsync[_ptsz]", KIND_COPY, "async (dst, _, bytes, _, int direction, stream)"},
+    {"cudaMemcpyToArray[_ptds]", KIND_COPY, "(dst_array, _, _, src, bytes, int direction)"},
+    {"cudaMemcpyToArrayAsync[_ptsz]", KIND_COPY, "async (dst_array, _, _, src, bytes, int direction, stream)"},
+    {"cudaMemcpyFromArray[_ptds]", KIND_COPY, "(dst, src_array, _, _, bytes, int direction)"},
+    {"cudaMemcpyFromArrayAsync[_ptsz]", KIND_COPY, "async (dst, src_array, _, _, bytes, int direction, stream)"},
+    {"cudaMemcpyArrayToArray[_ptds]", KIND_COPY, "(dst_array, _, _, src_array, _, _, bytes, int direction)"},
+    {"cudaMemcpy2D[_ptds]", KIND_COPY, "(dst, _, src, _, bytes, height, int direction)"},
+    {"cudaMemcpy2DAsync[_ptsz]", KIND_COPY, "async (dst, _, src, _, bytes, height, int direction, stream)"},
+    {"cudaMemcpy2DToArray[_ptds]", KIND_COPY, "(dst_array, _, _, src, _, bytes, height, int direction)"},
     {"cudaMemcpy2DToArrayAsync[_ptsz]", KIND_COPY,
-     "async dst_array:rdi src:rcx bytes:r9 height:s0 direction:s1.l stream:s2"},
-    {"cudaMemcpy2DFromArray[_ptds]", KIND_COPY, "dst:rdi src_array:rdx bytes:r9 height:s0 direction:s1.l"},
+     "async (dst_array, _, _, src, _, bytes, height, int direction, stream)"},
+    {"cudaMemcpy2DFromArray[_ptds]", KIND_COPY, "(dst, _, src_array, _, _, bytes, height, int direction)"},
     {"cudaMemcpy2DFromArrayAsync[_ptsz]", KIND_COPY,
-     "async dst:rdi src_array:rdx bytes:r9 height:s0 direction:s1.l stream:s2"},
-    {"cudaMemcpy2DArrayToArray[_ptds]", KIND_COPY, "dst_array:rdi src_array:rcx bytes:s0 height:s1 direction:s2.l"},
+     "async (dst, _, src_array, _, _, bytes, height, int direction, stream)"},
+    {"cudaMemcpy2DArrayToArray[_ptds]", KIND_COPY, "(dst_array, _, _, src_array, _, _, bytes, height, int direction)"},
     {"cudaMemcpy3D[_ptds]", KIND_COPY, copy_3d_runtime},
-    {"cudaMemcpy3DAsync[_ptsz]", KIND_COPY, {copy_3d_runtime, "async stream:rsi"}},
+    {"cudaMemcpy3DAsync[_ptsz]", KIND_COPY, {copy_3d_runtime, "async (_, stream)"}},
     {"cudaMemcpy3DPeer[_ptds]", KIND_COPY, copy_3d_peer_runtime},
-    {"cudaMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d_peer_runtime, "async stream:rsi"}},
-    {"cudaMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async dst:rdi src:rsi bytes:rdx count:rcx stream:s2", cudart12},
-    {"cudaMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async dst:rdi src:rsi bytes:rdx count:rcx stream:s1", cudart13},
-    {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "stream:r8"}, cudart12},
-    {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "stream:rcx"}, cudart13},
+    {"cudaMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d_peer_runtime, "async (_, stream)"}},
+    {"cudaMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, _, stream)", cudart12},
+    {"cudaMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, stream)", cudart13},
+    {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}, cudart12},
+    {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}, cudart13},
 
     // Sets and prefetches, runtime. A cudaPitchedPtr and a cudaExtent by value lie on the stack.
-    {"cudaMemset[_ptds]", KIND_COPY, "set dst:rdi bytes:rdx"},
-    {"cudaMemsetAsync[_ptsz]", KIND_COPY, "async set dst:rdi bytes:rdx stream:rcx"},
-    {"cudaMemset2D[_ptds]", KIND_COPY, "set dst:rdi bytes:rcx height:r8"},
-    {"cudaMemset2DAsync[_ptsz]", KIND_COPY, "async set dst:rdi bytes:rcx height:r8 stream:r9"},
-    {"cudaMemset3D[_ptds]", KIND_COPY, "large:0x4,2x3 set bytes:s4 height:s5 depth:s6 dst:s0"},
-    {"cudaMemset3DAsync[_ptsz]", KIND_COPY, "large:0x4,2x3 async set bytes:s4 height:s5 depth:s6 dst:s0 stream:rsi"},
-    {"cudaMemPrefetchAsync[_ptsz]", KIND_COPY, "async prefetch dst:rdi bytes:rsi stream:rcx", cudart11 | cudart12},
-    {"cudaMemPrefetchAsync[_ptsz]", KIND_COPY, "async prefetch dst:rdi bytes:rsi stream:r8", cudart13},
-    {"cudaMemPrefetchAsync_v2[_ptsz]", KIND_COPY, "async prefetch dst:rdi bytes:rsi stream:r8", cudart12},
-    {"cudaMemPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH, "async prefetch dst:rdi bytes:rsi count:rdx stream:s1",
+    {"cudaMemset[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
+    {"cudaMemsetAsync[_ptsz]", KIND_COPY, "async set (dst, _, bytes, stream)"},
+    {"cudaMemset2D[_ptds]", KIND_COPY, "set (dst, _, _, bytes, height)"},
+    {"cudaMemset2DAsync[_ptsz]", KIND_COPY, "async set (dst, _, _, bytes, height, stream)"},
+    {"cudaMemset3D[_ptds]", KIND_COPY, "set ([dst?, _, _, _], _, [bytes, height, depth])"},
+    {"cudaMemset3DAsync[_ptsz]", KIND_COPY, "async set ([dst?, _, _, _], _, [bytes, height, depth], stream)"},
+    {"cudaMemPrefetchAsync[_ptsz]", KIND_COPY, "async prefetch (dst, bytes, _, stream)", cudart11 | cudart12},
+    {"cudaMemPrefetchAsync[_ptsz]", KIND_COPY, "async prefetch (dst, bytes, _, _, stream)", cudart13},
+    {"cudaMemPrefetchAsync_v2[_ptsz]", KIND_COPY, "async prefetch (dst, bytes, _, _, stream)", cudart12},
+    {"cudaMemPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH, "async prefetch (dst, bytes, count, _, _, _, _, stream)",
      cudart13},
     {"cudaMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
-     "async prefetch dst:rdi bytes:rsi count:rdx stream:s1", cudart13},
+     "async prefetch (dst, bytes, count, _, _, _, _, stream)", cudart13},
 
     // Waits. cuStreamWaitEvent is not here: the host does not wait in it.
-    {"cuStreamSynchronize[_ptsz]", KIND_WAIT, "wait-stream stream:rdi"},
+    {"cuStreamSynchronize[_ptsz]", KIND_WAIT, "wait-stream (stream)"},
     {"cuCtxSynchronize", KIND_WAIT, "wait-context"},
-    {"cuCtxSynchronize_v2", KIND_WAIT, "wait-context handle:rdi"},
-    {"cuEventSynchronize", KIND_WAIT, "wait-event handle:rdi"},
-    {"cuStreamWaitValue32[_ptsz]", KIND_WAIT, "async wait-value stream:rdi"},
-    {"cuStreamWaitValue32_v2[_ptsz]", KIND_WAIT, "async wait-value stream:rdi"},
-    {"cuStreamWaitValue64[_ptsz]", KIND_WAIT, "async wait-value stream:rdi"},
-    {"cuStreamWaitValue64_v2[_ptsz]", KIND_WAIT, "async wait-value stream:rdi"},
-    {"cuStreamQuery[_ptsz]", KIND_WAIT, "poll stream:rdi"},
-    {"cuEventQuery", KIND_WAIT, "poll handle:rdi"},
-    {"cudaStreamSynchronize[_ptsz]", KIND_WAIT, "wait-stream stream:rdi"},
+    {"cuCtxSynchronize_v2", KIND_WAIT, "wait-context (handle)"},
+    {"cuEventSynchronize", KIND_WAIT, "wait-event (handle)"},
+    {"cuStreamWaitValue32[_ptsz]", KIND_WAIT, "async wait-value (stream)"},
+    {"cuStreamWaitValue32_v2[_ptsz]", KIND_WAIT, "async wait-value (stream)"},
+    {"cuStreamWaitValue64[_ptsz]", KIND_WAIT, "async wait-value (stream)"},
+    {"cuStreamWaitValue64_v2[_ptsz]", KIND_WAIT, "async wait-value (stream)"},
+    {"cuStreamQuery[_ptsz]", KIND_WAIT, "poll (stream)"},
+    {"cuEventQuery", KIND_WAIT, "poll (handle)"},
+    {"cudaStreamSynchronize[_ptsz]", KIND_WAIT, "wait-stream (stream)"},
     {"cudaDeviceSynchronize", KIND_WAIT, "wait-context"},
     {"cudaThreadSynchronize", KIND_WAIT, "wait-context"},
-    {"cudaEventSynchronize", KIND_WAIT, "wait-event handle:rdi"},
-    {"cudaStreamQuery[_ptsz]", KIND_WAIT, "poll stream:rdi"},
-    {"cudaEventQuery", KIND_WAIT, "poll handle:rdi"},
+    {"cudaEventSynchronize", KIND_WAIT, "wait-event (handle)"},
+    {"cudaStreamQuery[_ptsz]", KIND_WAIT, "poll (stream)"},
+    {"cudaEventQuery", KIND_WAIT, "poll (handle)"},
 };
 
 } // namespace

@@ -5,13 +5,13 @@
 namespace gpusnoop {
 namespace {
 
-constexpr const char* all_reduce = "bytes:rdx format:rcx.l reduction:r8.l handle:r9 stream:s0";
-constexpr const char* reduce = "bytes:rdx format:rcx.l reduction:r8.l root:r9.l handle:s0 stream:s1";
-constexpr const char* broadcast = "bytes:rdx format:rcx.l root:r8.l handle:r9 stream:s0"; // and what has a root as well
-constexpr const char* all_gather = "bytes:rdx format:rcx.l handle:r8 stream:r9";
-constexpr const char* in_place = "bytes:rsi format:rdx.l root:rcx.l handle:r8 stream:r9";
-constexpr const char* message = "bytes:rsi format:rdx.l handle:r8 stream:r9";
-constexpr const char* made = "out:rdi";
+constexpr const char* all_reduce = "(_, _, bytes, int format, int reduction, handle, stream)";
+constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int root, handle, stream)";
+constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // and what has a root as well
+constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
+constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";
+constexpr const char* message = "(_, bytes, int format, _, handle, stream)";
+constexpr const char* made = "(out)";
 
 constexpr TableEntry table[] = {
     {"ncclAllReduce", KIND_COLLECTIVE, all_reduce},
@@ -34,14 +34,14 @@ constexpr TableEntry table[] = {
     {"ncclScatterConfig", KIND_COLLECTIVE, broadcast},
     // RCCL. How much AllToAllv sends is in an array.
     {"ncclAllToAll", KIND_COLLECTIVE, all_gather},
-    {"ncclAllToAllv", KIND_COLLECTIVE, "format:s0.l handle:s1 stream:s2"},
+    {"ncclAllToAllv", KIND_COLLECTIVE, "(_, _, _, _, _, _, int format, handle, stream)"},
     {"ncclAllReduceWithBias", KIND_COLLECTIVE, all_reduce},
 
     {"ncclSend", KIND_MESSAGE, message},
     {"ncclRecv", KIND_MESSAGE, message},
-    {"ncclPutSignal", KIND_MESSAGE, "bytes:rsi format:rdx.l handle:s3 stream:s4"}, // 2.29.2
-    {"ncclSignal", KIND_MESSAGE, "handle:r8 stream:r9"},
-    {"ncclWaitSignal", KIND_MESSAGE, "handle:rdx stream:rcx"},
+    {"ncclPutSignal", KIND_MESSAGE, "(_, bytes, int format, _, _, _, _, _, _, handle, stream)"}, // 2.29.2
+    {"ncclSignal", KIND_MESSAGE, "(_, _, _, _, handle, stream)"},
+    {"ncclWaitSignal", KIND_MESSAGE, "(_, _, handle, stream)"},
 
     {"ncclGroupStart", KIND_GROUP_BEGIN, ""},
     {"ncclGroupEnd", KIND_GROUP_END, ""},
@@ -52,18 +52,18 @@ constexpr TableEntry table[] = {
     {"ncclCommInitRankConfig", KIND_COMM_NEW, made},
     {"ncclCommInitRankScalable", KIND_COMM_NEW, made},
     {"ncclCommInitRankMulti", KIND_COMM_NEW, made}, // RCCL 5
-    {"ncclCommInitAll", KIND_COMM_NEW, "out:rdi count:rsi.l"},
-    {"ncclCommSplit", KIND_COMM_NEW, "out:rcx"},
-    {"ncclCommShrink", KIND_COMM_NEW, "out:rcx"},
-    {"ncclCommGrow", KIND_COMM_NEW, "out:r8"},
-    {"ncclCommDestroy", KIND_COMM_GONE, "handle:rdi"},
-    {"ncclCommAbort", KIND_COMM_GONE, "handle:rdi"},
+    {"ncclCommInitAll", KIND_COMM_NEW, "(out, int count)"},
+    {"ncclCommSplit", KIND_COMM_NEW, "(_, _, _, out)"},
+    {"ncclCommShrink", KIND_COMM_NEW, "(_, _, _, out)"},
+    {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
+    {"ncclCommDestroy", KIND_COMM_GONE, "(handle)"},
+    {"ncclCommAbort", KIND_COMM_GONE, "(handle)"},
     // Of which only failures are told.
-    {"ncclCommGetAsyncError", KIND_COMM_ASKED, "handle:rdi out:rsi"}, // 2.4.2
-    {"ncclCommFinalize", KIND_COMM_ASKED, "handle:rdi"},              // 2.14.3
-    {"ncclCommRevoke", KIND_COMM_ASKED, "handle:rdi"},                // 2.28.7
-    {"ncclCommSuspend", KIND_COMM_ASKED, "handle:rdi"},               // 2.29.7
-    {"ncclCommResume", KIND_COMM_ASKED, "handle:rdi"},                // 2.29.7
+    {"ncclCommGetAsyncError", KIND_COMM_ASKED, "(handle, out)"}, // 2.4.2
+    {"ncclCommFinalize", KIND_COMM_ASKED, "(handle)"},           // 2.14.3
+    {"ncclCommRevoke", KIND_COMM_ASKED, "(handle)"},             // 2.28.7
+    {"ncclCommSuspend", KIND_COMM_ASKED, "(handle)"},            // 2.29.7
+    {"ncclCommResume", KIND_COMM_ASKED, "(handle)"},             // 2.29.7
 };
 
 } // namespace

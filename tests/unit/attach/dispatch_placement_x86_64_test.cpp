@@ -45,20 +45,20 @@ TEST_CASE("a probe goes where all that its row reads has come along", "[dispatch
     for (const int version : {6, 7}) {
         const Elf elf = library(version);
         INFO(version);
-        CHECK(!stays(elf, "hipMalloc", "out:rdi bytes:rsi"));
+        CHECK(!stays(elf, "hipMalloc", "(out, bytes)"));
         CHECK(!stays(elf, "hipMalloc",
-                     "large:1x3 out:rdi bytes:s0 height:s1 depth:s2")); // what is on the stack stays there
+                     "(out, [bytes, height, depth])")); // what is on the stack stays there
         // Of its third argument half is handed on, and of its fourth nothing.
-        CHECK(!stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi"));
-        CHECK(!stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi device:rdx.l"));
-        CHECK(stays(elf, "hipMemAdvise", "dst:rdi bytes:rsi height:rdx"));
-        CHECK(stays(elf, "hipMemAdvise", "dst:rdi bytes:rdx[8]"));
-        CHECK(stays(elf, "hipMemAdvise", "dst:rdi bytes:rdx.h"));
-        CHECK(stays(elf, "hipMemAdvise", "dst:rdi device:rcx.l"));
+        CHECK(!stays(elf, "hipMemAdvise", "(dst, bytes)"));
+        CHECK(!stays(elf, "hipMemAdvise", "(dst, bytes, int device)"));
+        CHECK(stays(elf, "hipMemAdvise", "(dst, bytes, height)"));
+        CHECK(stays(elf, "hipMemAdvise", "(dst, _, *{8 bytes})"));
+        CHECK(stays(elf, "hipMemAdvise", "(dst, _, dim3 grid)"));
+        CHECK(stays(elf, "hipMemAdvise", "(dst, _, _, int device)"));
     }
 }
 
 TEST_CASE("what is in no table is not followed", "[dispatch]")
 {
-    CHECK(stays(library(7), "hipGraphAddExternalSemaphoresSignalNode", "graph:rsi"));
+    CHECK(stays(library(7), "hipGraphAddExternalSemaphoresSignalNode", "(_, graph)"));
 }
