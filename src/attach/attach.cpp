@@ -42,6 +42,12 @@ Attacher::~Attacher()
     }
 }
 
+std::string_view Attacher::library() const
+{
+    return counted_ == Library::nccl ? "NCCL library (libnccl.so*)"
+                                     : "CUDA or HIP driver (libcuda.so*, libamdhip64.so*)";
+}
+
 Links Attacher::take_links()
 {
     Links links;
@@ -120,9 +126,17 @@ void Attacher::look_first()
     for (pid_t pid : scope_.pids())
         looks.push_back({pid, true});
     found_first_ = targets_.found_all(looks, time_for_all, options_.step);
-    for (const Targets::Look& left : looks)
-        if (!left.in_reach)
-            look_at(left.pid);
+    std::set<pid_t> left;
+    for (const Targets::Look& look : looks)
+        if (!look.in_reach && left.insert(look.pid).second)
+            look_at(look.pid);
+    unseen_ = left.size();
+    if (unseen_ > 0)
+        warn(fmt::format("{} could not be looked at in time, as files take long to be read: what {} until then is not "
+                         "counted",
+                         unseen_ == 1 ? fmt::format("process {}", *left.begin())
+                                      : fmt::format("{} processes ({} is one)", unseen_, *left.begin()),
+                         unseen_ == 1 ? "it calls" : "they call"));
 }
 
 void Attacher::attach_everywhere()

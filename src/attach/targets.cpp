@@ -190,15 +190,17 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
             throw Error("no process can be started that looks at the files of others",
                         "raise the limit of tasks: pids.max of the cgroup (TasksMax= of a systemd service), ulimit -u");
         for (Found& some : found(10ms)) {
-            // Another helper has a file of it in hand, which may be one that hangs.
             if (some.ended && !some.all)
                 looks.push_back({some.pid, some.in_reach});
-            else
+            if (!some.lost) // each look has got on by a file at least
                 heard = Clock::now();
             all.push_back(std::move(some));
         }
     }
     looks.erase(looks.begin(), looks.begin() + static_cast<std::ptrdiff_t>(next));
+    for (const Searcher& searcher : searchers_)
+        if (searcher.request && searcher.request->what != SearchRequest::What::leads)
+            looks.push_back({searcher.request->pid, searcher.request->what == SearchRequest::What::in_reach});
     found_all_ = true;
     return all;
 }
@@ -382,6 +384,8 @@ void Targets::lose(Searcher& searcher)
         }
         searcher.examining.reset();
         end(searcher, how);
+        if (request->what != SearchRequest::What::leads)
+            found_.back().lost = true;
     }
     // Nor by the others: those that do nothing now begin anew, with what is known.
     std::erase_if(searchers_, [&](const Searcher& s) { return &s == &searcher || !s.request; });

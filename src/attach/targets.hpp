@@ -49,7 +49,8 @@ public:
         bool in_reach = false;
         std::vector<CudaFile*> files; // valid until they are dropped: one that was found or, at the end, all of them
         bool ended = false;
-        bool all = true; // false, at the end: there was no time for more, look again
+        bool all = true;   // false, at the end: there was no time for more, look again
+        bool lost = false; // its helper has hung or died
         std::chrono::nanoseconds took{0};
     };
     // What has been found since; waits no longer than that for something.
@@ -58,8 +59,9 @@ public:
         pid_t pid;
         bool in_reach = false;
     };
-    // All of these, or as many as there is time for (time without any, and five times that in all): the others are left
-    // in the list. step: called between them, and may throw. Throws Error where no helper can be started.
+    // All of these, or as many as there is time for (time in which nothing gets on, and five times that in all): the
+    // others are left in the list. step: called between them, and may throw. Throws Error where no helper can be
+    // started.
     std::vector<Found> found_all(std::vector<Look>& looks, std::chrono::milliseconds time,
                                  const std::function<void()>& step);
     // A descriptor, readable when there is something.

@@ -262,8 +262,8 @@ void Run::look_for_trouble()
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' maps a"
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
-        if (waiting_)
-            warn(who + " CUDA library (libcuda.so*, libcudart*.so*) yet; waiting for one");
+        if (waiting_ && !attacher_->unseen())
+            warn(fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
     // A few may be out of reach of any root: init of a container within a container.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))

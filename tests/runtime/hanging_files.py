@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system in user space (FUSE) with one file in it, which asks its server anew each time; once that is stopped, who
-asks waits for ever. As a program: python3 hanging_files.py FOLDER FILE mounts FILE as FOLDER/NAME and serves it."""
+"""A file system in user space (FUSE) which asks its server anew each time; once that is stopped, who asks waits for ever,
+and once it has had SIGUSR1, 0.4 s for each file that is opened. As a program: python3 hanging_files.py FOLDER FILE mounts
+FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on, and serves it."""
 import ctypes
 import os
+import signal
 import stat
 import struct
 import sys
+import time
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, OPENDIR, RELEASEDIR, BATCH_FORGET = \
     1, 2, 3, 14, 15, 18, 25, 26, 27, 29, 42
 ENOENT, ENOSYS = 2, 38
-root, only = 1, 2  # nodes
+root, only = 1, 2  # nodes; others are from 3 on
 
 
 class Server:
@@ -21,6 +24,7 @@ class Server:
         if libc.mount(b"hanging", os.fsencode(folder), b"fuse", 0, options):
             sys.exit(os.strerror(ctypes.get_errno()))
         self.name = os.fsencode(os.path.basename(path))
+        self.seconds = 0  # for each that is opened
         with open(path, "rb") as file:
             self.content = file.read()
 
@@ -33,17 +37,24 @@ class Server:
         if operation == INIT:
             return struct.pack("4I2H2I2H8I", 7, 31, 1 << 16, 0, 8, 8, 1 << 16, 1, 16, 0, 0, *[0] * 7)
         if operation == LOOKUP:
-            if body.rstrip(b"\0") != self.name:
+            name, _, number = body.rstrip(b"\0").partition(b"@")
+            if name != self.name:
                 return ENOENT
-            return struct.pack("4Q2I", only, 0, 0, 0, 0, 0) + self.attributes(only)
+            node = int(number or only)
+            return struct.pack("4Q2I", node, 0, 0, 0, 0, 0) + self.attributes(node)
         if operation == GETATTR:
             return struct.pack("Q2I", 0, 0, 0) + self.attributes(node)
+        if operation == OPEN:
+            time.sleep(self.seconds)
         if operation in (OPEN, OPENDIR):
             return struct.pack("Q2I", 0, 0, 0)
         if operation == READ:
             _, offset, size = struct.unpack_from("2QI", body)
             return self.content[offset:offset + size]
         return b"" if operation in (RELEASE, FLUSH, RELEASEDIR) else ENOSYS
+
+    def be_slow(self, *_):
+        self.seconds = 0.4
 
     def serve(self):
         while True:
@@ -58,5 +69,6 @@ class Server:
 
 if __name__ == "__main__":
     server = Server(*sys.argv[1:])
+    signal.signal(signal.SIGUSR1, server.be_slow)
     print("up", flush=True)
     server.serve()

@@ -135,6 +135,45 @@ def a_file_system_that_does_not_answer(at_start):
     same_counts(tool, meanwhile + after, by=("pid", "kernel"), but=opening)
 
 
+map_and_launch = """
+from ctypes import *
+cuda = CDLL(sys.argv[1])
+context = c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(byref(context), 0, 0) == 0
+kept = []
+for path in sys.argv[2:]:
+    with open(path, "rb") as file:
+        kept.append(mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+print("up", flush=True)
+sys.stdin.readline()
+for turn in range(401):
+    assert cuda.cuLaunchKernel(c_void_p(64), 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+print("done", flush=True)
+time.sleep(60)
+"""
+
+
+@case(each={"8s": 20, "28s": 70}, long=["28s"], alone=True, timeout=120)
+def a_file_system_that_takes_its_time(files):
+    """A process maps so many of its files, and then a driver: tracing begins with it, or says that it does not."""
+    data = harness.here / "data"
+    data.write_bytes(bytes(4096))
+    file, server = file_system("slow", data)
+    process = attacker(map_and_launch, copy_of_driver("late")["LD_LIBRARY_PATH"] + "/libcuda.so.1",
+                       *(f"{file}@{number}" for number in range(3, 3 + files)))
+    server.send_signal(signal.SIGUSR1)
+    tool = Tool("--by", "pid", losses=True)
+    if files * 0.4 > 20:
+        check(f"process {process.pid} could not be looked at in time" in tool.error, tool.error)
+        check("no process maps" not in tool.error, tool.error)
+        return
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "done\n", "it has called")
+    tool.stop()
+    equal([row["launches"] for row in tool.rows if row["pid"] == process.pid], [401], f"its launches ({tool.error})")
+
+
 def sparse_elf(path, symbols, strings):
     """A library of a few KiB on disk that says it has so many symbols, and bytes of names."""
     sections = 4096
