@@ -73,7 +73,7 @@ def archive(files):
 def initramfs(image, talk):
     """`talk` are the files of /run/guest where the host's root is not to be had."""
     files = {"init": (0o100755, (here / "init").read_bytes())}
-    if image.modules:
+    if image.has_drivers:
         files |= {name: (0o40755, b"") for name in ("bin", "modules")}
         files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in image.modules}
     else:
@@ -90,7 +90,7 @@ def command_line(image, share, memory, by_instructions):
         return ["-fsdev", ",".join(["local", f"id={name}", f"path={path}", "security_model=none", *options]),
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
     arguments = [kernel_arguments, machine.kernel, f"console={machine.console}"]
-    if image.modules:
+    if image.has_drivers:
         talk = [*folder("host", other_root.path() if machine.own_root else "/", "readonly=on", "multidevs=remap"),
                 *folder("share", share)]
         if machine.own_root:
@@ -155,7 +155,7 @@ class Guest:
             output = share / "output"
             if stopping.is_set():
                 sys.exit(1)
-            if not self.boot_time and (output.exists() if self.image.modules else self.read(share / "status")):
+            if not self.boot_time and (output.exists() if self.image.has_drivers else self.read(share / "status")):
                 self.boot_time = time.monotonic() - start
             if output.exists():
                 with open(output, "rb") as file:

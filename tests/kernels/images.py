@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import machines
+import sources
 
 root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
@@ -28,9 +29,9 @@ suites = ("debian bullseye", "debian-security bullseye-security", "debian bookwo
 keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # Cloud flavours are smaller, but have no 9p; backports to bullseye are the same kernels once more. Of arm64 there are
-# kernels with pages of 16 KiB: 6.12-16k.
+# kernels with pages of 16 KiB: 6.12-16k; of others sources.py knows.
 release_name = r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-{}(-16k)?)"
-asked_name = r"(\d+\.\d+|newest)(-16k)?"
+asked_name = r"(\d+\.\d+|newest)(-16k|-64k)?"
 
 # What the guest needs before it has a root; which modules these need is in them.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
@@ -52,7 +53,8 @@ class Image:
     def __init__(self, folder):
         self.release = (folder / "release").read_text().strip()
         self.kernel = folder / "vmlinuz"
-        self.modules = sorted((folder / "modules").iterdir())  # none: it cannot have the host's root
+        self.modules = sorted((folder / "modules").iterdir())
+        self.has_drivers = bool(self.modules) or (folder / "whole").exists()  # or it cannot have the host's root
         self.headers = folder / "usr/src" / f"linux-headers-{self.release}"
 
 
@@ -213,7 +215,8 @@ def image(series):
         if not folder.exists():
             partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
             try:
-                fetch(series, partial)
+                make = sources.build if sources.is_built(series) else fetch
+                make(series, partial)
                 partial.chmod(0o755)
                 partial.rename(folder)
             finally:

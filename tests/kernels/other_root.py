@@ -16,7 +16,7 @@ packages = ("libc6", "libgcc-s1", "libstdc++6", "libelf1", "libdw1", "zlib1g", "
             "libbinutils", "libctf0", "libjansson4")
 newer = ("libbpf1", "bpftool")  # of backports, as the build has it
 
-layout = 3
+layout = 4
 
 
 def fetch(folder):

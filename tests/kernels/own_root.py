@@ -10,7 +10,7 @@ from images import root
 
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 path_there = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-applets = ("sh", "setsid", "mkdir", "cat", "ls", "grep", "ps", "mount", "chroot", "dmesg", "sleep")
+applets = ("sh", "setsid", "mkdir", "cat", "ls", "grep", "ps", "mount", "chroot", "dmesg", "sleep", "env")
 unused = shutil.ignore_patterns("__pycache__", "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "pydoc_data",
                                 "dist-packages", "site-packages", "config-*", "turtledemo", "unittest", "distutils", "obj",
                                 "_tkinter*", "_sqlite3*", "_ssl*", "_test*", "*.pyc")

@@ -176,6 +176,25 @@ def of_code_made_at_run_time():
         check(re.fullmatch(r"0x[0-9a-f]+ \(JIT\)", row["frames"][0]), f"the caller: {row['frames']}")
 
 
+@case
+def above_48_bits():
+    """A thread's stack, a kernel's handle and code made at run time, where the machine has such addresses."""
+    go = harness.here / "go"
+    process = started(harness.standin / "stacks/high", go)
+    if process.stdout.readline() == b"low\n":
+        raise harness.Skip("addresses have 48 bits here")
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    by_caller = {functions_of(row["frames"])[0]: row for row in tool.rows}
+    equal(functions_of(by_caller["leaf"]["frames"])[:7], ["leaf", *["down"] * 5, "calls"], "frames")
+    equal(by_caller.pop("leaf")["launches"], 100, "launches below them")
+    made, = by_caller.values()
+    equal(made["launches"], 100, "launches by code that was made")
+    check(re.fullmatch(r"0x4[0-9a-f]{12} \(JIT\)", made["frames"][0]), f"the caller: {made['frames']}")
+
+
 alike = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -19,7 +19,7 @@ STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
                     nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
-                    signed/libcudart.so.12 stacks/deep $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
+                    signed/libcudart.so.12 stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
 # There is no ROCm for other machines.
 ifeq ($(MACHINE),x86_64)
 STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)))
@@ -181,8 +181,8 @@ $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/
 # in what is signed there) and without.
 STANDIN_STACKS_framed := -O2 -fno-omit-frame-pointer
 $(foreach k,O1 O2 Os,$(eval STANDIN_STACKS_$(k) := -$(k) -fomit-frame-pointer))
-$(eval $(call standin_compile,$(SB)/obj/stacks/deep.o,$(S)/stacks/deep.cpp,-fPIE -O1 -fno-omit-frame-pointer))
-$(SB)/stacks/deep: $(SB)/obj/stacks/deep.o
+$(foreach n,deep high,$(eval $(call standin_compile,$(SB)/obj/stacks/$(n).o,$(S)/stacks/$(n).cpp,-fPIE -O1 -fno-omit-frame-pointer)))
+$(SB)/stacks/deep $(SB)/stacks/high: $(SB)/stacks/%: $(SB)/obj/stacks/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
 # $(call standin_level,KIND,LEVEL,CALLED,ITS LINKAGE,THAT OF THE CALLED ONE,FLAGS)
