@@ -69,12 +69,17 @@ def by_version(text):
     return [int(n) for n in re.findall(r"\d+", text)]
 
 
-def apt(program, *words, **options):
+def apt_folder(chosen):
+    """Who asks other suites for packages has other lists of them."""
+    return cache / machines.chosen.kept("apt" if chosen == suites else "-".join(["apt", *(suite.split()[1] for suite in chosen)]))
+
+
+def apt(program, *words, suites=suites, **options):
     if not shutil.which(program):
         raise Missing(f"no {program}: kernels come as packages of Debian")
     if not keyring.exists():
         raise Missing(f"no {keyring}, which tells what is Debian's: package debian-archive-keyring")
-    own, architecture = cache / machines.chosen.kept("apt"), machines.chosen.architecture
+    own, architecture = apt_folder(suites), machines.chosen.architecture
     for folder in "lists/partial", "cache/archives/partial":
         (own / folder).mkdir(parents=True, exist_ok=True)
     (own / "sources.list").write_text("".join(
@@ -87,13 +92,13 @@ def apt(program, *words, **options):
     return run(program, *[word for key, value in settings.items() for word in ("-o", f"{key}={value}")], *words, **options)
 
 
-def update():
+def update(suites=suites):
     """Asks for what there is, once a day. One archive that does not answer keeps nobody from the others."""
-    stamp = cache / machines.chosen.kept("apt") / "updated"
+    stamp = apt_folder(suites) / "updated"
     if stamp.exists() and time.time() - stamp.stat().st_mtime < day:
         return
     with contextlib.suppress(Missing):
-        apt("apt-get", "-q", "update")
+        apt("apt-get", "-q", "update", suites=suites)
         stamp.touch()
 
 
@@ -164,9 +169,9 @@ def keep_modules(source, target):
         (target / f"{number:02}-{name}.ko").write_bytes(data)
 
 
-def unpack(folder, *names):
+def unpack(folder, *names, suites=suites):
     with tempfile.TemporaryDirectory(dir=cache) as debs:
-        apt("apt-get", "-q", "download", *names, cwd=debs)  # which checks what it got
+        apt("apt-get", "-q", "download", *names, suites=suites, cwd=debs)  # which checks what it got
         for deb in pathlib.Path(debs).iterdir():
             run("dpkg", "-x", str(deb), str(folder))
 

@@ -16,12 +16,21 @@ packages = ("libc6", "libgcc-s1", "libstdc++6", "libelf1", "libdw1", "zlib1g", "
             "libbinutils", "libctf0", "libjansson4")
 newer = ("libbpf1", "bpftool")  # of backports, as the build has it
 
+# A root within it, for interpreters of Python that Debian 12 has not: their C library is newer, too.
+testing = "debian testing",
+interpreters = "3.13", "3.14", "3.15"
+testing_packages = ("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libexpat1", "libffi8", "libssl3t64", "libzstd1", "libbz2-1.0", "liblzma5")
+
 layout = 4
 
 
 def fetch(folder):
     images.update()
     images.unpack(folder, *(f"{name}/{suite}" for name in packages), *(f"{name}/{suite}-backports" for name in newer))
+    images.update(testing)
+    images.unpack(folder / "testing", *testing_packages, suites=testing,
+                  *(name.format(version) for version in interpreters
+                    for name in ("python{}-minimal", "libpython{}-minimal", "libpython{}-stdlib")))
     for name in "bin", "sbin", "lib":  # some packages of Debian 12 have these, others their twins below /usr
         if (folder / name).is_dir():
             shutil.copytree(folder / name, folder / "usr" / name, symlinks=True, dirs_exist_ok=True)

@@ -34,11 +34,12 @@ class ContainedCaller(Caller):
     """In a root of its own, where the interpreter has a path that this machine has not; process 1 in there."""
 
     inside = "/srv/gpusnoop-python"
+    libraries = [("/usr", "/usr"), ("/lib", "/lib"), ("/lib64", "/lib64")]
 
     def command(self, python, words):
         check(not os.path.exists(self.inside), f"{self.inside} is no path of this machine")
         root = f"{harness.here}/root"
-        binds = [("/usr", root + "/usr"), ("/lib", root + "/lib"), ("/lib64", root + "/lib64"),
+        binds = [*((outside, root + inside) for outside, inside in self.libraries),
                  (str(pathlib.Path(python).parent), root + self.inside), (str(harness.standin), root + "/srv/standin"),
                  (str(program.parent), root + "/srv/tests")]
         mounts = [["none", root, "tmpfs", 0, None],
@@ -55,6 +56,22 @@ class ContainedCaller(Caller):
 def in_a_container():
     """Debian's, which has no symbols of its own, and is one file."""
     caller = ContainedCaller(str(pathlib.Path(debian).resolve()), scenarios="plain,model,made", times=5)
+    compared(caller)
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.process.wait()
+
+
+# Of another release, which has others.
+testing = pathlib.Path("/testing/usr")
+theirs = [path for path in sorted(testing.glob("bin/python3.*")) if path.name[8:].isdigit()]
+
+
+@case(each={path.name: path for path in theirs})
+def of_another_release(python):
+    class OtherRelease(ContainedCaller):
+        libraries = [(str(testing), "/usr"), (str(testing / "lib"), "/lib")]
+
+    caller = OtherRelease(str(python), scenarios="plain,model,made", times=5)
     compared(caller)
     os.kill(caller.pid, signal.SIGKILL)
     caller.process.wait()
