@@ -18,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr LookQueue::Clock::duration time_at_once = 50ms; // signals and reports wait that long
-// Without a word, before tracing begins without those that are not looked at yet: longer than a helper may hang, for
-// what they do until they have their probes is missed.
+// In which no look gets on, or of five in all, before tracing begins without those that are not looked at yet: longer
+// than a helper may hang, for what they do until they have their probes is missed.
 constexpr std::chrono::milliseconds time_for_all = 4s;
 
 } // namespace
@@ -125,7 +125,18 @@ void Attacher::look_first()
         looks.push_back({getpid(), true});
     for (pid_t pid : scope_.pids())
         looks.push_back({pid, true});
-    found_first_ = targets_.found_all(looks, time_for_all, options_.step);
+    bool told = false;
+    const auto step = [&, begun = LookQueue::Clock::now()] {
+        options_.step();
+        if (!told && LookQueue::Clock::now() - begun > time_for_all) {
+            told = true;
+            warn(fmt::format(
+                "files that processes map take long to be read: tracing begins once they are, in {} s at the "
+                "latest",
+                4 * time_for_all / 1s));
+        }
+    };
+    found_first_ = targets_.found_all(looks, time_for_all, step);
     std::set<pid_t> left;
     for (const Targets::Look& look : looks)
         if (!look.in_reach && left.insert(look.pid).second)

@@ -163,6 +163,7 @@ def a_file_system_that_takes_its_time(files):
                        *(f"{file}@{number}" for number in range(3, 3 + files)))
     server.send_signal(signal.SIGUSR1)
     tool = Tool("--by", "pid", losses=True)
+    check("take long to be read" in tool.error, tool.error)
     if files * 0.4 > 20:
         check(f"process {process.pid} could not be looked at in time" in tool.error, tool.error)
         check("no process maps" not in tool.error, tool.error)
