@@ -97,7 +97,13 @@
 #define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
 #define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
 
-#define SYSTEM_CALL_NUMBER(REGS) ((u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno)
+/* As 64 bits: where clang looks at the lower half of them alone, 6.1 does not see what that says of the whole. */
+#define SYSTEM_CALL_NUMBER(REGS)                                                                                       \
+    ({                                                                                                                 \
+        u64 number_ = (u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno;                                    \
+        barrier_var(number_);                                                                                          \
+        number_;                                                                                                       \
+    })
 #define SYSTEM_CALL_FIRST(REGS) (((struct pt_regs___system_call*)(REGS))->orig_x0)
 #define IS_COMPATIBLE(TASK) ((TASK)->thread_info.flags & 1 << 22) /* TIF_32BIT */
 
