@@ -2,7 +2,6 @@
 #include "attach/load_plan.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <fmt/format.h>
 
 namespace gpusnoop {
@@ -72,10 +71,6 @@ bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
 
 Error LoadPlan::failure() const
 {
-    // Of an attach type that it does not know the kernel says nothing else.
-    if (forced_ && first_->cause == RefusalCause::unknown && first_->error == EINVAL)
-        return Error(fmt::format("this kernel cannot attach by {}", tier_name(tier_)),
-                     "leave out --attach: the best way that works is then chosen");
     return LoadError(*first_);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel takes of a tool, and the tool's programs loaded into it.
-#include "attach/calibrate.hpp"
 #include "attach/program_stack.hpp"
-#include "attach/refusal.hpp"
 #include "bpf/shared/attach.h"
 #include "proc/process.hpp"
 #include "run/run.hpp"
@@ -67,9 +65,8 @@ bpf_object* Run::load()
     const Tier best = probe_plan_.probes.empty() ? Tier::perf : best_tier();
     const Tier tier = forced ? tier_from_name(options_.attach) : best;
     if (tier < best) // what programs would say of that is another thing for each
-        throw Error(fmt::format("this kernel ({}) does not attach probes that way ({}): {}", kernel_release(),
-                                options_.attach, why_tier_fails(tier)),
-                    "leave --attach out, and the best way that it has is taken");
+        throw Error(fmt::format("this kernel cannot attach by {}", tier_name(tier)),
+                    "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);
     bool guarded = false;
     together_ = !options_.info; // which tells of the programs as libbpf has loaded them

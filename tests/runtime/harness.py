@@ -81,7 +81,7 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
     if function is None:
         return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, tool=tool)
     module = function.__module__.removeprefix("test_")
-    variants = {f"[{name}]": (value,) for name, value in each.items()} if each else {"": ()}
+    variants = {f"[{name}]": (value,) for name, value in each.items()} if each is not None else {"": ()}
     for some in filter(lambda some: some is not True, (alone, long, gpu)):
         missing = {f"[{name}]" for name in some} - set(variants)
         assert not missing, f"{module}.{function.__name__} has no {missing}"
