@@ -141,13 +141,12 @@ void Attacher::look_first()
     for (const Targets::Look& look : looks)
         if (!look.in_reach && left.insert(look.pid).second)
             look_at(look.pid);
-    unseen_ = left.size();
-    if (unseen_ > 0)
-        warn(fmt::format("{} could not be looked at in time, as files take long to be read: what {} until then is not "
-                         "counted",
-                         unseen_ == 1 ? fmt::format("process {}", *left.begin())
-                                      : fmt::format("{} processes ({} is one)", unseen_, *left.begin()),
-                         unseen_ == 1 ? "it calls" : "they call"));
+    if (!left.empty())
+        unseen_ = fmt::format("{} could not be looked at in time, as files take long to be read: what {} until then is "
+                              "not counted",
+                              left.size() == 1 ? fmt::format("process {}", *left.begin())
+                                               : fmt::format("{} processes ({} is one)", left.size(), *left.begin()),
+                              left.size() == 1 ? "it calls" : "they call");
 }
 
 void Attacher::attach_everywhere()

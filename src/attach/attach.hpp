@@ -87,7 +87,7 @@ public:
     // Files that could not be probed, and why: one that a process made up must not end the run.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
     bool in_use() const { return in_use_; }                     // some process mapped a probed file
-    size_t unseen() const { return unseen_; }                   // processes that there was no time to look at first
+    const std::string& unseen() const { return unseen_; }       // who there was no time to look at first; empty: nobody
     std::string_view library() const;                           // without which there is nothing to trace
     size_t unreadable() const { return targets_.unreadable(); } // processes
     unsigned functions() const;                                 // attached ones, over all files
@@ -135,7 +135,7 @@ private:
     std::set<pid_t> runtimeless_; // that were complained of
     bool name_probes_attached_ = false;
     bool in_use_ = false;
-    size_t unseen_ = 0;
+    std::string unseen_;
 };
 
 } // namespace gpusnoop

@@ -249,6 +249,8 @@ void Run::announce()
 // Of the libraries that were found. Throws Error where nothing will ever be traced.
 void Run::look_for_trouble()
 {
+    if (!attacher_->unseen().empty())
+        warn(remarks_.emplace_back(attacher_->unseen()));
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
         // Where processes come and go, one that made up a library must not end what others are waited for with.
@@ -262,7 +264,7 @@ void Run::look_for_trouble()
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' maps a"
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
-        if (waiting_ && !attacher_->unseen())
+        if (waiting_ && attacher_->unseen().empty())
             warn(fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
     // A few may be out of reach of any root: init of a container within a container.

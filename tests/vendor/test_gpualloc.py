@@ -40,12 +40,12 @@ def rows_of(layer, library, of=kinds):
 def counted(row):
     """What the tool counts of a call with zeros to point to and 0 for all other arguments: neither a free of nothing, nor
     one more reference that is not given."""
-    return row.kind != "PHYSICAL_HOLD" and not (row.kind == "FREE" and "address:rdi" not in row.arguments)
+    return row.kind != "PHYSICAL_HOLD" and not (row.kind == "FREE" and "(address" not in row.arguments)
 
 
 def unreadable(row):
-    """Its arguments are in a structure that is not there."""
-    return re.search(r"r(?!di)\w+\[|channel_bits|array_3d", row.arguments) is not None
+    """Its arguments are in a structure that is not there: behind any pointer but the first."""
+    return re.search(r", [^,]*\*\{|channel_bits|array_3d", row.arguments) is not None
 
 
 libraries = {**{version: ("driver", version) for version in drivers}, **{version: ("runtime", version) for version in runtimes}}
