@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes/probe_table.hpp"
+#include "probes/shared_layouts.hpp"
 
 namespace gpusnoop {
 namespace {
 
-constexpr const char* launch_params =
-    "(func, int grid_x, int grid_y, int grid_z, int block_x, int block_y, int block_z, int smem, stream)";
-constexpr const char* launch_dim3 = "(func, dim3 grid, dim3 block, _, smem, stream)";
-
-// CUDA_MEMCPY2D, CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER, cudaMemcpy3DParms, cudaMemcpy3DPeerParms, and
-// CUDA_MEMCPY3D_BATCH_OP and cudaMemcpy3DBatchOp.
-constexpr const char* copy_2d =
-    "(*{16 int src_type, 24 src_host, 32 src, 72 int dst_type, 80 dst_host, 88 dst, 112 bytes, 120 height})";
+// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER; one CUDA_MEMCPY3D_BATCH_OP.
 constexpr const char* copy_3d = "(*{32 int src_type, 40 src_host, 48 src, "
                                 "120 int dst_type, 128 dst_host, 136 dst, 176 bytes, 184 height, 192 depth})";
-constexpr const char* copy_3d_runtime =
-    "elements (*{0 src_array, 32 src, 64 dst_array, 96 dst, 128 bytes, 136 height, 144 depth, 152 int direction})";
-constexpr const char* copy_3d_peer_runtime =
-    "p2p elements (*{0 src_array, 32 src, 72 dst_array, 104 dst, 144 bytes, 152 height, 160 depth})";
-constexpr const char* copies_3d =
-    "async operand-types elements (count, "
-    "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112})";
 constexpr const char* one_of_copies_3d =
     "async operand-types elements ("
     "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112}, _, stream)";
@@ -30,8 +17,7 @@ constexpr TableEntry table[] = {
     {"cuLaunchKernel[_ptsz]", KIND_LAUNCH, {launch_params, "often"}},
     {"cuLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_params},
     {"cuLaunchKernelEx[_ptsz]", KIND_LAUNCH, "(*{0 dim3 grid, 12 dim3 block, 24 int smem, 32 stream}, func)"},
-    {"cuLaunchCooperativeKernelMultiDevice", KIND_LAUNCH_LIST,
-     "(*{0 func, 8 dim3 grid, 20 dim3 block, 32 int smem, 40 stream, 56}, int count)"},
+    {"cuLaunchCooperativeKernelMultiDevice", KIND_LAUNCH_LIST, module_launch_list},
     {"cuLaunch", KIND_LAUNCH_LEGACY, "(func)"},
     {"cuLaunchGrid", KIND_LAUNCH_LEGACY, "(func, int grid_x, int grid_y)"},
     {"cuLaunchGridAsync", KIND_LAUNCH_LEGACY, "(func, int grid_x, int grid_y, stream)"},
@@ -44,8 +30,7 @@ constexpr TableEntry table[] = {
     {"cudaLaunchKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchKernelExC[_ptsz]", KIND_LAUNCH, "(*{0 dim3 grid, 12 dim3 block, 24 smem, 32 stream}, func)"},
-    {"cudaLaunchCooperativeKernelMultiDevice", KIND_LAUNCH_LIST,
-     "(*{0 func, 8 dim3 grid, 20 dim3 block, 40 smem, 48 stream, 56}, int count)"},
+    {"cudaLaunchCooperativeKernelMultiDevice", KIND_LAUNCH_LIST, launch_list},
     {"cudaGraphLaunch[_ptsz]", KIND_GRAPH_LAUNCH, "(func, stream)"},
     {"cudaLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
     {"cudaStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
@@ -161,8 +146,8 @@ constexpr TableEntry table[] = {
     {"cudaMemcpy2DArrayToArray[_ptds]", KIND_COPY, "(dst_array, _, _, src_array, _, _, bytes, height, int direction)"},
     {"cudaMemcpy3D[_ptds]", KIND_COPY, copy_3d_runtime},
     {"cudaMemcpy3DAsync[_ptsz]", KIND_COPY, {copy_3d_runtime, "async (_, stream)"}},
-    {"cudaMemcpy3DPeer[_ptds]", KIND_COPY, copy_3d_peer_runtime},
-    {"cudaMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d_peer_runtime, "async (_, stream)"}},
+    {"cudaMemcpy3DPeer[_ptds]", KIND_COPY, copy_3d_peer},
+    {"cudaMemcpy3DPeerAsync[_ptsz]", KIND_COPY, {copy_3d_peer, "async (_, stream)"}},
     {"cudaMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, _, stream)", cudart12},
     {"cudaMemcpyBatchAsync[_ptsz]", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, stream)", cudart13},
     {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}, cudart12},

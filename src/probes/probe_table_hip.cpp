@@ -8,41 +8,24 @@
 // are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, which change no
 // thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
 #include "probes/probe_table.hpp"
+#include "probes/shared_layouts.hpp"
 
 namespace gpusnoop {
 namespace {
 
 constexpr uint8_t before6 = hip52 | hip5, after52 = hip5 | hip6;
 
-constexpr const char* launch_params =
-    "(func, int grid_x, int grid_y, int grid_z, int block_x, int block_y, int block_z, int smem, stream)";
 constexpr const char* launch_items =
     "(func, int grid_x, int grid_y, int grid_z, int block_x, int block_y, int block_z, smem, stream)";
-constexpr const char* launch_dim3 = "(func, dim3 grid, dim3 block, _, smem, stream)";
-// hipLaunchConfig_t, HIP_LAUNCH_CONFIG; lists of hipLaunchParams, hipFunctionLaunchParams
+// hipLaunchConfig_t, HIP_LAUNCH_CONFIG
 constexpr const char* launch_config = "(*{0 dim3 grid, 12 dim3 block, 32 stream}, func)";
-constexpr const char* launch_list = "(*{0 func, 8 dim3 grid, 20 dim3 block, 40 smem, 48 stream, 56}, int count)";
-constexpr const char* module_launch_list =
-    "(*{0 func, 8 dim3 grid, 20 dim3 block, 32 int smem, 40 stream, 56}, int count)";
 
-// hip_Memcpy2D; HIP_MEMCPY3D of 5.x and later; hipMemcpy3DParms, hipMemcpy3DPeerParms; hipMemcpy3DBatchOp
-constexpr const char* copy_2d =
-    "(*{16 int src_type, 24 src_host, 32 src, 72 int dst_type, 80 dst_host, 88 dst, 112 bytes, 120 height})";
+// HIP_MEMCPY3D of 5.x and later
 constexpr const char* copy_3d_5 =
     "hip5-types (*{16 int src_type, 24 src_host, 32 src, "
     "72 int dst_type, 80 dst_host, 88 dst, 112 int bytes, 116 int height, 120 int depth})";
 constexpr const char* copy_3d_6 = "hip6-types (*{32 int src_type, 40 src_host, 48 src, "
                                   "112 int dst_type, 120 dst_host, 128 dst, 160 bytes, 168 height, 176 depth})";
-constexpr const char* copy_3d_runtime =
-    "elements (*{0 src_array, 32 src, 64 dst_array, 96 dst, 128 bytes, 136 height, 144 depth, 152 int direction})";
-constexpr const char* copy_3d_peer =
-    "p2p elements (*{0 src_array, 32 src, 72 dst_array, 104 dst, 144 bytes, 152 height, 160 depth})";
-constexpr const char* copies_3d =
-    "async operand-types elements (count, "
-    "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112})";
-
-// HIP_ARRAY3D_DESCRIPTOR
-constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 depth, 24 int format, 28 int channels})";
 
 constexpr TableEntry table[] = {
     // Launches. Those of Ext and Hcc say how many work items there are, not blocks; the names of C++ are those that the

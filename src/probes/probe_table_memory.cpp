@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes/probe_table.hpp"
+#include "probes/shared_layouts.hpp"
 
 namespace gpusnoop {
 namespace {
-
-// CUDA_ARRAY3D_DESCRIPTOR
-constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 depth, 24 int format, 28 int channels})";
 
 constexpr TableEntry table[] = {
     // Memory. Freeing some of it may wait for the device.
