@@ -130,10 +130,9 @@ void Attacher::look_first()
         options_.step();
         if (!told && LookQueue::Clock::now() - begun > time_for_all) {
             told = true;
-            warn(fmt::format(
-                "files that processes map take long to be read: tracing begins once they are, in {} s at the "
-                "latest",
-                4 * time_for_all / 1s));
+            warn(fmt::format("files that processes map take long to be read: tracing begins once they are, "
+                             "in {} s at the latest",
+                             4 * time_for_all / 1s));
         }
     };
     found_first_ = targets_.found_all(looks, time_for_all, step);

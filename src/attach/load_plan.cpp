@@ -69,11 +69,6 @@ bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
     return true;
 }
 
-Error LoadPlan::failure() const
-{
-    return LoadError(*first_);
-}
-
 std::vector<std::string> LoadPlan::remarks(std::span<const Hook> all) const
 {
     std::vector<std::string> remarks;

@@ -33,9 +33,6 @@ public:
     // The refusal in the best tier, which decides.
     const Refusal& cause() const { return *first_; }
 
-    // Once nothing is left: what to tell the user.
-    Error failure() const;
-
     // What is not as it should be, in sentences, once something has been loaded.
     std::vector<std::string> remarks(std::span<const Hook> all) const;
 

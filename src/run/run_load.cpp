@@ -90,7 +90,7 @@ bpf_object* Run::load()
             if (std::exchange(together_, false))
                 continue; // to hear which program it is, and why
             if (!plan.step(error.refusal(), probe_plan_.hooks))
-                throw plan.failure();
+                throw LoadError(plan.cause());
         }
     }
 }
