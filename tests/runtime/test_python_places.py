@@ -52,13 +52,17 @@ class ContainedCaller(Caller):
         return pid
 
 
-@case
-def in_a_container():
-    """Debian's, which has no symbols of its own, and is one file."""
-    caller = ContainedCaller(str(pathlib.Path(debian).resolve()), scenarios="plain,model,made", times=5)
+def compared_in_a_container(contained, python):
+    caller = contained(str(python), scenarios="plain,model,made", times=5)
     compared(caller)
     os.kill(caller.pid, signal.SIGKILL)
     caller.process.wait()
+
+
+@case
+def in_a_container():
+    """Debian's, which has no symbols of its own, and is one file."""
+    compared_in_a_container(ContainedCaller, pathlib.Path(debian).resolve())
 
 
 # Of another release, which has others.
@@ -71,10 +75,7 @@ def of_another_release(python):
     class OtherRelease(ContainedCaller):
         libraries = [(str(testing), "/usr"), (str(testing / "lib"), "/lib")]
 
-    caller = OtherRelease(str(python), scenarios="plain,model,made", times=5)
-    compared(caller)
-    os.kill(caller.pid, signal.SIGKILL)
-    caller.process.wait()
+    compared_in_a_container(OtherRelease, python)
 
 
 embedding = r"""
