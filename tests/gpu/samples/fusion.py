@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fusion.py FOLDER eager|graph: 200 steps a second of the same work, launched kernel by kernel or as one graph, from the
-file up of the folder to the file end (tests/gpu/findings.py)."""
+"""fusion.py FOLDER eager|graph: the same work step by step, launched kernel by kernel or as one graph, from the file up of
+the folder to the file end (tests/gpu/findings.py)."""
 import pathlib
 import sys
 import time
@@ -29,6 +29,6 @@ if how == "graph":
 (folder / "up").touch()
 while not (folder / "end").exists():
     step()
-    torch.relu(x)  # what is in no graph, once a step
+    torch.sigmoid(x)  # what is in no graph, once a step
     time.sleep(0.005)
 torch.cuda.synchronize()
