@@ -136,16 +136,12 @@ void Attacher::look_first()
         }
     };
     found_first_ = targets_.found_all(looks, time_for_all, step);
-    std::set<pid_t> left;
     for (const Targets::Look& look : looks)
-        if (!look.in_reach && left.insert(look.pid).second)
+        if (!look.in_reach)
             look_at(look.pid);
-    if (!left.empty())
-        unseen_ = fmt::format("{} could not be looked at in time, as files take long to be read: what {} until then is "
-                              "not counted",
-                              left.size() == 1 ? fmt::format("process {}", *left.begin())
-                                               : fmt::format("{} processes ({} is one)", left.size(), *left.begin()),
-                              left.size() == 1 ? "it calls" : "they call");
+    unseen_ = Targets::not_in_time(looks);
+    if (!unseen_.empty())
+        unseen_ += ": calls before that are not counted";
 }
 
 void Attacher::attach_everywhere()

@@ -12,7 +12,8 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <iterator>
+#include <map>
+#include <memory>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,11 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t known_max = 1 << 17; // of files that are of no use
-constexpr size_t complaints_max = 256;
-
 constexpr size_t questions_max = 16; // at a time: paths are up to 4 KiB, a message is up to 128
-constexpr unsigned strikes_max = 8;
 constexpr Clock::duration time_for_answers = 20ms;
 constexpr size_t searchers_max = 4;
 constexpr Clock::duration slow = 50ms;     // then others need not wait for it
@@ -65,7 +62,7 @@ struct Targets::Searcher {
     struct Candidate {
         FileCandidate candidate;
         Fd where;
-        Seen seen;
+        KnownFiles::Seen seen;
     };
 
     Helper helper;
@@ -77,8 +74,7 @@ struct Targets::Searcher {
 };
 
 Targets::Targets(std::span<const Probe> probes, bool count_runtime)
-    : probes_(probes), count_runtime_(count_runtime), search_(probes, count_runtime),
-      helpers_have_said_(epoll_create1(EPOLL_CLOEXEC))
+    : probes_(probes), search_(probes, count_runtime), helpers_have_said_(epoll_create1(EPOLL_CLOEXEC))
 {
     if (!helpers_have_said_)
         throw Error("helpers cannot be watched: " + errno_text(errno));
@@ -130,14 +126,14 @@ void Targets::ask(Searcher& searcher, SearchRequest request)
 {
     searcher.begun = searcher.looked_at = Clock::now();
     searcher.silent = {};
-    request.dropped = dropped_;
+    request.dropped = files_.dropped();
     searcher.request = std::move(request);
     searcher.helper.connection().send(message_of(*searcher.request), -1, true); // where that fails, it is lost soon
 }
 
 void Targets::look(pid_t pid, bool in_reach)
 {
-    if (passed_over(pid)) {
+    if (culprits_.include(pid)) {
         found_.push_back({.pid = pid, .in_reach = in_reach, .files = {}, .ended = true});
         return;
     }
@@ -145,16 +141,6 @@ void Targets::look(pid_t pid, bool in_reach)
         ask(*searcher, {.what = in_reach ? SearchRequest::What::in_reach : SearchRequest::What::mapped,
                         .pid = pid,
                         .questions = {}});
-}
-
-bool Targets::passed_over(pid_t pid) const
-{
-    if (!hanging_.empty() && hanging_.contains({pid, start_time_ns(pid)}))
-        return true;
-    if (strikes_.empty())
-        return false;
-    const auto strikes = strikes_.find(owner_of(pid).value_or(0));
-    return strikes != strikes_.end() && strikes->second >= strikes_max;
 }
 
 std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
@@ -203,6 +189,20 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
             looks.push_back({searcher.request->pid, searcher.request->what == SearchRequest::What::in_reach});
     found_all_ = true;
     return all;
+}
+
+std::string Targets::not_in_time(std::span<const Look> left)
+{
+    std::set<pid_t> processes;
+    for (const Look& look : left)
+        if (!look.in_reach)
+            processes.insert(look.pid);
+    if (processes.empty())
+        return {};
+    return fmt::format("{} could not be looked at in time, as files take long to be read",
+                       processes.size() == 1
+                           ? fmt::format("process {}", *processes.begin())
+                           : fmt::format("{} processes ({} is one)", processes.size(), *processes.begin()));
 }
 
 void Targets::hear_all(std::chrono::milliseconds longest)
@@ -257,12 +257,12 @@ SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd whe
     if (search_.boring(key) && !search_.named(candidate.path))
         return {};
     const FileId id = ids_.of(where.get(), searcher.helper.pid(), candidate.page);
-    if (const auto known = files_.find(id); known != files_.end()) {
-        add_found(searcher, known->second.get());
-        return {.examine = false, .number = known->second->number};
+    if (CudaFile* const known = files_.find(id)) {
+        add_found(searcher, known);
+        return {.examine = false, .number = known->number};
     }
-    const Seen seen{id, candidate.changed_ns};
-    if (useless_.contains(seen)) {
+    const KnownFiles::Seen seen{id, candidate.changed_ns};
+    if (files_.useless(seen)) {
         search_.bore(key);
         return {};
     }
@@ -280,17 +280,13 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
     if (!examined.complaint.empty())
         complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
     const uint64_t owner = owner_of(pid).value_or(0);
-    if (!examined.cuda || examined.places.empty() || !believable(examined) || !room_for_one(pid, owner)) {
+    if (!examined.cuda || examined.places.empty() || !believable(examined) || !files_.room_for_one(pid, owner)) {
         search_.bore({candidate.device, candidate.inode});
-        if (examined.cuda) {
-            if (useless_.size() >= known_max)
-                useless_.clear();
-            useless_.insert(seen);
-        }
+        if (examined.cuda)
+            files_.add_useless(seen);
         return;
     }
     auto file = std::make_unique<CudaFile>();
-    file->number = ++numbers_;
     file->path = candidate.path + (candidate.deleted ? " [deleted]" : "");
     file->id = seen.id;
     file->library = examined.library;
@@ -300,7 +296,7 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
     file->missing = std::move(examined.missing);
     file->owner = owner;
     file->mount_namespace = mount_namespace(pid);
-    add_found(searcher, files_.emplace(seen.id, std::move(file)).first->second.get());
+    add_found(searcher, &files_.add(std::move(file)));
 }
 
 // What a helper says that has been taken over by a file steers nothing else.
@@ -326,18 +322,11 @@ void Targets::add_found(Searcher& searcher, CudaFile* file)
     found_.push_back({.pid = request.pid, .in_reach = in_reach, .files = {file}});
 }
 
-CudaFile* Targets::numbered(uint32_t number) const
-{
-    const auto file =
-        std::ranges::find_if(files_, [number](const auto& item) { return item.second->number == number; });
-    return file == files_.end() ? nullptr : file->second.get();
-}
-
 void Targets::end(Searcher& searcher, const SearchEnd& how)
 {
     bool all = how.all;
     for (const uint32_t number : how.known) {
-        CudaFile* const file = numbered(number);
+        CudaFile* const file = files_.numbered(number);
         if (file)
             add_found(searcher, file);
         all &= file != nullptr; // it was dropped meanwhile
@@ -370,17 +359,17 @@ void Targets::lose(Searcher& searcher)
         if (request->what == SearchRequest::What::leads) {
             for (const SearchRequest::Question& question : request->questions)
                 how.leads.push_back(question.path != path); // the others are asked for again
-        } else if (search_.refused(key) || (died && forgiven_.emplace(request->pid, key).second)) {
+        } else if (search_.refused(key) || (died && culprits_.forgive(request->pid, key))) {
             how.all = false; // another one has told; or something else may have ended it: it is looked at once more
         } else {
             const bool of_a_file = key != FileSearch::Key();
             if (of_a_file)
                 search_.refuse(key);
             else if (request->what == SearchRequest::What::mapped)
-                hanging_.emplace(request->pid, start_time_ns(request->pid));
+                culprits_.hangs(request->pid);
             how.all = !of_a_file;
-            strike(request->pid, path.empty() ? "its mappings" : path,
-                   died ? "the helper that read it has died" : "it cannot be read within 3 s");
+            culprits_.strike(request->pid, path.empty() ? "its mappings" : path,
+                             died ? "the helper that read it has died" : "it cannot be read within 3 s");
         }
         searcher.examining.reset();
         end(searcher, how);
@@ -391,53 +380,10 @@ void Targets::lose(Searcher& searcher)
     std::erase_if(searchers_, [&](const Searcher& s) { return &s == &searcher || !s.request; });
 }
 
-void Targets::strike(pid_t pid, std::string_view what, std::string_view why)
-{
-    const auto owner = owner_of(pid);
-    if (!owner)
-        return; // it ended in the middle
-    complain(fmt::format("{} (process {}): {}; it is not traced", what, pid, why));
-    if (++strikes_[*owner] == strikes_max)
-        complain(fmt::format("files of the user of process {} have stopped {} helpers: no other one of them is traced",
-                             pid, strikes_max));
-}
-
-bool Targets::room_for_one(pid_t pid, uint64_t owner)
-{
-    const auto count = [this](auto of) {
-        return static_cast<size_t>(std::ranges::count_if(files_, [&](const auto& entry) { return of(*entry.second); }));
-    };
-    if (files_.size() >= files_max) {
-        if (over_limit_.emplace(false, 0).second)
-            complain(fmt::format("{} CUDA libraries are traced; no more will be while these are in use", files_max));
-        return false;
-    }
-    if (count([pid](const CudaFile& file) { return file.users.contains(pid); }) >= files_of_process_max) {
-        if (over_limit_.emplace(false, pid).second)
-            complain(fmt::format("process {} maps more than {} CUDA libraries: the others are not traced", pid,
-                                 files_of_process_max));
-        return false;
-    }
-    if (count([owner](const CudaFile& file) { return file.owner == owner; }) >= files_of_owner_max) {
-        if (over_limit_.emplace(true, owner).second)
-            complain(fmt::format("the user of process {} maps more than {} CUDA libraries: the others are not traced",
-                                 pid, files_of_owner_max));
-        return false;
-    }
-    return true;
-}
-
 std::vector<CudaFile*> Targets::unused()
 {
-    std::vector<CudaFile*> candidates;
-    for (auto& [id, file] : files_) {
-        std::erase_if(file->users, [](pid_t pid) { return !is_alive(pid); });
-        if (!file->users.empty())
-            idle_.erase(file.get());
-        else if (!idle_.insert(file.get()).second)
-            candidates.push_back(file.get());
-    }
-    if (candidates.empty() || files_.size() > files_max * 3 / 4)
+    std::vector<CudaFile*> candidates = files_.idle();
+    if (candidates.empty() || files_.nearly_full())
         return candidates;
     find_lost(candidates);
     // Meanwhile a process may have come that maps it.
@@ -482,22 +428,12 @@ void Targets::ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t
 
 void Targets::drop(CudaFile* file)
 {
-    idle_.erase(file);
     lost_.erase(file->id);
-    dropped_++;
     for (Searcher& searcher : searchers_)
         std::erase(searcher.files, file);
     for (Found& found : found_)
         std::erase(found.files, file);
-    files_.erase(FileId(file->id));
-}
-
-void Targets::complain(std::string why)
-{
-    if (complaints_.size() < complaints_max)
-        complaints_.push_back(std::move(why));
-    else if (complaints_.size() == complaints_max)
-        complaints_.emplace_back("more libraries cannot be traced; they are not listed");
+    files_.drop(file);
 }
 
 } // namespace gpusnoop

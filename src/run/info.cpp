@@ -2,6 +2,7 @@
 #include "run/info.hpp"
 
 #include "attach/calibrate.hpp"
+#include "attach/known_files.hpp"
 #include "attach/refusal.hpp"
 #include "attach/targets.hpp"
 #include "attach/user_reads.hpp"
@@ -24,6 +25,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -119,9 +121,8 @@ void add_files(Json& all, const InfoOf& of)
     std::set<const CudaFile*> found;
     for (const Targets::Found& one : targets.found_all(looks, time_for_files, [] {}))
         found.insert(one.files.begin(), one.files.end());
-    if (!looks.empty())
-        targets.complain(
-            fmt::format("{} processes could not be looked at within {} s", looks.size(), time_for_files.count()));
+    if (std::string left = Targets::not_in_time(looks); !left.empty())
+        targets.complain(std::move(left));
     std::vector<const CudaFile*> files(found.begin(), found.end());
     std::ranges::sort(files, {}, &CudaFile::path);
     all["processes"] = processes.size();
@@ -182,9 +183,9 @@ Json gather(const InfoOf& of)
         add_files(all, of);
         all["functions"] = sum_of(all["files"], "functions");
     }
-    all["limits"] = {{"files_of_process", Targets::files_of_process_max},
-                     {"files_of_owner", Targets::files_of_owner_max},
-                     {"files", Targets::files_max},
+    all["limits"] = {{"files_of_process", KnownFiles::files_of_process_max},
+                     {"files_of_owner", KnownFiles::files_of_owner_max},
+                     {"files", KnownFiles::files_max},
                      {"rows_of_report", CallSums::usual_limit}};
     all["nvml"] = nvml(of.plan.nvml_library);
     return all;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/known_files.hpp"
+
+#include "proc/process.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t useless_max = 1 << 17;
+
+} // namespace
+
+CudaFile* KnownFiles::find(const FileId& id) const
+{
+    const auto file = files_.find(id);
+    return file == files_.end() ? nullptr : file->second.get();
+}
+
+CudaFile* KnownFiles::numbered(uint32_t number) const
+{
+    const auto file =
+        std::ranges::find_if(files_, [number](const auto& item) { return item.second->number == number; });
+    return file == files_.end() ? nullptr : file->second.get();
+}
+
+bool KnownFiles::room_for_one(pid_t pid, uint64_t owner)
+{
+    const auto count = [this](auto of) {
+        return static_cast<size_t>(std::ranges::count_if(files_, [&](const auto& entry) { return of(*entry.second); }));
+    };
+    if (files_.size() >= files_max) {
+        if (over_limit_.emplace(false, 0).second)
+            complaints_.add(
+                fmt::format("{} CUDA libraries are traced; no more will be while these are in use", files_max));
+        return false;
+    }
+    if (count([pid](const CudaFile& file) { return file.users.contains(pid); }) >= files_of_process_max) {
+        if (over_limit_.emplace(false, pid).second)
+            complaints_.add(fmt::format("process {} maps more than {} CUDA libraries: the others are not traced", pid,
+                                        files_of_process_max));
+        return false;
+    }
+    if (count([owner](const CudaFile& file) { return file.owner == owner; }) >= files_of_owner_max) {
+        if (over_limit_.emplace(true, owner).second)
+            complaints_.add(
+                fmt::format("the user of process {} maps more than {} CUDA libraries: the others are not traced", pid,
+                            files_of_owner_max));
+        return false;
+    }
+    return true;
+}
+
+CudaFile& KnownFiles::add(std::unique_ptr<CudaFile> file)
+{
+    file->number = ++numbers_;
+    const FileId id = file->id;
+    return *files_.emplace(id, std::move(file)).first->second;
+}
+
+void KnownFiles::drop(CudaFile* file)
+{
+    idle_.erase(file);
+    dropped_++;
+    files_.erase(FileId(file->id));
+}
+
+std::vector<CudaFile*> KnownFiles::idle()
+{
+    std::vector<CudaFile*> twice;
+    for (auto& [id, file] : files_) {
+        std::erase_if(file->users, [](pid_t pid) { return !is_alive(pid); });
+        if (!file->users.empty())
+            idle_.erase(file.get());
+        else if (!idle_.insert(file.get()).second)
+            twice.push_back(file.get());
+    }
+    return twice;
+}
+
+void KnownFiles::add_useless(const Seen& seen)
+{
+    if (useless_.size() >= useless_max)
+        useless_.clear();
+    useless_.insert(seen);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/known_files.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <memory>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+constexpr pid_t nobody = 0x7fffffff; // more than a process id can be
+
+struct Known {
+    Complaints complaints;
+    KnownFiles files{complaints};
+
+    CudaFile& add(uint64_t inode, pid_t user, uint64_t owner = 0)
+    {
+        auto file = std::make_unique<CudaFile>();
+        file->id.inode = inode;
+        file->users.insert(user);
+        file->owner = owner;
+        return files.add(std::move(file));
+    }
+};
+
+} // namespace
+
+TEST_CASE("a file is known by what it is, and by its number, which no other one ever has", "[known_files]")
+{
+    Known known;
+    CudaFile& first = known.add(1, getpid());
+    CHECK(known.files.find(first.id) == &first);
+    CHECK(known.files.numbered(1) == &first);
+    CHECK_FALSE(known.files.find({.inode = 2}));
+    known.files.drop(&first);
+    CHECK_FALSE(known.files.find({.inode = 1}));
+    CHECK(known.files.dropped() == 1);
+    CHECK(known.add(1, getpid()).number == 2);
+    CHECK_FALSE(known.files.numbered(1));
+}
+
+TEST_CASE("a file is idle where nobody lives that maps it, the second time", "[known_files]")
+{
+    Known known;
+    known.add(1, getpid());
+    CudaFile& left = known.add(2, nobody);
+    CHECK(known.files.idle().empty());
+    CHECK(known.files.idle() == std::vector{&left});
+    left.users.insert(getpid());
+    CHECK(known.files.idle().empty());
+    left.users.clear();
+    CHECK(known.files.idle().empty());
+    CHECK(known.files.idle() == std::vector{&left});
+}
+
+TEST_CASE("no process, no user and nobody has more than its share of files, which is told once", "[known_files]")
+{
+    Known known;
+    uint64_t inode = 0;
+    const auto fill = [&](size_t count, uint64_t owner) { // by as many processes as it takes
+        for (size_t i = 0; i < count; i++)
+            known.add(++inode, nobody + static_cast<pid_t>(i / KnownFiles::files_of_process_max) - 100, owner);
+    };
+    const pid_t first = nobody - 100;
+    fill(KnownFiles::files_of_process_max, 1000);
+    CHECK_FALSE(known.files.room_for_one(first, 1000));
+    CHECK_FALSE(known.files.room_for_one(first, 1000));
+    CHECK(known.files.room_for_one(getpid(), 1000));
+    fill(KnownFiles::files_of_owner_max - KnownFiles::files_of_process_max, 1000);
+    CHECK_FALSE(known.files.room_for_one(getpid(), 1000));
+    CHECK_FALSE(known.files.room_for_one(getpid(), 1000));
+    CHECK(known.files.room_for_one(getpid(), 2000));
+    CHECK_FALSE(known.files.nearly_full());
+    fill(KnownFiles::files_max - KnownFiles::files_of_owner_max, 2000);
+    CHECK(known.files.nearly_full());
+    CHECK_FALSE(known.files.room_for_one(getpid(), 3000));
+    CHECK(known.complaints.all().size() == 3);
+}
+
+TEST_CASE("what was useless is not, once it has changed", "[known_files]")
+{
+    Known known;
+    known.files.add_useless({{.inode = 1}, 7});
+    CHECK(known.files.useless({{.inode = 1}, 7}));
+    CHECK_FALSE(known.files.useless({{.inode = 1}, 8}));
+}
