@@ -39,10 +39,15 @@ INLINE bool is_plausible(const struct comm_identity* identity)
            identity->device < COMM_DEVICES_MAX;
 }
 
-/* Where the file's code tells where communicators have it. */
-INLINE bool read_identity(struct pt_regs* ctx, u64 handle, struct comm_identity* identity)
+/* Of the file that the probe is in. */
+INLINE u64 word_of_file(struct pt_regs* ctx)
 {
-    u64 word = bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
+    return bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
+}
+
+/* Where the file's code tells where communicators have it. */
+INLINE bool read_identity(u64 word, u64 handle, struct comm_identity* identity)
+{
     u64 offset = (word & ~(u64)COMM_HAS_MAGIC) * 8;
     if (!offset || (word & COMM_HAS_MAGIC && read_word(handle) != COMM_MAGIC))
         return false;
@@ -50,10 +55,10 @@ INLINE bool read_identity(struct pt_regs* ctx, u64 handle, struct comm_identity*
     return !bpf_probe_read_user(identity, sizeof(*identity), (void*)address) && is_plausible(identity);
 }
 
-INLINE void identify(struct pt_regs* ctx, const struct handle_number* key, struct comm* comm, bool is_new)
+INLINE void identify(u64 word, const struct handle_number* key, struct comm* comm, bool is_new)
 {
     struct comm_identity identity = {};
-    comm->known = read_identity(ctx, key->number, &identity);
+    comm->known = read_identity(word, key->number, &identity);
     if (!comm->known && !is_new)
         return;
     struct comm_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -73,9 +78,9 @@ INLINE void identify(struct pt_regs* ctx, const struct handle_number* key, struc
 }
 
 /* Verified once. One that is made is not complete before its group ends, so it is asked again until it is. */
-static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, const struct handle_number* key, u32 made)
+static __attribute__((noinline)) struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
 {
-    if (!ctx || !key)
+    if (!key)
         return 0;
     struct comm* comm = comm_in_table(key);
     bool is_new = !comm;
@@ -90,7 +95,7 @@ static __attribute__((noinline)) struct comm* find_comm(struct pt_regs* ctx, con
         return 0;
     }
     if (!comm->known)
-        identify(ctx, key, comm, is_new);
+        identify(word, key, comm, is_new);
     return comm;
 }
 
@@ -138,7 +143,7 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     if (has_argument(row, ARG_HANDLE)) {
         struct comm* comm = comm_in_front(&key);
         if (!comm || !comm->known)
-            comm = find_comm(ctx, &key, 0);
+            comm = find_comm(word_of_file(ctx), &key, 0);
         call->word[KEPT_COMM] = comm ? comm->number : 0;
         if (row->kind != KIND_COMM_ASKED)
             call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
@@ -150,17 +155,23 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
+/* A global function, so that it is verified once, however many of them a call makes. */
+__attribute__((noinline)) int note_comm(u64 word, u64 handle)
+{
+    struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
+    if (!handle)
+        return 0;
+    forget_comm(&key); /* one whose end was missed */
+    find_comm(word, &key, 1);
+    return 0;
+}
+
 /* Which are known as soon as they are complete. */
-INLINE void note_comms(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call)
+INLINE void note_comms(struct pt_regs* ctx, const struct front_call* call)
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
-    for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++) {
-        struct handle_number key = {.image = image_of(task), .number = read_word(call->word[KEPT_OUT] + i * 8)};
-        if (!key.number)
-            continue;
-        forget_comm(&key); /* one whose end was missed */
-        find_comm(ctx, &key, 1);
-    }
+    for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++)
+        note_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
 }
 
 /* Taken as the call returns: on entry the frame of its caller may not be found. */
@@ -225,7 +236,7 @@ INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const stru
 INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task)};
-    struct comm* comm = find_comm(ctx, &key, 0);
+    struct comm* comm = find_comm(word_of_file(ctx), &key, 0);
     call->word[KEPT_COMM] = comm ? comm->number : 0;
     call->word[KEPT_SEQUENCE] = 0;
 }
@@ -236,7 +247,7 @@ INLINE void coll_ends(struct pt_regs* ctx, struct task_struct* task, struct fron
     u32 kind = probe_row(call->word[KEPT_ROW])->kind;
     bool failed = collective_failed(result);
     if (kind == KIND_COMM_NEW && !failed) {
-        note_comms(ctx, task, call);
+        note_comms(ctx, call);
     } else if (kind == KIND_COMM_ASKED && !failed) {
         if (call->word[KEPT_OUT])
             send_error(ctx, task, call);
