@@ -16,26 +16,36 @@ packages = ("libc6", "libgcc-s1", "libstdc++6", "libelf1", "libdw1", "zlib1g", "
             "libbinutils", "libctf0", "libjansson4")
 newer = ("libbpf1", "bpftool")  # of backports, as the build has it
 
-# A root within it, for interpreters of Python that Debian 12 has not: their C library is newer, too.
-testing = "debian testing",
-interpreters = "3.13", "3.14", "3.15"
-testing_packages = ("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libexpat1", "libffi8", "libssl3t64", "libzstd1", "libbz2-1.0", "liblzma5")
+# Roots within it, for interpreters of Python that Debian 12 has not: of which suites, which interpreters, and libraries that
+# have other names in others. The C library is the newest of them: what is built for Debian 12 needs at least its own.
+elsewhere = {"older": (("debian bullseye", "debian bookworm"), ("3.9",), ("libffi7", "libssl1.1")),
+             "newer": (("debian testing",), ("3.13", "3.14", "3.15"), ("libffi8", "libssl3t64"))}
+packages_elsewhere = "libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libexpat1", "libzstd1", "libbz2-1.0", "liblzma5"
+packages_of_python = "python{}-minimal", "libpython{}-minimal", "libpython{}-stdlib"
 
-layout = 4
+layout = 5
+
+
+def merge(folder):
+    """Some packages, up to Debian 12, have these, others their twins below /usr."""
+    for name in "bin", "sbin", "lib":
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, folder / "usr" / name, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(folder / name)
+        (folder / name).symlink_to(f"usr/{name}")
 
 
 def fetch(folder):
     images.update()
     images.unpack(folder, *(f"{name}/{suite}" for name in packages), *(f"{name}/{suite}-backports" for name in newer))
-    images.update(testing)
-    images.unpack(folder / "testing", *testing_packages, suites=testing,
-                  *(name.format(version) for version in interpreters
-                    for name in ("python{}-minimal", "libpython{}-minimal", "libpython{}-stdlib")))
-    for name in "bin", "sbin", "lib":  # some packages of Debian 12 have these, others their twins below /usr
-        if (folder / name).is_dir():
-            shutil.copytree(folder / name, folder / "usr" / name, symlinks=True, dirs_exist_ok=True)
-            shutil.rmtree(folder / name)
-        (folder / name).symlink_to(f"usr/{name}")
+    merge(folder)
+    for name, (suites, interpreters, libraries) in elsewhere.items():
+        root = folder / "elsewhere" / name
+        images.update(suites)
+        root.mkdir(parents=True)
+        images.unpack(root, *packages_elsewhere, *libraries, suites=suites,
+                      *(package.format(version) for version in interpreters for package in packages_of_python))
+        merge(root)
     (folder / "usr/bin/python3").symlink_to("python3.11")
     if not (folder / "usr/bin/bpftool").exists():
         (folder / "usr/bin/bpftool").symlink_to("../sbin/bpftool")

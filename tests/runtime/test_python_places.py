@@ -65,15 +65,16 @@ def in_a_container():
     compared_in_a_container(ContainedCaller, pathlib.Path(debian).resolve())
 
 
-# Of another release, which has others.
-testing = pathlib.Path("/testing/usr")
-theirs = [path for path in sorted(testing.glob("bin/python3.*")) if path.name[8:].isdigit()]
+# Of other releases, which have others (tests/kernels/other_root.py): by their names.
+elsewhere = {path.name: path for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*") if path.name[8:].isdigit()}
 
 
-@case(each={path.name: path for path in theirs})
+@case(each=elsewhere)
 def of_another_release(python):
+    usr = python.parents[1]
+
     class OtherRelease(ContainedCaller):
-        libraries = [(str(testing), "/usr"), (str(testing / "lib"), "/lib")]
+        libraries = [(str(usr), "/usr"), (str(usr / "lib"), "/lib")]
 
     compared_in_a_container(OtherRelease, python)
 
