@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Interpreters of Python that no reachable package has for the emulated arm64 machine, made from Ubuntu's source: those of
+20.04, 22.04 and 24.04. Four minutes each, once; they are kept in the machine's root, where tests find them.
+
+    scripts/install-deps cross; tests/kernels/pythons.py"""
+import hashlib
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import urllib.request
+
+sys.dont_write_bytecode = True
+
+import images  # noqa: E402
+import machines  # noqa: E402
+import other_root  # noqa: E402
+
+mirror = "http://archive.ubuntu.com/ubuntu/pool/main/p"
+sources = {  # SHA-256
+    "3.8.2": "2646e7dc233362f59714c6193017bb2d6f7b38d6ab4a0cb5fbac5c36c4d845df",
+    "3.10.4": "80bf925f571da436b35210886cf79f6eb5fa5d6c571316b73568343451f77a19",
+    "3.12.3": "56bfef1fdfc1221ce6720e43a661e3eb41785dd914ce99698d8c7896af4bdaa1",
+}
+libraries = "libffi8", "libffi-dev"  # beside those that all have
+programs = "aarch64-linux-gnu-gcc", "gcc", "make"
+unneeded = "test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "__pycache__"
+
+
+def fetch(version, folder):
+    python = f"python{version.rpartition('.')[0]}"
+    try:
+        with urllib.request.urlopen(f"{mirror}/{python}/{python}_{version}.orig.tar.xz", timeout=60) as answer:
+            archive = answer.read()
+    except OSError as error:
+        raise images.Missing(f"the source of {python} {version} cannot be had: {error}")
+    if hashlib.sha256(archive).hexdigest() != sources[version]:
+        raise images.Missing(f"what {mirror} has as the source of {python} {version} is something else")
+    (folder / "source.tar.xz").write_bytes(archive)
+    images.run("tar", "-xf", "source.tar.xz", "--strip-components=1", cwd=folder)
+
+
+def build(version, place, root):
+    """For this machine, for only an interpreter of the same version makes one for another; then for the other."""
+    fetch(version, place)
+    native, cross = place / "native", place / "cross"
+    python = f"python{version.rpartition('.')[0]}"
+    usr, triplet = root / "usr", machines.chosen.libraries
+    options = ["-q", "--without-ensurepip", "--disable-test-modules"]
+    parallel = ["make", "-s", f"-j{len(os.sched_getaffinity(0))}"]
+    native.mkdir()
+    images.run("../configure", *options, cwd=native)
+    images.run(*parallel, cwd=native)
+    (native / python).symlink_to("python")
+    headers, objects = f"-I{usr}/include/{triplet}", f"-L{usr}/lib/{triplet}"
+    environment = os.environ | {
+        "PATH": f"{native}:{os.environ['PATH']}",  # until 3.10 the native one is found there, from 3.11 on it is told
+        "CPPFLAGS": headers, "LDFLAGS": objects, "LIBFFI_CFLAGS": headers, "LIBFFI_LIBS": f"{objects} -lffi"}
+    cross.mkdir()
+    images.run("../configure", *options, f"--build={images.run('gcc', '-dumpmachine').strip()}", f"--host={triplet}",
+               "--prefix=/usr", f"--with-build-python={native}/python", "PKG_CONFIG_LIBDIR=/none",
+               # What cannot be tried here.
+               "--disable-ipv6", "ac_cv_file__dev_ptmx=yes", "ac_cv_file__dev_ptc=no", cwd=cross, env=environment)
+    images.run(*parallel, cwd=cross, env=environment)
+    # What make install would do, but for compiling the library three times.
+    library, extensions = usr / "lib" / python, cross / (cross / "pybuilddir.txt").read_text()
+    (usr / "bin").mkdir(exist_ok=True)
+    shutil.copy(cross / "python", usr / "bin" / python)
+    shutil.copytree(place / "Lib", library, ignore=shutil.ignore_patterns(*unneeded))
+    (library / "lib-dynload").mkdir()
+    for extension in extensions.glob("*.so"):
+        shutil.copy(extension, library / "lib-dynload")
+
+
+def fill(root):
+    images.update(("debian bookworm",))
+    images.unpack(root, *other_root.packages_elsewhere, *libraries, suites=("debian bookworm",))
+    other_root.merge(root)
+    for version in sources:
+        with tempfile.TemporaryDirectory(prefix="source-", dir=images.cache) as place:
+            build(version, pathlib.Path(place), root)
+        print(f"CPython {version} is made", flush=True)
+
+
+def main():
+    machines.choose("arm64")
+    missing = [program for program in programs if not shutil.which(program)]
+    if missing:
+        sys.exit(f"no {', '.join(missing)}: scripts/install-deps cross")
+    try:
+        made = other_root.path() / "elsewhere/made"
+        if made.exists():
+            return
+        partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=images.cache))
+        try:
+            fill(partial)
+            partial.chmod(0o755)
+            partial.rename(made)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except images.Missing as missing:
+        sys.exit(f"{missing}")
+
+
+main()
