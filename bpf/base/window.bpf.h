@@ -75,6 +75,16 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
     return stack->depth < WINDOW_DEPTH;
 }
 
+/* All of it, or as much as there is up to the end of the stack, which is that of a page: 0 behind it. */
+INLINE bool read_window(struct window* window, u64 sp)
+{
+    if (!bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp))
+        return true;
+    u64 rest = 4096 - (sp & 4095);
+    barrier_var(rest);
+    return rest <= sizeof(window->word) && !bpf_probe_read_user(window->word, rest, (void*)sp);
+}
+
 INLINE struct window* window_of_cpu(void)
 {
     u32 key = 0;
@@ -91,9 +101,9 @@ __attribute__((noinline)) int window_stack(u64 sp, u64 frame, u64 caller, u32 at
         return -1;
     window->at = at;
     window->stack.caller = caller;
-    if (bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp)) {
+    if (!read_window(window, sp)) {
         if (!window->stack.caller)
-            window->stack.caller = read_word(sp); /* near the stack's end */
+            window->stack.caller = read_word(sp);
         return -1;
     }
     if (!window->stack.caller)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Interpreters of Python that no reachable package has for the emulated arm64 machine, made from Ubuntu's source: those of
+"""Interpreters of Python that Debian has no packages of for the emulated arm64 machine, made from Ubuntu's source: those of
 20.04, 22.04 and 24.04. Four minutes each, once; they are kept in the machine's root, where tests find them.
 
     scripts/install-deps cross; tests/kernels/pythons.py"""
