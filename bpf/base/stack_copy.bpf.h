@@ -7,18 +7,23 @@
 #include "base/process.bpf.h"
 #include "shared/stack_copy.h"
 
+/* What is left up to the end of a page, which a stack's end is, too: how much, or 0 where that is more than there is
+ * room for, or cannot be read. */
+INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
+{
+    u64 rest = 4096 - (sp & 4095);
+    barrier_var(rest);
+    return rest > room || bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
+}
+
 /* As many bytes as there are, for a read that leaves the stack fails as a whole: fewer, or up to the end of a page. */
 INLINE u32 copy_stack(u8* to, u64 sp)
 {
     if (!bpf_probe_read_user(to, STACK_COPY_BYTES, (void*)sp))
         return STACK_COPY_BYTES;
-    u64 rest = 4096 - (sp & 4095);
-    barrier_var(rest);
-    if (rest > 4096)
-        return 0;
     if (!bpf_probe_read_user(to, 4096, (void*)sp))
         return 4096;
-    return bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
+    return read_rest_of_page(to, 4096, sp);
 }
 
 /* Whether it is a call's turn whose stack is known. */

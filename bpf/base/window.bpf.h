@@ -75,14 +75,11 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
     return stack->depth < WINDOW_DEPTH;
 }
 
-/* All of it, or as much as there is up to the end of the stack, which is that of a page: 0 behind it. */
+/* All of it, or as much as there is of the stack: 0 behind that. */
 INLINE bool read_window(struct window* window, u64 sp)
 {
-    if (!bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp))
-        return true;
-    u64 rest = 4096 - (sp & 4095);
-    barrier_var(rest);
-    return rest <= sizeof(window->word) && !bpf_probe_read_user(window->word, rest, (void*)sp);
+    return !bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp) ||
+           read_rest_of_page(window->word, sizeof(window->word), sp);
 }
 
 INLINE struct window* window_of_cpu(void)

@@ -77,11 +77,9 @@ INLINE void identify(u64 word, const struct handle_number* key, struct comm* com
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* Verified once. One that is made is not complete before its group ends, so it is asked again until it is. */
+/* One that is made is not complete before its group ends, so it is asked again until it is. */
 static __attribute__((noinline)) struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
 {
-    if (!key)
-        return 0;
     struct comm* comm = comm_in_table(key);
     bool is_new = !comm;
     if (is_new) {

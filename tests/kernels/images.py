@@ -65,6 +65,12 @@ def run(*command, **options):
     return done.stdout
 
 
+def need(programs, install):
+    missing = [program for program in programs if not shutil.which(program)]
+    if missing:
+        raise Missing(f"no {', '.join(missing)}: scripts/install-deps {install}")
+
+
 def by_version(text):
     return [int(n) for n in re.findall(r"\d+", text)]
 
@@ -213,17 +219,23 @@ def locked():
         yield
 
 
+def make_whole(folder, make):
+    """make(partial), where there is no such folder yet: it has its name only once it is whole."""
+    if folder.exists():
+        return
+    partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
+    try:
+        make(partial)
+        partial.chmod(0o755)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def image(series):
-    """What is kept of a series, fetched if there is nothing. It has its name only once it is whole."""
+    """What is kept of a series, fetched if there is nothing."""
     folder = cache / machines.chosen.kept(f"{series}.{layout}")
+    make = sources.build if sources.is_built(series) else fetch
     with locked():
-        if not folder.exists():
-            partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
-            try:
-                make = sources.build if sources.is_built(series) else fetch
-                make(series, partial)
-                partial.chmod(0o755)
-                partial.rename(folder)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
+        make_whole(folder, lambda partial: make(series, partial))
     return Image(folder)

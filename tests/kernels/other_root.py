@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A root for machines that do not run the host's programs: of Debian's packages for them, unpacked and not installed."""
 import os
-import pathlib
 import shutil
-import tempfile
 
 import images
 import machines
@@ -35,17 +33,21 @@ def merge(folder):
         (folder / name).symlink_to(f"usr/{name}")
 
 
+def unpack_elsewhere(root, suites, *others):
+    images.update(suites)
+    images.unpack(root, *packages_elsewhere, *others, suites=suites)
+    merge(root)
+
+
 def fetch(folder):
     images.update()
     images.unpack(folder, *(f"{name}/{suite}" for name in packages), *(f"{name}/{suite}-backports" for name in newer))
     merge(folder)
     for name, (suites, interpreters, libraries) in elsewhere.items():
         root = folder / "elsewhere" / name
-        images.update(suites)
         root.mkdir(parents=True)
-        images.unpack(root, *packages_elsewhere, *libraries, suites=suites,
-                      *(package.format(version) for version in interpreters for package in packages_of_python))
-        merge(root)
+        unpack_elsewhere(root, suites, *libraries,
+                         *(package.format(version) for version in interpreters for package in packages_of_python))
     (folder / "usr/bin/python3").symlink_to("python3.11")
     if not (folder / "usr/bin/bpftool").exists():
         (folder / "usr/bin/bpftool").symlink_to("../sbin/bpftool")
@@ -62,13 +64,6 @@ def path():
     """Fetched if it is not there. The repository's folder is mounted at its own path."""
     folder = images.cache / machines.chosen.kept(f"root.{layout}")
     with images.locked():
-        if not folder.exists():
-            partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=images.cache))
-            try:
-                fetch(partial)
-                partial.chmod(0o755)
-                partial.rename(folder)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
+        images.make_whole(folder, fetch)
         os.makedirs(f"{folder}{images.root}", exist_ok=True)
     return folder

@@ -29,8 +29,7 @@ programs = "aarch64-linux-gnu-gcc", "gcc", "make"
 unneeded = "test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "__pycache__"
 
 
-def fetch(version, folder):
-    python = f"python{version.rpartition('.')[0]}"
+def fetch(python, version, folder):
     try:
         with urllib.request.urlopen(f"{mirror}/{python}/{python}_{version}.orig.tar.xz", timeout=60) as answer:
             archive = answer.read()
@@ -44,9 +43,9 @@ def fetch(version, folder):
 
 def build(version, place, root):
     """For this machine, for only an interpreter of the same version makes one for another; then for the other."""
-    fetch(version, place)
-    native, cross = place / "native", place / "cross"
     python = f"python{version.rpartition('.')[0]}"
+    fetch(python, version, place)
+    native, cross = place / "native", place / "cross"
     usr, triplet = root / "usr", machines.chosen.libraries
     options = ["-q", "--without-ensurepip", "--disable-test-modules"]
     parallel = ["make", "-s", f"-j{len(os.sched_getaffinity(0))}"]
@@ -75,9 +74,7 @@ def build(version, place, root):
 
 
 def fill(root):
-    images.update(("debian bookworm",))
-    images.unpack(root, *other_root.packages_elsewhere, *libraries, suites=("debian bookworm",))
-    other_root.merge(root)
+    other_root.unpack_elsewhere(root, ("debian bookworm",), *libraries)
     for version in sources:
         with tempfile.TemporaryDirectory(prefix="source-", dir=images.cache) as place:
             build(version, pathlib.Path(place), root)
@@ -86,22 +83,11 @@ def fill(root):
 
 def main():
     machines.choose("arm64")
-    missing = [program for program in programs if not shutil.which(program)]
-    if missing:
-        sys.exit(f"no {', '.join(missing)}: scripts/install-deps cross")
     try:
-        made = other_root.path() / "elsewhere/made"
-        if made.exists():
-            return
-        partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=images.cache))
-        try:
-            fill(partial)
-            partial.chmod(0o755)
-            partial.rename(made)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except images.Missing as missing:
-        sys.exit(f"{missing}")
+        images.need(programs, "cross")
+        images.make_whole(other_root.path() / "elsewhere/made", fill)
+    except images.Missing as why:
+        sys.exit(str(why))
 
 
 main()

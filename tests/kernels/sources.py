@@ -35,9 +35,7 @@ def configuration(debians):
 
 def build(series, folder):
     """As images.fetch() leaves it. Raises Missing."""
-    missing = [program for program in programs if not shutil.which(program)]
-    if missing:
-        raise images.Missing(f"no {', '.join(missing)}: scripts/install-deps kernel-source")
+    images.need(programs, "kernel-source")
     names, releases = images.packages()
     plain = series.removesuffix(pages)
     source = f"linux-source-{plain}"
