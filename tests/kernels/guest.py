@@ -92,10 +92,8 @@ def command_line(image, share, memory, by_instructions):
     arguments = [kernel_arguments, machine.kernel, f"console={machine.console}"]
     if image.has_drivers:
         talk = [*folder("host", other_root.path() if machine.own_root else "/", "readonly=on", "multidevs=remap"),
-                *folder("share", share)]
-        if machine.own_root:
-            talk += folder("folder", root, "readonly=on", "multidevs=remap")
-            arguments.append(f"folder={root}")  # of which init hears as a variable
+                *folder("share", share), *folder("folder", root, "readonly=on", "multidevs=remap")]
+        arguments.append(f"folder={root}")  # the kernel passes it to init as an environment variable
     elif machine.own_root:
         raise Missing(f"Debian has only the image of {image.release}, and none of its modules")
     else:

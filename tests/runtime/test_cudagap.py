@@ -12,7 +12,7 @@ import time
 import harness
 import system
 from containers import Cgroup, hierarchies, need_hierarchy
-from gaps import Gaps, adds_up, blocked, case, near, of_threads, queued, sum_of, within
+from gaps import Gaps, adds_up, at_least, blocked, case, near, of_threads, queued, sum_of, within
 from harness import check, equal, wait_until
 from programs import Tool, Workload, end_at_last
 
@@ -244,8 +244,8 @@ def the_gpu_is_busy():
 
 @case
 def jumped_out_of_a_call():
-    """A call that its thread has left without a return does not have what comes after it: the thread leaves its CPU
-    further up its stack."""
+    """Time after a call that was left without a return is not part of that call: the thread leaves its CPU further up
+    its stack."""
     script = "leave 50; deeper 8192; sync 1 block_us=60000000; end; end; sleep 400; launch vecadd 1"
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, losses=True)
@@ -253,8 +253,8 @@ def jumped_out_of_a_call():
     row, = tool.finish().rows
     adds_up([row])
     equal(tool.lost, {"calls_left": 1}, "losses")
-    near(row["wait_ns"], 5e7, "the wait")
-    near(row["sleep_ns"], 4e8, "the sleep after it")
+    check(row["wait_ns"] > 0, "the call waits until it is left")
+    at_least(row["sleep_ns"], 4e8, "the sleep after it")
 
 
 @case
@@ -304,8 +304,8 @@ def ends():
     workload.go().wait()
     rows = tool.finish().rows
     adds_up(rows)
-    near(sum(row["sleep_ns"] for row in rows), 3e8, f"sleep of both programs")
-    near(sum(row["wait_ns"] for row in rows), 1e8, f"wait of the second")
+    at_least(sum(row["sleep_ns"] for row in rows), 3e8, "sleep of both programs")
+    at_least(sum(row["wait_ns"] for row in rows), 1e8, "wait of the second")
 
 
 @case
