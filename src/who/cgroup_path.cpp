@@ -158,6 +158,14 @@ bool is_slurm_job(std::string_view text)
            text.find_first_not_of("0123456789_+.") == std::string_view::npos;
 }
 
+// Slurm's unique job id, in place of "job_N" since 26.05 (de2b2dd9189d) unless CgroupJobIdPaths=yes: an "s" and 13
+// digits of Crockford's base 32, the first of which has only four bits (print_sluid() in sluid.c).
+bool is_sluid(std::string_view text)
+{
+    return text.size() == 14 && text[0] == 's' && text[1] <= 'F' &&
+           text.find_first_not_of("0123456789ABCDEFGHJKMNPQRSTVWXYZ", 1) == std::string_view::npos;
+}
+
 bool is_slurm_step(std::string_view text)
 {
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
@@ -201,7 +209,7 @@ void Reader::read_slurm(std::string_view name)
     if (!in_slurm_)
         return;
     if (owner_.slurm_job.empty()) {
-        if (take_prefix(name, "job_") && is_slurm_job(name))
+        if (is_sluid(name) || (take_prefix(name, "job_") && is_slurm_job(name)))
             owner_.slurm_job = name;
         else if (on_host() && !owner_.uid && take_prefix(name, "uid_"))
             owner_.uid = number(name);

@@ -68,15 +68,17 @@ def manifests():
     check("hostPID" in wrong and "drop" in wrong, f"a wrong one is found: {wrong}")
 
 
-@case(tool="cudatop", alone=True)
-def a_job_of_slurm():
-    """From the prolog to the epilog: what the job's recording has is what it did, and nobody is left."""
+@case(each={"job_id": False, "sluid": True}, tool="cudatop", alone=True)
+def a_job_of_slurm(by_sluid):
+    """The recording from prolog to epilog has the job's launches, and no process is left behind."""
     need_hierarchy("v2")
     job = 7_000_000 + os.getpid() % 1_000_000
-    group = Cgroup("v2", f"system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0")
+    sluid = f"s000000{job}"
+    name = sluid if by_sluid else str(job)
+    group = Cgroup("v2", f"system.slice/slurmstepd.scope/{sluid if by_sluid else f'job_{job}'}/step_0/user/task_0")
     folder = harness.here / "recordings"
     environment = os.environ | {"SLURM_JOB_ID": str(job), "SLURM_JOB_GPUS": "0", "GPUSNOOP_FOLDER": str(folder),
-                                "PATH": f"{harness.build}:{os.environ['PATH']}"}
+                                "PATH": f"{harness.build}:{os.environ['PATH']}"} | ({"SLURM_JOB_SLUID": sluid} if by_sluid else {})
     run = lambda name: subprocess.run([harness.root / "deploy/slurm" / name], env=environment, check=True, timeout=60)
     workload = Workload("launch vecadd 123; sleep 100; launch saxpy 4", preexec=group.join)
     run("prolog")
@@ -87,5 +89,5 @@ def a_job_of_slurm():
     run("epilog")
     wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists() or "Z" in system.stat_fields(pid)[:1], "the tool has ended", 60)
     rows = [row for row in map(json.loads, gzip.open(folder / f"{job}.json.gz", "rt")) if row["type"] == "row" and row.get("pid") == workload.pid]
-    equal((sum(row["launches"] for row in rows), {row.get("slurm_job") for row in rows}), (127, {str(job)}), "launches of the job")
+    equal((sum(row["launches"] for row in rows), {row.get("slurm_job") for row in rows}), (127, {name}), "launches of the job")
     equal(subprocess.run([harness.root / "deploy/slurm/epilog"], env=environment).returncode, 0, "an epilog without a recording")

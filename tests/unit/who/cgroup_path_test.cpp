@@ -233,6 +233,9 @@ TEST_CASE("Slurm jobs", "[cgroup]")
         {v2 + "/job_1234", in_job("slurmstepd.scope", "1234", "")},
         {v2 + "/job_1234_7/step_1+2", in_job("slurmstepd.scope", "1234_7", "1+2")},
         {v2 + "/system", in_job("slurmstepd.scope", "", "")},
+        {v2 + "/s5K1KX0M7QR2ZT/step_0/user/task_0", in_job("slurmstepd.scope", "s5K1KX0M7QR2ZT", "0")},
+        {"/system.slice/node01_slurmstepd.scope/s0000000000001/step_extern",
+         in_job("node01_slurmstepd.scope", "s0000000000001", "extern")},
         {"/slurm/uid_1000/job_1234/step_0/task_0", {.uid = 1000, .slurm_job = "1234", .slurm_step = "0"}},
         {"/slurm_node01/uid_1000/job_99+1/step_batch", {.uid = 1000, .slurm_job = "99+1", .slurm_step = "batch"}},
         // Names that mean something only below Slurm's cgroup, and only in this order.
@@ -241,6 +244,12 @@ TEST_CASE("Slurm jobs", "[cgroup]")
         {v2 + "/step_0/job_1234", in_job("slurmstepd.scope", "1234", "")},
         {v2 + "/job_/step_0", in_job("slurmstepd.scope", "", "")},
         {v2 + "/job_abc", in_job("slurmstepd.scope", "", "")},
+        {"/s5K1KX0M7QR2ZT/step_0", {}},
+        {v2 + "/s5K1KX0M7QR2Z/step_0", in_job("slurmstepd.scope", "", "")},   // too short
+        {v2 + "/s5K1KX0M7QR2ZTT/step_0", in_job("slurmstepd.scope", "", "")}, // too long
+        {v2 + "/s5K1KX0M7QR2ZU/step_0", in_job("slurmstepd.scope", "", "")},  // no such digit
+        {v2 + "/sG000000000000/step_0", in_job("slurmstepd.scope", "", "")},  // more than 64 bits
+        {v2 + "/S5K1KX0M7QR2ZT/step_0", in_job("slurmstepd.scope", "", "")},
         {v2 + "/job_1;rm", in_job("slurmstepd.scope", "", "")},
         {v2 + "/job_1/step_\x1b[2J", in_job("slurmstepd.scope", "1", "")},
     });
