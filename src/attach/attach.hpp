@@ -90,6 +90,7 @@ public:
     const std::string& unseen() const { return unseen_; }       // who there was no time to look at first; empty: nobody
     std::string_view library() const;                           // without which there is nothing to trace
     size_t unreadable() const { return targets_.unreadable(); } // processes
+    size_t unreadable_files() const { return targets_.unreadable_files(); }
     unsigned functions() const;                                 // attached ones, over all files
     unsigned files() const;
     std::vector<std::string> summary() const; // lines for -v

@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds time_for_a_look(200);
+constexpr size_t unreadable_max = 16;       // per scan: paths are up to 4 KiB, a message is up to 128
 constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
 
 // A page of the file in this process, for as long as the object is there.
@@ -130,12 +131,14 @@ SearchEnd FileSearch::mapped(pid_t pid)
         }
         task_->says(at(key, mapping.path));
         const auto found = find_mapped(pid, mapping);
-        if (!found) // the process has gone or has unmapped it
+        if (!found) {
+            report_unreadable(end, pid, mapping, errno);
             continue;
+        }
         if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
             end.known.push_back(known->second);
-        else
-            ask_about(*found, mapping, executable_itself);
+        else if (!ask_about(*found, mapping, executable_itself))
+            report_unreadable(end, pid, mapping, errno);
     }
     return end;
 }
@@ -171,11 +174,23 @@ FileSearch::Version FileSearch::version_of(const FoundFile& found, const Mapping
     return {{mapping.device, mapping.inode}, found.device, found.inode, found.changed_ns};
 }
 
-void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself)
+// Adds the file to the report, unless the process has exited or has unmapped it meanwhile.
+void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& mapping, int error) const
+{
+    const auto is_same = [&](const Mapping& m) {
+        return m.start == mapping.start && m.device == mapping.device && m.inode == mapping.inode;
+    };
+    if (named(mapping.path) && end.unreadable.size() < unreadable_max && std::ranges::any_of(mappings(pid), is_same))
+        end.unreadable.push_back({mapping.path, mapping.device, mapping.inode, error});
+}
+
+// Sends the file to the owner, and what is in it if the owner does not know it. False with errno if it cannot be
+// opened.
+bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself)
 {
     Fd file = open_found(found);
     if (!file)
-        return;
+        return false;
     const MappedPage page(file);
     answer({.candidate = FileCandidate{.path = mapping.path,
                                        .deleted = mapping.deleted,
@@ -196,7 +211,7 @@ void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
         known_.insert_or_assign(version_of(found, mapping), number);
     }
     if (!wanted)
-        return;
+        return true;
     ExaminedFile result;
     try {
         result = examine(std::move(file), mapping, executable_itself);
@@ -211,6 +226,7 @@ void FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
     if (!result.cuda)
         bore({mapping.device, mapping.inode});
     answer({.candidate = {}, .examined = std::move(result), .end = {}});
+    return true;
 }
 
 ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executable_itself) const

@@ -70,7 +70,8 @@ private:
     SearchEnd in_reach(pid_t pid);
     SearchEnd lead(const std::vector<SearchRequest::Question>& questions) const;
     static Version version_of(const FoundFile& found, const Mapping& mapping);
-    void ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);
+    bool ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);
+    void report_unreadable(SearchEnd& end, pid_t pid, const Mapping& mapping, int error) const;
     ExaminedFile examine(Fd file, const Mapping& mapping, bool executable_itself) const;
     void locate(ExaminedFile& found, const Elf& elf, Runtime runtime) const;
     void answer(const SearchAnswer& answer, int file = -1);

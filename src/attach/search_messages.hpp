@@ -85,16 +85,29 @@ void fields(auto& each, same_as_const<ExaminedFile> auto& f)
     each(f.cuda, f.library, f.word, f.places, f.missing, f.complaint);
 }
 
+// A file named like a CUDA library that a process maps, and that the helper could not open.
+struct UnreadableFile {
+    std::string path;
+    uint64_t device = 0, inode = 0; // as /proc shows them
+    int error = 0;                  // errno of the failed call
+};
+
+void fields(auto& each, same_as_const<UnreadableFile> auto& u)
+{
+    each(u.path, u.device, u.inode, u.error);
+}
+
 struct SearchEnd {
     bool all = true;             // false: there was no time for more
     bool refused = false;        // its mappings may not be read
     std::vector<uint32_t> known; // numbers of files that it maps: what they are was told with those of others
     std::vector<uint8_t> leads;  // 0 or 1 for each question
+    std::vector<UnreadableFile> unreadable;
 };
 
 void fields(auto& each, same_as_const<SearchEnd> auto& e)
 {
-    each(e.all, e.refused, e.known, e.leads);
+    each(e.all, e.refused, e.known, e.leads, e.unreadable);
 }
 
 // Exactly one of them.

@@ -341,12 +341,24 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
     }
     if (how.refused)
         unreadable_.insert(request.pid);
+    for (const UnreadableFile& file : how.unreadable)
+        report_unreadable(request.pid, file);
     found_.push_back({.pid = request.pid,
                       .in_reach = request.what == SearchRequest::What::in_reach,
                       .files = std::exchange(searcher.files, {}),
                       .ended = true,
                       .all = all,
                       .took = Clock::now() - searcher.begun});
+}
+
+void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
+{
+    if (unreadable_files_.size() >= Complaints::max || !unreadable_files_.emplace(file.device, file.inode).second)
+        return;
+    // FUSE refuses all users but the one who mounted it, root included (fuse_allow_current_process() in fs/fuse/dir.c).
+    const std::string_view hint = file.error == EACCES ? " (a FUSE mount needs the option allow_other)" : "";
+    complain(fmt::format("{} (process {}) cannot be read, so its calls are not traced: {}{}", file.path, pid,
+                         errno_text(file.error), hint));
 }
 
 // It hangs or has died. What it was at is not looked at again.

@@ -78,6 +78,8 @@ public:
     const std::vector<std::string>& complaints() const { return complaints_.all(); }
     void complain(std::string why) { complaints_.add(std::move(why)); }
 
+    // Files named like CUDA libraries that could not be opened; complaints() has each with its reason.
+    size_t unreadable_files() const { return unreadable_files_.size(); }
     // Processes whose mappings we were not allowed to read.
     size_t unreadable() const { return unreadable_.size(); }
 
@@ -91,6 +93,7 @@ private:
     SearchVerdict judge(Searcher& searcher, FileCandidate candidate, Fd where);
     void take_in(Searcher& searcher, ExaminedFile examined);
     void end(Searcher& searcher, const SearchEnd& how);
+    void report_unreadable(pid_t pid, const UnreadableFile& file);
     void lose(Searcher& searcher);
     void add_found(Searcher& searcher, CudaFile* file);
     bool believable(const ExaminedFile& examined) const;
@@ -110,9 +113,10 @@ private:
     std::set<FileId> lost_;           // those whose paths do not
     size_t turn_ = 0;                 // of the one to ask about next
     std::set<pid_t> unreadable_;
-    bool limit_told_ = false; // of open files
-    bool found_all_ = false;  // once
-    bool helpless_ = false;   // no helper could be started the last time
+    std::set<FileSearch::Key> unreadable_files_; // reported once each
+    bool limit_told_ = false;                    // of open files
+    bool found_all_ = false;                     // once
+    bool helpless_ = false;                      // no helper could be started the last time
 };
 
 } // namespace gpusnoop

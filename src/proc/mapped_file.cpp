@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/mapped_file.hpp"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <utility>
@@ -20,7 +21,11 @@ std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping)
     if (auto found = find_regular_behind(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.start, mapping.end)))
         return found;
     auto found = find_in_root_of(pid, mapping.path);
-    return found && found->inode == mapping.inode ? std::move(found) : std::nullopt;
+    if (found && found->inode != mapping.inode) {
+        errno = ESTALE; // another file has taken its path
+        return std::nullopt;
+    }
+    return found;
 }
 
 std::optional<FoundFile> find_in_root_of(pid_t pid, const std::string& path)

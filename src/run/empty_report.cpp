@@ -53,15 +53,23 @@ std::string reason(const EmptyReport& report, const Options& options)
     if (!report.users)
         return {};
     const size_t users = *report.users;
+    const std::string unreadable =
+        report.unreadable_files == 0 ? ""
+        : report.unreadable_files == 1
+            ? "; a CUDA library cannot be read (see the warning)"
+            : fmt::format("; {} CUDA libraries cannot be read (see the warnings)", report.unreadable_files);
     if (options.program.empty() && (options.tid || options.pids.size() == 1)) {
         const std::string_view it = options.tid ? "its process" : "it";
-        return report.target_ended ? fmt::format("; {} has ended", it)
-               : users             ? std::string()
-                                   : fmt::format("; {} maps no CUDA driver", it);
+        return report.target_ended  ? fmt::format("; {} has ended", it)
+               : users              ? std::string()
+               : unreadable.empty() ? fmt::format("; {} maps no CUDA driver", it)
+                                    : unreadable;
     }
     const std::string_view of = !options.program.empty() || !report.cgroup.empty() ? " of its processes"
                                 : options.pids.size() > 1 || report.named_alone    ? " of them"
                                                                                    : "";
+    if (users == 0 && !unreadable.empty())
+        return unreadable;
     if (users == 0 && report.some_unreadable)
         return "; none of the processes that can be looked at maps CUDA";
     if (users == 0)

@@ -19,6 +19,7 @@ struct EmptyReport {
     std::optional<size_t> users{}; // processes asked for that map a driver; nullopt: that does not matter
     bool named_alone = false;      // those are processes whose name contains what was asked for
     bool some_unreadable = false;  // processes, so that there may be more of them
+    size_t unreadable_files = 0;   // CUDA libraries that could not be opened
     bool target_ended = false;     // the one process that was asked for
     bool driver_missing = false;   // of the kernel
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/regular_file.hpp"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
@@ -16,9 +17,12 @@ std::optional<FoundFile> regular(Fd where)
     // As the kernel knows it: a file system in user space (FUSE) is not asked, which might never answer.
     struct statx st {};
     if (!where ||
-        statx(where.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_CTIME, &st) != 0 ||
-        !S_ISREG(st.stx_mode))
+        statx(where.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_CTIME, &st) != 0)
         return std::nullopt;
+    if (!S_ISREG(st.stx_mode)) {
+        errno = EINVAL;
+        return std::nullopt;
+    }
     return FoundFile{.where = std::move(where),
                      .device = makedev(st.stx_dev_major, st.stx_dev_minor),
                      .inode = st.stx_ino,

@@ -19,7 +19,7 @@ struct FoundFile {
 };
 
 // A regular file below this folder. Links, absolute ones, too, do not lead out of it, as for a process whose root it
-// is. nullopt where there is none.
+// is. nullopt with errno if there is none (EINVAL: not a regular file).
 std::optional<FoundFile> find_regular(const Fd& root, const std::string& path);
 
 // The regular file that a link of /proc stands for, which no path need lead to.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file system in user space (FUSE) which asks its server anew each time; once that is stopped, who asks waits for ever,
-and once it has had SIGUSR1, 0.4 s for each file that is opened. As a program: python3 hanging_files.py FOLDER FILE mounts
-FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on, and serves it."""
+and once it has had SIGUSR1, 0.4 s for each file that is opened. As a program: python3 hanging_files.py FOLDER FILE [OWNER] mounts
+FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on, and serves it. With OWNER, a user id, only that user has access."""
 import ctypes
 import os
 import signal
@@ -17,9 +17,10 @@ root, only = 1, 2  # nodes; others are from 3 on
 
 
 class Server:
-    def __init__(self, folder, path):
+    def __init__(self, folder, path, owner=None):
         self.device = os.open("/dev/fuse", os.O_RDWR)
-        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
+        access = f"user_id={owner},group_id={owner}" if owner else "user_id=0,group_id=0,allow_other"
+        options = f"fd={self.device},rootmode=40000,{access}".encode()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(b"hanging", os.fsencode(folder), b"fuse", 0, options):
             sys.exit(os.strerror(ctypes.get_errno()))

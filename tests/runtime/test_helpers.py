@@ -86,15 +86,17 @@ def is_killed():
     same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
 
 
-def file_system(name, file):
-    """Where a server of our own serves the file, and that server: once it is stopped, nobody gets an answer."""
+def file_system(name, file, *owner):
+    """Where a server of our own serves the file, and that server: once it is stopped, nobody gets an answer. With an
+    owner, a user id, all other users are refused, root included."""
     if not os.path.exists("/dev/fuse"):
         raise harness.Skip("this kernel has no FUSE")
     folder = harness.here / name
     folder.mkdir()
     # Once its server has gone.
     harness.at_end.append(lambda: subprocess.run(["umount", "-l", str(folder)], check=False))
-    server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(file)],
+    server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(file),
+                               *map(str, owner)],
                               stdout=subprocess.PIPE, text=True)
     end_at_last(server)
     equal(server.stdout.readline(), "up\n", "the file system is up")
@@ -133,6 +135,40 @@ def a_file_system_that_does_not_answer(at_start):
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
     same_counts(tool, meanwhile + after, by=("pid", "kernel"), but=opening)
+
+
+def refused_library():
+    """A process that maps a driver on a FUSE mount of its own, which root may not read."""
+    file, _ = file_system("refused", (harness.standin / "libcuda.so.1").resolve(), 65534)
+    return attacker(map_files, file), file
+
+
+def refusal(process, file):
+    return (f"{file} (process {process.pid}) cannot be read, so its calls are not traced: Permission denied "
+            "(a FUSE mount needs the option allow_other)")
+
+
+@case(alone=True)
+def a_library_that_root_may_not_read():
+    """The library is reported once, with the reason, and the report does not claim that no process maps CUDA."""
+    process, file = refused_library()
+    empty = subprocess.run([harness.binary, "-d", "1"], capture_output=True, text=True, timeout=60)
+    check("; a CUDA library cannot be read (see the warning)" in empty.stdout + empty.stderr, f"the empty report: {empty}")
+    check("maps CUDA" not in empty.stdout + empty.stderr and "waiting for one" not in empty.stderr, f"false claims: {empty}")
+    tool = Tool()
+    wait_until(lambda: refusal(process, file) in tool.error, "the warning", 20)
+    calls = victim_is_counted(tool, "own")
+    same_counts(tool.stop(), calls, by=("pid",), but=opening)
+    equal(tool.error.count(refusal(process, file)), 1, "warnings")
+
+
+@case
+def a_target_whose_library_root_may_not_read():
+    """-p: the tool exits with the reason."""
+    process, file = refused_library()
+    run = subprocess.run([harness.binary, "-p", str(process.pid)], capture_output=True, text=True, timeout=60)
+    equal(run.returncode, 1, f"exit status ({run.stderr})")
+    check(refusal(process, file) in run.stderr, run.stderr)
 
 
 map_and_launch = """

@@ -32,6 +32,10 @@ TEST_CASE("an empty report says how many could have filled it")
           "no launch in 2.5 s; 1 process maps CUDA; -v names it");
     CHECK(sentence({.one = "failed copy", .length = 250ms, .users = 0}, all) ==
           "no failed copy in 250 ms; no process maps CUDA");
+    CHECK(sentence({.one = "wait", .length = 2s, .users = 0, .unreadable_files = 1}, all) ==
+          "no wait in 2 s; a CUDA library cannot be read (see the warning)");
+    CHECK(sentence({.one = "wait", .length = 2s, .users = 0, .unreadable_files = 2}, all) ==
+          "no wait in 2 s; 2 CUDA libraries cannot be read (see the warnings)");
     CHECK(sentence({.one = "wait", .length = 89600ms, .users = 0, .some_unreadable = true}, all) ==
           "no wait in 90 s; none of the processes that can be looked at maps CUDA");
     CHECK(sentence({.one = "wait", .length = 1s, .users = 2}, given([](Options& o) { o.verbosity = 1; })) ==
