@@ -4,15 +4,19 @@
 #include "util/error.hpp"
 #include "util/machine.hpp"
 
+#include <algorithm>
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <fmt/format.h>
 #include <linux/perf_event.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -57,7 +61,52 @@ bool read_as(std::span<const uint8_t> record, T& to)
 
 } // namespace
 
-MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers))
+MappingWatch::Ring::Ring(Fd event)
+    : event_(std::move(event)),
+      base_(mmap(nullptr, mapping_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, event_.get(), 0))
+{
+    if (base_ == MAP_FAILED)
+        throw Error("cannot watch for new processes: no memory for the perf buffer: " + errno_text(errno));
+}
+
+MappingWatch::Ring::~Ring()
+{
+    munmap(base_, mapping_bytes());
+}
+
+MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers)), waiting_(epoll_create1(EPOLL_CLOEXEC))
+{
+    if (!waiting_)
+        throw Error("cannot watch for new processes: " + errno_text(errno));
+    if (hotplug_.descriptor() >= 0)
+        wait_for(hotplug_.descriptor());
+    else
+        warn(fmt::format(
+            "cannot watch for CPUs that come online ({}): processes that load a GPU library there are missed",
+            errno_text(errno)));
+    watch_online_cpus();
+}
+
+MappingWatch::~MappingWatch() = default;
+
+void MappingWatch::wait_for(int descriptor)
+{
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+        throw Error("cannot watch for new processes: " + errno_text(errno));
+}
+
+void MappingWatch::watch_online_cpus()
+{
+    const int cpus = libbpf_num_possible_cpus();
+    for (int cpu = 0; cpu < cpus; cpu++)
+        watch_cpu(cpu);
+}
+
+// Replaces the event of a CPU that was offline meanwhile: the kernel has removed that one for good
+// (perf_event_exit_cpu() in kernel/events/core.c).
+void MappingWatch::watch_cpu(int cpu)
 {
     perf_event_attr attributes{};
     attributes.size = sizeof(attributes);
@@ -75,45 +124,45 @@ MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers))
     // wakeup_events never wakes for these records; a watermark of one byte wakes for each.
     attributes.watermark = 1;
     attributes.wakeup_watermark = 1;
-    int cpus = libbpf_num_possible_cpus();
-    for (int cpu = 0; cpu < cpus; cpu++) {
-        Ring ring;
-        ring.fd = Fd(static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
-        if (!ring.fd && errno == ENODEV)
-            continue; // possible, but offline
-        if (!ring.fd)
-            throw Error("new processes cannot be watched: perf_event_open: " + errno_text(errno));
-        ring.base = mmap(nullptr, mapping_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
-        if (ring.base == MAP_FAILED)
-            throw Error("new processes cannot be watched: no memory for the perf buffer: " + errno_text(errno));
-        rings_.push_back(std::move(ring));
+    Fd event(static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+    if (!event && errno == ENODEV)
+        return; // possible, but offline
+    if (!event)
+        throw Error("cannot watch for new processes: perf_event_open: " + errno_text(errno));
+    if (const auto old = rings_.find(cpu); old != rings_.end()) {
+        drain(old->second);
+        rings_.erase(old);
     }
-}
-
-MappingWatch::~MappingWatch()
-{
-    for (Ring& ring : rings_)
-        munmap(ring.base, mapping_bytes());
-}
-
-std::vector<int> MappingWatch::descriptors() const
-{
-    std::vector<int> fds;
-    for (const Ring& ring : rings_)
-        fds.push_back(ring.fd.get());
-    return fds;
+    const auto [added, is_new] = rings_.try_emplace(cpu, std::move(event));
+    wait_for(added->second.descriptor());
 }
 
 void MappingWatch::drain()
 {
-    for (Ring& ring : rings_)
+    for (auto& [cpu, ring] : rings_)
         drain(ring);
+    const auto [cpus, lost] = hotplug_.drain();
+    if (cpus.empty() && !lost)
+        return;
+    try {
+        if (lost)
+            watch_online_cpus();
+        else
+            std::ranges::for_each(cpus, [this](int cpu) { watch_cpu(cpu); });
+        for (const int cpu : cpus)
+            warn(fmt::format("CPU {} came online: watching it from now on", cpu));
+    } catch (const Error& error) {
+        warn(fmt::format(
+            "a CPU came online, and processes that load a GPU library there are missed: {}; restart the tool",
+            error.what()));
+    }
+    handlers_.lost(); // what ran there before it was watched
 }
 
 void MappingWatch::drain(Ring& ring)
 {
-    auto* page = static_cast<perf_event_mmap_page*>(ring.base);
-    const uint8_t* data = static_cast<uint8_t*>(ring.base) + machine::page_size();
+    auto* page = static_cast<perf_event_mmap_page*>(ring.base());
+    const uint8_t* data = static_cast<uint8_t*>(ring.base()) + machine::page_size();
     uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page->data_tail;
     while (tail < head) {

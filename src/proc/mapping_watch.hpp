@@ -3,10 +3,12 @@
 // without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
 #pragma once
 
+#include "proc/cpu_hotplug.hpp"
 #include "util/fd.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string_view>
 #include <sys/types.h>
@@ -34,22 +36,37 @@ public:
     MappingWatch(const MappingWatch&) = delete;
     MappingWatch& operator=(const MappingWatch&) = delete;
 
-    std::vector<int> descriptors() const; // readable when records wait
-    void drain();                         // hands all waiting records to the handlers
+    int descriptor() const { return waiting_.get(); } // readable when records wait
+    void drain();                                     // hands all waiting records to the handlers
 
     // One record of the kernel's, with its header; what is no whole one is left out.
     static void hand_over(std::span<const uint8_t> record, const Handlers& to);
 
 private:
-    struct Ring {
-        Fd fd;
-        void* base = nullptr;
+    // Unmaps and closes itself.
+    class Ring {
+    public:
+        explicit Ring(Fd event); // throws Error
+        ~Ring();
+        Ring(const Ring&) = delete;
+        Ring& operator=(const Ring&) = delete;
+        int descriptor() const { return event_.get(); }
+        void* base() const { return base_; }
+
+    private:
+        Fd event_;
+        void* base_;
     };
 
+    void watch_cpu(int cpu);
+    void watch_online_cpus();
+    void wait_for(int descriptor);
     void drain(Ring& ring);
 
     Handlers handlers_;
-    std::vector<Ring> rings_;
+    Fd waiting_; // epoll: hotplug_ and all rings
+    CpuHotplug hotplug_;
+    std::map<int, Ring> rings_; // by CPU
     std::vector<uint8_t> scratch_;
 };
 

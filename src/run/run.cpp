@@ -258,13 +258,14 @@ void Run::look_for_trouble()
             throw Error(
                 fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
                             joined(complaints, "; ")),
-                "the library is damaged or stripped, or this kernel does not support this way of attaching (--attach)");
+                "check that root can read the library, that it is neither damaged nor stripped, and that this kernel "
+                "supports this way of attaching (--attach)");
         waiting_ = !program_; // which has not begun
         const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' maps a"
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
-        if (waiting_ && attacher_->unseen().empty())
+        if (waiting_ && attacher_->unseen().empty() && !attacher_->unreadable_files())
             warn(fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
     // A few may be out of reach of any root: init of a container within a container.
@@ -328,11 +329,10 @@ void Run::attach_waiting()
 
 void Run::watch_processes()
 {
-    for (int fd : mapping_watch_->descriptors())
-        loop_->watch(fd, [this] {
-            mapping_watch_->drain();
-            attach_waiting();
-        });
+    loop_->watch(mapping_watch_->descriptor(), [this] {
+        mapping_watch_->drain();
+        attach_waiting();
+    });
     if (attacher_)
         loop_->watch(attacher_->descriptor(), [this] { attach_waiting(); });
     auto drain = [this] { more_records_ = ring_->drain(); };
@@ -443,6 +443,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
                 report.users = members_->users().size();
                 report.named_alone = scope_.named().has_value();
                 report.some_unreadable = attacher_->unreadable() && !has_capability(CAP_SYS_PTRACE);
+                report.unreadable_files = attacher_->unreadable_files();
             }
             report.target_ended = targets_ended();
             report.driver_missing = opened_.kernel_hooks && !opened_.kernel_hooks->waits_for().empty();

@@ -97,8 +97,8 @@ units = {
                  {"slurm_job": "{number}", "slurm_step": "0", "uid": 1207}),
     "slurm_v2": (("v2",), "system.slice/slurmstepd.scope/job_{number}/step_batch/user/task_0",
                  {"slurm_job": "{number}", "slurm_step": "batch", "unit": "slurmstepd.scope"}),
-    "slurm_sluid": (("v2",), "system.slice/slurmstepd.scope/s0000007{number}/step_0/user/task_0",
-                    {"slurm_job": "s0000007{number}", "slurm_step": "0", "unit": "slurmstepd.scope"}),
+    "slurm_sluid": (("v2",), "system.slice/slurmstepd.scope/s000007{number}/step_0/user/task_0",
+                    {"slurm_job": "s000007{number}", "slurm_step": "0", "unit": "slurmstepd.scope"}),
 }
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that start, or open their library, after the tool did."""
+import os
+import pathlib
 import shutil
 
 import harness
 import tops
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload, ahead_of_others
+from test_hostile_files import copy_of_driver, newest
 from truth import opening, same_counts
 
 forms = ("workload", "workload13", "workload-nopie", "workload-static", "workload-static-stripped", "workload-driver")
@@ -36,6 +39,29 @@ def short_lives():
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
     rows = [row for row in tool.rows if row["pid"] in {call["pid"] for call in truth}]
     equal({row.get("comm") for row in rows}, {"workload"}, "names of processes that have ended")
+
+
+@case(each={"offline_at_start": True, "offline_meanwhile": False}, alone=True)
+def cpu_comes_online(at_start):
+    """A driver that is first mapped on a CPU that was offline is probed, and its calls are counted exactly."""
+    cpu = max(os.sched_getaffinity(0))
+    switch = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/online")
+    if cpu == 0 or not os.access(switch, os.W_OK):
+        raise harness.Skip("no CPU here can be taken offline")
+    harness.at_end.append(lambda: switch.write_text("1"))
+    if at_start:
+        switch.write_text("0")
+    tool = Tool("--by", "pid,kernel", losses=True)
+    if not at_start:
+        switch.write_text("0")
+    switch.write_text("1")
+    wait_until(lambda: f"CPU {cpu} came online: watching it from now on" in tool.error, "the message")
+    files = newest(tool)["files"]
+    workload = Workload("launch vecadd 1009", "workload-driver", env=copy_of_driver("own"),
+                        preexec=lambda: os.sched_setaffinity(0, {cpu}))
+    wait_until(lambda: newest(tool)["files"] > files, "the driver is probed")
+    calls = workload.go().truth()
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
 
 
 @case(alone=True)
