@@ -91,7 +91,7 @@ public:
     std::string_view library() const;                           // without which there is nothing to trace
     size_t unreadable() const { return targets_.unreadable(); } // processes
     size_t unreadable_files() const { return targets_.unreadable_files(); }
-    unsigned functions() const;                                 // attached ones, over all files
+    unsigned functions() const; // attached ones, over all files
     unsigned files() const;
     std::vector<std::string> summary() const; // lines for -v
     Tier tier() const { return options_.tier; }
