@@ -24,7 +24,8 @@ std::optional<int32_t> variable_x86_64(const Code& code)
     return offset;
 }
 
-// What any four bytes of it lead to, from the object or from where they are.
+// What any four bytes of it lead to: from the object, from where they are, or as an address, which a program that is
+// not moved has below 4 GiB.
 void places_x86_64(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found)
 {
     for (size_t at = 0; at + sizeof(int32_t) <= code.bytes.size(); at++) {
@@ -32,6 +33,7 @@ void places_x86_64(const Code& code, uint64_t object, const std::function<void(u
         memcpy(&offset, &code.bytes[at], sizeof(offset));
         const auto distance = static_cast<uint64_t>(int64_t{offset});
         found(object + distance);
+        found(static_cast<uint32_t>(offset));
         found(code.address + at + sizeof(offset) + distance);
     }
 }

@@ -103,6 +103,16 @@ TEST_CASE("where code of arm64 may read", "[python]")
     CHECK(places({0xf9412c01, 0xb9426400}, 0x471314, 0x700000).empty());
 }
 
+TEST_CASE("where code of x86-64 may read", "[python]")
+{
+    const std::vector<uint8_t> bytes{0xbf, 0xd0, 0xf1, 0x85, 0x00, 0x8b, 0x3d, 0x50, 0x3d, 0x56, 0x00};
+    std::set<uint64_t> found;
+    storage_on_x86_64.places({bytes, 0x4f7c3e}, 0x700000, [&](uint64_t place) { found.insert(place); });
+    CHECK(found.contains(0x85f1d0));                      // mov $0x85f1d0, %edi
+    CHECK(found.contains(0x4f7c3e + 11 + 0x563d50));      // mov 0x563d50(%rip), %edi
+    CHECK(found.contains(uint64_t{0x700000} + 0x563d50)); // mov 0x563d50(%rax), %edi
+}
+
 TEST_CASE("the variable that code of arm64 returns", "[python]")
 {
     CHECK(variable(of_3_15) == 0x20);
