@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/name_search.hpp"
 
+#include "elf/load_bias.hpp"
 #include "names/registration_scan.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/reader.hpp"
@@ -25,13 +26,6 @@ constexpr std::chrono::seconds variables_interval(1);
 pid_t pid_of(const ImageId& image)
 {
     return static_cast<pid_t>(image.pid);
-}
-
-// What is added to addresses of the file where this mapping is.
-std::optional<uint64_t> bias_of(const KernelFile& file, const Mapping& mapping)
-{
-    const auto address = file.elf.address_of(mapping.file_offset);
-    return address ? std::optional(mapping.start - *address) : std::nullopt;
 }
 
 } // namespace
@@ -118,12 +112,12 @@ NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process,
 {
     const Mapping* const mapping = mapping_of(image, process, address);
     const KernelFile* const file = mapping ? open(image, *mapping) : nullptr;
-    const auto in_file = file ? file->elf.address_of(mapping->file_offset + (address - mapping->start)) : std::nullopt;
-    if (!in_file)
+    const auto bias = file ? load_bias(file->elf.segments(), *mapping, address) : std::nullopt;
+    if (!bias)
         return {};
-    if (const auto symbol = file->elf.symbol_at(*in_file))
+    if (const auto symbol = file->elf.symbol_at(address - *bias))
         return {std::string(symbol->name), NameSource::symbol};
-    if (std::string name = file->registered(*in_file); !name.empty())
+    if (std::string name = file->registered(address - *bias); !name.empty())
         return {std::move(name), NameSource::registration};
     return {};
 }
@@ -153,7 +147,7 @@ void NameSearch::read_variables(const ImageId& image, Process& process)
         const KernelFile* const file = mapping.executable && mapping.inode ? files_.known(mapping) : nullptr;
         if (!file || !seen.insert(file).second)
             continue;
-        const auto bias = bias_of(*file, mapping);
+        const auto bias = load_bias(file->elf.segments(), mapping, mapping.start);
         const std::vector<HandleVariable>& all = file->registrations.handles;
         for (size_t first = 0, last = 0; bias && first < all.size(); first = last) {
             const uint64_t start = all[first].variable;

@@ -2,6 +2,7 @@
 #include "names/user_symbols.hpp"
 
 #include "elf/elf.hpp"
+#include "elf/load_bias.hpp"
 #include "names/kernel_text.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/reader.hpp"
@@ -143,13 +144,7 @@ public:
 
     uint64_t table_bytes() const { return table_bytes_; }
 
-    std::optional<uint64_t> address_of(uint64_t file_offset) const
-    {
-        for (const Elf64_Phdr& s : segments_)
-            if (s.p_type == PT_LOAD && file_offset >= s.p_offset && file_offset - s.p_offset < s.p_filesz)
-                return file_offset - s.p_offset + s.p_vaddr;
-        return std::nullopt;
-    }
+    std::span<const Elf64_Phdr> segments() const { return segments_; }
 
     const Symbol* symbol_around(uint64_t address) const
     {
@@ -302,11 +297,11 @@ UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address
     auto file = image.files.find(key);
     if (file == image.files.end())
         file = image.files.emplace(key, open(pid, *mapping)).first;
-    const auto in_file = file->second ? file->second->address_of(place.address) : std::nullopt;
-    if (!in_file)
+    const auto bias = file->second ? load_bias(file->second->segments(), *mapping, address) : std::nullopt;
+    if (!bias)
         return place;
-    place.address = *in_file;
-    if (const SymbolFile::Symbol* const symbol = file->second->symbol_around(*in_file)) {
+    place.address = address - *bias;
+    if (const SymbolFile::Symbol* const symbol = file->second->symbol_around(place.address)) {
         place.symbol = symbol->name.substr(0, symbol->name.find_first_of(std::string_view("\0@", 2)));
         place.symbol_start = symbol->start;
     }

@@ -2,6 +2,7 @@
 #include "python/interpreter.hpp"
 
 #include "elf/elf.hpp"
+#include "elf/load_bias.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/process.hpp"
 #include "python/layout.hpp"
@@ -60,22 +61,21 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     std::optional<Part> runtime = elf.object("_PyRuntime");
     if (!runtime)
         runtime = elf.section(".PyRuntime"); // where no symbol is left (3.10 and later)
-    const auto start = elf.address_of(mapping.file_offset);
-    if (!runtime || !start)
+    const auto bias = load_bias(elf.segments(), mapping, mapping.start);
+    if (!runtime || !bias)
         return std::nullopt;
-    const uint64_t bias = mapping.start - *start;
-    Runtime found{.address = runtime->address + bias,
+    Runtime found{.address = runtime->address + *bias,
                   .code = {mapping.start, mapping.end},
                   .loop = {},
                   .get_state = {},
                   .minor = minor_of_name(mapping.path)};
     constexpr std::string_view functions[] = {"_PyEval_EvalFrameDefault", "PyGILState_GetThisThreadState"};
     for (const Symbol& function : elf.functions(functions))
-        (function.name == functions[0] ? found.loop : found.get_state) = {function.address + bias,
-                                                                          function.address + function.size + bias};
+        (function.name == functions[0] ? found.loop : found.get_state) = {function.address + *bias,
+                                                                          function.address + function.size + *bias};
     uint32_t hex = 0; // from 3.11 on
     if (const auto version = elf.object("Py_Version");
-        version && read_memory(pid, version->address + bias, &hex, sizeof(hex)) && hex >> 24 == 3)
+        version && read_memory(pid, version->address + *bias, &hex, sizeof(hex)) && hex >> 24 == 3)
         found.minor = hex >> 16 & 0xff;
     return found;
 }

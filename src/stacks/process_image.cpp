@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stacks/process_image.hpp"
 
+#include "elf/load_bias.hpp"
 #include "proc/mapped_file.hpp"
 #include "util/error.hpp"
 
@@ -78,8 +79,8 @@ std::optional<ProcessImage::Code> ProcessImage::code_at(uint64_t address)
     Code code{.mapping = mapping, .module = modules_.of(pid_, *mapping)};
     if (!code.module)
         return code;
-    if (const auto start = code.module->elf.address_of(mapping->file_offset))
-        code.bias = mapping->start - *start;
+    if (const auto bias = load_bias(code.module->elf.segments(), *mapping, address))
+        code.bias = *bias;
     else
         code.module.reset();
     return code;

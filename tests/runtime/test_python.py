@@ -6,6 +6,7 @@ import glob
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 
 import harness
@@ -132,6 +133,32 @@ def of_the_system(python):
     kinds = [frame["language"] for frame in row["stack"]]
     equal(kinds, sorted(kinds), "native frames, then those of Python")
     check(not any("python3" in frame for frame in row["frames"] if ".py:" not in frame), "no frame of the interpreter")
+
+
+embedding = r"""
+#include <Python.h>
+int main(int argc, char** argv)
+{
+    return Py_BytesMain(argc, argv);
+}
+"""
+
+
+@case(each={"moved": ("-pie", "-pic.a"), "not_moved": ("-no-pie", ".a")}, long=["not_moved"])
+def linked_by_lld(form):
+    """lld does not pad files: the interpreter's text begins in a page of the segment before it."""
+    pie, library = form
+    source, binary = harness.here / "embedding.c", harness.here / "embedding"
+    source.write_text(embedding)
+    code = "import sysconfig; print(*sysconfig.get_config_vars('INCLUDEPY', 'LIBPL', 'LIBRARY', 'LIBS', 'MODLIBS'), sep=chr(10))"
+    variables = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, check=True)
+    headers, folder, name, libraries, of_modules = variables.stdout.splitlines()
+    archive = pathlib.Path(folder) / name.replace(".a", library)
+    if not shutil.which("ld.lld") or not archive.exists():
+        raise Skip(f"there is no lld, or no {archive}")
+    subprocess.run(["cc", "-fuse-ld=lld", pie, "-fPIE", f"-I{headers}", "-o", binary, source, archive, "-Wl,-export-dynamic",
+                    *libraries.split(), *of_modules.split()], check=True)
+    compared(Caller(binary, scenarios="plain,model"))
 
 
 @case(each={version: version for version in versions}, long=[version for version in versions if version not in usual])
@@ -267,6 +294,7 @@ def a_thread_without_python():
     equal(row["launches"], 50, "launches")
     check(row["frames"][0].startswith("run+0x"), f"its native frames: {row['frames']}")
     equal(row["frames"][-1], "[thread pt_autograd_0 runs no Python]", "the last line")
+
 
 
 @case(tool="cudagap")

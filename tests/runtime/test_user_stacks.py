@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 
 import harness
@@ -90,6 +91,37 @@ def without_frame_pointers(optimized):
     rows = {tuple(functions_of(row["frames"])[:7]): row["launches"] for row in tool.rows}
     equal(rows.pop(tuple(levels), None), 100, f"launches below all levels, beside {rows}")
     equal([(frames[0], launches) for frames, launches in rows.items()], [("main", 1)], "the program's own")
+
+
+def linked_by_lld(*options, program=()):
+    """levels and its libraries, linked anew: lld does not pad files, so text begins in a page of the segment before it."""
+    objects = harness.build / "standin/obj/stacks/O2"
+    if not shutil.which("ld.lld"):
+        raise harness.Skip("there is no lld")
+    if not objects.exists():
+        raise harness.Skip(f"there is no {objects}")
+    linker = ["c++", "-fuse-ld=lld", f"-Wl,-rpath,{harness.here}", *options]
+    libraries = [harness.here / f"liblevel{level}.so" for level in range(1, 6)]
+    for library in libraries:
+        subprocess.run([*linker, "-shared", "-o", library, objects / f"{library.stem[3:]}.o"], check=True)
+    subprocess.run([*linker, "-o", harness.here / "levels", objects / "levels.o", "-Wl,--no-as-needed", *libraries,
+                    "-rdynamic", "-ldl", *program], check=True)
+    return harness.here / "levels"
+
+
+@case(each={"small_pages": ([], ["-pie"]), "large_pages": (["-Wl,-z,max-page-size=0x200000"], ["-pie"]),
+            "not_moved": ([], ["-no-pie"])}, long=["large_pages"])
+def through_files_that_lld_linked(linked):
+    options, program = linked
+    go = harness.here / "go"
+    process = started(linked_by_lld(*options, program=program), go, "launch", 100)
+    tool = Tool("-p", process.pid, "-U")
+    go.touch()
+    equal(process.stdout.readline(), b"done\n", "the program")
+    tool.stop()
+    rows = {tuple(functions_of(row["frames"])): row["launches"] for row in tool.rows}
+    frames, = (frames for frames, launches in rows.items() if launches == 100)
+    equal((list(frames[:7]), frames[-1]), (levels, "_start"), "frames")
 
 
 @case(tool="cudagap")
