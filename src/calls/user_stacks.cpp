@@ -144,9 +144,11 @@ void UserStacks::tick()
 
 std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
 {
-    copies_.keep(stacks);
     std::set<int32_t> native = python_ ? python_->keep(stacks) : std::set<int32_t>();
-    free_windows([&](int32_t stack) { return stacks.contains(stack) || native.contains(stack); });
+    std::set<int32_t> kept = native;
+    kept.insert(stacks.begin(), stacks.end());
+    copies_.keep(kept);
+    free_windows([&](int32_t stack) { return kept.contains(stack); });
     return native;
 }
 
@@ -261,11 +263,11 @@ Frames UserStacks::frames(const ImageId& image, std::span<const uint64_t> addres
 Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
     const auto python = python_ ? python_->of(stack) : std::nullopt;
-    std::vector<uint64_t> native = by_frame_pointers(!PythonStacks::is(stack) ? stack
-                                                     : python                 ? python->native
-                                                                              : -1,
-                                                     caller);
-    if (const CopiedStacks::Stack* const copy = copies_.of(stack);
+    const int32_t walked = !PythonStacks::is(stack) ? stack : python ? python->native : -1;
+    std::vector<uint64_t> native = by_frame_pointers(walked, caller);
+    // The kernel side copies a stack with Python frames under its own id. A thread that runs no Python has a native
+    // stack besides, which was copied before it got this id.
+    if (const CopiedStacks::Stack* const copy = copies_.of(walked >= 0 ? walked : stack);
         copy && (!kernel_.of_functions || copy->callers.front() == caller))
         native = joined_callers(*copy, native);
     if (!python)

@@ -268,6 +268,30 @@ void launch_by_thread(void* function)
     pthread_join(thread, 0);
 }
 """
+deep_thread = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
+#define LEVEL(NAME, CALLED) __attribute__((noinline)) int NAME(int n) { volatile char room[64]; room[n & 63] = n; return CALLED + room[n & 63]; }
+LEVEL(innermost, launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0))
+LEVEL(inner, innermost(n + 1))
+LEVEL(outer, inner(n + 1))
+static void* run(void* unused)
+{
+    (void)unused;
+    pthread_setname_np(pthread_self(), "pt_autograd_0");
+    for (int i = 0; i < 50; i++)
+        outer(i);
+    return 0;
+}
+void launch_by_thread(void* function)
+{
+    pthread_t thread;
+    launch = function;
+    pthread_create(&thread, 0, run, 0);
+    pthread_join(thread, 0);
+}
+"""
 starts_thread = """
 import ctypes, sys
 driver = ctypes.CDLL(sys.argv[1])
@@ -295,6 +319,21 @@ def a_thread_without_python():
     check(row["frames"][0].startswith("run+0x"), f"its native frames: {row['frames']}")
     equal(row["frames"][-1], "[thread pt_autograd_0 runs no Python]", "the last line")
 
+
+@case
+def a_thread_without_python_or_frame_pointers():
+    """Its native callers come from the copy of its stack, as in a process that has no Python."""
+    (harness.here / "thread.c").write_text(deep_thread)
+    (harness.here / "starts.py").write_text(starts_thread)
+    helper = compiled(harness.here / "thread.c", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+    script = Script("/usr/bin/python3", harness.here / "starts.py", harness.standin / "libcuda.so.1", helper)
+    tool = Tool("-p", script.pid, "-U")
+    script.go()
+    tool.stop()
+    row, = tool.rows
+    equal(row["launches"], 50, "launches")
+    equal([frame.split("+")[0] for frame in row["frames"][:4]], ["innermost", "inner", "outer", "run"], "native frames")
+    equal(row["frames"][-1], "[thread pt_autograd_0 runs no Python]", "the last line")
 
 
 @case(tool="cudagap")
