@@ -27,6 +27,7 @@ int mapped_inodes(struct bpf_iter__task_vma* ctx)
         .kernel_inode = (u64)inode,
         .device = inode->i_sb->s_dev,
         .inode = inode->i_ino,
+        .file_system = inode->i_sb->s_magic,
     };
     bpf_seq_write(ctx->meta->seq, &mapped, sizeof(mapped));
     return 0;

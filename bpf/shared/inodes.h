@@ -10,6 +10,7 @@ struct mapped_inode {
     __u64 kernel_inode;
     __u64 device; /* in the kernel's encoding, major << 20 | minor */
     __u64 inode;
+    __u64 file_system; /* magic number */
 };
 
 #endif

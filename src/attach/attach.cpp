@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds time_for_all = 4s;
 Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
                    Options options)
     : hooks_(std::move(hooks)), scope_(scope), options_(std::move(options)), targets_(probes, options_.count_runtime),
-      linker_(object, options_.tier, hooks_, options_.step),
+      linker_(object, options_.tier, hooks_, [this] { step(); }),
       counted_(std::ranges::find(probes, Library::nccl, &Probe::library) == probes.end() ? Library::driver
                                                                                          : Library::nccl),
       everybody_((scope.everybody() && !options_.by_process) || !options_.filter_at_attach)
@@ -59,8 +59,10 @@ Links Attacher::take_links()
 
 void Attacher::take_links(Attachment& from, Links& to)
 {
-    for (auto* list : {&from.always, &from.sampled, &from.of_names})
+    for (auto* list : {&from.always, &from.sampled, &from.of_names}) {
         std::ranges::move(*list, std::back_inserter(to));
+        list->clear();
+    }
 }
 
 void Attacher::take_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to)
@@ -99,6 +101,8 @@ Attacher::Looked Attacher::attach_waiting()
 {
     Looked all;
     const auto begun = LookQueue::Clock::now();
+    yield_to_writers();
+    targets_.examine_suspended();
     while (LookQueue::Clock::now() - begun < time_at_once) {
         look_at_due();
         const std::vector<Targets::Found> found = targets_.found(0ms);
@@ -127,7 +131,7 @@ void Attacher::look_first()
         looks.push_back({pid, true});
     bool told = false;
     const auto step = [&, begun = LookQueue::Clock::now()] {
-        options_.step();
+        this->step();
         if (!told && LookQueue::Clock::now() - begun > time_for_all) {
             told = true;
             warn(fmt::format("files that processes map take long to be read: tracing begins once they are, "
@@ -156,7 +160,7 @@ void Attacher::attach_everywhere()
         everybody_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
     for (const Targets::Found& found : all) {
-        options_.step();
+        step();
         take_in(found);
     }
 }
@@ -164,6 +168,10 @@ void Attacher::attach_everywhere()
 Attacher::Looked Attacher::take_in(const Targets::Found& found)
 {
     const pid_t pid = found.pid;
+    if (found.again) {
+        attach_again(found);
+        return {.added = true, .user = {}};
+    }
     if (found.ended) {
         const auto now = LookQueue::Clock::now();
         looks_.looked(pid, found.took, now);
@@ -198,6 +206,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
 
 void Attacher::let_go()
 {
+    yield_to_writers(true);
     Links links;
     for (CudaFile* file : targets_.unused()) {
         take_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
@@ -229,6 +238,7 @@ void Attacher::attach_to_everybody()
         if (!attachment.refused)
             files.insert(attachment.file);
     Links first = take_links();
+    exchanging_ = true;
     everybody_ = true;
     paused_.clear();
     linker_.begin_again();
@@ -237,6 +247,7 @@ void Attacher::attach_to_everybody()
         attach(file, 0);
     options_.exchange(ATTACH_BOTH);
     detach(std::move(first));
+    exchanging_ = false;
     options_.exchange(ATTACH_SECOND);
 }
 
@@ -293,20 +304,29 @@ void Attacher::resume(pid_t group)
 bool Attacher::attach(CudaFile* file, pid_t pid)
 {
     auto [where, added] = attachments_.try_emplace({file, pid}, Attachment{file, pid, {}, {}, {}, false});
-    if (!added)
+    return added && link_all(where->second);
+}
+
+bool Attacher::link_all(Attachment& attachment)
+{
+    CudaFile* const file = attachment.file;
+    const pid_t pid = attachment.pid;
+    if (file->suspended) {
+        report_suspended(file, false);
         return false;
+    }
     try {
         check_descriptors(*file);
         if (options_.attaching)
             options_.attaching(file->places.size(), file->path);
         for (const Hook& hook : hooks_)
             if ((hook.always || name_probes_attached_) && !(hook.sampled && paused_.contains(pid)))
-                link(hook, where->second);
-        return true;
+                link(hook, attachment);
+        return !file->suspended;
     } catch (const Error& error) {
         Links made;
-        take_links(where->second, made);
-        where->second.refused = true;
+        take_links(attachment, made);
+        attachment.refused = true;
         // A process that ends while it is being attached to is nobody's fault.
         if (pid == 0 || process_name(pid))
             targets_.complain(error.what());
@@ -336,7 +356,15 @@ Links& Attacher::links_of(const Hook& hook, Attachment& attachment)
 
 void Attacher::link(const Hook& hook, Attachment& attachment)
 {
-    linker_.attach(hook, {*attachment.file, attachment.pid}, links_of(hook, attachment));
+    if (attachment.file->suspended)
+        return;
+    linking_ = attachment.file;
+    try {
+        linker_.attach(hook, {*attachment.file, attachment.pid}, links_of(hook, attachment));
+    } catch (const FileSuspended&) {
+        // Its links are detached already.
+    }
+    linking_ = nullptr;
 }
 
 void Attacher::attach_name_probes(bool on)
@@ -362,7 +390,7 @@ std::set<const CudaFile*> Attacher::attached_files() const
 {
     std::set<const CudaFile*> files;
     for (const auto& [key, attachment] : attachments_)
-        if (!attachment.refused)
+        if (!attachment.refused && !attachment.file->suspended && !attachment.file->places.empty())
             files.insert(key.first);
     return files;
 }

@@ -15,6 +15,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 struct bpf_object;
@@ -61,6 +62,12 @@ public:
     // Frees what nobody uses any more.
     void let_go();
 
+    // Detaches from files that writers have opened or written, and lets the writers continue: they wait for that. To be
+    // called wherever it may take long until attach_waiting() is.
+    void yield_to_writers(bool thorough = false);
+    // Sentences about files that were overwritten, each once.
+    std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
+
     // Processes that have mapped a file whose calls count, as far as they have been looked at.
     const std::set<pid_t>& users() const { return users_; }
     // The process has ended, or is another program: it has mapped nothing yet.
@@ -97,6 +104,8 @@ public:
     Tier tier() const { return options_.tier; }
 
 private:
+    // Thrown between the links of a file that is being attached to, where a writer opens it.
+    struct FileSuspended {};
     struct Attachment {
         CudaFile* file;
         pid_t pid; // 0: every process
@@ -111,6 +120,10 @@ private:
     void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
     void attach_to_everybody();
     bool attach(CudaFile* file, pid_t pid);
+    bool link_all(Attachment& attachment);
+    void attach_again(const Targets::Found& found);
+    void report_suspended(CudaFile* file, bool was_attached);
+    void step();
     pid_t process_filter(pid_t pid) const;
     void link(const Hook& hook, Attachment& attachment);
     static Links& links_of(const Hook& hook, Attachment& attachment);
@@ -137,6 +150,9 @@ private:
     bool name_probes_attached_ = false;
     bool in_use_ = false;
     std::string unseen_;
+    std::vector<std::string> remarks_;
+    const CudaFile* linking_ = nullptr; // the file that probes are being attached to
+    bool exchanging_ = false;           // of some links, only a local variable knows
 };
 
 } // namespace gpusnoop

@@ -2,6 +2,7 @@
 // A file with CUDA functions in it, and where.
 #pragma once
 
+#include "attach/file_guard.hpp"
 #include "probes/probes.hpp"
 #include "proc/file_id.hpp"
 #include "util/fd.hpp"
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -22,13 +24,23 @@ struct Place {
     bool emulated = false;
 };
 
+inline constexpr std::string_view deleted_suffix = " [deleted]";
+
 struct CudaFile {
     uint32_t number = 0; // from 1 on, never given twice
     std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
     FileId id;
     Library library = Library::driver;
     uint32_t word = 0; // that its probes have in their cookies (bpf/shared/attach.h)
-    Fd file; // O_PATH: keeps the inode, so its number is not given to another file, and asks its file system nothing
+    // Keeps the inode, so that its number is not given to another file. O_PATH where the file system may block; else
+    // open for reading, for the guard.
+    Fd file;
+    FileGuard guard{};
+    bool suspended = false;                                // without probes, until its bytes have been examined again
+    bool examining = false;                                // they are now
+    FileGuard::Clock::time_point suspended_at, examine_at; // examine_at: not before
+    unsigned times_suspended = 0, times_reported = 0;
+    unsigned helpers_lost = 0; // while they examined it again
     std::vector<Place> places;
     std::vector<std::string> missing; // functions of the table that this file does not define
     std::set<pid_t> users;            // that map it, or have and live

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <new>
 #include <optional>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,6 +74,7 @@ void FileSearch::serve(Helper::Task& task)
                 .examined = {},
                 .end = request->what == SearchRequest::What::mapped     ? mapped(request->pid)
                        : request->what == SearchRequest::What::in_reach ? in_reach(request->pid)
+                       : request->what == SearchRequest::What::again    ? again(request->path, message->file)
                                                                         : lead(request->questions)});
     }
 }
@@ -156,6 +158,16 @@ SearchEnd FileSearch::in_reach(pid_t pid)
     return {};
 }
 
+SearchEnd FileSearch::again(const std::string& path, const Fd& file)
+{
+    Mapping mapping;
+    mapping.path = path;
+    task_->says(at({}, path));
+    if (const auto found = find_regular_behind(fmt::format("/proc/self/fd/{}", file.get())))
+        ask_about(*found, mapping, true);
+    return {};
+}
+
 SearchEnd FileSearch::lead(const std::vector<SearchRequest::Question>& questions) const
 {
     SearchEnd end;
@@ -213,6 +225,10 @@ bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
     if (!wanted)
         return true;
     ExaminedFile result;
+    const int watch = verdict->file
+                          ? inotify_add_watch(verdict->file.get(), fmt::format("/proc/self/fd/{}", file.get()).c_str(),
+                                              IN_MODIFY | IN_CLOSE_WRITE)
+                          : -1;
     try {
         result = examine(std::move(file), mapping, executable_itself);
     } catch (const Error& error) {
@@ -223,8 +239,12 @@ bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
                   .missing = {},
                   .complaint = fmt::format("its symbols need more than {} MiB of memory", memory_bytes >> 20)};
     }
-    if (!result.cuda)
+    result.watch = watch;
+    if (!result.cuda) {
         bore({mapping.device, mapping.inode});
+        if (watch >= 0)
+            inotify_rm_watch(verdict->file.get(), watch);
+    }
     answer({.candidate = {}, .examined = std::move(result), .end = {}});
     return true;
 }

@@ -40,6 +40,14 @@ public:
     {
         return nccl_ ? (is_cuda(path) && !is_runtime(path)) || is_nccl(path) : is_cuda(path);
     }
+    // Which library a file of that name is.
+    Library library_named(std::string_view path) const
+    {
+        return is_driver(path) ? Library::driver
+               : is_hip(path)  ? Library::hip
+               : nccl_         ? Library::nccl
+                               : Library::runtime;
+    }
     // Others may have a copy of the library in them: any file may, of any process.
     bool in_any_file() const { return count_runtime_ || nccl_; }
 
@@ -68,6 +76,7 @@ private:
 
     SearchEnd mapped(pid_t pid);
     SearchEnd in_reach(pid_t pid);
+    SearchEnd again(const std::string& path, const Fd& file);
     SearchEnd lead(const std::vector<SearchRequest::Question>& questions) const;
     static Version version_of(const FoundFile& found, const Mapping& mapping);
     bool ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);

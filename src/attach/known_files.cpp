@@ -26,6 +26,14 @@ CudaFile* KnownFiles::numbered(uint32_t number) const
     return file == files_.end() ? nullptr : file->second.get();
 }
 
+std::vector<CudaFile*> KnownFiles::all() const
+{
+    std::vector<CudaFile*> all;
+    for (const auto& [id, file] : files_)
+        all.push_back(file.get());
+    return all;
+}
+
 bool KnownFiles::room_for_one(pid_t pid, uint64_t owner)
 {
     const auto count = [this](auto of) {
@@ -65,6 +73,17 @@ void KnownFiles::drop(CudaFile* file)
     idle_.erase(file);
     dropped_++;
     files_.erase(FileId(file->id));
+}
+
+bool KnownFiles::move(CudaFile* file, const FileId& id)
+{
+    if (files_.contains(id))
+        return false;
+    auto entry = files_.extract(FileId(file->id));
+    entry.key() = file->id = id;
+    files_.insert(std::move(entry));
+    dropped_++;
+    return true;
 }
 
 std::vector<CudaFile*> KnownFiles::idle()

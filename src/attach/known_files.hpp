@@ -28,11 +28,13 @@ public:
 
     CudaFile* find(const FileId& id) const; // null: it is not known
     CudaFile* numbered(uint32_t number) const;
+    std::vector<CudaFile*> all() const;
     // Whether there may be one more of this process and owner; once for each of them it is told where not.
     bool room_for_one(pid_t pid, uint64_t owner);
     CudaFile& add(std::unique_ptr<CudaFile> file); // gives it its number; valid until it is dropped
     void drop(CudaFile* file);
-    uint32_t dropped() const { return dropped_; } // so far
+    bool move(CudaFile* file, const FileId& id);  // false: another one is known by that
+    uint32_t dropped() const { return dropped_; } // or moved, so far
     bool nearly_full() const { return files_.size() > files_max * 3 / 4; }
 
     // Those that no living process has mapped, neither now nor when this was asked last.

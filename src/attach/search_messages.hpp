@@ -18,6 +18,7 @@ struct SearchRequest {
         mapped,   // the CUDA files that the process maps executable
         in_reach, // the drivers that it would load from the usual places
         leads,    // what the questions ask
+        again,    // the file that comes with the request and was overwritten
     };
     struct Question { // whether this path leads one of these processes to the file with this inode
         std::string path;
@@ -28,6 +29,7 @@ struct SearchRequest {
     pid_t pid = 0;
     uint32_t dropped = 0; // files so far: where it has changed, numbers that were told may mean none
     std::vector<Question> questions;
+    std::string path{}; // of the file to examine again
 };
 
 void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
@@ -37,7 +39,7 @@ void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
 
 void fields(auto& each, same_as_const<SearchRequest> auto& r)
 {
-    each(r.what, r.pid, r.dropped, r.questions);
+    each(r.what, r.pid, r.dropped, r.questions, r.path);
 }
 
 // A file, which comes with a descriptor of it (O_PATH).
@@ -54,7 +56,7 @@ void fields(auto& each, same_as_const<FileCandidate> auto& f)
     each(f.path, f.deleted, f.device, f.inode, f.page, f.changed_ns);
 }
 
-// The answer to a candidate.
+// The answer to a candidate. An inotify instance that comes with it is to watch the file before it is examined.
 struct SearchVerdict {
     bool examine = false; // else it is known
     uint32_t number = 0;  // by which it is, where it has functions to probe
@@ -70,6 +72,7 @@ struct ExaminedFile {
     bool cuda = false; // the rest is of those that have to do with CUDA
     Library library = Library::driver;
     uint32_t word = 0; // as in CudaFile
+    int watch = -1;    // of the inotify instance that came with the verdict
     std::vector<Place> places;
     std::vector<std::string> missing;
     std::string complaint;
@@ -82,7 +85,7 @@ void fields(auto& each, same_as_const<Place> auto& p)
 
 void fields(auto& each, same_as_const<ExaminedFile> auto& f)
 {
-    each(f.cuda, f.library, f.word, f.places, f.missing, f.complaint);
+    each(f.cuda, f.library, f.word, f.watch, f.places, f.missing, f.complaint);
 }
 
 // A file named like a CUDA library that a process maps, and that the helper could not open.

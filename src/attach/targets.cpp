@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/targets.hpp"
 
+#include "attach/searcher.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
 #include "util/error.hpp"
@@ -10,12 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <map>
 #include <memory>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -25,27 +23,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t questions_max = 16; // at a time: paths are up to 4 KiB, a message is up to 128
-constexpr Clock::duration time_for_answers = 20ms;
 constexpr size_t searchers_max = 4;
 constexpr Clock::duration slow = 50ms;     // then others need not wait for it
 constexpr Clock::duration hanging = 3s;    // without a word
 constexpr Clock::duration between = 200ms; // more than that between two looks, and it is we who have been stopped
 
-uint64_t inode_of(const Fd& file)
+// A file that cannot be examined yet.
+ExaminedFile unknown(Library library)
 {
-    struct statx st {};
-    statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
-    return st.stx_ino;
-}
-
-// Each with a process that lives in it.
-std::map<uint64_t, pid_t> mount_namespaces_in_use()
-{
-    std::map<uint64_t, pid_t> all;
-    for (pid_t pid : all_processes())
-        all.emplace(mount_namespace(pid), pid);
-    return all;
+    ExaminedFile file;
+    file.cuda = true;
+    file.library = library;
+    return file;
 }
 
 } // namespace
@@ -55,27 +44,16 @@ std::string CudaFile::open_path() const
     return fmt::format("/proc/self/fd/{}", file.get());
 }
 
-// A helper, and what it has been asked.
-struct Targets::Searcher {
-    explicit Searcher(FileSearch& search) : helper([&search](Helper::Task& task) { search.serve(task); }) {}
-
-    struct Candidate {
-        FileCandidate candidate;
-        Fd where;
-        KnownFiles::Seen seen;
-    };
-
-    Helper helper;
-    std::optional<SearchRequest> request;
-    std::optional<Candidate> examining;
-    std::vector<CudaFile*> files; // of this search
-    Clock::time_point begun, looked_at;
-    Clock::duration silent{};
-};
-
 Targets::Targets(std::span<const Probe> probes, bool count_runtime)
     : probes_(probes), search_(probes, count_runtime), helpers_have_said_(epoll_create1(EPOLL_CLOEXEC))
 {
+    for (const int fd : {writes_.lease_descriptor(), writes_.watch_descriptor()}) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.fd = fd;
+        if (helpers_have_said_ && fd >= 0)
+            epoll_ctl(helpers_have_said_.get(), EPOLL_CTL_ADD, fd, &event);
+    }
     if (!helpers_have_said_)
         throw Error("helpers cannot be watched: " + errno_text(errno));
 }
@@ -128,7 +106,8 @@ void Targets::ask(Searcher& searcher, SearchRequest request)
     searcher.silent = {};
     request.dropped = files_.dropped();
     searcher.request = std::move(request);
-    searcher.helper.connection().send(message_of(*searcher.request), -1, true); // where that fails, it is lost soon
+    const int file = searcher.again ? searcher.again->file.get() : -1;
+    searcher.helper.connection().send(message_of(*searcher.request), file, true); // where that fails, it is lost soon
 }
 
 void Targets::look(pid_t pid, bool in_reach)
@@ -185,7 +164,7 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     }
     looks.erase(looks.begin(), looks.begin() + static_cast<std::ptrdiff_t>(next));
     for (const Searcher& searcher : searchers_)
-        if (searcher.request && searcher.request->what != SearchRequest::What::leads)
+        if (searcher.request && searcher.request->pid)
             looks.push_back({searcher.request->pid, searcher.request->what == SearchRequest::What::in_reach});
     found_all_ = true;
     return all;
@@ -212,9 +191,11 @@ void Targets::hear_all(std::chrono::milliseconds longest)
         const int n =
             epoll_wait(helpers_have_said_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
         for (int i = 0; i < n; i++) {
-            const auto searcher = std::ranges::find_if(searchers_, [&](Searcher& s) {
-                return s.helper.connection().descriptor() == events.at(static_cast<size_t>(i)).data.fd;
-            });
+            const int fd = events.at(static_cast<size_t>(i)).data.fd;
+            if (fd == writes_.lease_descriptor() || fd == writes_.watch_descriptor())
+                drain_write_signals();
+            const auto searcher = std::ranges::find_if(
+                searchers_, [fd](Searcher& s) { return s.helper.connection().descriptor() == fd; });
             if (searcher != searchers_.end() && !hear(*searcher))
                 lose(*searcher);
         }
@@ -235,7 +216,11 @@ bool Targets::hear(Searcher& searcher)
         return false;
     if (said->candidate && !searcher.examining) {
         const SearchVerdict verdict = judge(searcher, std::move(*said->candidate), std::move(message->file));
-        return searcher.helper.connection().send(message_of(verdict), -1, true);
+        const FileGuard* const guard = searcher.again       ? &searcher.again->guard
+                                       : searcher.examining ? &searcher.examining->guard
+                                                            : nullptr;
+        const int watches = guard && guard->needs_watch() ? writes_.watch_descriptor() : -1;
+        return searcher.helper.connection().send(message_of(verdict), watches, true);
     }
     if (said->examined && searcher.examining)
         take_in(searcher, std::move(*said->examined));
@@ -254,9 +239,11 @@ SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd whe
             complain(fmt::format("{} (process {}): {}", candidate.path, searcher.request->pid, errno_text(EMFILE)));
         return {};
     }
-    if (search_.boring(key) && !search_.named(candidate.path))
+    if (search_.boring(key) && !search_.named(candidate.path) && !searcher.again)
         return {};
     const FileId id = ids_.of(where.get(), searcher.helper.pid(), candidate.page);
+    if (searcher.request->what == SearchRequest::What::again)
+        return judge_again(searcher, {std::move(candidate), std::move(where), {id, candidate.changed_ns}, {}});
     if (CudaFile* const known = files_.find(id)) {
         add_found(searcher, known);
         return {.examine = false, .number = known->number};
@@ -266,37 +253,70 @@ SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd whe
         search_.bore(key);
         return {};
     }
-    searcher.examining = Searcher::Candidate{std::move(candidate), std::move(where), seen};
+    const FileGuard guard(where, id);
+    Candidate found{std::move(candidate), std::move(where), seen, guard};
+    if (guard.is_open() && search_.named(found.candidate.path)) {
+        ExaminedFile nothing_yet = unknown(search_.library_named(found.candidate.path));
+        add_file(searcher, std::move(found), std::move(nothing_yet));
+        return {};
+    }
+    searcher.examining = std::move(found);
     return {.examine = true};
 }
 
 // Files that have functions to probe stay known, and open.
 void Targets::take_in(Searcher& searcher, ExaminedFile examined)
 {
-    auto [candidate, where, seen] = *std::exchange(searcher.examining, std::nullopt);
+    Candidate found = *std::exchange(searcher.examining, std::nullopt);
+    if (searcher.request->what == SearchRequest::What::again)
+        return take_in_again(std::exchange(searcher.again, nullptr), found.seen.id, std::move(examined));
+    const FileCandidate& candidate = found.candidate;
     const pid_t pid = searcher.request->pid;
-    if (examined.cuda && examined.complaint.empty() && examined.places.empty() && !examined.missing.empty())
+    found.guard.set_watch(examined.watch);
+    if (found.guard.is_broken(found.where, true))
+        found.guard.release(found.where);
+    const bool may_change = found.guard.is_open() && search_.named(candidate.path); // then this is not its last word
+    if (may_change)
+        examined = unknown(search_.library_named(candidate.path));
+    else if (examined.cuda && examined.complaint.empty() && examined.places.empty() && !examined.missing.empty())
         examined.complaint = fmt::format("defines none of the {} functions looked for", examined.missing.size());
     if (!examined.complaint.empty())
         complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
+    if (may_change || (examined.cuda && !examined.places.empty() && believable(examined)))
+        return add_file(searcher, std::move(found), std::move(examined));
+    search_.bore({candidate.device, candidate.inode});
+    if (examined.cuda)
+        files_.add_useless(found.seen);
+    writes_.remove(found.guard.watch());
+}
+
+// One whose bytes may change is suspended from the start.
+void Targets::add_file(Searcher& searcher, Candidate found, ExaminedFile examined)
+{
+    const FileCandidate& candidate = found.candidate;
+    const pid_t pid = searcher.request->pid;
     const uint64_t owner = owner_of(pid).value_or(0);
-    if (!examined.cuda || examined.places.empty() || !believable(examined) || !files_.room_for_one(pid, owner)) {
+    if (!files_.room_for_one(pid, owner)) {
         search_.bore({candidate.device, candidate.inode});
-        if (examined.cuda)
-            files_.add_useless(seen);
+        files_.add_useless(found.seen);
+        writes_.remove(found.guard.watch());
         return;
     }
     auto file = std::make_unique<CudaFile>();
-    file->path = candidate.path + (candidate.deleted ? " [deleted]" : "");
-    file->id = seen.id;
+    file->path = candidate.path + (candidate.deleted ? std::string(deleted_suffix) : "");
+    file->id = found.seen.id;
     file->library = examined.library;
     file->word = examined.word;
-    file->file = std::move(where);
+    file->file = std::move(found.where);
+    file->guard = found.guard;
     file->places = std::move(examined.places);
     file->missing = std::move(examined.missing);
     file->owner = owner;
     file->mount_namespace = mount_namespace(pid);
-    add_found(searcher, &files_.add(std::move(file)));
+    CudaFile& known = files_.add(std::move(file));
+    if (known.guard.is_open())
+        suspend(&known);
+    add_found(searcher, &known);
 }
 
 // What a helper says that has been taken over by a file steers nothing else.
@@ -332,6 +352,11 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
         all &= file != nullptr; // it was dropped meanwhile
     }
     const SearchRequest request = *std::exchange(searcher.request, std::nullopt);
+    if (request.what == SearchRequest::What::again) { // a file that was not examined is examined later
+        if (CudaFile* const file = std::exchange(searcher.again, nullptr))
+            postpone(file);
+        return;
+    }
     if (request.what == SearchRequest::What::leads) {
         const std::vector<FileId> asked = std::exchange(asked_about_, {});
         for (size_t i = 0; i < asked.size() && i < how.leads.size(); i++)
@@ -371,6 +396,10 @@ void Targets::lose(Searcher& searcher)
         if (request->what == SearchRequest::What::leads) {
             for (const SearchRequest::Question& question : request->questions)
                 how.leads.push_back(question.path != path); // the others are asked for again
+        } else if (request->what == SearchRequest::What::again) {
+            if (searcher.again && ++searcher.again->helpers_lost > 1) // something else may have ended the first
+                complain(fmt::format("{} was overwritten, and is not traced any longer: {}", searcher.again->path,
+                                     died ? "the helper that read it has died" : "it cannot be read within 3 s"));
         } else if (search_.refused(key) || (died && culprits_.forgive(request->pid, key))) {
             how.all = false; // another one has told; or something else may have ended it: it is looked at once more
         } else {
@@ -385,64 +414,22 @@ void Targets::lose(Searcher& searcher)
         }
         searcher.examining.reset();
         end(searcher, how);
-        if (request->what != SearchRequest::What::leads)
+        if (request->what != SearchRequest::What::leads && request->what != SearchRequest::What::again)
             found_.back().lost = true;
     }
     // Nor by the others: those that do nothing now begin anew, with what is known.
     std::erase_if(searchers_, [&](const Searcher& s) { return &s == &searcher || !s.request; });
 }
 
-std::vector<CudaFile*> Targets::unused()
-{
-    std::vector<CudaFile*> candidates = files_.idle();
-    if (candidates.empty() || files_.nearly_full())
-        return candidates;
-    find_lost(candidates);
-    // Meanwhile a process may have come that maps it.
-    std::erase_if(candidates,
-                  [this](const CudaFile* file) { return !file->users.empty() || !lost_.contains(file->id); });
-    lost_.clear();
-    return candidates;
-}
-
-// A few at a time, and for no longer than that: others have their turn the next time.
-void Targets::find_lost(std::span<CudaFile* const> files)
-{
-    const auto until = Clock::now() + time_for_answers;
-    const auto left = [until] { return std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()); };
-    for (size_t asked = 0; asked < files.size(); asked += questions_max) {
-        if (asked_about_.empty())
-            ask_whether_paths_lead_to(files, std::min(questions_max, files.size() - asked));
-        while (!asked_about_.empty() && left() > 0ms)
-            hear_all(left());
-        if (!asked_about_.empty())
-            return;
-    }
-}
-
-void Targets::ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count)
-{
-    Searcher* const searcher = free_one();
-    if (!searcher)
-        return;
-    const std::map<uint64_t, pid_t> in_use = mount_namespaces_in_use();
-    SearchRequest request{.what = SearchRequest::What::leads, .pid = 0, .questions = {}};
-    for (; count > 0; count--) {
-        const CudaFile* const file = files[turn_++ % files.size()];
-        std::vector<pid_t> through{getpid()};
-        if (const auto neighbour = in_use.find(file->mount_namespace); neighbour != in_use.end())
-            through.push_back(neighbour->second);
-        request.questions.push_back({file->path, inode_of(file->file), std::move(through)});
-        asked_about_.push_back(file->id);
-    }
-    ask(*searcher, std::move(request));
-}
-
 void Targets::drop(CudaFile* file)
 {
     lost_.erase(file->id);
-    for (Searcher& searcher : searchers_)
+    writes_.remove(file->guard.watch());
+    for (Searcher& searcher : searchers_) {
         std::erase(searcher.files, file);
+        if (searcher.again == file)
+            searcher.again = nullptr;
+    }
     for (Found& found : found_)
         std::erase(found.files, file);
     files_.drop(file);

@@ -46,8 +46,11 @@ public:
         bool in_reach = false;
         std::vector<CudaFile*> files; // valid until they are dropped: one that was found or, at the end, all of them
         bool ended = false;
-        bool all = true;   // false, at the end: there was no time for more, look again
-        bool lost = false; // its helper has hung or died
+        bool all = true;    // false, at the end: there was no time for more, look again
+        bool lost = false;  // its helper has hung or died
+        bool again = false; // a suspended file has been examined again; without places it is of no use now, see why
+        bool moved = false; // ... and is another inode now: an overlay has copied it up
+        std::string why{};
         std::chrono::nanoseconds took{0};
     };
     // What has been found since; waits no longer than that for something.
@@ -74,6 +77,13 @@ public:
     std::vector<CudaFile*> unused();
     void drop(CudaFile* file);
 
+    // Files that writers have opened or written since they were examined, each once. The probes have to be detached
+    // before suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
+    std::vector<CudaFile*> overwritten(bool thorough);
+    void suspend(CudaFile* file);
+    // Has helpers examine the suspended files that no writer has open any longer. found() returns them.
+    void examine_suspended();
+
     // Why a file could not be used, once per file.
     const std::vector<std::string>& complaints() const { return complaints_.all(); }
     void complain(std::string why) { complaints_.add(std::move(why)); }
@@ -84,6 +94,7 @@ public:
     size_t unreadable() const { return unreadable_.size(); }
 
 private:
+    struct Candidate;
     struct Searcher;
 
     Searcher* free_one();
@@ -97,11 +108,17 @@ private:
     void lose(Searcher& searcher);
     void add_found(Searcher& searcher, CudaFile* file);
     bool believable(const ExaminedFile& examined) const;
+    void add_file(Searcher& searcher, Candidate found, ExaminedFile examined);
+    SearchVerdict judge_again(Searcher& searcher, Candidate found) const;
+    void take_in_again(CudaFile* file, const FileId& id, ExaminedFile examined);
+    static void postpone(CudaFile* file);
+    void drain_write_signals();
     void find_lost(std::span<CudaFile* const> files);
     void ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count);
 
     std::span<const Probe> probes_;
-    FileSearch search_; // what helpers begin with
+    WriteSignals writes_; // before files, which may have leases
+    FileSearch search_;   // what helpers begin with
     Fd helpers_have_said_;
     std::list<Searcher> searchers_;
     std::vector<Found> found_;
@@ -111,6 +128,7 @@ private:
     Culprits culprits_{complaints_};
     std::vector<FileId> asked_about_; // whether their paths lead to them
     std::set<FileId> lost_;           // those whose paths do not
+    bool check_leases_ = false;       // SIGIO has come
     size_t turn_ = 0;                 // of the one to ask about next
     std::set<pid_t> unreadable_;
     std::set<FileSearch::Key> unreadable_files_; // reported once each

@@ -48,7 +48,7 @@ FileId FileIds::of(int fd, pid_t mapper, uint64_t address)
     // As the kernel knows it: a file system in user space is not asked.
     struct statx st {};
     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
-    FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino};
+    FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino, 0};
     if (!begun_)
         begin();
     if (!iterator_)
@@ -72,7 +72,7 @@ FileId FileIds::of(int fd, pid_t mapper, uint64_t address)
     for (ssize_t n = 0; (n = ::read(walk.get(), found.data(), sizeof(found))) > 0;) {
         for (size_t i = 0; i < static_cast<size_t>(n) / sizeof(mapped_inode); i++)
             if (found[i].process == static_cast<uint64_t>(mapper) && found[i].address == address)
-                id = {found[i].kernel_inode, found[i].device, found[i].inode};
+                id = {found[i].kernel_inode, found[i].device, found[i].inode, found[i].file_system};
     }
     return id;
 }

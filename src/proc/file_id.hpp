@@ -15,6 +15,7 @@ struct FileId {
     uint64_t kernel_inode = 0; // 0 where the kernel does not say; device and inode are stat()'s then
     uint64_t device = 0;       // of the kernel's super block, major << 20 | minor
     uint64_t inode = 0;
+    uint64_t file_system = 0; // its magic number (linux/magic.h); 0 where the kernel does not say
     auto operator<=>(const FileId&) const = default;
 };
 

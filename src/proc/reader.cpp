@@ -11,8 +11,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
-constexpr uint32_t calls[] = {SYS_openat,        SYS_openat2, SYS_statx,      SYS_recvmsg,         SYS_sendmsg,
-                              SYS_clock_gettime, SYS_getpid,  SYS_getdents64, SYS_process_vm_readv};
+constexpr uint32_t calls[] = {SYS_openat,           SYS_openat2,           SYS_statx,           SYS_recvmsg,
+                              SYS_sendmsg,          SYS_clock_gettime,     SYS_getpid,          SYS_getdents64,
+                              SYS_process_vm_readv, SYS_inotify_add_watch, SYS_inotify_rm_watch};
 
 } // namespace
 

@@ -84,11 +84,12 @@ void preflight(bool confidential)
 void give_up_capabilities()
 {
     // To trace; to read what is said of processes and by the kernel; to write what cudatop saves for whoever used sudo;
-    // to raise limits (descriptors, memory for perf events); to have helpers, which are users of their own.
+    // to raise limits (descriptors, memory for perf events); to have helpers, which are users of their own; to make
+    // writers of probed files wait.
     constexpr int needed[] = {
         CAP_SYS_ADMIN,       CAP_BPF,    CAP_PERFMON,      CAP_SYS_PTRACE,   CAP_CHECKPOINT_RESTORE,
         CAP_DAC_READ_SEARCH, CAP_SYSLOG, CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_IPC_LOCK,
-        CAP_SETUID,          CAP_SETGID, CAP_KILL};
+        CAP_SETUID,          CAP_SETGID, CAP_KILL,         CAP_LEASE};
     keep_capabilities(needed); // where that is refused, it does without
 }
 

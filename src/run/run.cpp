@@ -29,6 +29,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr size_t remarks_max = 64; // in each record of what is attached
+
 // Puts keys into a set of the kernel side.
 template<class Key>
 void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std::string_view what)
@@ -139,6 +141,8 @@ bool Run::targets_ended() const
 // but not one who does not read at all. Whoever sends a signal does not wait for either.
 bool Run::gives_up(std::chrono::nanoseconds stalled)
 {
+    if (attacher_)
+        attacher_->yield_to_writers();
     if (signals_.came())
         return signals_.ago() > 500ms;
     if (!is_over())
@@ -274,6 +278,7 @@ void Run::look_for_trouble()
                          "they use are not traced",
                          unreadable));
     complain();
+    remark();
 }
 
 void Run::say_summary()
@@ -310,6 +315,18 @@ void Run::complain()
         warn(complaints[complaints_shown_]);
 }
 
+// Reports files that were overwritten. True if there were any.
+bool Run::remark()
+{
+    const std::vector<std::string> remarks = attacher_->take_remarks();
+    for (const std::string& remark : remarks) {
+        warn(remark);
+        if (remarks_.size() < remarks_max)
+            remarks_.push_back(remark);
+    }
+    return !remarks.empty();
+}
+
 // What processes have mapped since.
 void Run::attach_waiting()
 {
@@ -317,11 +334,12 @@ void Run::attach_waiting()
         return;
     const auto [added, user] = attacher_->attach_waiting();
     complain();
+    const bool remarked = remark();
     if (waiting_ && user) {
         waiting_ = false;
         warn(fmt::format("process {} maps a CUDA library now; tracing", *user));
     }
-    if (!added)
+    if (!added && !remarked)
         return;
     say_summary();
     print_attached();

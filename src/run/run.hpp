@@ -52,6 +52,7 @@ private:
     void print_attached();
     std::string attached() const;
     void complain();
+    bool remark();
     void watch_processes();
     void watch_targets();
     void set_timers();
@@ -77,7 +78,7 @@ private:
     bool returns_ = true;  // return probes can
     bool together_ = true; // programs are loaded at the same time
     Opened opened_{};
-    std::vector<std::string> remarks_; // what the kernel refused
+    std::vector<std::string> remarks_; // what the kernel refused, and files that were overwritten
     std::optional<Attacher> attacher_;
     std::optional<uint64_t> duration_floor_ns_; // of what is measured, the probes' own share
     std::optional<Members> members_;            // who comes and goes

@@ -8,6 +8,7 @@
 #include "util/error.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <future>
 #include <iterator>
@@ -15,6 +16,8 @@
 
 namespace gpusnoop {
 namespace {
+
+using namespace std::chrono_literals;
 
 size_t programs_to_load(bpf_object* object)
 {
@@ -138,6 +141,8 @@ void Run::load_programs()
         watch_mappings();
         attacher_->look_first();
     }
+    while (attacher_ && loaded.wait_for(20ms) == std::future_status::timeout)
+        attacher_->yield_to_writers();
     loaded.get();
 }
 

@@ -18,7 +18,7 @@ from truth import launched
 case = functools.partial(harness.case, tool="cudatop")
 
 manifest = harness.root / "deploy/kubernetes/gpusnoop.yaml"
-numbers = {"DAC_READ_SEARCH": 2, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
+numbers = {"DAC_READ_SEARCH": 2, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19, "LEASE": 28, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, NEW_CGROUPS = 24, 38, 0x02000000
 libc = ctypes.CDLL(None, use_errno=True)
 

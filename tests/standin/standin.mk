@@ -17,7 +17,7 @@ SB    := $(BUILD)/standin
 STANDIN_CXXFLAGS := -std=c++20 -O2 -Wall -Wextra $(WERROR_FLAG) -MMD -MP
 STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-static-stripped workload-driver \
                     workload-dlopen
-STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so libcudart.so.12 libcudart.so.13 libcudart_static.a \
+STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so moved/libcuda.so.1 libcudart.so.12 libcudart.so.13 libcudart_static.a \
                     nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
                     signed/libcudart.so.12 stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
 # There is no ROCm for other machines.
@@ -59,6 +59,12 @@ $(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver)
 	    $(STANDIN_SHARED)
 $(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
 $(SB)/libcuda.so: $(SB)/libcuda.so.1
+
+# The same with all code elsewhere: another version, to overwrite the file with.
+$(SB)/moved/libcuda.so.1: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) $(filter %.S,$^) -Wl,-soname,libcuda.so.1 \
+	    -Wl,--version-script=$(S)/driver/exports.map $(STANDIN_SHARED)
 
 # libcudart: every function begins with push, or on arm64 with stp, as the real ones do.
 STANDIN_RUNTIME := $(STANDIN_TLS) -fno-omit-frame-pointer -fcf-protection=none -fno-shrink-wrap \
