@@ -98,7 +98,9 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
 
     const auto& programs = skeleton.progs;
     bpf_program__set_autoload(programs.switched, data.follow_switches);
-    bpf_program__set_autoload(programs.waking, data.follow_wakers);
+    for (bpf_program* program :
+         {programs.waking, programs.hrtimer_begins, programs.hrtimer_ends, programs.timer_begins, programs.timer_ends})
+        bpf_program__set_autoload(program, data.follow_wakers);
     bpf_program__set_autoload(programs.faulted,
                               (data.tell_gaps || data.count_files) && has_tracepoint_of(programs.faulted));
     bpf_program__set_autoload(programs.disk_asked, data.count_files);

@@ -20,6 +20,7 @@ const Column columns[] = {{"PID", "pid", Unit::count, 7},
                           {"COMM", "comm", Unit::text, 15},
                           {"", "tid", Unit::count, 0, false},
                           {"", "reason", Unit::text, 0, false},
+                          {"", "block_ended_by", Unit::text, 0, false},
                           {"", "waker_comm", Unit::text, 0, false},
                           {"", "waker_processes", Unit::count, 0, false},
                           {"", "waker_reason", Unit::text, 0, false},
@@ -52,7 +53,10 @@ Row row_of(const ThreadTime& time, const GapSigns& signs, Processes& processes)
             std::string(gap_rule(part).name)};
     row.resize(std::size(columns));
     size_t at = 4;
-    if (signs.cause && is_of_others(part)) {
+    if (signs.cause && is_of_others(part))
+        row[at] = std::string(block_end_name(signs.cause->by));
+    at++;
+    if (signs.cause && is_of_others(part) && signs.cause->by == WOKEN_BY_THREAD) {
         const TimeParts& parts = signs.cause->parts;
         row[at] = signs.cause->comm;
         row[at + 1] = uint64_t{signs.cause->pids.size()};

@@ -36,16 +36,24 @@ struct gap_owner {
     struct cgroups cgroups; /* of its first call */
 };
 
-/* Who has ended the longest block of a thread in some time, and what that was. */
+enum woken_by {
+    WOKEN_BY_UNKNOWN,
+    WOKEN_BY_THREAD,
+    WOKEN_BY_TIMEOUT,   /* of the system call that blocks */
+    WOKEN_BY_SIGNAL,    /* from an interrupt: of a timer, or for I/O */
+    WOKEN_BY_INTERRUPT, /* of a device, the network, or another timer */
+};
+
+/* What has ended the longest block of a thread in some time, and what that was. */
 struct waker {
     __u32 pid;
-    __u32 tid;     /* 0: nobody, an interrupt, or there was no block */
+    __u32 tid;     /* 0: no thread, or there was no block */
     char comm[16]; /* of the thread */
     __u64 blocked_ns;
     __u32 part;       /* that the blocked one was in */
     __s32 user_stack; /* its own, outside of calls, if that is asked for; negative: not known */
     __s32 kernel_stack;
-    __u32 zero;
+    __u32 by;                 /* enum woken_by */
     __u64 fault;              /* address, of a page fault; 0: not known */
     char file[FILE_NAME];     /* of a read or write: its name, as much of it as there is room for; "": not known */
     char folder[FOLDER_NAME]; /* the last one of its path */

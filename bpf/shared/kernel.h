@@ -257,6 +257,49 @@ struct task_struct {
     struct thread_struct thread;
 };
 
+struct file___socket {
+    void* private_data; /* of a socket's file: the socket */
+};
+
+struct net_device {
+    unsigned int flags;
+};
+
+struct dst_entry {
+    struct net_device* dev;
+};
+
+struct dst_entry___6_18 { /* the same under the name that stays */
+    struct net_device* dev_rcu;
+};
+
+struct sock {
+    struct dst_entry* sk_dst_cache;
+};
+
+struct socket {
+    struct sock* sk;
+};
+
+typedef struct {
+    unsigned long sig[1];
+} sigset_t;
+
+struct sigpending {
+    sigset_t signal;
+};
+
+struct signal_struct {
+    struct sigpending shared_pending;
+};
+
+struct task_struct___woken { /* what only the causes of wake-ups need */
+    void* stack;
+    struct signal_struct* signal;
+    sigset_t blocked;
+    struct sigpending pending;
+};
+
 struct task_struct___6_18 { /* tasks are throttled one by one, where they return to user mode */
     bool throttled;
 };

@@ -73,7 +73,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(waking, struct task_struct* task)
 {
     if (may_have_time(task))
-        wake(task);
+        wake(ctx, task);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "shared/gap.h"
 #include "state/block_file.bpf.h"
 #include "state/on_cpu.bpf.h"
+#include "state/wake_cause.bpf.h"
 
 const volatile bool follow_wakers = false;
 
@@ -58,8 +59,6 @@ static __attribute__((noinline)) u64 end_period(struct period* period, const str
     return took;
 }
 
-#define PF_EXITING 4
-
 /* Not one that has told that it ends. */
 static __attribute__((noinline)) int begin_following(struct task_struct* task, u32 steps)
 {
@@ -104,19 +103,9 @@ static __attribute__((noinline)) int has_woken(struct task_struct* task, u32 ste
     return 0;
 }
 
-#define WOKEN_BY_THREADS                                                                                               \
-    (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
-
-/* The current thread wakes one that waits for that, and not an interrupt which it has come by: kernels need not tell in
- * which of the two a program runs. Threads wake others in system calls, and devices and timers wake from other waits.
- */
-INLINE bool thread_wakes(struct task_struct* task, u32 part)
-{
-    return task->pid && 1 << part & WOKEN_BY_THREADS && (s64)SYSTEM_CALL_NUMBER(regs_of(task)) >= 0;
-}
-
 /* Only the longest block of a period counts: that is what the thread has waited for. */
-INLINE void end_block(struct task_struct* blocked_one, const struct thread_time* time, struct period* period, u32 steps)
+INLINE void end_block(void* ctx, struct task_struct* blocked_one, const struct thread_time* time, struct period* period,
+                      u32 steps)
 {
     u64 now = time->now;
     u32 off = now & TIME_OFF_BITS;
@@ -128,7 +117,8 @@ INLINE void end_block(struct task_struct* blocked_one, const struct thread_time*
         return;
     struct task_struct* task = bpf_get_current_task_btf();
     u32 part = time_part_of(now);
-    bool is_known = thread_wakes(task, part);
+    waker->by = wake_cause(ctx, blocked_one, part);
+    bool is_known = waker->by == WOKEN_BY_THREAD;
     waker->blocked_ns = blocked;
     waker->part = part;
     waker->tid = is_known ? task->pid : 0;
@@ -139,19 +129,19 @@ INLINE void end_block(struct task_struct* blocked_one, const struct thread_time*
         has_woken(task, steps);
 }
 
-static __attribute__((noinline)) int wake(struct task_struct* task)
+static __attribute__((noinline)) int wake(void* ctx, struct task_struct* task)
 {
     const struct thread_state* thread = thread_state(task);
     struct thread_time* time = time_of(thread);
     if (time) {
         struct open_period* gap = gap_of(thread);
         if (gap)
-            end_block(task, time, &gap->period, 0);
+            end_block(ctx, task, time, &gap->period, 0);
         return 0;
     }
     struct waking_thread* followed = followed_of(task->pid);
     if (followed)
-        end_block(task, &followed->time, &followed->open, followed->steps);
+        end_block(ctx, task, &followed->time, &followed->open, followed->steps);
     return 0;
 }
 

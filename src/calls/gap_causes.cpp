@@ -4,6 +4,7 @@
 #include "calls/gaps.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <functional>
 
@@ -17,6 +18,32 @@ bool is_of_others(uint32_t part)
 uint32_t largest_part(const TimeParts& parts)
 {
     return static_cast<uint32_t>(std::ranges::max_element(parts) - parts.begin());
+}
+
+uint32_t largest_end(const BlockEnds& ends)
+{
+    const auto most = std::ranges::max_element(ends, {}, [](const auto& end) { return end.second; });
+    return most == ends.end() ? uint32_t{WOKEN_BY_UNKNOWN} : most->first;
+}
+
+std::string_view block_end_words(uint32_t by, bool several)
+{
+    switch (by) {
+    case WOKEN_BY_TIMEOUT:
+        return several ? "until their own timeouts" : "until its own timeout";
+    case WOKEN_BY_SIGNAL:
+        return "until a signal (timer or I/O)";
+    case WOKEN_BY_INTERRUPT:
+        return "until an interrupt (network, timer or other device)";
+    }
+    return {};
+}
+
+std::string_view block_end_name(uint32_t by)
+{
+    constexpr std::array<std::string_view, 5> names = {"", "thread", "timeout", "signal", "interrupt"};
+    static_assert(names.size() == WOKEN_BY_INTERRUPT + 1);
+    return by < names.size() ? names[by] : names[WOKEN_BY_UNKNOWN];
 }
 
 void WaitedFiles::add(const std::string& file, uint64_t ns)
@@ -53,20 +80,28 @@ void GapCauses::add(const gap_record& gap, const GapFiles& files)
         thread.cpus += gap.cpus;
     }
     const waker* who = &gap.gap.waker;
-    if (!who->tid)
+    if (who->by == WOKEN_BY_UNKNOWN)
         return;
+    if (who->by != WOKEN_BY_THREAD) {
+        GapCause& cause = thread.causes[{who->by, ""}];
+        cause.by = who->by;
+        cause.blocked_ns += who->blocked_ns;
+        return;
+    }
     const uint32_t known = std::min<uint32_t>(gap.known, WAKERS);
     uint32_t step = 0; // of whom it is known what it did
     while (step + 1 < known && is_of_others(largest_part(parts_of(gap.wakers[step]))))
         who = &gap.wakers[step++].waker;
-    GapCause& cause = thread.causes[comm_of(*who)];
+    GapCause& cause = thread.causes[{WOKEN_BY_THREAD, comm_of(*who)}];
     cause.comm = comm_of(*who);
     cause.pids.insert(who->pid);
     cause.blocked_ns += gap.gap.waker.blocked_ns;
     cause.indirect |= step > 0;
     if (!known)
         return;
-    cause.files.add(files.at(step + 1), gap.wakers[step].waker.blocked_ns);
+    const waker& last = gap.wakers[step].waker;
+    cause.ends[last.by] += last.blocked_ns;
+    cause.files.add(files.at(step + 1), last.blocked_ns);
     std::ranges::transform(cause.parts, parts_of(gap.wakers[step]), cause.parts.begin(), std::plus<>());
 }
 

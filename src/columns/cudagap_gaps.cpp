@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gaps between launches: lines, and histograms.
+#include "calls/gap_causes.hpp"
 #include "calls/label.hpp"
 #include "columns/cudagap_columns.hpp"
 #include "columns/cudagap_parts.hpp"
@@ -21,6 +22,14 @@ std::string longest_block(const waker& waker, const std::string& file)
     const std::string_view header = part_names[std::min<size_t>(waker.part, TIME_OTHER)].header;
     return fmt::format("{} {:.1f} ms{}{}", header.substr(0, header.size() - 1),
                        static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
+}
+
+// Of what no thread ended. That an interrupt ends a wait for a device goes without saying.
+std::string_view until_words(const waker& waker)
+{
+    if (waker.by == WOKEN_BY_INTERRUPT && !is_of_others(waker.part) && waker.part != TIME_OTHER)
+        return {};
+    return block_end_words(waker.by);
 }
 
 std::string reason_key(const waker& waker)
@@ -115,6 +124,12 @@ const Field<C, L> fields_of_lines[] = {
     {{"", "block_ns", Unit::count},
      json_only<C>,
      of_block<[](const waker& waker) { return uint64_t{waker.blocked_ns}; }>},
+    {{"", "block_ended_by", Unit::text},
+     json_only<C>,
+     [](const L& l, const C&) {
+         const std::string_view name = block_end_name(l.call.gap.waker.by);
+         return name.empty() ? Cell() : Cell(std::string(name));
+     }},
     {{"", "block_file", Unit::text},
      json_only<C>,
      [](const L& l, const C&) { return l.files[0].empty() ? Cell() : Cell(l.files[0]); }},
@@ -200,9 +215,12 @@ std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& file
     for (uint32_t step = 0;; step++) {
         const waker& waker = held_up->waker;
         const std::string& file = files.at(step);
-        if (!waker.tid && file.empty())
+        const std::string_view until = until_words(waker);
+        if (!waker.tid && file.empty() && until.empty())
             break;
         lines.push_back(fmt::format("{:{}}{}", "", 2 * step, longest_block(waker, file)));
+        if (!until.empty())
+            lines.back() += fmt::format(", {}", until);
         if (!waker.tid)
             break;
         lines.back() += fmt::format(", woken by {} {}", waker.pid, comm_of(waker));

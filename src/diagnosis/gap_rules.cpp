@@ -56,6 +56,13 @@ std::string of_files(uint32_t part, const std::string& files)
                                                                       : fmt::format(", most of it for {}", files);
 }
 
+// What ended a wait that no thread ended.
+std::string until(uint32_t part, uint32_t by, bool several = false)
+{
+    const std::string_view words = !is_of_others(part) ? "" : block_end_words(by, several);
+    return words.empty() ? std::string() : fmt::format(", {}", words);
+}
+
 } // namespace
 
 const GapRule& gap_rule(uint32_t part)
@@ -72,13 +79,15 @@ std::string gap_words(const GapSigns& signs)
     std::string words = fmt::format("{} {:.0f}% of its time", table[part].words, percent) + of_files(part, signs.files);
     if (is_of_others(part) && signs.cause) {
         const GapCause& cause = *signs.cause;
+        if (cause.by != WOKEN_BY_THREAD)
+            return words + until(part, cause.by);
         words += fmt::format(", {}for {}", cause.indirect ? "in the end " : "", who(cause));
         if (const double of_cause = percent_of_largest(cause.parts); of_cause > 0) {
             part = largest_part(cause.parts);
             const bool several = cause.pids.size() > 1;
             words += fmt::format(", which {} {:.0f}% of that time", several ? table[part].they : table[part].words,
                                  of_cause) +
-                     of_files(part, cause.files.most());
+                     until(part, largest_end(cause.ends), several) + of_files(part, cause.files.most());
         }
     }
     if (part == TIME_RUNQ && signs.load)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import harness
-from gaps import case
+from gaps import Gaps, case
 from harness import check, equal, wait_until
 from programs import Tool, end_at_last
 
@@ -104,3 +104,40 @@ def many_wakers():
     gaps, _ = fed_by(one)
     check(len(gaps) >= 35, f"a line for each gap: {len(gaps)}")
     equal(len({gap["waker_pid"] for gap in gaps}), len(gaps), "each was ended by another process")
+
+
+def between_others(reason):
+    """The gap of a thread held up so while other processes are in system calls all the time: what interrupts them is not theirs."""
+    others = [subprocess.Popen(["dd", "if=/dev/zero", "of=/dev/null", "bs=1"], stderr=subprocess.DEVNULL)
+              for _ in os.sched_getaffinity(0)]
+    for other in others:
+        end_at_last(other)
+    gaps = Gaps(reason, 300)
+    tool = Tool("-p", gaps.pid, "-e", "-l", "200ms")
+    gaps.go().said()
+    for other in others:
+        other.kill()
+    gap, = tool.finish().events
+    return gap, gaps.pid
+
+
+ends = {"condition": ("lock", "timeout"), "semaphore": ("lock", "timeout"), "poll": ("poll", "timeout"),
+        "epoll": ("poll", "timeout"), "receive": ("socket", "timeout"), "sleep": ("sleep", "timeout"),
+        "alarm": ("poll", "signal"), "timer file": ("poll", "interrupt")}
+
+
+@case(each={reason: (reason, *end) for reason, end in ends.items()})
+def no_thread_ends_it(how):
+    """A timeout of the wait itself, a signal of a timer, an interrupt: no process is named."""
+    reason, waits_for, ended_by = how
+    gap, _ = between_others(reason)
+    equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_comm")), (waits_for, ended_by, None), f"{gap}")
+    words = {"timeout": "until its own timeout", "signal": "until a signal", "interrupt": "until an interrupt"}[ended_by]
+    check(words in gap["wakers"][0], f"{words} in: {gap['wakers']}")
+
+
+@case
+def a_sender_over_loopback_ends_it():
+    """A softirq wakes the reader, within the system call of the sender."""
+    gap, pid = between_others("loopback")
+    equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_pid")), ("socket", "thread", pid), f"{gap}")

@@ -3,26 +3,36 @@
 //     gaps REASON MS [THREADS [FILE]]
 // Makes the file "up" when it is ready, waits for "go", and ends with a line of JSON per thread on standard output;
 // with FILE, once there is "end".
+#include <arpa/inet.h>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <linux/userfaultfd.h>
 #include <map>
 #include <mutex>
+#include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <string>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <thread>
@@ -212,6 +222,113 @@ void hold_poll(Watch& watch, milliseconds time)
     watch.stop();
 }
 
+// What ends with its own timeout: nothing signals it, nothing comes.
+template<class Wait>
+void hold_until(Watch& watch, milliseconds time, clockid_t clock, const Wait& wait)
+{
+    const int64_t end = clock_ns(clock) + time / 1ns;
+    const timespec until{.tv_sec = end / 1'000'000'000, .tv_nsec = end % 1'000'000'000};
+    watch.start();
+    wait(until);
+    watch.stop();
+}
+
+void hold_condition(Watch& watch, milliseconds time)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    hold_until(watch, time, CLOCK_REALTIME, [&](const timespec& until) {
+        while (pthread_cond_timedwait(&condition, &mutex, &until) != ETIMEDOUT)
+            ;
+    });
+    pthread_mutex_unlock(&mutex);
+}
+
+void hold_semaphore(Watch& watch, milliseconds time)
+{
+    sem_t semaphore;
+    checked(sem_init(&semaphore, 0, 0), "sem_init");
+    hold_until(watch, time, CLOCK_REALTIME, [&](const timespec& until) { sem_timedwait(&semaphore, &until); });
+    sem_destroy(&semaphore);
+}
+
+void hold_epoll(Watch& watch, milliseconds time)
+{
+    const int set = checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
+    epoll_event none{};
+    watch.start();
+    epoll_wait(set, &none, 1, static_cast<int>(time.count()));
+    watch.stop();
+    close(set);
+}
+
+void hold_receive(Watch& watch, milliseconds time)
+{
+    int ends[2];
+    checked(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
+    const timeval length{.tv_sec = time / 1s, .tv_usec = time % 1s / 1us};
+    checked(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &length, sizeof(length)), "SO_RCVTIMEO");
+    char byte = 0;
+    watch.start();
+    recv(ends[0], &byte, 1, 0);
+    watch.stop();
+    close(ends[0]);
+    close(ends[1]);
+}
+
+// Ends with a signal that a timer sends.
+void hold_alarm(Watch& watch, milliseconds time)
+{
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    checked(sigaction(SIGALRM, &action, nullptr), "sigaction");
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGALRM;
+    event._sigev_un._tid = gettid();
+    timer_t timer{};
+    checked(timer_create(CLOCK_MONOTONIC, &event, &timer), "timer_create");
+    const itimerspec length{.it_interval = {}, .it_value = {.tv_sec = time / 1s, .tv_nsec = time % 1s / 1ns}};
+    checked(timer_settime(timer, 0, &length, nullptr), "timer_settime");
+    watch.start();
+    poll(nullptr, 0, -1);
+    watch.stop();
+    timer_delete(timer);
+}
+
+// Ends with an interrupt that is no timeout of the wait.
+void hold_timer_file(Watch& watch, milliseconds time)
+{
+    pollfd timer{
+        .fd = checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), "timerfd"), .events = POLLIN, .revents = 0};
+    const itimerspec length{.it_interval = {}, .it_value = {.tv_sec = time / 1s, .tv_nsec = time % 1s / 1ns}};
+    checked(timerfd_settime(timer.fd, 0, &length, nullptr), "timerfd_settime");
+    watch.start();
+    poll(&timer, 1, -1);
+    watch.stop();
+    close(timer.fd);
+}
+
+// Ends with what another thread sends: a softirq delivers that.
+void hold_loopback(Watch& watch, milliseconds time)
+{
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    const int listener = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    checked(bind(listener, any, size), "bind");
+    checked(getsockname(listener, any, &size), "getsockname");
+    checked(listen(listener, 1), "listen");
+    const int writer = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+    checked(connect(writer, any, size), "connect");
+    const int reader = checked(accept(listener, nullptr, nullptr), "accept");
+    close(listener);
+    feed_late(watch, reader, writer, time);
+}
+
 // Whoever serves it takes the time.
 void hold_file(Watch& watch, int file)
 {
@@ -236,6 +353,13 @@ std::map<std::string, Hold> holds(int file)
     return {{"lock", hold_lock},
             {"sleep", hold_sleep},
             {"poll", hold_poll},
+            {"condition", hold_condition},
+            {"semaphore", hold_semaphore},
+            {"epoll", hold_epoll},
+            {"receive", hold_receive},
+            {"alarm", hold_alarm},
+            {"timer file", hold_timer_file},
+            {"loopback", hold_loopback},
             {"pipe", hold_pipe},
             {"socket", hold_socket},
             {"terminal", hold_terminal},

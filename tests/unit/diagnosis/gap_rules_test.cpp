@@ -24,6 +24,15 @@ period did(const TimeParts& parts, uint32_t woken_by = 0, const char* comm = "")
     period.waker.tid = period.waker.pid = woken_by;
     strncpy(period.waker.comm, comm, sizeof(period.waker.comm) - 1);
     period.waker.blocked_ns = woken_by ? 50 : 0;
+    period.waker.by = woken_by ? WOKEN_BY_THREAD : WOKEN_BY_UNKNOWN;
+    return period;
+}
+
+period ended_by(woken_by by, const TimeParts& parts)
+{
+    period period = did(parts);
+    period.waker.by = by;
+    period.waker.blocked_ns = 50;
     return period;
 }
 
@@ -77,6 +86,42 @@ TEST_CASE("a waker of which nothing is known yet is named")
     GapCauses causes;
     causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {}), {});
     CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) == "waits in a pipe 100% of its time, for feeder 11");
+}
+
+TEST_CASE("a wait that no thread ended names none")
+{
+    GapCauses causes;
+    const auto words = [&](uint32_t tid, uint32_t part = TIME_LOCK) {
+        return gap_words({parts(part, 100), causes.worst(tid), {}});
+    };
+    causes.add(gap_of(7, ended_by(WOKEN_BY_TIMEOUT, parts(TIME_LOCK, 100)), {}), {});
+    causes.add(gap_of(7, ended_by(WOKEN_BY_TIMEOUT, parts(TIME_LOCK, 100)), {}), {});
+    causes.add(gap_of(7, did(parts(TIME_LOCK, 100), 11, "dd"), {}), {});
+    CHECK(words(7) == "waits for a lock 100% of its time, until its own timeout");
+    causes.add(gap_of(8, ended_by(WOKEN_BY_SIGNAL, parts(TIME_LOCK, 100)), {}), {});
+    CHECK(words(8) == "waits for a lock 100% of its time, until a signal (timer or I/O)");
+    causes.add(gap_of(9, ended_by(WOKEN_BY_INTERRUPT, parts(TIME_SOCKET, 100)), {}), {});
+    CHECK(words(9, TIME_SOCKET) ==
+          "waits in a socket 100% of its time, until an interrupt (network, timer or other device)");
+    CHECK(words(9, TIME_SLEEP) == "sleeps 100% of its time");
+    causes.add(gap_of(10, did(parts(TIME_LOCK, 100)), {}), {});
+    CHECK(words(10) == "waits for a lock 100% of its time");
+}
+
+TEST_CASE("what ends the waits of a waker")
+{
+    GapCauses causes;
+    for (const uint32_t pid : {11, 12}) {
+        causes.add(
+            gap_of(7, did(parts(TIME_PIPE, 100), pid, "feeder"), {ended_by(WOKEN_BY_TIMEOUT, parts(TIME_POLL, 90))}),
+            {});
+        CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) ==
+              (pid == 11
+                   ? "waits in a pipe 100% of its time, for feeder 11, which waits in poll 100% of that time, "
+                     "until its own timeout"
+                   : "waits in a pipe 100% of its time, for feeder 11 and 1 more, which wait in poll 100% of that "
+                     "time, until their own timeouts"));
+    }
 }
 
 TEST_CASE("of a chain whose end is not known, the last one known is told")
