@@ -110,6 +110,7 @@ private:
     std::optional<Processes> processes_;
     std::optional<CircumstancesOf> around_;
     PeersOf peers_;
+    std::optional<Suspensions> suspensions_;
     std::optional<CallEvents<GapLine, Context>> lines_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
 };
@@ -168,6 +169,7 @@ void CudaGap::load()
                    skeleton_->bss->places_taken, settings_.cheap);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     around_.emplace(options_.host_root);
+    suspensions_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
     UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "block_stacks");
     kernel.of_functions = false;
@@ -275,7 +277,7 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
 {
     const CallView& view = settings_.view;
     if (settings_.why)
-        print_why(output, times, {causes_, peers_}, context(seconds), wall_ns);
+        print_why(output, times, {causes_, peers_, *suspensions_}, context(seconds), wall_ns);
     else if (settings_.tcp)
         print_peers(output, group_peers(times, peers_, view, *processes_), context(seconds), wall_ns);
     else if (settings_.files)

@@ -88,7 +88,8 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const Evide
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
     for (const auto& [image, time] : threads) {
         const GapSigns signs{time->sums.ns, evidence.causes.worst(time->tid), evidence.causes.load(time->tid),
-                             evidence.causes.files(time->tid)};
+                             evidence.causes.files(time->tid),
+                             evidence.suspensions.of(static_cast<pid_t>(image.pid), static_cast<pid_t>(time->tid))};
         const Row row = row_of(*time, signs, context.processes);
         std::vector<std::string> lines;
         if (const Circumstances* around = context.around.of(image))

@@ -4,6 +4,7 @@
 
 #include "calls/gap_causes.hpp"
 #include "columns/cudagap_columns.hpp"
+#include "who/suspension.hpp"
 
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace gpusnoop::cudagap {
 struct Evidence {
     const GapCauses& causes;
     const PeersOf& peers;
+    const Suspensions& suspensions;
 };
 
 // Of a process' threads, the one that launches most is what it is about.

@@ -165,6 +165,7 @@ void CudaTop::load()
     gpus_.emplace(*figures_);
     held_gpus_.emplace(options_.host_root);
     diagnosis_.emplace(processes(), settings_.latency);
+    suspensions_.emplace(options_.host_root);
     try {
         if (xids_)
             xids_->attach();

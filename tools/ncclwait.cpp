@@ -146,7 +146,7 @@ void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
                                                     .lines = settings_.events,
                                                     .failed = options_.failed_only,
                                                     .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
-    verdicts_.emplace(probes, settings_.stalled_ns);
+    verdicts_.emplace(probes, settings_.stalled_ns, options_.host_root);
     if (settings_.ras_port)
         ras_.emplace(static_cast<uint16_t>(*settings_.ras_port), settings_.stalled_ns);
 }

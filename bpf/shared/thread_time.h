@@ -20,6 +20,8 @@ enum time_part {
     /* on a CPU that has something else to do first, wherever it was; if that is asked for */
     TIME_HARDIRQ,
     TIME_SOFTIRQ,
+    /* by a signal or a debugger, or frozen with its cgroup; wherever it was */
+    TIME_STOPPED,
     /* blocked, in no call */
     TIME_LOCK,
     TIME_POLL,
@@ -99,7 +101,7 @@ static inline __attribute__((always_inline)) int is_blocked(__u32 part)
 static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 {
     __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
-    return !call || is_queued(off) || is_interrupted(off) ? off : call;
+    return !call || is_queued(off) || is_interrupted(off) || off == TIME_STOPPED ? off : call;
 }
 
 #endif

@@ -151,8 +151,6 @@ INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
     struct pt_regs* regs = regs_of(task);
     u64 number = SYSTEM_CALL_NUMBER(regs);
     u32 reason = TIME_OTHER;
-    if (is_stopped(task))
-        return reason;
     if (number == (u64)NO_SYSTEM_CALL)
         return TIME_FAULT;
     if (BPF_CORE_READ_BITFIELD(task, in_iowait))

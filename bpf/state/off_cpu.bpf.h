@@ -39,7 +39,9 @@ static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* ta
         off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
     } else {
         time->blocked++;
-        if (!call) {
+        if (is_stopped(task)) {
+            off = TIME_STOPPED;
+        } else if (!call) {
             off = block_reason(task, time);
             if (stacks_of_blocks && thread && thread->place)
                 take_stacks(ctx, time);

@@ -121,7 +121,7 @@ void CollectiveVerdicts::look_at_silent(const Stall& stall, uint64_t now_ns, std
 }
 
 // A thread of one of its ranks has been in the same wait at two looks, and none of the process' waits has returned
-// since they are watched. Others are silent because they have nothing to do.
+// since they are watched. Others are silent because they have nothing to do, or are stopped.
 bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
 {
     return std::ranges::any_of(stall.members, [&](const Member& member) {
@@ -130,7 +130,7 @@ bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
         const auto returned = waited_ns_.find(pid);
         const ThreadPlaces::Place* const place = place_of(member);
         return place && place->is_wait() && place->seen >= 2 && watched != silent_.end() && watched->second < now_ns &&
-               returned == waited_ns_.end();
+               returned == waited_ns_.end() && suspension_of(member).empty();
     });
 }
 
@@ -153,11 +153,19 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
+// Of the thread that calls.
+std::string CollectiveVerdicts::suspension_of(const Member& member) const
+{
+    const uint32_t pid = member.image.pid;
+    return suspensions_.of(static_cast<pid_t>(pid), static_cast<pid_t>(member.called ? member.tid : pid));
+}
+
 CollectiveVerdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_t now_ns) const
 {
     const uint32_t pid = member.image.pid;
     std::string text = fmt::format("rank {} (process {}): ", member.rank, pid);
     CollectiveVerdict::Doing doing{.text = {}, .image = member.image};
+    const std::string suspension = suspension_of(member);
     if (member.ended || member.destroyed) {
         text += member.ended ? "its process has ended" : "it has destroyed the communicator";
     } else if (const ThreadPlaces::Place* const place = place_of(member)) {
@@ -170,9 +178,11 @@ CollectiveVerdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_
         const std::string state = thread_doing(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
         text += places_.is_known(static_cast<pid_t>(pid)) ? "in no call of NCCL, and in no wait for the device"
                                                           : "what it is in is not known";
-        if (!state.empty())
+        if (!state.empty() && suspension.empty())
             text += fmt::format("; thread {} {}", tid, state);
     }
+    if (!suspension.empty())
+        text += "; it is " + suspension;
     if (!member.has_come) {
         text += member.called ? fmt::format("; its last collective here was {}, {} ago", member.operation,
                                             seconds_in_words(ago(member.ns, now_ns)))

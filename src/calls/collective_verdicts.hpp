@@ -6,6 +6,7 @@
 #include "calls/collectives.hpp"
 #include "calls/idle_looks.hpp"
 #include "calls/thread_places.hpp"
+#include "who/suspension.hpp"
 
 #include <cstdint>
 #include <map>
@@ -33,7 +34,9 @@ struct CollectiveVerdict {
 class CollectiveVerdicts {
 public:
     // limit_ns: nobody is said to be missing before.
-    CollectiveVerdicts(std::span<const Probe> probes, uint64_t limit_ns) : limit_ns_(limit_ns), places_(probes) {}
+    CollectiveVerdicts(std::span<const Probe> probes, uint64_t limit_ns, const std::string& host_root)
+        : limit_ns_(limit_ns), places_(probes), suspensions_(host_root)
+    {}
 
     // To be called once a second, after Collectives::join(). What was said is not said again.
     std::vector<CollectiveVerdict> look(Collectives& collectives, uint64_t now_ns);
@@ -55,11 +58,13 @@ private:
     bool is_known_of(const Collectives::Stall& stall) const;
     CollectiveVerdict missing(Collectives::Stall stall, uint64_t now_ns) const;
     CollectiveVerdict stuck(Collectives::Stall stall, uint64_t now_ns) const;
+    std::string suspension_of(const Collectives::Member& member) const;
     const ThreadPlaces::Place* place_of(const Collectives::Member& member) const;
     CollectiveVerdict::Doing doing(const Collectives::Member& member, uint64_t now_ns) const;
 
     uint64_t limit_ns_;
     ThreadPlaces places_;
+    Suspensions suspensions_;
     IdleLooks idle_looks_;
     std::map<uint64_t, Said> said_;          // by communicator
     std::map<uint32_t, uint64_t> silent_;    // processes, and since when their waits have been watched

@@ -102,6 +102,7 @@ const Field<C, L> fields_of_lines[] = {
     part_field<TIME_THROTTLED>,
     part_field<TIME_HARDIRQ>,
     part_field<TIME_SOFTIRQ>,
+    part_field<TIME_STOPPED>,
     part_field<TIME_LOCK>,
     part_field<TIME_POLL>,
     part_field<TIME_PIPE>,

@@ -26,6 +26,7 @@ inline constexpr auto part_names = [] {
     of[TIME_THROTTLED] = {"THROT%", "throttled_ns"};
     of[TIME_HARDIRQ] = {"HIRQ%", "hardirq_ns"};
     of[TIME_SOFTIRQ] = {"SIRQ%", "softirq_ns"};
+    of[TIME_STOPPED] = {"STOP%", "stopped_ns"};
     of[TIME_LOCK] = {"LOCK%", "lock_ns"};
     of[TIME_POLL] = {"POLL%", "poll_ns"};
     of[TIME_PIPE] = {"PIPE%", "pipe_ns"};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 #include <tuple>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -292,6 +293,21 @@ void Diagnosis::look_for_nccl(const ImageId& image, History& history)
                                                [](const std::string& name) { return name.starts_with("NCCL"); });
 }
 
+// A wait of which the thread has been stopped does not hang: an interval counts as stopped if it is so at its end.
+void Diagnosis::look_for_suspension(const ImageId& image, History& history, const Interval& interval)
+{
+    constexpr uint64_t long_ns = 500'000'000;
+    const uint64_t since_ns = history.wait ? history.wait->since_ns : 0;
+    if (std::exchange(history.suspended_since_ns, since_ns) != since_ns)
+        history.suspended_ns = 0;
+    history.suspension.clear();
+    if (!history.wait || history.wait->elapsed_ns < long_ns || !interval.suspension_of)
+        return;
+    history.suspension = interval.suspension_of(image.pid, history.wait->key.tid);
+    if (!history.suspension.empty())
+        history.suspended_ns += static_cast<uint64_t>(interval.seconds * 1e9);
+}
+
 void Diagnosis::look_at_gpus(const ImageId& image, History& history, const Interval& interval)
 {
     std::optional<unsigned>& most = history.counts.back().gpu_percent;
@@ -303,6 +319,7 @@ void Diagnosis::look_at_gpus(const ImageId& image, History& history, const Inter
 
 void Diagnosis::judge(const ImageId& image, History& history, const Interval& interval)
 {
+    look_for_suspension(image, history, interval);
     look_for_nccl(image, history);
     look_at_gpus(image, history, interval);
     const Signs now = signs(image, history, interval);
@@ -324,7 +341,7 @@ void Diagnosis::judge(const ImageId& image, History& history, const Interval& in
                         .next = std::string(rule.next)};
         if (const size_t at = verdict.next.find("PID"); at != std::string::npos)
             verdict.next.replace(at, 3, std::to_string(image.pid));
-        if (rule.name == "hangs") {
+        if (rule.name == "hangs" || rule.name == "stopped") {
             verdict.tid = history.wait->key.tid;
             verdict.stack = history.wait->key.stack;
             verdict.caller = history.wait->key.caller;

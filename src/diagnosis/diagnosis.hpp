@@ -64,6 +64,8 @@ public:
         double seconds = 0;
         // The function of the program that such a stack is in; empty: not known.
         std::function<std::string(const ImageId& image, int32_t stack, uint64_t caller)> function_of{};
+        // What keeps a thread from running, "stopped by a signal"; empty: nothing does. Called for threads that wait.
+        std::function<std::string(uint32_t pid, uint32_t tid)> suspension_of{};
     };
     void add(const Interval& interval);
 
@@ -148,7 +150,10 @@ private:
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // Of the last interval.
         std::optional<Waiting::Part> wait;
-        std::optional<bool> has_nccl; // looked for once, while it waits for long
+        std::string suspension;          // of its thread
+        uint64_t suspended_ns = 0;       // of that wait, as far as ends of intervals show
+        uint64_t suspended_since_ns = 0; // begin of that wait
+        std::optional<bool> has_nccl;    // looked for once, while it waits for long
         std::optional<driver_call> pending;
         std::optional<uint64_t> free_bytes; // of its GPU
     };
@@ -158,6 +163,7 @@ private:
     void end_interval(const ImageId& image, History& history, double seconds);
     static std::optional<Place> most_copied_from(const History& history);
     static void look_at_threads(const ImageId& image, History& history);
+    static void look_for_suspension(const ImageId& image, History& history, const Interval& interval);
     static void look_for_nccl(const ImageId& image, History& history);
     static void look_at_gpus(const ImageId& image, History& history, const Interval& interval);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;

@@ -123,6 +123,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     if (history.wait) {
         const double elapsed = static_cast<double>(history.wait->elapsed_ns) / 1e9;
         signs.wait = {elapsed, std::string(wait_text(history.wait->key.wait.wait)), history.wait->earlier};
+        signs.suspension = history.suspension;
+        signs.suspended_seconds = std::min(elapsed, static_cast<double>(history.suspended_ns) / 1e9);
         const uint64_t since_ns = interval.now_ns - std::min(interval.now_ns, history.wait->elapsed_ns);
         // What the interval launched that the wait began in may have been before it.
         signs.idle_since = history.launched_ns < since_ns && history.counts.back().launches == 0;

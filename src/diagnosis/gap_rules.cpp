@@ -24,6 +24,8 @@ constexpr auto table = [] {
     of[TIME_HARDIRQ] = {"hardirq", "is interrupted", "are interrupted", "watch -d cat /proc/interrupts"};
     of[TIME_SOFTIRQ] = {"softirq", "is interrupted by what the kernel has put off",
                         "are interrupted by what the kernel has put off", "watch -d cat /proc/softirqs"};
+    of[TIME_STOPPED] = {"stopped", "is stopped or frozen", "are stopped or frozen",
+                        "grep -E '^(State|TracerPid)' /proc/PID/status"};
     of[TIME_LOCK] = {"lock", "waits for a lock", "wait for a lock", lines};
     of[TIME_POLL] = {"poll", "waits in poll", "wait in poll", lines};
     of[TIME_PIPE] = {"pipe", "waits in a pipe", "wait in a pipe", lines};
@@ -72,6 +74,11 @@ const GapRule& gap_rule(uint32_t part)
 
 std::string gap_words(const GapSigns& signs)
 {
+    if (!signs.suspension.empty()) {
+        GapSigns before = signs;
+        before.suspension.clear();
+        return fmt::format("is {} now; in all it {}", signs.suspension, gap_words(before));
+    }
     uint32_t part = largest_part(signs.parts);
     const double percent = percent_of_largest(signs.parts);
     if (part == TIME_WAIT)

@@ -15,7 +15,8 @@ struct GapSigns {
     TimeParts parts{};
     std::optional<GapCause> cause;
     std::optional<GapCauses::Load> load;
-    std::string files{}; // that it waited for
+    std::string files{};      // that it waited for
+    std::string suspension{}; // "stopped by a signal": it is so now
 };
 
 struct GapRule {

@@ -55,17 +55,32 @@ Found failing(const Signs& signs, Calls calls, std::string_view what)
 Found hangs(const Signs& signs)
 {
     constexpr double waits = 2, hangs = 10;
-    if (!signs.wait || !signs.idle_since || signs.wait->seconds < waits)
+    if (!signs.wait || !signs.idle_since || !signs.suspension.empty())
         return {};
-    std::string words = signs.wait->earlier
-                            ? fmt::format("waits for {} since before tracing began, more than {}, launched nothing "
-                                          "meanwhile",
-                                          signs.wait->what, time_text(signs.wait->seconds))
-                            : fmt::format("has waited {} for {}, launched nothing since",
-                                          time_text(signs.wait->seconds), signs.wait->what);
+    const double seconds = signs.wait->seconds - signs.suspended_seconds;
+    if (seconds < waits)
+        return {};
+    std::string words =
+        signs.wait->earlier
+            ? fmt::format("waits for {} since before tracing began, more than {}, launched nothing "
+                          "meanwhile",
+                          signs.wait->what, time_text(seconds))
+            : fmt::format("has waited {} for {}, launched nothing since", time_text(seconds), signs.wait->what);
+    if (signs.suspended_seconds > 0)
+        words += fmt::format("; {} more it was stopped or frozen", time_text(signs.suspended_seconds));
     if (signs.has_nccl)
         words += "; NCCL runs in it: ncclwait --ras tells which rank is behind";
-    return Finding{signs.wait->seconds >= hangs ? Severity::alarm : Severity::warning, std::move(words)};
+    return Finding{seconds >= hangs ? Severity::alarm : Severity::warning, std::move(words)};
+}
+
+Found stopped(const Signs& signs)
+{
+    constexpr double waits = 2;
+    if (!signs.wait || signs.suspension.empty() || !signs.idle_since || signs.wait->seconds < waits)
+        return {};
+    return Finding{Severity::warning,
+                   fmt::format("is {}, in a wait for {} that began {} ago{}", signs.suspension, signs.wait->what,
+                               time_text(signs.wait->seconds), signs.wait->earlier ? " or earlier" : "")};
 }
 
 Found driver_call(const Signs& signs)
@@ -261,6 +276,9 @@ constexpr Rule table[] = {
     {"xid", "the driver reported an error of the GPU (Xid) for the process", "nvioctl --xid", gpu_error},
     {"hangs", "a wait goes on for 2 s (a warning) or 10 s, and no thread of the process has launched anything since",
      "cudasync -p PID -U", hangs},
+    {"stopped",
+     "a wait goes on for 2 s, and its thread is stopped by a signal or a debugger, or frozen with its cgroup",
+     "grep -E '^(State|TracerPid)' /proc/PID/status", stopped},
     {"driver", "a call into the driver goes on for 2 s (a warning) or 10 s", "nvioctl -p PID", driver_call},
     {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails_to_launch},
     {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails_to_wait},

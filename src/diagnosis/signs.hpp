@@ -39,11 +39,13 @@ struct Neighbour {
 struct Signs {
     double seconds = 0; // that the counts cover, up to now
 
-    std::optional<GoingOn> wait; // the longest
-    bool idle_since = false;     // nothing was launched while it went on, by any thread
-    bool has_nccl = false;       // NCCL's threads run in the process, if it waits for long
-    double cpu_percent = 0;      // of one CPU, of the whole process
-    double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
+    std::optional<GoingOn> wait;  // the longest
+    std::string suspension;       // of its thread: "stopped by a signal"; empty: it is not
+    double suspended_seconds = 0; // of the wait, up to now
+    bool idle_since = false;      // nothing was launched while it went on, by any thread
+    bool has_nccl = false;        // NCCL's threads run in the process, if it waits for long
+    double cpu_percent = 0;       // of one CPU, of the whole process
+    double starving_percent = 0;  // of the time of the calling thread that was ready to run without a CPU for longest
     double absent_percent = 0; // of the time of the thread that launches most: off the CPUs, ready for none, in no wait
     std::optional<double> gpu_percent; // of the time in which the busiest of its GPUs was busy, by NVML
     unsigned cpus = 0;                 // that the process may run on; 0: not looked at, or not known

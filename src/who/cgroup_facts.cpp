@@ -76,10 +76,13 @@ std::optional<uint64_t> parse_pressure(std::string_view text)
                                                                   : std::nullopt;
 }
 
-// The folder of the process' cgroup in the hierarchy with that controller; of v2 where it is empty, or v1 does not have
+// The folder of the process' cgroup in the hierarchy with that controller; of v2 where it is none, or v1 does not have
 // it. Empty: not known, as outside of what is mounted here.
-std::string CgroupFiles::path(std::string_view lines, std::string_view controller, const CgroupMount*& mount) const
+std::string CgroupFiles::path(std::string_view lines, cgroup_controller controller, const CgroupMount*& mount) const
 {
+    const std::string_view name = controller == CONTROLLER_CPU       ? "cpu"
+                                  : controller == CONTROLLER_FREEZER ? "freezer"
+                                                                     : "";
     std::string_view in_v1, in_v2;
     while (!lines.empty()) {
         const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -90,13 +93,13 @@ std::string CgroupFiles::path(std::string_view lines, std::string_view controlle
         const std::string_view names = line.substr(first + 1, second - first - 1);
         if (names.empty())
             in_v2 = line.substr(second + 1);
-        else if (!controller.empty() && has_word(names, controller))
+        else if (!name.empty() && has_word(names, name))
             in_v1 = line.substr(second + 1);
     }
     const bool v2 = in_v1.empty();
     std::string_view within = v2 ? in_v2 : in_v1;
     const auto found = std::ranges::find_if(
-        mounts_, [&](const CgroupMount& of) { return v2 ? of.v2 : !of.v2 && of.controller == CONTROLLER_CPU; });
+        mounts_, [&](const CgroupMount& of) { return v2 ? of.v2 : !of.v2 && of.controller == controller; });
     if (within.empty() || found == mounts_.end() || within.starts_with("/..") || within.size() >= PATH_MAX)
         return {};
     if (found->root != "/") {
@@ -130,11 +133,37 @@ void CgroupFiles::add_quotas(std::string folder, const CgroupMount& mount, Cgrou
     }
 }
 
+std::string CgroupFiles::frozen_by(std::string_view lines) const
+{
+    for (const cgroup_controller controller : {CONTROLLER_NONE, CONTROLLER_FREEZER}) {
+        const CgroupMount* mount = nullptr;
+        const std::string own = path(lines, controller, mount);
+        if (own.empty() || mount->v2 != (controller == CONTROLLER_NONE))
+            continue;
+        const std::string state = text_of(own + (mount->v2 ? "/cgroup.events" : "/freezer.state")).value_or("");
+        if (mount->v2 ? parse_flat(state, "frozen") != 1 : !state.starts_with("FR")) // FROZEN, FREEZING; or THAWED
+            continue;
+        const std::string_view file = mount->v2 ? "/cgroup.freeze" : "/freezer.self_freezing";
+        std::string by = own; // where none of those above it is visible
+        std::string folder = own;
+        for (int depth = 0; depth < CGROUP_WALK_MAX && folder.size() >= mount->path.size(); depth++) {
+            if (text_of(fmt::format("{}{}", folder, file)).value_or("").starts_with('1')) {
+                by = folder;
+                break;
+            }
+            folder.resize(folder.rfind('/'));
+        }
+        const std::string below = by.substr(mount->path.size());
+        return mount->root == "/" ? below : mount->root + below;
+    }
+    return {};
+}
+
 CgroupFacts CgroupFiles::of(std::string_view lines) const
 {
     CgroupFacts facts;
     const CgroupMount* mount = nullptr;
-    if (const std::string folder = path(lines, "cpu", mount); !folder.empty())
+    if (const std::string folder = path(lines, CONTROLLER_CPU, mount); !folder.empty())
         add_quotas(folder, *mount, facts);
     const auto read = [&](const std::string& folder, std::string_view suffix) {
         for (size_t of = 0; of < PRESSURES; of++)
@@ -142,7 +171,7 @@ CgroupFacts CgroupFiles::of(std::string_view lines) const
                 parse_pressure(text_of(fmt::format("{}/{}{}", folder, pressure_files[of], suffix)).value_or(""));
         return std::ranges::any_of(facts.stalled_us, [](const auto& us) { return us.has_value(); });
     };
-    if (const std::string folder = path(lines, "", mount); folder.empty() || !read(folder, ".pressure"))
+    if (const std::string folder = path(lines, CONTROLLER_NONE, mount); folder.empty() || !read(folder, ".pressure"))
         facts.of_machine = read("/proc/pressure", "");
     return facts;
 }

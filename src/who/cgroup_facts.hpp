@@ -38,9 +38,11 @@ public:
 
     // lines: /proc/PID/cgroup.
     CgroupFacts of(std::string_view lines) const;
+    // The cgroup that keeps it frozen, its own or one above that; empty: it is not frozen.
+    std::string frozen_by(std::string_view lines) const;
 
 private:
-    std::string path(std::string_view lines, std::string_view controller, const CgroupMount*& mount) const;
+    std::string path(std::string_view lines, cgroup_controller controller, const CgroupMount*& mount) const;
     void add_quotas(std::string folder, const CgroupMount& mount, CgroupFacts& facts) const;
 
     std::vector<CgroupMount> mounts_;

@@ -14,7 +14,7 @@ numbers = itertools.count(1)
 
 calls = "launch_ns", "copy_ns", "wait_ns", "memory_ns", "call_ns"
 queued = "runq_ns", "throttled_ns"
-blocked = ("lock_ns", "poll_ns", "pipe_ns", "socket_ns", "disk_ns", "fault_ns", "sleep_ns", "driver_ns", "child_ns",
+blocked = ("stopped_ns", "lock_ns", "poll_ns", "pipe_ns", "socket_ns", "disk_ns", "fault_ns", "sleep_ns", "driver_ns", "child_ns",
            "other_ns")
 parts = *calls, "cpu_ns", *queued, *blocked
 interrupts = "hardirq_ns", "softirq_ns"  # of runs that ask for them

@@ -11,7 +11,7 @@ import time
 
 import harness
 import system
-from containers import Cgroup, hierarchies, need_hierarchy
+from containers import Cgroup, hierarchies, need_hierarchy, own
 from gaps import Gaps, adds_up, at_least, blocked, case, near, of_threads, queued, sum_of, within
 from harness import check, equal, wait_until
 from programs import Tool, Workload, end_at_last
@@ -120,9 +120,32 @@ def stopped():
     said = gaps.said()
     (tid, row), = of_threads(tool.finish()).items()
     # It stops and goes on where it has a CPU.
-    check(until - since - said[tid]["all_queued_ns"] - 5e6 <= row["other_ns"] <= after - before + 5e6, f"stopped: {row}")
+    check(until - since - said[tid]["all_queued_ns"] - 5e6 <= row["stopped_ns"] <= after - before + 5e6, f"stopped: {row}")
     within(sum_of(row, queued), said[tid]["all_queued_ns"], said[tid], "wait for a CPU")
     on_cpu(row, said[tid])
+
+
+@case(each={"stopped": None, "frozen": "v2"})
+def suspended_in_a_call(hierarchy):
+    """That is no part of its waits for the GPU."""
+    workload = Workload("launch vecadd 1; touch {dir}/waits; repeat 100; sync 1 block_us=20000; end; launch vecadd 1", "workload-driver")
+    cgroup = Cgroup(hierarchy, f"{own}frozen-{workload.pid}").add(workload.pid) if hierarchy else None
+
+    def suspend(on):
+        if cgroup:
+            pathlib.Path(cgroup.path, "cgroup.freeze").write_text(str(int(on)))
+        else:
+            os.kill(workload.pid, signal.SIGSTOP if on else signal.SIGCONT)
+    tool = Tool("-p", workload.pid, "--by", "thread")
+    workload.go()
+    wait_until((harness.here / "waits").exists, "it waits")
+    suspend(True)
+    time.sleep(1)
+    suspend(False)
+    workload.wait()
+    (_, row), = of_threads(tool.finish()).items()
+    check(row["stopped_ns"] >= 8e8, f"suspended: {row}")
+    check(row["wait_ns"] >= 1.8e9 and row["other_ns"] < 2e8, f"its waits: {row}")
 
 
 def on_cpu(row, said):

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudagap --why: a sentence per process that says what it waits for, in the end, with figures that the programs confirm."""
+import functools
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import harness
+from containers import Cgroup, need_hierarchy, own
 from gaps import Gaps, case
 from harness import check, equal, wait_until
 from programs import Tool, Workload, end_at_last
@@ -63,6 +67,31 @@ def the_gpu_is_busy():
     row, = tool.finish().rows
     equal(row["reason"], "wait", f"{row}")
     check("nothing: the GPU is busy" in row["why"] and "waker_comm" not in row, f"{row}")
+
+
+@case(each={"stopped": None, "v2": "cgroup.freeze", "freezer": "freezer.state"})
+def suspended(file):
+    """Now, and by what: stopped by a signal, or frozen with a cgroup above its own."""
+    gaps = Gaps("pipe", 3000)
+    if file:
+        hierarchy = "v2" if file == "cgroup.freeze" else "freezer"
+        above = f"{own}frozen-{gaps.pid}"
+        Cgroup(hierarchy, f"{above}/inner").add(gaps.pid)
+        control = pathlib.Path(need_hierarchy(hierarchy), above, file)
+        on, off = ("1", "0") if file == "cgroup.freeze" else ("FROZEN", "THAWED")
+        suspend, resume, words = lambda: control.write_text(on), lambda: control.write_text(off), f"is frozen by cgroup /{above} now"
+    else:
+        suspend, resume = (functools.partial(os.kill, gaps.pid, how) for how in (signal.SIGSTOP, signal.SIGCONT))
+        words = "is stopped by a signal now"
+    tool = Tool("--why", "-d", "2", "-p", gaps.pid)
+    gaps.go()
+    time.sleep(0.2)
+    suspend()
+    harness.at_end.append(resume)
+    row, = tool.finish().rows
+    check(row["why"].startswith(words), f"{words}: {row}")
+    resume()
+    gaps.said()
 
 
 @case(each={"sleep": "sleeps", "lock": "waits for a lock"})

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
@@ -209,6 +210,26 @@ def why():
         check("no use of a GPU" not in tool.text, f"there was some: {tool.text}")
     row, = of_well_json.rows
     equal((row["severity"], row.get("rule"), row.get("pid")), ("none", None, None), "nothing, in JSON")
+
+
+@case
+def stopped_in_a_wait():
+    """Stopped, that is no hang; nor is the time that it was stopped for once it goes on."""
+    workload = Workload("launch vecadd 1; touch {dir}/waits; sync 1 fn=cudaDeviceSynchronize block_us=30000000")
+    tool = Tool("-p", workload.pid, "-i", "0.5", "-d", "60")
+    workload.go()
+    wait_until((harness.here / "waits").exists, "it waits")
+    rows = lambda rule: [row for row in said(tool, workload.pid) if row["rule"] == rule]
+    os.kill(workload.pid, signal.SIGSTOP)
+    stopped = wait_until(lambda: rows("stopped"), "it is said to be stopped")[0]
+    check(re.fullmatch(r"is stopped by a signal, in a wait for the device that began \d\.\d s ago", stopped["diagnosis"]), f"{stopped}")
+    equal((stopped["severity"], stopped["tid"]), ("warning", workload.pid), f"{stopped}")
+    equal(rows("hangs"), [], "no hang")
+    os.kill(workload.pid, signal.SIGCONT)
+    hangs = wait_until(lambda: rows("hangs"), "it hangs")[0]
+    words = re.fullmatch(r"has waited (\d+\.\d) s for the device, launched nothing since; (\d+\.\d) s more it was stopped or frozen", hangs["diagnosis"])
+    check(words and float(words[1]) >= 2 and float(words[2]) >= 1, f"{hangs}")
+    tool.stop()
 
 
 @case(each={"80x24": (80, 24, 0), "120x40": (120, 40, 0), "68_processes": (80, 24, 62)}, alone=True)

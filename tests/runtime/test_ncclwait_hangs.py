@@ -2,6 +2,9 @@
 """ncclwait's verdicts: who has not come, who came to something else, that all have come and wait all the same; and that
 nothing is said where nothing hangs."""
 import json
+import os
+import pathlib
+import signal
 import socket
 import threading
 import time
@@ -52,6 +55,24 @@ def missing(name):
     in_order(["rank 2 has not come to AllReduce", "(collective 6)", "ranks 0-1,3 wait for"], verdict["text"])
     doing, = verdict["doing"]
     in_order([f"rank 2 (process {ranks.pids[2]}): ", words, "; its last collective here was AllReduce, "], doing)
+
+
+@case
+def missing_as_it_is_stopped():
+    ranks = Ranks(2, "comm A; call A ncclAllReduce 5 count=1000; barrier; only 1; touch {up}.late; sleep 600; end; "
+                     "call A ncclAllReduce 1 count=1000; barrier; destroy A")
+    tool = Tool(*ranks.targets, *stalled)
+    ranks.go()
+    wait_until(pathlib.Path(f"{ranks.up_file}.late").exists, "it sleeps")
+    os.kill(int(ranks.pids[1]), signal.SIGSTOP)
+    try:
+        verdict = wait_until(lambda: [event for event in tool.events if "verdict" in event], "the verdict")[0]
+    finally:
+        os.kill(int(ranks.pids[1]), signal.SIGCONT)
+    ranks.wait()
+    tool.finish()
+    the_same(verdict, verdict="missing", verdict_ranks="1", sequence=6)
+    in_order(["rank 1 ", "; it is stopped by a signal"], verdict["doing"][0])
 
 
 @case

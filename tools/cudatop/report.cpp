@@ -170,9 +170,12 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      .gpus = *gpus_,
                      .now_ns = clock_ns(CLOCK_MONOTONIC),
                      .seconds = seconds,
-                     .function_of = [this](const ImageId& image, int32_t stack, uint64_t caller) {
-                         return calling_line(image, stack, caller);
-                     }});
+                     .function_of = [this](const ImageId& image, int32_t stack,
+                                           uint64_t caller) { return calling_line(image, stack, caller); },
+                     .suspension_of =
+                         [this](uint32_t pid, uint32_t tid) {
+                             return suspensions_->of(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
+                         }});
     if (live_)
         show(gone());
     if (!live_ || output.for_programs())

@@ -20,6 +20,7 @@
 #include "run/call_tool.hpp"
 #include "since_opened.hpp"
 #include "stack_table.hpp"
+#include "who/suspension.hpp"
 #include "within.hpp"
 
 #include "bpf/shared/record.h"
@@ -100,6 +101,7 @@ private:
     std::optional<Running> running_;
     uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
+    std::optional<Suspensions> suspensions_;
     std::optional<Head> head_;
     Counted counted_; // in the last interval
     std::optional<Warnings> warnings_;

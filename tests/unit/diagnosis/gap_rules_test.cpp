@@ -66,6 +66,13 @@ TEST_CASE("a thread that waits for the GPU is held up by nothing")
           "is held up by nothing: the GPU is busy, it waits for that 90% of its time");
 }
 
+TEST_CASE("a thread that is stopped now says so first")
+{
+    const GapSigns signs{
+        .parts = parts(TIME_STOPPED, 60, TIME_CPU, 40), .cause = {}, .load = {}, .suspension = "stopped by a signal"};
+    CHECK(gap_words(signs) == "is stopped by a signal now; in all it is stopped or frozen 60% of its time");
+}
+
 TEST_CASE("who is waited for in the end, and what that one waits for")
 {
     GapCauses causes;

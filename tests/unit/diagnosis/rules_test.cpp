@@ -68,6 +68,23 @@ const Case cases[] = {
      "has waited 2.0 s for a stream, launched nothing since; NCCL runs in it: ncclwait --ras tells which rank is "
      "behind",
      [](Signs& s) { s.wait->seconds = 1.9; }},
+    {"hangs",
+     [](Signs& s) {
+         s.wait = {33, "a stream"};
+         s.suspended_seconds = 30;
+         s.idle_since = true;
+     },
+     Severity::warning, "has waited 3.0 s for a stream, launched nothing since; 30 s more it was stopped or frozen",
+     [](Signs& s) { s.suspended_seconds = 32; }},
+    {"stopped",
+     [](Signs& s) {
+         s.wait = {33, "the device"};
+         s.suspension = "frozen by cgroup /batch";
+         s.suspended_seconds = 30;
+         s.idle_since = true;
+     },
+     Severity::warning, "is frozen by cgroup /batch, in a wait for the device that began 33 s ago",
+     [](Signs& s) { s.wait->seconds = 1.9; }},
     {"driver",
      [](Signs& s) {
          s.driver_call = {12, "RM_ALLOC"};

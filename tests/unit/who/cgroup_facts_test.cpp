@@ -89,6 +89,35 @@ TEST_CASE("v1, beside a v2 without controllers")
     CHECK(facts.of_machine);
 }
 
+TEST_CASE("the cgroup that freezes, which may be one above")
+{
+    Hierarchies of;
+    CgroupMount freezer = of.mount("freezer", false);
+    freezer.controller = CONTROLLER_FREEZER;
+    const CgroupFiles files({of.mount("v2", true), of.mount("cpu", false), freezer});
+    const char* const lines = "6:freezer:/jobs/17\n4:cpu,cpuacct:/box\n0::/pod/box\n";
+    CHECK(files.frozen_by(lines).empty());
+    of.write("v2/pod/cgroup.freeze", "0\n");
+    of.write("v2/pod/box/cgroup.freeze", "1\n");
+    of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 0\n");
+    CHECK(files.frozen_by(lines).empty()); // not yet
+    of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 1\n");
+    CHECK(files.frozen_by(lines) == "/pod/box");
+    of.write("v2/pod/box/cgroup.freeze", "0\n");
+    of.write("v2/pod/cgroup.freeze", "1\n");
+    CHECK(files.frozen_by(lines) == "/pod");
+    of.write("v2/pod/cgroup.freeze", "0\n"); // above what is mounted here
+    CHECK(files.frozen_by(lines) == "/pod/box");
+    of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 0\n");
+
+    of.write("freezer/jobs/17/freezer.state", "THAWED\n");
+    CHECK(files.frozen_by(lines).empty());
+    of.write("freezer/jobs/17/freezer.state", "FROZEN\n");
+    of.write("freezer/jobs/17/freezer.self_freezing", "0\n");
+    of.write("freezer/jobs/freezer.self_freezing", "1\n");
+    CHECK(files.frozen_by(lines) == "/jobs");
+}
+
 TEST_CASE("a cgroup outside of what is mounted is not known")
 {
     Hierarchies of;
