@@ -111,6 +111,7 @@ private:
     std::optional<CircumstancesOf> around_;
     PeersOf peers_;
     std::optional<Suspensions> suspensions_;
+    std::span<const Probe> probes_;
     std::optional<CallEvents<GapLine, Context>> lines_;
     std::set<uint32_t> leaving_; // pids whose first thread has ended
 };
@@ -135,6 +136,9 @@ RunPlan CudaGap::plan(const Options& options)
         std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
         plan.programs.insert(plan.programs.end(), std::begin(naming_programs), std::end(naming_programs));
     }
+    if (settings_.why)
+        plan.programs.push_back({"collective", Layers::nccl, calls_of({KIND_COLLECTIVE, KIND_MESSAGE}), false,
+                                 "waits for other ranks are not recognized"});
     plan.needs_returns = true;
     return plan;
 }
@@ -152,6 +156,7 @@ void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
 {
     configure_shared(*skeleton_->rodata, options_, filters);
     configure_probes(*skeleton_->rodata, probes, filters);
+    probes_ = probes;
     configure_kernel_side(*skeleton_, settings_, options_.unit_ns());
 }
 
@@ -277,7 +282,7 @@ void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64
 {
     const CallView& view = settings_.view;
     if (settings_.why)
-        print_why(output, times, {causes_, peers_, *suspensions_}, context(seconds), wall_ns);
+        print_why(output, times, {causes_, peers_, *suspensions_, probes_}, context(seconds), wall_ns);
     else if (settings_.tcp)
         print_peers(output, group_peers(times, peers_, view, *processes_), context(seconds), wall_ns);
     else if (settings_.files)

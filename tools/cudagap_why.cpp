@@ -37,6 +37,23 @@ auto launches_most(const ThreadTime& time)
     return std::tuple(time.sums.ns[TIME_LAUNCH], time.sums.wall_ns);
 }
 
+// Of the thread of a process that made most calls of NCCL; empty: none did.
+std::string last_collective(const std::vector<ThreadTime>& times, const ImageId& image, std::span<const Probe> probes)
+{
+    constexpr std::string_view prefix = "nccl";
+    uint64_t most = 0;
+    uint32_t number = 0;
+    for (const ThreadTime& time : times)
+        if (time.image == image && time.sums.collectives > most) {
+            most = time.sums.collectives;
+            number = time.collective;
+        }
+    if (!number || number > probes.size())
+        return {};
+    const std::string& symbol = probes[number - 1].symbol;
+    return symbol.starts_with(prefix) ? symbol.substr(prefix.size()) : symbol;
+}
+
 std::string command(std::string_view next, uint32_t pid)
 {
     constexpr std::string_view variable = "PID";
@@ -71,7 +88,7 @@ Row row_of(const ThreadTime& time, const GapSigns& signs, Processes& processes)
         row[at + 6] = signs.load->running;
         row[at + 7] = signs.load->cpus;
     }
-    row[at + 8] = command(gap_rule(part).next, time.image.pid);
+    row[at + 8] = command(gap_next(signs), time.image.pid);
     row[at + 9] = gap_words(signs);
     return row;
 }
@@ -87,8 +104,11 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const Evide
             most = &time;
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
     for (const auto& [image, time] : threads) {
-        const GapSigns signs{time->sums.ns, evidence.causes.worst(time->tid), evidence.causes.load(time->tid),
+        const GapSigns signs{time->sums.ns,
+                             evidence.causes.worst(time->tid),
+                             evidence.causes.load(time->tid),
                              evidence.causes.files(time->tid),
+                             last_collective(times, image, evidence.probes),
                              evidence.suspensions.of(static_cast<pid_t>(image.pid), static_cast<pid_t>(time->tid))};
         const Row row = row_of(*time, signs, context.processes);
         std::vector<std::string> lines;

@@ -4,8 +4,10 @@
 
 #include "calls/gap_causes.hpp"
 #include "columns/cudagap_columns.hpp"
+#include "probes/probes.hpp"
 #include "who/suspension.hpp"
 
+#include <span>
 #include <vector>
 
 namespace gpusnoop::cudagap {
@@ -14,6 +16,7 @@ struct Evidence {
     const GapCauses& causes;
     const PeersOf& peers;
     const Suspensions& suspensions;
+    std::span<const Probe> probes;
 };
 
 // Of a process' threads, the one that launches most is what it is about.

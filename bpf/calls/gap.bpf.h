@@ -124,6 +124,21 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
+/* Calls of NCCL by a thread that calls CUDA: they are no part of its time, but say what it may wait for later. */
+INLINE int collective_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    struct thread_time* time = number ? time_of(thread_state(task)) : 0;
+    if (time) {
+        time->collective = number;
+        time->collectives++;
+    }
+    return 1;
+}
+
+ENTRY_PROGRAM(collective_entry, collective_body)
+
 CALL_PROGRAMS(call, call_entry_body, call_return_body)
 
 #endif

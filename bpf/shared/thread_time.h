@@ -68,7 +68,8 @@ struct thread_time {
     __u32 tid;
     __u32 other_syscall; /* the last that it was blocked in as TIME_OTHER, + 1; 0 none */
     __u32 apis;          /* bits, by enum probe_layer: of what it has called */
-    __u32 zero;
+    __u32 collective;    /* number of the probe table's row of its last call of NCCL, if that is asked for; 0: none */
+    __u64 collectives;   /* these calls */
     __u64 interrupted;   /* by a device: what it was in then */
     __u64 blocked;       /* how often it left the CPU because it had to */
     __u64 preempted;     /* ... because another one was to have it */

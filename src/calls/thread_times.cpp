@@ -27,8 +27,12 @@ bool has_ended(const thread_time& time)
 // Up to this moment, in ns since the thread's first call.
 TimeSums sums_of(const thread_time& time, uint64_t until)
 {
-    TimeSums sums{
-        .wall_ns = until, .ns = {}, .blocked = time.blocked, .preempted = time.preempted, .faults = time.faults};
+    TimeSums sums{.wall_ns = until,
+                  .ns = {},
+                  .blocked = time.blocked,
+                  .preempted = time.preempted,
+                  .faults = time.faults,
+                  .collectives = time.collectives};
     std::ranges::copy(time.ns, sums.ns.begin());
     if (until > since_ns(time))
         sums.ns[time_part_of(time.now)] += until - since_ns(time);
@@ -81,6 +85,7 @@ TimeSums& TimeSums::operator+=(const TimeSums& other)
     blocked += other.blocked;
     preempted += other.preempted;
     faults += other.faults;
+    collectives += other.collectives;
     return *this;
 }
 
@@ -90,7 +95,8 @@ TimeSums TimeSums::operator-(const TimeSums& earlier) const
                    .ns = {},
                    .blocked = blocked - earlier.blocked,
                    .preempted = preempted - earlier.preempted,
-                   .faults = faults - earlier.faults};
+                   .faults = faults - earlier.faults,
+                   .collectives = collectives - earlier.collectives};
     std::ranges::transform(ns, earlier.ns, since.ns.begin(), std::minus<>());
     take_back(since.ns);
     return since;
@@ -199,6 +205,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
                          .tid = time->tid,
                          .vendors = vendors_of(time->apis),
                          .other_syscall = {},
+                         .collective = time->collective,
                          .sums = sums - told_[place],
                          .cpu = cheap_ ? cpu_time(place, *time, sums.wall_ns) : CpuTime()};
         if (time->other_syscall)

@@ -24,7 +24,8 @@ struct TimeSums {
     TimeParts ns{};
     uint64_t blocked = 0;
     uint64_t preempted = 0;
-    uint64_t faults = 0; // major ones
+    uint64_t faults = 0;      // major ones
+    uint64_t collectives = 0; // calls of NCCL, where they are asked for
 
     TimeSums& operator+=(const TimeSums& other);
     TimeSums operator-(const TimeSums& earlier) const;
@@ -51,6 +52,7 @@ struct ThreadTime {
     uint32_t tid = 0;
     uint8_t vendors = 0;                   // as in WhoSeen
     std::optional<uint32_t> other_syscall; // the last that it was blocked in for no reason that has a name
+    uint32_t collective = 0;               // probe number of the last call of NCCL; 0: none, or not asked for
     TimeSums sums;
     CpuTime cpu{};
 };

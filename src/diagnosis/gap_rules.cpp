@@ -65,11 +65,22 @@ std::string until(uint32_t part, uint32_t by, bool several = false)
     return words.empty() ? std::string() : fmt::format(", {}", words);
 }
 
+// The host cannot see which work a wait is for: a collective is done once all ranks have come to it.
+bool waits_for_ranks(const GapSigns& signs)
+{
+    return largest_part(signs.parts) == TIME_WAIT && !signs.collective.empty();
+}
+
 } // namespace
 
 const GapRule& gap_rule(uint32_t part)
 {
     return table.at(part);
+}
+
+std::string_view gap_next(const GapSigns& signs)
+{
+    return waits_for_ranks(signs) ? "ncclwait --by rank 5" : gap_rule(largest_part(signs.parts)).next;
 }
 
 std::string gap_words(const GapSigns& signs)
@@ -81,6 +92,9 @@ std::string gap_words(const GapSigns& signs)
     }
     uint32_t part = largest_part(signs.parts);
     const double percent = percent_of_largest(signs.parts);
+    if (waits_for_ranks(signs))
+        return fmt::format("waits for the GPU {:.0f}% of its time, and calls NCCL's {}: other ranks may hold it up",
+                           percent, signs.collective);
     if (part == TIME_WAIT)
         return fmt::format("is held up by nothing: the GPU is busy, it waits for that {:.0f}% of its time", percent);
     std::string words = fmt::format("{} {:.0f}% of its time", table[part].words, percent) + of_files(part, signs.files);

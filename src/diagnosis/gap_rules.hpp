@@ -16,6 +16,7 @@ struct GapSigns {
     std::optional<GapCause> cause;
     std::optional<GapCauses::Load> load;
     std::string files{};      // that it waited for
+    std::string collective{}; // "AllReduce": the last of NCCL that its process called; empty: none
     std::string suspension{}; // "stopped by a signal": it is so now
 };
 
@@ -27,6 +28,8 @@ struct GapRule {
 };
 
 const GapRule& gap_rule(uint32_t part);
+// The command of the rule that speaks.
+std::string_view gap_next(const GapSigns& signs);
 
 // "waits in a pipe 96% of its time, for python3 4711 and 7 more, which wait for a CPU 71% of theirs: 9 threads ..."
 std::string gap_words(const GapSigns& signs);

@@ -14,6 +14,7 @@ from containers import Cgroup, need_hierarchy, own
 from gaps import Gaps, case
 from harness import check, equal, wait_until
 from programs import Tool, Workload, end_at_last
+from ranks import Ranks
 
 
 class Loader:
@@ -67,6 +68,19 @@ def the_gpu_is_busy():
     row, = tool.finish().rows
     equal(row["reason"], "wait", f"{row}")
     check("nothing: the GPU is busy" in row["why"] and "waker_comm" not in row, f"{row}")
+
+
+@case
+def ranks_of_nccl():
+    """Each waits for the device after a collective: what for, the host cannot tell."""
+    ranks = Ranks(2, "comm A; " + "call A ncclAllReduce 1 count=1000; hang 100; " * 10 + "barrier; destroy A")
+    tool = why(pid=",".join(ranks.pids))
+    ranks.go().wait()
+    rows = tool.finish().rows
+    equal({str(row["pid"]) for row in rows}, set(ranks.pids), f"a row for each: {rows}")
+    for row in rows:
+        check("and calls NCCL's AllReduce: other ranks may hold it up" in row["why"] and "nothing" not in row["why"], f"{row}")
+        equal((row["reason"], row["next"]), ("wait", "ncclwait --by rank 5"), f"{row}")
 
 
 @case(each={"stopped": None, "v2": "cgroup.freeze", "freezer": "freezer.state"})

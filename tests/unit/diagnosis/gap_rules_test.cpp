@@ -66,6 +66,18 @@ TEST_CASE("a thread that waits for the GPU is held up by nothing")
           "is held up by nothing: the GPU is busy, it waits for that 90% of its time");
 }
 
+TEST_CASE("a wait for the GPU after a collective may be for other ranks")
+{
+    GapSigns signs{.parts = parts(TIME_WAIT, 90, TIME_CPU, 10), .cause = {}, .load = {}};
+    CHECK(gap_next(signs) == gap_rule(TIME_WAIT).next);
+    signs.collective = "AllReduce";
+    CHECK(gap_words(signs) ==
+          "waits for the GPU 90% of its time, and calls NCCL's AllReduce: other ranks may hold it up");
+    CHECK(gap_next(signs) == "ncclwait --by rank 5");
+    signs.parts = parts(TIME_LOCK, 90);
+    CHECK(gap_words(signs) == "waits for a lock 100% of its time");
+}
+
 TEST_CASE("a thread that is stopped now says so first")
 {
     const GapSigns signs{
