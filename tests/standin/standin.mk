@@ -19,10 +19,11 @@ STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-
                     workload-dlopen
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so moved/libcuda.so.1 libcudart.so.12 libcudart.so.13 libcudart_static.a \
                     nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
-                    signed/libcudart.so.12 stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
+                    $(foreach k,call tail chain,forward/$(k)/libcuda.so.1) forward/busy/libcuda.so.1 forward/preload/libcuda-control.so signed/libcudart.so.12 stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
 # There is no ROCm for other machines.
 ifeq ($(MACHINE),x86_64)
-STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)))
+STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)) \
+                    $(foreach k,call tail,forward/hip-$(k)/libcuda.so.1))
 endif
 
 .PHONY: standin standin-check
@@ -228,6 +229,32 @@ $(SB)/hip/libamdhip64.so.%: $(SB)/obj/hip/shapes%.S $(SB)/obj/hip/hip.o
 $(SB)/hip/calls: $(SB)/obj/hip/main.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
+
+# Drivers that forward to another one: by a call, by a jump, and through three libraries, of which one has no probes; and
+# drivers that forward to HIP.
+# $(call standin_forward,LIBRARY,call or tail,LIBRARY BEHIND IT,ITS PATH FROM THERE,FUNCTIONS,FLAGS,|FUNCTION IN C++)
+define standin_forward
+$(SB)/obj/forward/$(1).S: $(S)/forward/thunks.py $(5)
+	@mkdir -p $$(@D)
+	$$(Q)$(if $(filter %.txt,$(5)),cat $(5),$(NM) -D --defined-only $(5) | sed -n 's/.* T //p' | \
+	    grep -vxE 'cuGetProcAddress(_v2)?$(7)') | \
+	    python3 $$< $(MACHINE) $(2) > $$@
+$(call standin_compile,$(SB)/obj/forward/$(1).o,$(S)/forward/forward.cpp,-fPIC -DNEXT='"$(4)"' $(6))
+$(SB)/forward/$(1): $(SB)/obj/forward/$(1).S $(SB)/obj/forward/$(1).o $(S)/driver/exports.map $(3)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CXX) -shared -o $$@ $$(filter %.S %.o,$$^) -Wl,-soname,$$(@F) -Wl,--version-script=$(S)/driver/exports.map \
+	    $$(STANDIN_SHARED) -ldl
+endef
+STANDIN_REAL := $(SB)/libcuda.so.999.0
+$(foreach k,call tail,$(eval \
+    $(call standin_forward,$(k)/libcuda.so.1,$(k),$(STANDIN_REAL),../../libcuda.so.999.0,$(STANDIN_REAL),-DFORWARDS_LOOKUPS)))
+$(eval $(call standin_forward,chain/libhelper.so,call,$(SB)/forward/tail/libcuda.so.1,../tail/libcuda.so.1,$(STANDIN_REAL),-DFORWARDS_LOOKUPS))
+$(eval $(call standin_forward,chain/libcuda.so.1,call,$(SB)/forward/chain/libhelper.so,libhelper.so,$(STANDIN_REAL),-DFORWARDS_LOOKUPS))
+$(eval $(call standin_forward,busy/libcuda.so.1,call,$(STANDIN_REAL),../../libcuda.so.999.0,$(STANDIN_REAL),\
+    -DFORWARDS_LOOKUPS -DFORWARDS_BUSILY,|cuLaunchKernel))
+$(eval $(call standin_forward,preload/libcuda-control.so,call,$(STANDIN_REAL),../../libcuda.so.999.0,$(STANDIN_REAL),-DFORWARDS_LOOKUPS))
+$(foreach k,call tail,$(eval \
+    $(call standin_forward,hip-$(k)/libcuda.so.1,$(k),$(SB)/hip/libamdhip64.so.6,../../hip/libamdhip64.so.6,$(S)/forward/hip.txt)))
 
 # Calls of drivers, by the same script language.
 $(call standin_group,ioctls,ioctls,-fPIE)
