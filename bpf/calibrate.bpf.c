@@ -35,6 +35,11 @@ INLINE bool being_exchanged(void)
     return false;
 }
 
+INLINE bool returns_nested(struct pt_regs* ctx)
+{
+    return false;
+}
+
 INLINE int calibrate_enter(struct pt_regs* ctx)
 {
     entered = bpf_ktime_get_ns();

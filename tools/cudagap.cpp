@@ -148,6 +148,7 @@ Opened CudaGap::open()
     skeleton_ = open_skeleton<cudagap_bpf>();
     return {.object = skeleton_->obj,
             .switches = {.attach_phase = &skeleton_->bss->attach_phase,
+                         .forwarding_files = &skeleton_->bss->forwarding_files,
                          .traced_since = &skeleton_->bss->traced_since,
                          .naming = &skeleton_->bss->naming}};
 }

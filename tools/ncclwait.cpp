@@ -125,6 +125,7 @@ Opened NcclWait::open()
     skeleton_ = open_skeleton<ncclwait_bpf>();
     return {.object = skeleton_->obj,
             .switches = {.attach_phase = &skeleton_->bss->attach_phase,
+                         .forwarding_files = &skeleton_->bss->forwarding_files,
                          .traced_since = &skeleton_->bss->traced_since,
                          .naming = &waits_traced_}};
 }

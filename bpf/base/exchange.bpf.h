@@ -8,6 +8,11 @@
 
 __u32 attach_phase = ATTACH_FIRST; /* set by the front end */
 
+INLINE u64 hook_bit(u64 cookie)
+{
+    return 1ULL << (cookie >> COOKIE_HOOK_SHIFT & (HOOKS_MAX - 1));
+}
+
 INLINE bool being_exchanged(void)
 {
     return attach_phase == ATTACH_COMING || attach_phase == ATTACH_BOTH;
@@ -27,10 +32,9 @@ static __attribute__((noinline)) int is_idle_now(u64 cookie, u32 phase)
         lose(LOSS_START, 1);
         return 1;
     }
-    u64 hook = 1ULL << (cookie >> COOKIE_HOOK_SHIFT & (HOOKS_MAX - 1));
     if (second)
-        thread->seen_by_second |= hook;
-    return !second && thread->seen_by_second & hook;
+        thread->seen_by_second |= hook_bit(cookie);
+    return !second && thread->seen_by_second & hook_bit(cookie);
 }
 
 /* The probe with this cookie does not count, another one does. */

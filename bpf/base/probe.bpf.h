@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
-#include "base/exchange.bpf.h"
+#include "base/nested_call.bpf.h"
 #include "shared/probe.h"
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
@@ -51,22 +51,31 @@ INLINE u32 row_number_by_address(struct pt_regs* ctx, u32 cookie)
     return number ? *number : 0;
 }
 
-/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, or cannot be told, which is counted. `only`
- * is the number of the one row that the program is for, or 0: it is constant where it is set, so no cookie is needed,
- * and the verifier drops all that is for other rows. */
-INLINE u32 row_number(struct pt_regs* ctx, u32 only)
-{
-    if (only)
-        return being_exchanged() && is_idle(ctx) ? 0 : only;
-    u64 cookie = bpf_get_attach_cookie(ctx);
-    if (idle(cookie))
-        return 0;
-    return rows_by_address ? row_number_by_address(ctx, (u32)cookie) : (u32)cookie & ~COOKIE_SECOND;
-}
-
 INLINE const volatile struct probe_row* probe_row(u32 number)
 {
     return &probe_rows[(number - 1) & (PROBE_ROWS_MAX - 1)];
+}
+
+INLINE bool is_nested(struct pt_regs* ctx, u64 cookie, u32 number)
+{
+    return forwarding_files && is_nested_entry(ctx, cookie, probe_row(number)->counted_as);
+}
+
+/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, the call is part of another one, or the row
+ * cannot be told, which is counted. `only` is the number of the one row that the program is for, or 0: it is constant
+ * where it is set, so no cookie is needed, and the verifier drops all that is for other rows. */
+INLINE u32 row_number(struct pt_regs* ctx, u32 only)
+{
+    if (only) {
+        if (being_exchanged() && is_idle(ctx))
+            return 0;
+        return forwarding_files && is_nested(ctx, bpf_get_attach_cookie(ctx), only) ? 0 : only;
+    }
+    u64 cookie = bpf_get_attach_cookie(ctx);
+    if (idle(cookie))
+        return 0;
+    u32 number = rows_by_address ? row_number_by_address(ctx, (u32)cookie) : (u32)cookie & ~COOKIE_SECOND;
+    return is_nested(ctx, cookie, number) ? 0 : number;
 }
 
 /* The argument registers, the constants, and the block where it is read at once. */

@@ -9,19 +9,24 @@
 #include "shared/probe.h"
 #include "shared/process.h"
 
-/* A call being made through the runtime. It counts as running while its return address is still in its stack slot: once
- * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed.
- * Where the address is not at a known place (arm64), the frames between tell: is_below(). */
-struct runtime_call {
-    u64 func;
+/* The frame of a call, as its entry probe sees it. The call counts as running while its return address is still in its
+ * stack slot: once it has returned, the next call from that frame or a deeper one overwrites the slot. So no return
+ * probe is needed. Where the address is not at a known place (arm64), the frames between tell: is_below(). */
+struct call_frame {
     u64 sp;
     u64 return_address;
+};
+
+/* A call being made through the runtime. */
+struct runtime_call {
+    u64 func;
+    struct call_frame frame;
     u32 calls; /* of the driver, still expected inside */
     u32 zero;
 };
 
 #define DRIVER_CALLS_ANY 0x40000000u /* not told by the arguments */
-#define RUNTIME_STACK_MAX (64 << 10) /* a driver call further down the stack is not part of the runtime call */
+#define OUTER_STACK_MAX (64 << 10)   /* a driver call further down the stack is not part of the outer call */
 
 /* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program.
  */
@@ -64,8 +69,19 @@ struct sampling {
     u32 stride; /* how many these are on average */
 };
 
+/* The driver call that other driver calls of its thread may be parts of (base/nested_call.bpf.h). */
+struct outer_call {
+    struct call_frame frame; /* sp 0: none */
+    u32 file;                /* number of the file that has the function */
+    u32 kind;                /* as probe_row.counted_as */
+    u32 jumped_to;           /* the last file that it has jumped to */
+    u32 zero;
+    u64 jump_hooks; /* a bit for each hook that has counted that jump */
+};
+
 struct thread_state {
     struct runtime_call runtime;
+    struct outer_call outer;
     u64 last_launch_ns;
     u64 context;               /* the current one's handle; 0 unknown */
     u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
@@ -104,8 +120,8 @@ INLINE u32* device_by(struct thread_state* thread, u32 layer)
 
 INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 calls)
 {
-    struct runtime_call call = {.func = func, .sp = PT_REGS_SP(ctx), .calls = calls};
-    if (READ_RETURN_ADDRESS(&call.return_address, ctx))
+    struct runtime_call call = {.func = func, .frame = {.sp = PT_REGS_SP(ctx)}, .calls = calls};
+    if (READ_RETURN_ADDRESS(&call.frame.return_address, ctx))
         call.calls = 0;
     thread->runtime = call;
 }
@@ -147,43 +163,50 @@ INLINE bool is_same_address(u64 one, u64 other)
     return !((one ^ other) << (64 - SIGNED_FROM));
 }
 
-/* The runtime call still runs, and this one is part of it: one of the frames between their stack pointers returns to
- * where the runtime call does. Code that keeps no records is believed to be the runtime's. */
-INLINE bool is_below(struct pt_regs* ctx, struct task_struct* task, const struct runtime_call* call)
+/* The outer call still runs, and a call with this stack and frame pointer is part of it: one of the frames between
+ * their stack pointers returns to where the outer call does. Code that keeps no records is believed to be the outer
+ * call's. */
+INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
-    u64 place = PT_REGS_FP(ctx), inner = PT_REGS_SP(ctx);
+    u64 place = fp, inner = sp;
     bool below = true;
     for (u32 i = 0; i < FRAMES_LOOKED_AT; i++) {
         struct frame_record frame;
-        if (place < inner || place >= call->sp || bpf_probe_read_user(&frame, sizeof(frame), (void*)place))
+        if (place < inner || place >= outer->sp || bpf_probe_read_user(&frame, sizeof(frame), (void*)place))
             break;
-        below = is_same_address(frame.return_address, call->return_address);
+        below = is_same_address(frame.return_address, outer->return_address);
         if (below)
             break;
         inner = place + 1;
         place = frame.outer;
     }
-    return below || awaits_return(task, call->sp);
+    return below || awaits_return(task, outer->sp);
+}
+
+/* The outer call still runs around a call with this stack and frame pointer. */
+INLINE bool is_running(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
+{
+    if (sp >= outer->sp || outer->sp - sp > OUTER_STACK_MAX)
+        return false;
+    if (!RETURN_ADDRESS_STAYS)
+        return is_below(task, outer, sp, fp);
+    u64 slot = 0;
+    if (bpf_probe_read_user(&slot, 8, (void*)outer->sp))
+        return false;
+    return slot == outer->return_address || in_trampoline(task, slot);
 }
 
 /* The runtime call that the driver call of this context is part of, or NULL. */
 INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
 {
     struct runtime_call* call = &thread->runtime;
-    if (!call->calls || PT_REGS_SP(ctx) >= call->sp || call->sp - PT_REGS_SP(ctx) > RUNTIME_STACK_MAX)
-        return 0;
-    if (!RETURN_ADDRESS_STAYS)
-        return is_below(ctx, task, call) ? call : 0;
-    u64 slot = 0;
-    if (bpf_probe_read_user(&slot, 8, (void*)call->sp))
-        return 0;
-    return slot == call->return_address || in_trampoline(task, slot) ? call : 0;
+    return call->calls && is_running(task, &call->frame, PT_REGS_SP(ctx), PT_REGS_FP(ctx)) ? call : 0;
 }
 
 /* With a return probe on the runtime there is nothing to infer. */
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
-    if (thread->runtime.sp + RETURN_POPS == PT_REGS_SP(ctx))
+    if (thread->runtime.frame.sp + RETURN_POPS == PT_REGS_SP(ctx))
         thread->runtime.calls = 0;
 }
 

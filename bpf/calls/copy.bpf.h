@@ -205,10 +205,10 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
 }
 
 /* Everything of a call that is read before what it copies; 0 where it is not to be counted. */
-INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task,
+INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
 {
-    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_COPIES, 0, call->kept);
+    const volatile struct probe_row* row = begin_call_of_row(ctx, task, number, SAMPLED_COPIES, call->kept);
     if (!row)
         return 0;
     struct call_key* key = &call->kept->call.key;
@@ -233,7 +233,7 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     struct arguments arguments;
     struct kept_call room = {};
     struct ended_call call = {.kept = &room};
-    const volatile struct probe_row* row = begin_copy(ctx, task, &arguments, &call);
+    const volatile struct probe_row* row = begin_copy(ctx, task, wanted_row(ctx, task), &arguments, &call);
     if (!row)
         return 1;
     call.kept->call.copy.copies = 1;
@@ -370,14 +370,14 @@ INLINE void record_batch(struct batch_walk* walk)
 }
 
 /* False where the call is not to be counted. By itself, as above. */
-static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, struct arguments* arguments,
+static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments,
                                                  struct ended_call* call, struct open_call* room)
 {
     if (!ctx || !arguments || !call || !room)
         return 0;
     struct kept_call* kept = (struct kept_call*)room->word;
     call->kept = kept;
-    const volatile struct probe_row* row = begin_copy(ctx, bpf_get_current_task_btf(), arguments, call);
+    const volatile struct probe_row* row = begin_copy(ctx, bpf_get_current_task_btf(), number, arguments, call);
     if (!row)
         return 0;
     u64 count = has_argument(row, ARG_COUNT) ? read_argument(arguments, row, ARG_COUNT) : 1;
@@ -395,7 +395,8 @@ static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, struct arg
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    if (!wanted(task))
+    u32 number = wanted_row(ctx, task);
+    if (!number)
         return 1;
     struct batch* batch = batch_of(task);
     struct open_call* room = batch ? open_call_of(ctx, task, PART_COUNT) : 0;
@@ -404,7 +405,7 @@ INLINE int batch_entry_body(struct pt_regs* ctx)
     __builtin_memset(room->word, 0, sizeof(room->word));
     struct ended_call call = {.kept = (struct kept_call*)room->word};
     struct batch_walk walk = {.batch = batch, .task = task, .call = &call};
-    if (!begin_batch(ctx, &batch->arguments, &call, room)) {
+    if (!begin_batch(ctx, number, &batch->arguments, &call, room)) {
         room->place = 0;
         return 1;
     }

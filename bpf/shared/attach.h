@@ -7,7 +7,9 @@
 #define COOKIE_SECOND 0x80000000u
 #define COOKIE_HOOK_SHIFT 32
 #define HOOKS_MAX 64
-/* ... and a word of the file, which programs may want: of NCCL, where in a communicator its identity is, / 8. */
+/* ... and a word of the file: the number of a driver, CUDA's or HIP's; of NCCL, where in a communicator its identity
+ * is, divided by 8. */
+#define COOKIE_OF_DRIVER (1ULL << 39)
 #define COOKIE_WORD_SHIFT 40
 #define COOKIE_WORD_MAX ((1u << 24) - 1)
 

@@ -21,6 +21,8 @@ constexpr LookQueue::Clock::duration time_at_once = 50ms; // signals and reports
 // In which no look gets on, or of five in all, before tracing begins without those that are not looked at yet: longer
 // than a helper may hang, for what they do until they have their probes is missed.
 constexpr std::chrono::milliseconds time_for_all = 4s;
+// In which a driver that is new loads the one that it forwards to, as most do at once.
+constexpr LookQueue::Clock::duration time_to_load_another = 2s;
 
 } // namespace
 
@@ -159,10 +161,15 @@ void Attacher::attach_everywhere()
         };
         everybody_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
+    // Drivers in reach are attached before the processes that map them are known.
+    searched_[0] = LookQueue::Clock::time_point::max();
+    update_forwarding();
     for (const Targets::Found& found : all) {
         step();
         take_in(found);
     }
+    searched_.erase(0);
+    update_forwarding();
 }
 
 Attacher::Looked Attacher::take_in(const Targets::Found& found)
@@ -174,6 +181,8 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
     }
     if (found.ended) {
         const auto now = LookQueue::Clock::now();
+        if (const auto search = searched_.find(pid); search != searched_.end())
+            search->second = now + time_to_load_another;
         looks_.looked(pid, found.took, now);
         if (!found.all)
             looks_.add(pid, now);
@@ -189,6 +198,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
     }
     Looked looked;
     for (CudaFile* file : found.files) {
+        note_driver(*file, found);
         looked.added |= attach(file, process_filter(pid));
         if (!found.in_reach && !attachments_.at({file, process_filter(pid)}).refused)
             looked.user = pid;
@@ -204,6 +214,34 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
     return looked;
 }
 
+// Before the file is attached: a call that passes through two drivers must not be counted at both.
+void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
+{
+    if (!file.is_driver() || found.in_reach)
+        return;
+    bool is_new = true, has_other = false;
+    for (const auto& [key, attachment] : attachments_) {
+        const CudaFile* const other = key.first;
+        is_new &= other != &file;
+        has_other |= other != &file && other->is_driver();
+        if (other != &file && other->is_driver() && other->users.contains(found.pid))
+            forwarding_.insert({&file, other});
+    }
+    if (is_new && has_other)
+        searched_[found.pid] = LookQueue::Clock::time_point::max();
+    update_forwarding();
+}
+
+void Attacher::update_forwarding()
+{
+    if (!options_.forwarding)
+        return;
+    uint64_t files = searched_.empty() ? 0 : ~uint64_t{0};
+    for (const CudaFile* file : forwarding_)
+        files |= uint64_t{1} << file->number % 64;
+    options_.forwarding(files);
+}
+
 void Attacher::let_go()
 {
     yield_to_writers(true);
@@ -211,9 +249,12 @@ void Attacher::let_go()
     for (CudaFile* file : targets_.unused()) {
         take_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
         verbose(fmt::format("{}: nobody uses it any more", file->path));
+        forwarding_.erase(file);
         targets_.drop(file);
     }
     detach(std::move(links));
+    std::erase_if(searched_, [now = LookQueue::Clock::now()](const auto& search) { return search.second < now; });
+    update_forwarding();
 }
 
 // To be told, or its empty table would look like an idle process.

@@ -33,6 +33,7 @@ public:
         bool by_process = false; // also where everybody is asked for: pause() is for one of them then
         size_t members_max = 16; // of those that may become more, attached to one by one
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
+        std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/nested_call.bpf.h)
     };
 
     // To be called between open and load: chooses the programs and their attach types.
@@ -116,6 +117,8 @@ private:
     };
 
     void look_at_due();
+    void note_driver(const CudaFile& file, const Targets::Found& found);
+    void update_forwarding();
     Looked take_in(const Targets::Found& found);
     void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
     void attach_to_everybody();
@@ -148,6 +151,8 @@ private:
     std::set<pid_t> paused_;      // groups
     std::set<pid_t> runtimeless_; // that were complained of
     bool name_probes_attached_ = false;
+    std::set<const CudaFile*> forwarding_;                   // drivers that share a process with another one
+    std::map<pid_t, LookQueue::Clock::time_point> searched_; // processes with a new driver, which may map another one
     bool in_use_ = false;
     std::string unseen_;
     std::vector<std::string> remarks_;

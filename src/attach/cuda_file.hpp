@@ -47,6 +47,7 @@ struct CudaFile {
     uint64_t owner = 0;               // of the process that first showed it: owner_of()
     uint64_t mount_namespace = 0;     // of the last one that did
 
+    bool is_driver() const { return library == Library::driver || library == Library::hip; }
     std::string open_path() const; // a path that leads to this very file, in this process
 };
 

@@ -205,8 +205,10 @@ void Linker::choose_programs(std::span<const Hook> hooks)
 uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
     const auto which = static_cast<uint64_t>(&hook - hooks_.data());
-    return uint64_t{file.word} << COOKIE_WORD_SHIFT | which << COOKIE_HOOK_SHIFT | (again_ ? COOKIE_SECOND : 0) |
-           number;
+    const uint64_t of_file = file.is_driver()
+                                 ? COOKIE_OF_DRIVER | uint64_t{file.number & COOKIE_WORD_MAX} << COOKIE_WORD_SHIFT
+                                 : uint64_t{file.word} << COOKIE_WORD_SHIFT;
+    return of_file | which << COOKIE_HOOK_SHIFT | (again_ ? COOKIE_SECOND : 0) | number;
 }
 
 size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const

@@ -173,6 +173,8 @@ public:
         Opened opened{.object = skeleton_->obj};
         if constexpr (requires { variables.attach_phase; })
             opened.switches.attach_phase = &variables.attach_phase;
+        if constexpr (requires { variables.forwarding_files; })
+            opened.switches.forwarding_files = &variables.forwarding_files;
         if constexpr (requires { variables.traced_since; })
             opened.switches.traced_since = &variables.traced_since;
         if constexpr (requires { variables.naming; })

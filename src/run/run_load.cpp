@@ -166,7 +166,8 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                                           fmt::format("Attaching to {} functions of {} ...", functions, path));
                               },
                           .by_process = plan_.by_process,
-                          .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; }});
+                          .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; },
+                          .forwarding = [this](uint64_t files) { *opened_.switches.forwarding_files = files; }});
     // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
     return {.tier = tier,
             .returns = returns_,
