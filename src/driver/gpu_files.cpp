@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/gpu_files.hpp"
 
+#include "proc/running_thread.hpp"
+
 #include <array>
 #include <dirent.h>
 #include <fcntl.h>
@@ -54,7 +56,8 @@ std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& p
 
 std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, const std::string& proc)
 {
-    const std::unique_ptr<DIR, Closer> folder(opendir(fmt::format("{}/{}/fd", proc, pid).c_str()));
+    const std::unique_ptr<DIR, Closer> folder(
+        opendir(fmt::format("{}/{}/fd", proc, running_thread(pid).value_or(pid)).c_str()));
     if (!folder)
         return std::nullopt;
     std::set<unsigned> minors;

@@ -6,6 +6,7 @@
 #include "driver/driver_text.hpp"
 #include "proc/process.hpp"
 #include "proc/reader.hpp"
+#include "proc/running_thread.hpp"
 #include "util/message.hpp"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ bool looks_like_work(pid_t pid)
             return true;
     const DriverNodes nodes = driver_nodes();
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+    const std::string files = fmt::format("/proc/{}/fd", running_thread(pid).value_or(pid));
+    for (const auto& entry : std::filesystem::directory_iterator(files, error)) {
         struct stat status {};
         if (stat(entry.path().c_str(), &status) || !S_ISCHR(status.st_mode))
             continue;

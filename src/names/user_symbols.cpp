@@ -6,6 +6,7 @@
 #include "names/kernel_text.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/reader.hpp"
+#include "proc/running_thread.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
 #include "util/machine.hpp"
@@ -351,7 +352,7 @@ bool UserSymbols::refresh(pid_t pid, Image& image)
     auto found = mappings(pid);
     image.anonymous = anonymous_code(pid);
     std::vector<uint64_t> auxiliary(128);
-    std::ifstream file(fmt::format("/proc/{}/auxv", pid), std::ios::binary);
+    std::ifstream file(fmt::format("/proc/{}/auxv", running_thread(pid).value_or(pid)), std::ios::binary);
     file.read(reinterpret_cast<char*>(auxiliary.data()), std::ssize(auxiliary) * ssize_t{sizeof(uint64_t)});
     auxiliary.resize(static_cast<size_t>(file.gcount()) / sizeof(uint64_t));
     // Gone, or another program by now: the process has exec'ed, or its number belongs to another one.

@@ -122,7 +122,20 @@ void AmdProcesses::look_at_kfd()
 }
 
 // By the text of their links alone, which the kernel has without asking anybody: that a file called so is one, its
-// description says.
+// description says. False if no file is open.
+bool AmdProcesses::find_clients_in(const std::string& folder, uint32_t pid)
+{
+    std::error_code error;
+    size_t seen = 0;
+    for (std::filesystem::directory_iterator entry(root_ + "/" + folder + "/fd", error), end;
+         !error && entry != end && ++seen <= files_max; entry.increment(error)) {
+        std::error_code none;
+        if (std::filesystem::read_symlink(entry->path(), none).string().find("/dri/") != std::string::npos)
+            clients_[pid].push_back(fmt::format("{}/fdinfo/{}", folder, entry->path().filename().string()));
+    }
+    return seen > 0;
+}
+
 void AmdProcesses::find_clients()
 {
     clients_.clear();
@@ -130,14 +143,12 @@ void AmdProcesses::find_clients()
         const auto pid = pid_in(name);
         if (!pid || clients_.size() >= clients_max)
             continue;
-        std::error_code error;
-        size_t seen = 0;
-        for (std::filesystem::directory_iterator entry(root_ + "/proc/" + name + "/fd", error), end;
-             !error && entry != end && ++seen <= files_max; entry.increment(error)) {
-            std::error_code none;
-            if (std::filesystem::read_symlink(entry->path(), none).string().find("/dri/") != std::string::npos)
-                clients_[*pid].push_back(entry->path().filename());
-        }
+        if (find_clients_in("proc/" + name, *pid))
+            continue;
+        // An exited main thread has no files, the other threads of the process have.
+        for (const std::string& thread : host_.list("proc/" + name + "/task"))
+            if (thread != name && find_clients_in("proc/" + name + "/task/" + thread, *pid))
+                break;
     }
 }
 
@@ -146,7 +157,7 @@ void AmdProcesses::look_at_clients()
     std::set<std::tuple<uint32_t, std::string, std::string>> seen; // one client may have many descriptors
     for (const auto& [pid, files] : clients_)
         for (const std::string& file : files) {
-            const auto found = parse_descriptor(host_.read(fmt::format("proc/{}/fdinfo/{}", pid, file)).value_or(""));
+            const auto found = parse_descriptor(host_.read(file).value_or(""));
             if (!found || !seen.emplace(pid, found->pci, found->client).second)
                 continue;
             const auto device = std::ranges::find(devices_, found->pci, &AmdDevice::pci);

@@ -57,6 +57,7 @@ private:
     void look_at_kfd();
     void look_at_kfd_folder(uint32_t pid, const std::string& folder);
     void find_clients();
+    bool find_clients_in(const std::string& folder, uint32_t pid);
     void look_at_clients();
     std::optional<size_t> device_of_kfd(std::string_view id) const;
 
@@ -64,7 +65,7 @@ private:
     unsigned first_;
     std::string root_;
     HostFiles host_;
-    std::map<uint32_t, std::vector<std::string>> clients_; // descriptors that may be of DRM, by pid
+    std::map<uint32_t, std::vector<std::string>> clients_; // descriptions of files that may be of DRM, by pid
     uint64_t find_ns_ = 0;                                 // when they are looked for again
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;

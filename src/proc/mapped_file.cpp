@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/mapped_file.hpp"
 
+#include "proc/running_thread.hpp"
+
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,15 +13,30 @@ namespace {
 
 Fd root_of(pid_t pid)
 {
-    return Fd(open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const auto open_root = [](pid_t id) {
+        return Fd(open(fmt::format("/proc/{}/root", id).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    };
+    Fd root = open_root(pid);
+    if (!root && errno == ENOENT)
+        if (const auto thread = other_running_thread(pid))
+            return open_root(*thread);
+    return root;
+}
+
+std::optional<FoundFile> find_behind(pid_t pid, const Mapping& mapping)
+{
+    return find_regular_behind(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.start, mapping.end));
 }
 
 } // namespace
 
 std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping)
 {
-    if (auto found = find_regular_behind(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.start, mapping.end)))
+    if (auto found = find_behind(pid, mapping))
         return found;
+    if (const auto thread = other_running_thread(pid))
+        if (auto found = find_behind(*thread, mapping))
+            return found;
     auto found = find_in_root_of(pid, mapping.path);
     if (found && found->inode != mapping.inode) {
         errno = ESTALE; // another file has taken its path

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/process.hpp"
 
+#include "proc/running_thread.hpp"
 #include "util/fd.hpp"
 #include "util/read_text.hpp"
 
@@ -107,6 +108,16 @@ Stat read_stat(pid_t pid, const char* file)
     }
 }
 
+// Reads a file of the process' memory, which is empty or fails for an exited main thread.
+std::optional<std::string> read_memory_file(pid_t pid, const char* file, size_t max = max_proc_file)
+{
+    auto text = read_proc(pid, file, max);
+    if (!text || text->empty())
+        if (const auto thread = other_running_thread(pid))
+            text = read_proc(*thread, file, max);
+    return text;
+}
+
 std::string decode_path(std::string_view text)
 {
     // Only newlines are escaped, backslashes are not: a file with a literal "\012" in its name reads the same.
@@ -177,45 +188,51 @@ std::vector<Mapping> parse_maps(std::string_view text)
 
 std::vector<Mapping> mappings(pid_t pid)
 {
-    auto all = parse_maps(read_proc(pid, "maps").value_or(""));
+    auto all = parse_maps(read_memory_file(pid, "maps").value_or(""));
     std::erase_if(all, [](const Mapping& m) { return m.path.empty(); });
     return all;
 }
 
 std::vector<Mapping> code_mappings(pid_t pid)
 {
-    auto all = parse_maps(read_proc(pid, "maps").value_or(""));
+    auto all = parse_maps(read_memory_file(pid, "maps").value_or(""));
     std::erase_if(all, [](const Mapping& m) { return !m.executable || (m.path.empty() && !m.vdso); });
     return all;
 }
 
 std::vector<Mapping> anonymous_code(pid_t pid)
 {
-    auto all = parse_maps(read_proc(pid, "maps").value_or(""));
+    auto all = parse_maps(read_memory_file(pid, "maps").value_or(""));
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.path.empty() || m.vdso; });
     return all;
 }
 
 bool mappings_are_refused(pid_t pid)
 {
-    return !open_proc(pid, "maps") && (errno == EACCES || errno == EPERM);
+    return !open_proc(running_thread(pid).value_or(pid), "maps") && (errno == EACCES || errno == EPERM);
 }
 
 bool has_memory(pid_t pid)
 {
-    const auto pages = read_proc(pid, "statm");
-    return pages && !pages->starts_with("0 ");
+    const auto has_pages = [](pid_t id) {
+        const auto pages = read_proc(id, "statm");
+        return pages && !pages->starts_with("0 ");
+    };
+    if (has_pages(pid))
+        return true;
+    const auto thread = other_running_thread(pid);
+    return thread && has_pages(*thread);
 }
 
 std::string environment(pid_t pid)
 {
-    return read_proc(pid, "environ", max_environment).value_or("");
+    return read_memory_file(pid, "environ", max_environment).value_or("");
 }
 
 std::string command_line(pid_t pid)
 {
     constexpr size_t max_shown = 4096;
-    std::string text = read_proc(pid, "cmdline", max_shown).value_or("");
+    std::string text = read_memory_file(pid, "cmdline", max_shown).value_or("");
     text.resize(std::min(text.size(), max_shown));
     text.resize(text.find_last_not_of('\0') + 1);
     std::ranges::replace(text, '\0', ' ');
@@ -248,13 +265,20 @@ std::optional<uint64_t> owner_of(pid_t pid)
 
 std::string cgroup_lines(pid_t pid)
 {
-    return read_proc(pid, "cgroup").value_or("");
+    // Of an exited main thread: the root (v1), or the one that it was in when it exited (v2).
+    return read_proc(running_thread(pid).value_or(pid), "cgroup").value_or("");
 }
 
 uint64_t mount_namespace(pid_t pid)
 {
-    struct stat st {};
-    return stat(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), &st) == 0 ? st.st_ino : 0;
+    const auto inode = [](pid_t id) -> uint64_t {
+        struct stat st {};
+        return stat(fmt::format("/proc/{}/ns/mnt", id).c_str(), &st) == 0 ? st.st_ino : 0;
+    };
+    if (const uint64_t found = inode(pid))
+        return found;
+    const auto thread = other_running_thread(pid);
+    return thread ? inode(*thread) : 0;
 }
 
 namespace {
@@ -333,7 +357,7 @@ unsigned allowed_cpus(pid_t pid)
 {
     constexpr size_t cpus_max = 8192; // of Linux (NR_CPUS)
     std::array<cpu_set_t, cpus_max / CPU_SETSIZE> set{};
-    return sched_getaffinity(pid, sizeof(set), set.data()) == 0
+    return sched_getaffinity(running_thread(pid).value_or(pid), sizeof(set), set.data()) == 0
                ? static_cast<unsigned>(CPU_COUNT_S(sizeof(set), set.data()))
                : 0;
 }
@@ -370,7 +394,7 @@ std::optional<pid_t> parent_of(pid_t pid)
 
 bool has_seccomp_filter(pid_t pid)
 {
-    return status_field(pid, "\nSeccomp:\t") == 2;
+    return status_field(running_thread(pid).value_or(pid), "\nSeccomp:\t") == 2;
 }
 
 bool read_memory(pid_t pid, uint64_t address, void* to, size_t size)
@@ -383,6 +407,14 @@ bool read_memory(pid_t pid, uint64_t address, void* to, size_t size)
     const iovec remote{reinterpret_cast<void*>(address), size}; // NOLINT(performance-no-int-to-ptr)
     if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size))
         return true;
+    if (errno == ESRCH) {
+        const auto thread = other_running_thread(pid);
+        if (!thread)
+            return false;
+        pid = *thread;
+        if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size))
+            return true;
+    }
 
     // Kernels without CONFIG_CROSS_MEMORY_ATTACH, and pages that are mapped but not readable for the process itself.
     const Fd memory = open_proc(pid, "mem");

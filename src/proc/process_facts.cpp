@@ -2,6 +2,7 @@
 #include "proc/process_facts.hpp"
 
 #include "proc/process.hpp"
+#include "proc/running_thread.hpp"
 #include "util/read_text.hpp"
 
 #include <algorithm>
@@ -81,10 +82,12 @@ ProcessFacts parse_process_facts(std::string_view stat, std::string_view status,
 
 ProcessFacts process_facts(pid_t pid)
 {
-    const std::string folder = fmt::format("/proc/{}/", pid);
+    // Each of its threads shows what is counted of all.
+    const pid_t thread = running_thread(pid).value_or(pid);
+    const std::string folder = fmt::format("/proc/{}/", thread);
     ProcessFacts facts =
         parse_process_facts(text_of(folder + "stat"), text_of(folder + "status"), text_of(folder + "io"));
-    facts.allowed_cpus = allowed_cpus(pid);
+    facts.allowed_cpus = allowed_cpus(thread);
     return facts;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/tcp_sockets.hpp"
 
+#include "proc/running_thread.hpp"
 #include "util/error.hpp"
 #include "util/fd.hpp"
 
@@ -98,6 +99,12 @@ std::optional<TcpSocket> parse_socket(std::span<const std::byte> message)
     return socket;
 }
 
+// The folder of /proc that shows the files and namespaces of a process.
+std::string readable(pid_t pid)
+{
+    return std::to_string(running_thread(pid).value_or(pid));
+}
+
 Fd open_namespace(const std::string& process)
 {
     return Fd(open(("/proc/" + process + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
@@ -118,9 +125,10 @@ Fd netlink_socket()
 Fd netlink_socket_of(pid_t pid)
 {
     constexpr const char* self = "thread-self";
-    if (network_namespace(pid) == number_of(self))
+    const std::string process = readable(pid);
+    if (number_of(process) == number_of(self))
         return netlink_socket();
-    const Fd other = open_namespace(std::to_string(pid)), own = open_namespace(self);
+    const Fd other = open_namespace(process), own = open_namespace(self);
     if (!other || !own || setns(other.get(), CLONE_NEWNET))
         return Fd();
     Fd made = netlink_socket();
@@ -198,7 +206,7 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
 
 uint64_t network_namespace(pid_t pid)
 {
-    return number_of(std::to_string(pid));
+    return number_of(readable(pid));
 }
 
 SocketInodes socket_inodes(pid_t pid)
@@ -207,7 +215,7 @@ SocketInodes socket_inodes(pid_t pid)
     SocketInodes found;
     size_t seen = 0;
     std::error_code error;
-    for (std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/fd", error), end;
+    for (std::filesystem::directory_iterator entry("/proc/" + readable(pid) + "/fd", error), end;
          !error && entry != end; entry.increment(error)) {
         if (++seen > most_descriptors) {
             found.all = false;

@@ -2,6 +2,7 @@
 #include "send_signal.hpp"
 
 #include "proc/process.hpp"
+#include "proc/running_thread.hpp"
 #include "util/error.hpp"
 #include "util/fd.hpp"
 
@@ -21,7 +22,7 @@ std::string send_signal(const RowProcess& process, const std::string& name, int 
     if (!pidfd && errno != ESRCH)
         return fmt::format("no {} was sent to {}: {}", what, name, errno_text(errno));
     // Looked at once the descriptor holds on to whoever has the number now.
-    if (!pidfd || thread_start_time_ns(pid, pid) != to_clock_tick(process.start_ns))
+    if (!pidfd || start_time_ns(pid) != to_clock_tick(process.start_ns) || !running_thread(pid))
         return fmt::format("no {} was sent: {} has ended", what, name);
     if (::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0) == 0)
         return fmt::format("{} was sent to {}", what, name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/gpu_files.hpp"
 
+#include "tests/unit/proc/threads_of_child.hpp"
 #include "tests/unit/who/container_host.hpp"
 #include "util/fd.hpp"
 
@@ -35,6 +36,15 @@ TEST_CASE("which GPUs' files a process holds open", "[driver]")
     CHECK(open_gpu_files(getpid()) == Minors{3});
     const Fd again(dup(three.get())), other = node(folder.path("nvidia1"), 195, 1);
     CHECK(open_gpu_files(getpid()) == Minors{1, 3});
+}
+
+TEST_CASE("open files of a process whose main thread has exited", "[driver]")
+{
+    const gpusnoop::container_host::Host folder;
+    const Fd three = node(folder.path("nvidia0"), 195, 3);
+    const gpusnoop::ThreadsOfChild child(1);
+    child.end_main();
+    CHECK(open_gpu_files(child.pid()) == Minors{3});
 }
 
 TEST_CASE("files that are called like a GPU's and are none", "[driver]")

@@ -160,6 +160,17 @@ TEST_CASE("what processes without ROCm hold and use of AMD's devices", "[nvml]")
     CHECK(watched.held().find("25@5=2048") != std::string::npos);
 }
 
+TEST_CASE("what a process holds of AMD's devices whose main thread has exited", "[nvml]")
+{
+    Watched watched;
+    const AmdHost& host = watched.host;
+    for (const char* empty : {"proc/26/fd", "proc/26/task/26/fd", "proc/26/task/27/fd"})
+        std::filesystem::create_directories(host.path(empty));
+    host.link("proc/26/task/28/fd/3", "/dev/dri/renderD128");
+    host.write("proc/26/task/28/fdinfo/3", "pos:\t0\n" + description(7, "drm-memory-vram:\t10 KiB\n"));
+    CHECK(watched.held() == "26@4=10240");
+}
+
 TEST_CASE("how processes with ROCm use AMD's devices", "[nvml]")
 {
     Watched watched;

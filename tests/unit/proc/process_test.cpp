@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/process.hpp"
 
+#include "proc/mapped_file.hpp"
+#include "proc/process_facts.hpp"
+#include "proc/running_thread.hpp"
+#include "proc/tcp_sockets.hpp"
+#include "threads_of_child.hpp"
+
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -12,6 +18,7 @@
 #include <memory>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -283,6 +290,50 @@ TEST_CASE("memory of this process and of another one", "[process]")
     CHECK(read_memory(child.pid(), address_of(from.data()), to.data(), sizeof(to)));
     CHECK(to == std::array<uint64_t, 2>{3, 4});
     CHECK(from == std::array<uint64_t, 2>{1, 2});
+}
+
+TEST_CASE("a process whose main thread has exited is read through another one", "[process]")
+{
+    uint64_t word = 1;
+    const int open_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const ThreadsOfChild child(1, [&word] { word = 2; });
+    const pid_t pid = child.pid();
+    CHECK(running_thread(pid) == pid);
+    CHECK_FALSE(other_running_thread(pid));
+    const uint64_t start_ns = start_time_ns(pid);
+
+    child.end_main();
+    const auto thread = running_thread(pid);
+    REQUIRE(thread);
+    CHECK(*thread != pid);
+    CHECK(other_running_thread(pid) == thread);
+    CHECK(start_time_ns(pid) == start_ns);
+    CHECK(has_memory(pid));
+    CHECK_FALSE(mappings_are_refused(pid));
+    CHECK(code_mappings(pid).size() >= code_mappings(getpid()).size());
+    const auto files = mappings(pid);
+    REQUIRE_FALSE(files.empty());
+    CHECK(open_mapped(pid, files.front()));
+    CHECK(find_in_root_of(pid, files.front().path));
+    CHECK(environment(pid) == environment(getpid()));
+    CHECK(command_line(pid) == command_line(getpid()));
+    CHECK(cgroup_lines(pid) == cgroup_lines(getpid()));
+    CHECK(owner_of(pid) == owner_of(getpid()));
+    CHECK(mount_namespace(pid) == mount_namespace(getpid()));
+    CHECK(network_namespace(pid) == network_namespace(getpid()));
+    CHECK(allowed_cpus(pid) == allowed_cpus(getpid()));
+    CHECK(socket_inodes(pid).inodes == socket_inodes(getpid()).inodes);
+    CHECK(process_facts(pid).swapped_bytes);
+    uint64_t read = 0;
+    CHECK(read_memory(pid, address_of(&word), &read, sizeof(read)));
+    CHECK(read == 2);
+
+    child.end_one();
+    CHECK_FALSE(running_thread(pid)); // there is still the zombie
+    CHECK(start_time_ns(pid) == start_ns);
+    CHECK_FALSE(has_memory(pid));
+    CHECK_FALSE(read_memory(pid, address_of(&word), &read, sizeof(read)));
+    close(open_socket);
 }
 
 TEST_CASE("memory that is not there", "[process]")

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child process whose threads sleep until they are made to exit, in any order.
+#pragma once
+
+#include "util/fd.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <string>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+class ThreadsOfChild {
+public:
+    // others: threads besides the main one. prepare: runs in the child first.
+    explicit ThreadsOfChild(
+        size_t others, const std::function<void()>& prepare = [] {})
+        : pid_(fork())
+    {
+        if (pid_ == 0) {
+            prepare();
+            for (size_t i = 0; i < others; i++)
+                std::thread([this] { exit_after(others_); }).detach();
+            exit_after(main_);
+        }
+        wait_until([&] { return threads().size() == others + 1; });
+    }
+    ThreadsOfChild(const ThreadsOfChild&) = delete;
+    ThreadsOfChild& operator=(const ThreadsOfChild&) = delete;
+    ~ThreadsOfChild()
+    {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+
+    pid_t pid() const { return pid_; }
+
+    // It stays, as a zombie.
+    void end_main() const
+    {
+        let_go(main_);
+        wait_until([&] {
+            std::string text;
+            std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid_)), text);
+            return text.find(") Z ") != std::string::npos;
+        });
+    }
+
+    // Ends one of the others and returns its id.
+    pid_t end_one() const
+    {
+        const std::set<pid_t> before = threads();
+        let_go(others_);
+        wait_until([&] { return threads().size() < before.size(); });
+        std::set<pid_t> ended;
+        std::ranges::set_difference(before, threads(), std::inserter(ended, ended.end()));
+        return *ended.begin();
+    }
+
+private:
+    static void let_go(const Fd& of)
+    {
+        const uint64_t one = 1;
+        [[maybe_unused]] const ssize_t written = write(of.get(), &one, sizeof(one));
+    }
+    [[noreturn]] static void exit_after(const Fd& event)
+    {
+        uint64_t one = 0;
+        [[maybe_unused]] const ssize_t got = read(event.get(), &one, sizeof(one));
+        for (;;)
+            syscall(SYS_exit, 0);
+    }
+    template<class Condition>
+    static void wait_until(Condition condition)
+    {
+        while (!condition())
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::set<pid_t> threads() const
+    {
+        std::set<pid_t> all;
+        for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid_)))
+            all.insert(std::stoi(entry.path().filename()));
+        return all;
+    }
+
+    Fd main_{eventfd(0, EFD_CLOEXEC)}, others_{eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)};
+    pid_t pid_;
+};
+
+} // namespace gpusnoop
