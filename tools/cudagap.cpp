@@ -113,7 +113,7 @@ private:
     std::optional<Suspensions> suspensions_;
     std::span<const Probe> probes_;
     std::optional<CallEvents<GapLine, Context>> lines_;
-    std::set<uint32_t> leaving_; // pids whose first thread has ended
+    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
 };
 
 RunPlan CudaGap::plan(const Options& options)

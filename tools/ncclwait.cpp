@@ -98,7 +98,7 @@ private:
     Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
-    std::set<uint32_t> leaving_; // pids whose first thread has ended
+    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
     std::set<ImageId> gone_;     // to be forgotten after the next report
 };
 

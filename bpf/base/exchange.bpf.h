@@ -4,7 +4,11 @@
 #ifndef GPUSNOOP_EXCHANGE_BPF_H
 #define GPUSNOOP_EXCHANGE_BPF_H
 
+#include "base/process.bpf.h"
 #include "base/thread.bpf.h"
+
+/* The first probes are limited to target_pids by the kernel. The second cannot be, so ATTACH_BOTH lasts: it filters. */
+const volatile bool filter_second = false;
 
 __u32 attach_phase = ATTACH_FIRST; /* set by the front end */
 
@@ -27,7 +31,10 @@ static __attribute__((noinline)) int is_idle_now(u64 cookie, u32 phase)
     bool second = cookie & COOKIE_SECOND;
     if (phase != ATTACH_BOTH)
         return phase != ATTACH_COMING || second;
-    struct thread_state* thread = thread_state_create(bpf_get_current_task_btf());
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (filter_second && second && !is_target(task))
+        return 1;
+    struct thread_state* thread = thread_state_create(task);
     if (!thread) {
         lose(LOSS_START, 1);
         return 1;

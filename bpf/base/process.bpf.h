@@ -62,11 +62,16 @@ INLINE bool comm_matches(struct task_struct* task)
     return false;
 }
 
+INLINE bool is_target(struct task_struct* task)
+{
+    u32 pid = task->tgid;
+    return bpf_map_lookup_elem(&target_pids, &pid);
+}
+
 /* What a process does before it is launched from (lookups, registrations) counts for all of its threads. */
 INLINE bool wanted_process(struct task_struct* task)
 {
-    u32 pid = task->tgid;
-    if (filter_pids && !bpf_map_lookup_elem(&target_pids, &pid))
+    if (filter_pids && !is_target(task))
         return false;
     return wanted_cgroup(task);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/attach.hpp"
 
+#include "proc/running_thread.hpp"
 #include "util/descriptors.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
@@ -197,6 +198,8 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         return {};
     }
     Looked looked;
+    if (!everybody_ && other_running_thread(pid) && !attach_without_main_thread(pid))
+        return looked;
     for (CudaFile* file : found.files) {
         note_driver(*file, found);
         looked.added |= attach(file, process_filter(pid));
@@ -269,27 +272,6 @@ void Attacher::miss_runtime(pid_t pid, const std::vector<CudaFile*>& files)
     targets_.complain(fmt::format("process {} calls the driver, but has no CUDA runtime with symbols: the program uses "
                                   "no runtime, or a stripped static one; --api driver counts its calls",
                                   pid));
-}
-
-// A probe asks each of its attachments whether the process is theirs, so many of them cost more than one for all.
-void Attacher::attach_to_everybody()
-{
-    std::set<CudaFile*> files;
-    for (const auto& [key, attachment] : attachments_)
-        if (!attachment.refused)
-            files.insert(attachment.file);
-    Links first = take_links();
-    exchanging_ = true;
-    everybody_ = true;
-    paused_.clear();
-    linker_.begin_again();
-    options_.exchange(ATTACH_COMING);
-    for (CudaFile* file : files)
-        attach(file, 0);
-    options_.exchange(ATTACH_BOTH);
-    detach(std::move(first));
-    exchanging_ = false;
-    options_.exchange(ATTACH_SECOND);
 }
 
 pid_t Attacher::process_filter(pid_t pid) const
@@ -369,7 +351,7 @@ bool Attacher::link_all(Attachment& attachment)
         take_links(attachment, made);
         attachment.refused = true;
         // A process that ends while it is being attached to is nobody's fault.
-        if (pid == 0 || process_name(pid))
+        if (pid == 0 || (process_name(pid) && !other_running_thread(pid)))
             targets_.complain(error.what());
         return false;
     }

@@ -34,6 +34,8 @@ public:
         size_t members_max = 16; // of those that may become more, attached to one by one
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
         std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/nested_call.bpf.h)
+        bool filter_second = false;                 // then the programs tell who is asked for (bpf/base/exchange.bpf.h)
+        std::function<bool()> may_attach_to_everybody = [] { return true; }; // harms none that is not asked for
     };
 
     // To be called between open and load: chooses the programs and their attach types.
@@ -74,6 +76,8 @@ public:
     // The process has ended, or is another program: it has mapped nothing yet.
     void left(pid_t pid) { users_.erase(pid); }
 
+    // The main thread of the process has exited, and others run.
+    void main_thread_exited(pid_t pid);
     // The process has ended: frees what was attached to it alone.
     void forget(pid_t pid);
     // Every process has the probes, wanted or not: the program tells them apart.
@@ -121,6 +125,7 @@ private:
     void update_forwarding();
     Looked take_in(const Targets::Found& found);
     void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
+    bool attach_without_main_thread(pid_t pid);
     void attach_to_everybody();
     bool attach(CudaFile* file, pid_t pid);
     bool link_all(Attachment& attachment);
@@ -148,8 +153,9 @@ private:
     std::optional<std::vector<Targets::Found>> found_first_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> users_;
-    std::set<pid_t> paused_;      // groups
-    std::set<pid_t> runtimeless_; // that were complained of
+    std::set<pid_t> paused_;              // groups
+    std::set<pid_t> runtimeless_;         // that were complained of
+    std::set<pid_t> without_main_thread_; // the same
     bool name_probes_attached_ = false;
     std::set<const CudaFile*> forwarding_;                   // drivers that share a process with another one
     std::map<pid_t, LookQueue::Clock::time_point> searched_; // processes with a new driver, which may map another one

@@ -78,7 +78,7 @@ public:
     // Those of the interval that has ended. Waits shorter than least_ns are left out.
     std::vector<Part> drain(uint64_t least_ns);
 
-    // When calls end that do not return. The first thread of a process has ended, mostly with all others.
+    // When calls end that do not return: all threads of the process have exited.
     void exited(uint32_t pid, uint64_t now_ns) { exits_[pid] = now_ns; }
     // The process is another program: whatever its threads were in is over, be its first one's id taken again.
     void executed(uint32_t pid, uint64_t time_ns) { execs_[pid] = time_ns; }

@@ -205,8 +205,8 @@ void MappingWatch::hand_over(std::span<const uint8_t> record, const Handlers& to
     }
     case PERF_RECORD_EXIT: {
         TaskRecord task{};
-        if (read_as(record, task) && task.pid == task.tid)
-            to.on_exit(static_cast<pid_t>(task.pid));
+        if (read_as(record, task))
+            to.exited(static_cast<pid_t>(task.pid), static_cast<pid_t>(task.tid));
         break;
     }
     case PERF_RECORD_COMM: {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells of every executable file mapping made anywhere on the host, and of processes that exit, as it happens and
+// Tells of every executable file mapping made anywhere on the host, and of threads that exit, as it happens and
 // without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
 #pragma once
 
@@ -23,7 +23,7 @@ public:
         // them.
         std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
         std::function<void(pid_t pid, pid_t parent)> forked; // a process, not a thread
-        std::function<void(pid_t)> on_exit;                  // the first thread of a process has: mostly all of it
+        std::function<void(pid_t pid, pid_t tid)> exited;    // a thread
         // A process is another program from this moment on, CLOCK_MONOTONIC.
         std::function<void(pid_t, uint64_t time_ns)> on_exec;
         // A thread of the process is called that now, because it is another program or has asked for it.

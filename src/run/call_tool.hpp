@@ -138,7 +138,7 @@ private:
     FoundStacks found_stacks_;
     CallSums pending_; // since the last report
     std::optional<Sampling> sampling_;
-    std::set<uint32_t> leaving_; // pids whose first thread has ended
+    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
     std::set<ImageId> gone_;
 };
 

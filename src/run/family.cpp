@@ -52,7 +52,7 @@ void Family::exited(pid_t pid)
         leaving_.insert(pid);
 }
 
-// False where other threads go on.
+// False while it has its memory.
 bool Family::let_go(pid_t pid)
 {
     if (has_memory(pid))

@@ -41,7 +41,7 @@ private:
     pid_t first_;
     Descendants descendants_;
     std::set<pid_t> strangers_; // which may yet turn out to be of the family
-    std::set<pid_t> leaving_;   // whose first thread has ended
+    std::set<pid_t> leaving_;   // exited, but may still have its memory
     bool limit_told_ = false;
 };
 

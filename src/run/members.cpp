@@ -3,6 +3,7 @@
 
 #include "attach/attach.hpp"
 #include "proc/process.hpp"
+#include "proc/running_thread.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -71,7 +72,7 @@ void Members::forget_leaving()
 {
     std::erase_if(leaving_, [this](pid_t pid) {
         if (has_memory(pid))
-            return false; // other threads go on
+            return false; // since 6.16 an exit is reported before the thread lets go of it (do_exit())
         attacher_->forget(pid);
         if (scope_.named())
             scope_.named()->left(pid);
@@ -96,8 +97,7 @@ void Members::look_for_new()
 std::set<pid_t> Members::exits_missed() const
 {
     std::set<pid_t> ended;
-    std::ranges::copy_if(members_, std::inserter(ended, ended.end()),
-                         [](pid_t pid) { return !thread_start_time_ns(pid, pid); });
+    std::ranges::copy_if(members_, std::inserter(ended, ended.end()), [](pid_t pid) { return !running_thread(pid); });
     return ended;
 }
 

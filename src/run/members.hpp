@@ -26,8 +26,8 @@ public:
     void mapped(pid_t pid); // a CUDA library
     void forked(pid_t pid, pid_t parent);
     void named(pid_t pid, std::string_view name, bool is_exec);
-    void exited(pid_t pid); // or its first thread has
-    void tick();            // once a second
+    void exited(pid_t pid);
+    void tick(); // once a second
 
     std::set<pid_t> exits_missed() const; // as far as can be told
     void look_again();                    // what the watch tells of may have been missed
@@ -42,7 +42,7 @@ private:
     Attacher* attacher_;
     std::optional<Family> family_;
     std::set<pid_t> members_; // of the cgroup, as of the last look
-    std::set<pid_t> leaving_; // whose first thread has ended
+    std::set<pid_t> leaving_; // exited, but may still have its memory
 };
 
 } // namespace gpusnoop

@@ -6,6 +6,7 @@
 #include "attach/load_plan.hpp"
 #include "output/outputs_beside.hpp"
 #include "proc/mapping_watch.hpp"
+#include "proc/process_exits.hpp"
 #include "run/loop.hpp"
 #include "run/losses.hpp"
 #include "run/members.hpp"
@@ -37,6 +38,7 @@ public:
 private:
     void trace();
     bool returns_are_safe() const;
+    bool returns_are_safe_for_everybody() const;
     void attach();
     bpf_object* load();
     bpf_object* load_as(const LoadPlan& plan, bool guarded);
@@ -45,6 +47,7 @@ private:
     void watch_mappings();
     Filters choose_probes(bpf_object* object, const LoadPlan& plan);
     void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
+    void thread_exited(pid_t pid, pid_t tid);
     void on_exit(pid_t pid);
     void announce();
     void look_for_trouble();
@@ -85,6 +88,7 @@ private:
     std::optional<Losses> losses_;
     std::optional<Ring> ring_;
     std::optional<MappingWatch> mapping_watch_;
+    ProcessExits exits_;
     std::optional<Loop> loop_;
     size_t complaints_shown_ = 0;
     bool waiting_ = false;

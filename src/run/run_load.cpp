@@ -45,6 +45,18 @@ bool Run::returns_are_safe() const
     return !return_probes_break_seccomp();
 }
 
+// The same, of other processes than the targets.
+bool Run::returns_are_safe_for_everybody() const
+{
+    if (std::ranges::none_of(probe_plan_.hooks, &Hook::returns))
+        return true;
+    try {
+        return !return_probes_break_seccomp();
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 // Where a return probe would kill a target, there is none.
 void Run::leave_out_harmful_returns()
 {
@@ -151,6 +163,9 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
 {
     const Tier tier = plan.tier();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
+    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
+    const bool has_pids = !scope_.pids().empty();
+    const bool filter_pids = has_pids && (tier > Tier::multi || !filter_at_attach || scope_.grows());
     if (!filter_at_attach)
         scope_.named().reset(); // everybody has the probes anyway: nothing is to be missed
     attacher_.emplace(
@@ -167,11 +182,10 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                               },
                           .by_process = plan_.by_process,
                           .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; },
-                          .forwarding = [this](uint64_t files) { *opened_.switches.forwarding_files = files; }});
-    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
-    return {.tier = tier,
-            .returns = returns_,
-            .pids = !scope_.pids().empty() && (tier > Tier::multi || !filter_at_attach || scope_.grows())};
+                          .forwarding = [this](uint64_t files) { *opened_.switches.forwarding_files = files; },
+                          .filter_second = has_pids && !filter_pids,
+                          .may_attach_to_everybody = [this] { return returns_are_safe_for_everybody(); }});
+    return {.tier = tier, .returns = returns_, .pids = filter_pids, .pids_of_second = has_pids && !filter_pids};
 }
 
 } // namespace gpusnoop

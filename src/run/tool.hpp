@@ -39,6 +39,7 @@ struct Filters {
     Tier tier = Tier::session;
     bool returns = true;                    // return probes can be used without harm
     bool pids = false;                      // the attach is not limited to them
+    bool pids_of_second = false;            // only that to every process is not (Attacher)
     cgroup_controller v1 = CONTROLLER_NONE; // the hierarchy that stands for v1, if any is mounted
     bool cgroups = false;
     bool cgroups_v1 = false;             // they are of that hierarchy
@@ -138,7 +139,7 @@ public:
 
     virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
     virtual void on_exec(pid_t, uint64_t) {} // a process is another program from this moment on, CLOCK_MONOTONIC
-    virtual void on_exit(pid_t) {} // a process has ended, or its first thread has; its rows are still to be printed
+    virtual void on_exit(pid_t) {} // the last thread of a process has exited; its rows are still to be printed
     // Those that on_exit() should have been called for: nobody tells of ends twice.
     virtual std::set<pid_t> exits_missed() { return {}; }
     // Once a second, and once before the start is printed. True where the programs that are not always attached should
@@ -195,6 +196,7 @@ void configure_probes(Rodata& data, std::span<const Probe> probes, const Filters
     for (size_t i = 0; i < probes.size(); i++)
         memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
     data.rows_by_address = filters.tier == Tier::tracefs;
+    data.filter_second = filters.pids_of_second;
 }
 
 } // namespace gpusnoop

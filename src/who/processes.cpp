@@ -3,6 +3,7 @@
 
 #include "maps/bpf_map.hpp"
 #include "proc/process.hpp"
+#include "proc/running_thread.hpp"
 #include "util/clock.hpp"
 
 #include <algorithm>
@@ -158,7 +159,7 @@ std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
 {
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
-        bool alive = false; // its first thread has ended, others go on
+        bool alive = false; // it may be about to let go of its memory
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
             if (gone(item->first))
                 all.push_back(item->first);
@@ -183,8 +184,7 @@ std::set<pid_t> Processes::ended() const
     std::set<pid_t> all;
     for (const auto& [image, info] : known_) {
         const auto pid = static_cast<pid_t>(image.pid);
-        const uint64_t start = thread_start_time_ns(pid, pid);
-        if (!start || (info.start_ns && start != to_clock_tick(info.start_ns)))
+        if (!running_thread(pid) || (info.start_ns && start_time_ns(pid) != to_clock_tick(info.start_ns)))
             all.insert(pid);
     }
     return all;

@@ -60,7 +60,7 @@ public:
     std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
     // Of all that are known.
     std::set<uint32_t> pids() const;
-    // Those whose first thread has ended, or is another's by now.
+    // Those that have exited, or whose number is another's by now.
     std::set<pid_t> ended() const;
     std::vector<ImageId> images() const; // that run
     void forget(const std::set<ImageId>& images);

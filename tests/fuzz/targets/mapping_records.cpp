@@ -20,7 +20,7 @@ void fuzz(std::string_view input)
                        "a path is within its record");
             },
         .forked = [&](pid_t pid, pid_t parent) { told++, expect(pid != parent, "a thread is no process"); },
-        .on_exit = [&](pid_t) { told++; },
+        .exited = [&](pid_t, pid_t) { told++; },
         .on_exec = [&](pid_t, uint64_t) { told++; },
         .named =
             [&](pid_t, std::string_view name, bool) {

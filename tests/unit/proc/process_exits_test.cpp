@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proc/process_exits.hpp"
+
+#include "threads_of_child.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+
+using namespace gpusnoop;
+
+using Exit = ProcessExits::Exit;
+
+TEST_CASE("a process exits with its last thread", "[process-exits]")
+{
+    const ThreadsOfChild child(3);
+    ProcessExits exits;
+    CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
+    child.end_main();
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::main_thread);
+    CHECK(exits.missed().empty());
+    CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
+    CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::process);
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process); // nothing is known of it any more
+}
+
+TEST_CASE("the main thread exits last", "[process-exits]")
+{
+    const ThreadsOfChild child(2);
+    ProcessExits exits;
+    const std::vector<pid_t> others{child.end_one(), child.end_one()};
+    for (const pid_t tid : others)
+        CHECK(exits.thread_exited(child.pid(), tid) == Exit::thread);
+    child.end_main();
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process);
+}
+
+TEST_CASE("the exit of the main thread is reported after that of the last one", "[process-exits]")
+{
+    const ThreadsOfChild child(1);
+    ProcessExits exits;
+    child.end_main();
+    CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process);
+}
+
+TEST_CASE("another thread has taken the place of the main one by exec", "[process-exits]")
+{
+    const ThreadsOfChild child(0);
+    ProcessExits exits;
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::thread);
+}
+
+TEST_CASE("the exit of the last thread was lost", "[process-exits]")
+{
+    const ThreadsOfChild child(1);
+    ProcessExits exits;
+    child.end_main();
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::main_thread);
+    child.end_one();
+    CHECK(exits.missed() == std::set{child.pid()});
+    CHECK(exits.missed().empty());
+}
