@@ -12,6 +12,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <memory>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
@@ -118,6 +119,18 @@ void join(const Step& step)
     in_background.clear();
 }
 
+// The main thread exits, and the process with the last thread in the background.
+void exit_main(const Step& step)
+{
+    only_in_the_first_thread(step);
+    std::thread([others = std::move(in_background)]() mutable {
+        for (auto& thread : others)
+            thread.join();
+        write_truth();
+    }).detach();
+    pthread_exit(nullptr);
+}
+
 void repeat(const Step& step)
 {
     for (uint64_t i = 0, n = step.number(0); i < n && !stopping(); i++)
@@ -156,10 +169,11 @@ void fork_child(const Step& step)
 }
 
 // exec [PROGRAM] ... end: this process becomes the program (another form beside this one, or this one again), which
-// runs the block. Nothing after it runs.
+// runs the block. Nothing after it runs. In a background thread it ends all others, of which the main one is idle.
 void exec_image(const Step& step)
 {
-    only_alone(step);
+    if (gettid() == getpid())
+        only_alone(step);
     write_truth();
     char self[4096] = {};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)

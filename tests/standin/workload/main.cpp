@@ -54,7 +54,8 @@ int main(int argc, char** argv)
     }
     if (!any)
         usage();
-    auto steps = workload::parse(script, workload::find_step);
+    static const auto steps = // they outlive the main thread (exitmain)
+        workload::parse(script, workload::find_step);
     if (banner)
         fprintf(stderr, "stand-in CUDA driver: no GPU work is done\n");
     workload::stop_on_signals();

@@ -46,6 +46,7 @@ const Row rows[] = {
     {"threads", {true, ""}, threads},
     {"background", {true, ""}, background},
     {"join", {false, ""}, join},
+    {"exitmain", {false, ""}, exit_main},
     {"repeat", {true, ""}, repeat},
     {"loop", {true, ""}, loop},
     {"forever", {true, ""}, forever},

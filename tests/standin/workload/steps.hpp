@@ -49,6 +49,7 @@ void synchronize(const Step&);
 void threads(const Step&);
 void background(const Step&);
 void join(const Step&);
+void exit_main(const Step&);
 void repeat(const Step&);
 void loop(const Step&);
 void forever(const Step&);
