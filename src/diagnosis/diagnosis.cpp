@@ -15,6 +15,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr int out_of_memory = 2; // CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation
+constexpr int deinitialized = 4; // CUDA_ERROR_DEINITIALIZED, cudaErrorCudartUnloading, hipErrorDeinitialized
 
 std::optional<Calls> kind_of(CallPart part)
 {
@@ -42,6 +43,13 @@ bool is_refused(const call_key& key)
     return key.kind == KIND_ALLOC && key.result == out_of_memory;
 }
 
+// Static destructors that free and wait run after the driver has shut down: that is how a process exits, and no trouble
+// (CUDA Driver API, CUDA_ERROR_DEINITIALIZED: "the CUDA driver is in the process of shutting down").
+bool is_after_shutdown(const call_key& key, CallPart part)
+{
+    return part != CallPart::driver && key.result == deinitialized;
+}
+
 } // namespace
 
 void Diagnosis::count(Counts& counts, const CallDelta& delta) const
@@ -49,6 +57,8 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     const call_key& key = delta.key;
     const CallPart part = part_of(key);
     const auto kind = static_cast<size_t>(*kind_of(part));
+    if (is_after_shutdown(key, part))
+        return;
     // A synchronous copy counts as a wait, too, whose errors are those of the copy.
     const bool twice = part == CallPart::wait && (key.wait.wait == WAIT_COPY || key.wait.wait == WAIT_FREE);
     const uint64_t calls = part == CallPart::copy ? delta.count - delta.copy.continued : delta.count;

@@ -41,6 +41,8 @@ together = {
                         r"\d+ of \d+ allocations and frees fail: CUDA_ERROR_INVALID_VALUE"),
         "copies_fail": ("copy 1 fn=cuMemcpyHtoD_v2 result=700; sleep 50", "copy", {"alarm"},
                         r"all \d+ copies fail: CUDA_ERROR_ILLEGAL_ADDRESS"),
+        "calls_after_shutdown": ("alloc a 1000; free a; free a again result=4; sync 1 fn=cuStreamSynchronize result=4; "
+                                 "copy 1 fn=cuMemcpyHtoD_v2 result=4; sleep 50", None, None, None),
         "instantiations_fail": ("graph instantiate G X result=2; graph launch Y 1; sleep 50", "graph", {"alarm"},
                                 r"(all )?\d+ (of \d+ )?captures and instantiations of graphs fail: CUDA_ERROR_OUT_OF_MEMORY"),
     },
@@ -98,6 +100,8 @@ def incident(some):
         equal({row["rule"] for row in found}, {rule} if rule else set(), f"{name}: rules that speak: {found}")
         rows = [row for row in tops.rows(tool, "pid") if row["pid"] == pid]
         check(rows, f"{name}: it has rows: {tool.rows}")
+        if "result=" in some[name][0] and "result=600" not in some[name][0]:
+            check(any(row["errors"] for row in rows), f"{name}: errors are counted: {rows}")
         equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), f"{name}: the rows' column")
         for row in found:
             check(row["severity"] in severities, f"{name}: severity: {found}")
