@@ -15,8 +15,8 @@ size_t width_of(const Column& column); // least columns of text; never 0
 
 class CellText {
 public:
-    // Appends the text of a cell, made safe for the terminal and cut to `width` code points; only text is cut. Returns
-    // the code points appended.
+    // Appends the text of a cell, made safe for the terminal and cut to `width` columns; only text is cut. Returns
+    // the columns appended.
     size_t append(std::string& to, Unit unit, const Cell& cell, size_t width = std::string::npos);
 
     void append_clock(std::string& to, uint64_t wall_ns) { time_.append_clock(to, wall_ns); }

@@ -99,7 +99,7 @@ private:
         });
     }
 
-    // append(i, is_last) appends the text of column i and returns its width in code points.
+    // append(i, is_last) appends the text of column i and returns its width in columns.
     template<typename Append>
     void line(std::span<const Column> columns, Append append)
     {

@@ -15,11 +15,10 @@ bool is_plain(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-// Joiners, variation selectors, tags: terminals disagree on what they do to the characters around them.
-bool is_invisible(char32_t code)
+// The terminal is written to in the locale of the environment.
+bool can_be_drawn(char32_t code)
 {
-    return code == 0xad || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x206f) ||
-           (code >= 0xfe00 && code <= 0xfe0f) || code == 0xfeff || code >= 0xe0000;
+    return code < 0x7f || is_invisible(code) || ::wcwidth(static_cast<wchar_t>(code)) >= 0;
 }
 
 // Calls put(code, columns) for each character of a text that can be shown as it is. put returns whether to go on.
@@ -29,22 +28,13 @@ void for_each_character(std::string_view text, Put put)
     while (!text.empty()) {
         const CodePoint c = first_code_point(text);
         text.remove_prefix(c.length ? c.length : 1);
-        const int width = c.length ? columns_of(c.code) : -1;
+        const int width = c.length && can_be_drawn(c.code) ? columns_of(c.code) : -1;
         if (width < 0 ? !put(U'?', 1) : !put(c.code, width))
             return;
     }
 }
 
 } // namespace
-
-int columns_of(char32_t code)
-{
-    if (code >= 0x20 && code < 0x7f)
-        return 1;
-    if (is_invisible(code))
-        return 0;
-    return steers_terminal(code) ? -1 : std::min(::wcwidth(static_cast<wchar_t>(code)), 2);
-}
 
 int columns_of(std::string_view text)
 {

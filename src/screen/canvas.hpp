@@ -4,6 +4,7 @@
 
 #include "screen/layout.hpp"
 #include "screen/style.hpp"
+#include "util/text_width.hpp"
 
 #include <array>
 #include <cstdint>
@@ -52,10 +53,6 @@ private:
     int lines_;
     std::vector<Cell> cells_;
 };
-
-// Columns that a code point takes on the terminal in the current locale (LC_CTYPE): 1 or 2; 0: it combines with the one
-// before it or is not shown at all; -1: it cannot be shown and is replaced.
-int columns_of(char32_t code);
 
 // Columns that a text takes once it has been made harmless.
 int columns_of(std::string_view text);

@@ -2,6 +2,7 @@
 #include "util/text.hpp"
 
 #include "util/append_format.hpp"
+#include "util/text_width.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -90,18 +91,22 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
     }
 
     size_t columns = 0;
-    size_t cut = to.size(); // where the text ends if it must be cut
-    auto put = [&](std::string_view code_point) {
-        to += code_point;
-        if (++columns + 1 == width)
+    size_t cut = to.size(), cut_columns = 0; // where the text ends if it must be cut
+    auto put = [&](std::string_view character, size_t wide = 1) {
+        to += character;
+        columns += wide;
+        if (columns < width) {
             cut = to.size();
+            cut_columns = columns;
+        }
     };
     while (!text.empty() && columns <= width) {
         CodePoint c = first_code_point(text);
         std::string_view bytes = text.substr(0, c.length ? c.length : 1);
         text.remove_prefix(bytes.size());
         if (c.length && !steers_terminal(c.code)) {
-            put(bytes);
+            const int wide = columns_of(c.code);
+            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // a terminal shows a substitute
             continue;
         }
         for (char byte : bytes) {
@@ -117,7 +122,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
         return columns;
     to.resize(cut);
     to.append(width ? 1 : 0, '+');
-    return width;
+    return width ? cut_columns + 1 : 0;
 }
 
 void append_json_string(std::string& to, std::string_view text)

@@ -34,6 +34,22 @@ TEST_CASE("text table", "[output]")
     CHECK(text_of(use, true) == "10:00:00\n" + table + "\n10:00:01\n" + table);
 }
 
+TEST_CASE("columns line up below wide and combining characters", "[output]")
+{
+    static constexpr Column two[] = {{"COMM", "comm", Unit::text, 6}, {"N", "n", Unit::count, 3}};
+    auto use = [](Output& output) {
+        output.begin_table(two, ten_o_clock, 1000000000);
+        for (const char* name : {"plain", "\u4e2d\u6587", "e\u0301e\u0301", "\U0001F600!", "\u4e2d\u6587\u4e2d\u6587"})
+            output.row(two, {std::string(name), uint64_t{7}}, {});
+    };
+    CHECK(text_of(use) == "COMM     N\n"
+                          "plain    7\n"
+                          "\u4e2d\u6587     7\n"
+                          "e\u0301e\u0301       7\n"
+                          "\U0001F600!      7\n"
+                          "\u4e2d\u6587+    7\n");
+}
+
 TEST_CASE("a report without anything is a sentence", "[output]")
 {
     Zone zone("UTC");
@@ -83,7 +99,8 @@ TEST_CASE("text events have one header", "[output]")
 
 TEST_CASE("text leaves no trailing spaces", "[output]")
 {
-    constexpr Column two[] = {{"A", "a", Unit::text, 4}, {"B", "b", Unit::text, 9}, {"C", "c", Unit::count, 3, false}};
+    static constexpr Column two[] = {
+        {"A", "a", Unit::text, 4}, {"B", "b", Unit::text, 9}, {"C", "c", Unit::count, 3, false}};
     CHECK(text_of([&](Output& output) {
               output.event(two, {"x", "", uint64_t{1}}, {});
               output.event(two, {"", "y ", uint64_t{1}}, {});

@@ -49,7 +49,7 @@ TEST_CASE("printable text cannot steer a terminal", "[text]")
     CHECK(printable("\xe4\xb8z") == "\\xE4\\xB8z");                 // cut off
 }
 
-TEST_CASE("text is cut at a code point", "[text]")
+TEST_CASE("text is cut to columns, at a character", "[text]")
 {
     CHECK(cut("0123456789", 10) == "0123456789");
     CHECK(cut("0123456789", 9) == "01234567+");
@@ -61,9 +61,18 @@ TEST_CASE("text is cut at a code point", "[text]")
     CHECK(cut("\u00e9\u00e9\u00e9", 0) == "");
     CHECK(cut("\x1b\x1b", 8) == "\\x1B\\x1B");
     CHECK(cut("\x1b\x1b", 7) == "\\x1B\\x+");
+    CHECK(cut("\u4e2d\u6587", 4) == "\u4e2d\u6587"); // wide
+    CHECK(cut("\u4e2d\u6587", 3) == "\u4e2d+");
+    CHECK(cut("\u4e2d\u6587", 2) == "+");
+    CHECK(cut("\U0001F600a", 3) == "\U0001F600a");
+    CHECK(cut("e\u0301e\u0301", 2) == "e\u0301e\u0301"); // combining
+    CHECK(cut("e\u0301e\u0301e", 2) == "e\u0301+");
     std::string to = "kept ";
     CHECK(append_printable(to, "\u00e9ab", 2) == 2);
     CHECK(to == "kept \u00e9+");
+    to.clear();
+    CHECK(append_printable(to, "\u4e2d\u6587", 2) == 1);
+    CHECK(append_printable(to, "\u4e2d\u6587e\u0301\U0001F600") == 7);
 }
 
 TEST_CASE("JSON strings are escaped without loss", "[text]")
