@@ -2,6 +2,7 @@
 #include "nvml/nvml_figures.hpp"
 
 #include "util/error.hpp"
+#include "util/withdrawals.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -37,6 +38,7 @@ std::multimap<uint32_t, Figure> by_pid(const std::vector<Figure>& figures)
     return map;
 }
 
+constexpr std::string_view no_answer = "NVML does not answer: its figures are missing until it does";
 constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
 constexpr std::chrono::milliseconds time_to_answer(200);
 
@@ -54,7 +56,7 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     const auto first = nvml_->ask(time_to_start);
     if (!first) { // it may come later
         silent_ = true;
-        warn("NVML does not answer: its figures are missing until it does");
+        warn(no_answer);
         return;
     }
     started_ = true;
@@ -74,6 +76,8 @@ void NvmlFigures::refresh(uint64_t now_ns)
         return;
     due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
     std::optional<NvmlAnswers> answers = nvml_->ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
+    if (answers && silent_)
+        withdraw(no_answer);
     if (answers && !std::exchange(started_, true)) { // that was the first one, which only says whether it is there
         if (!answers->why.empty()) {
             why_ = answers->why;
@@ -83,7 +87,7 @@ void NvmlFigures::refresh(uint64_t now_ns)
         answers = nvml_->ask(time_to_answer);
     }
     if (!answers && !silent_)
-        warn("NVML does not answer: its figures are missing until it does");
+        warn(no_answer);
     silent_ = !answers;
     take(std::move(answers).value_or(NvmlAnswers()));
 }

@@ -17,6 +17,7 @@
 #include "util/clock.hpp"
 #include "util/error.hpp"
 #include "util/text.hpp"
+#include "util/withdrawals.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -189,7 +190,7 @@ void Run::announce()
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && !attacher_) {
         if (const std::string what = hooks->waits_for(); !what.empty()) {
             waiting_ = true;
-            warn(what);
+            warn(waiting_message_ = what);
         }
         if (const std::string what = hooks->not_traced(); !what.empty())
             warn(what);
@@ -224,7 +225,7 @@ void Run::look_for_trouble()
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
         if (waiting_ && attacher_->unseen().empty() && !attacher_->unreadable_files())
-            warn(fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
+            warn(waiting_message_ = fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
     // A few may be out of reach of any root: init of a container within a container.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
@@ -291,6 +292,7 @@ void Run::attach_waiting()
     const bool remarked = remark();
     if (waiting_ && user) {
         waiting_ = false;
+        withdraw(waiting_message_);
         warn(fmt::format("process {} maps a CUDA library now; tracing", *user));
     }
     if (!added && !remarked)
@@ -369,6 +371,7 @@ void Run::tick()
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && loop_ && hooks->hook_new_drivers()) {
         if (waiting_ && !attacher_ && hooks->waits_for().empty()) {
             waiting_ = false;
+            withdraw(waiting_message_);
             warn("a GPU driver has been loaded; tracing");
         }
         say_summary();

@@ -92,6 +92,7 @@ private:
     std::optional<Loop> loop_;
     size_t complaints_shown_ = 0;
     bool waiting_ = false;
+    std::string waiting_message_;                        // that was shown for it
     bool more_records_ = false;                          // than there was time for
     std::optional<std::chrono::nanoseconds> over_since_; // while nobody reads the output
     uint64_t started_ns_ = 0;

@@ -23,6 +23,18 @@ void Messages::add(std::string text, double now)
     all_.push_back({std::move(text), start + (hurry ? shown_in_a_hurry : shown), 1});
 }
 
+void Messages::withdraw(std::string_view text, double now)
+{
+    for (size_t i = all_.size(); i-- > 0 && all_[i].until > now;) {
+        if (all_[i].text != text)
+            continue;
+        const double begin = i ? std::max(now, all_[i - 1].until) : now;
+        const double freed = all_[i].until - begin;
+        std::for_each(all_.begin() + static_cast<ptrdiff_t>(i), all_.end(),
+                      [freed](Message& message) { message.until -= freed; });
+    }
+}
+
 const Messages::Message* Messages::current(double now) const
 {
     auto found = std::ranges::upper_bound(all_, now, {}, &Message::until);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <deque>
 #include <string>
+#include <string_view>
 
 namespace gpusnoop {
 
@@ -18,6 +19,8 @@ public:
 
     // now: seconds of a clock that never goes back.
     void add(std::string text, double now);
+    // It is shown no longer; those behind it come sooner.
+    void withdraw(std::string_view text, double now);
     const Message* current(double now) const; // the one to be shown now; none: nullptr
     const std::deque<Message>& all() const { return all_; }
 

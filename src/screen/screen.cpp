@@ -45,6 +45,11 @@ Screen::Screen(const Options& options, Requests requests)
 void Screen::take_warnings()
 {
     warnings_.emplace([this](std::string text) { message(std::move(text)); });
+    withdrawals_.emplace([this](std::string_view text) {
+        state_.now = now();
+        state_.messages.withdraw(text, state_.now);
+        draw();
+    });
 }
 
 void Screen::starting(std::string what)

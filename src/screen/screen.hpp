@@ -7,6 +7,7 @@
 #include "screen/terminal.hpp"
 #include "screen/typed_ahead.hpp"
 #include "util/error.hpp"
+#include "util/withdrawals.hpp"
 
 #include <chrono>
 #include <functional>
@@ -69,6 +70,7 @@ private:
     Canvas canvas_;
     std::optional<TypedAhead> typed_ahead_;
     std::optional<WarningsTo> warnings_;
+    std::optional<WithdrawalsTo> withdrawals_;
 };
 
 } // namespace gpusnoop

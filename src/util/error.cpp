@@ -3,6 +3,7 @@
 
 #include "util/non_blocking_writer.hpp"
 #include "util/text.hpp"
+#include "util/withdrawals.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -23,6 +24,7 @@ struct Diagnostics {
     std::string tool = "gpusnoop";
     int verbosity = 0;
     std::function<void(std::string)> reader; // of warnings, in stderr's place
+    std::function<void(std::string_view)> withdrawals;
     std::mutex mutex;
     std::vector<std::string>* held = nullptr; // where threads may warn
     bool stalled = false;                     // stderr is not waited for again before it takes something
@@ -95,6 +97,22 @@ WarningsTo::WarningsTo(std::function<void(std::string)> reader)
 WarningsTo::~WarningsTo()
 {
     diagnostics().reader = nullptr;
+}
+
+void withdraw(std::string_view message)
+{
+    if (diagnostics().withdrawals)
+        diagnostics().withdrawals(message);
+}
+
+WithdrawalsTo::WithdrawalsTo(std::function<void(std::string_view)> reader)
+{
+    diagnostics().withdrawals = std::move(reader);
+}
+
+WithdrawalsTo::~WithdrawalsTo()
+{
+    diagnostics().withdrawals = nullptr;
 }
 
 WarningsHeld::WarningsHeld()

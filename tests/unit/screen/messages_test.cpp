@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/messages.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+
+namespace {
+
+std::string shown(const Messages& messages, double now)
+{
+    const Messages::Message* message = messages.current(now);
+    return message ? message->text : "";
+}
+
+} // namespace
+
+TEST_CASE("a message that is withdrawn is shown no longer, and those behind it come sooner", "[messages]")
+{
+    Messages messages;
+    for (const char* text : {"a", "b", "c"})
+        messages.add(text, 0); // 5 s each
+    CHECK(shown(messages, 1) == "a");
+    messages.withdraw("a", 2);
+    CHECK(shown(messages, 2) == "b");
+    CHECK(shown(messages, 6.9) == "b");
+    messages.withdraw("c", 3); // which has not been shown yet
+    CHECK(shown(messages, 6.9) == "b");
+    CHECK(shown(messages, 7.1) == "");
+    CHECK(messages.all().size() == 3); // all can be read later
+    messages.withdraw("b", 8);
+    messages.withdraw("unknown", 8);
+    messages.add("d", 8);
+    CHECK(shown(messages, 9) == "d");
+    messages.withdraw("a", 9); // long ago
+    CHECK(shown(messages, 12.9) == "d");
+}
