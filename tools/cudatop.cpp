@@ -321,6 +321,7 @@ void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
 void CudaTop::on_exit(pid_t pid)
 {
     waits_->exited(pid);
+    diagnosis_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_BOOTTIME));
     CallToolOn::on_exit(pid);
 }
 
@@ -351,6 +352,8 @@ void CudaTop::learn_xids()
 void CudaTop::forget(const std::set<ImageId>& images)
 {
     for (const ImageId& image : images) {
+        if (asked_for_->has(image) && !processes().info(image).replaced)
+            exited_verdicts_.forgot_process();
         names_->forget(image);
         xids_of_.erase(image.pid);
         unnamed_.forget(image);

@@ -5,8 +5,10 @@
 #include "calls/call_results.hpp"
 #include "calls/launch_groups.hpp"
 #include "proc/process.hpp"
+#include "util/clock.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -36,6 +38,16 @@ std::optional<Calls> kind_of(CallPart part)
         return Calls::driver;
     }
     return {};
+}
+
+// Of all processes where there is no such process any more (pid 0).
+std::string next_command(const Rule& rule, uint32_t pid)
+{
+    std::string next(rule.next);
+    constexpr std::string_view of_process = " -p PID";
+    if (const size_t at = next.find(of_process); at != std::string::npos)
+        next.replace(at, of_process.size(), pid ? fmt::format(" -p {}", pid) : "");
+    return next;
 }
 
 bool is_refused(const call_key& key)
@@ -126,12 +138,17 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
 void Diagnosis::add(const Interval& interval)
 {
     now_ns_ = interval.now_ns;
+    const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
     const std::vector<ImageId> all = processes_.images();
     const std::set<ImageId> running(all.begin(), all.end());
     std::erase_if(known_, [&](const auto& item) { return !running.contains(item.first); });
     for (const ImageId& image : running)
-        if (const auto [item, is_new] = known_.try_emplace(image); is_new)
+        if (const auto [item, is_new] = known_.try_emplace(image); is_new) {
             item->second.called_ns = now_ns_;
+            track_start(image);
+        }
+    for (const auto& [pid, exit_ns] : std::exchange(exits_, {}))
+        restarts_.ended(pid, exit_ns);
     for (auto& [image, history] : known_) {
         history.counts.emplace_back().seconds = interval.seconds;
         history.wait.reset();
@@ -176,10 +193,45 @@ void Diagnosis::add(const Interval& interval)
     verdicts_.clear();
     for (auto& [image, history] : known_)
         judge(image, history, interval);
+    judge_restarts(boot_ns);
+    std::ranges::sort(verdicts_, comes_before);
+}
+
+bool comes_before(const Verdict& a, const Verdict& b)
+{
     const auto order = [](const Verdict& v) {
         return std::tuple(-static_cast<int>(v.severity), v.rule, std::string_view(v.name), v.process.pid);
     };
-    std::ranges::sort(verdicts_, {}, order);
+    return order(a) < order(b);
+}
+
+void Diagnosis::track_start(const ImageId& image)
+{
+    const Owner& owner = processes_.owner(image, {});
+    restarts_.started({.identity = about(image),
+                       .start_ns = processes_.info(image).start_ns,
+                       .place = owner.text(),
+                       .is_contained = owner.container() || !owner.pod_uid().empty(),
+                       .parent = static_cast<uint32_t>(parent_of(static_cast<pid_t>(image.pid)).value_or(0))});
+}
+
+// A loop is reported between two of its processes, too.
+void Diagnosis::judge_restarts(uint64_t boot_ns)
+{
+    for (Restarts::Loop& loop : restarts_.loops(boot_ns)) {
+        Signs signs;
+        signs.restarts = {loop.starts, loop.seconds, std::move(loop.last_error)};
+        for (const Rule& rule : rules())
+            if (auto found = rule.look(signs)) {
+                Verdict verdict = std::move(loop.newest);
+                verdict.rule = &rule;
+                verdict.severity = found->severity;
+                verdict.words = std::move(found->words);
+                verdict.next = loop.next.empty() ? std::string(rule.next) : std::move(loop.next);
+                verdicts_.push_back(std::move(verdict));
+                break;
+            }
+    }
 }
 
 void Diagnosis::count_held(const Holdings& holdings)
@@ -327,6 +379,19 @@ void Diagnosis::look_at_gpus(const ImageId& image, History& history, const Inter
                 most = std::max(most.value_or(0), *state.utilization);
 }
 
+Verdict Diagnosis::about(const ImageId& image)
+{
+    const Owner& owner = processes_.owner(image, {});
+    return {.process = image,
+            .name = processes_.info(image).comm,
+            .owner = owner.text(),
+            .pod_namespace = owner.names.pod_namespace,
+            .pod = owner.names.pod,
+            .container = owner.names.container,
+            .words = {},
+            .next = {}};
+}
+
 void Diagnosis::judge(const ImageId& image, History& history, const Interval& interval)
 {
     look_for_suspension(image, history, interval);
@@ -334,23 +399,23 @@ void Diagnosis::judge(const ImageId& image, History& history, const Interval& in
     look_at_gpus(image, history, interval);
     const Signs now = signs(image, history, interval);
     history.free_bytes = now.free_bytes;
+    const bool exited = interval.exited.contains(image);
+    bool had_error = false;
     for (const Rule& rule : rules()) {
         std::optional<Finding> found = rule.look(now);
         if (!found)
             continue;
-        const Owner& owner = processes_.owner(image, {});
-        Verdict verdict{.process = image,
-                        .name = processes_.info(image).comm,
-                        .owner = owner.text(),
-                        .pod_namespace = owner.names.pod_namespace,
-                        .pod = owner.names.pod,
-                        .container = owner.names.container,
-                        .rule = &rule,
-                        .severity = found->severity,
-                        .words = std::move(found->words),
-                        .next = std::string(rule.next)};
-        if (const size_t at = verdict.next.find("PID"); at != std::string::npos)
-            verdict.next.replace(at, 3, std::to_string(image.pid));
+        Verdict verdict = about(image);
+        verdict.exited = exited;
+        verdict.group = restarts_.group_of(image);
+        verdict.rule = &rule;
+        verdict.severity = found->severity;
+        verdict.words = std::move(found->words);
+        verdict.next = next_command(rule, exited ? 0 : image.pid);
+        if (rule.error && !had_error) {
+            had_error = true;
+            restarts_.failed(image, verdict.words, next_command(rule, 0));
+        }
         if (rule.name == "hangs" || rule.name == "stopped") {
             verdict.tid = history.wait->key.tid;
             verdict.stack = history.wait->key.stack;
@@ -367,7 +432,7 @@ void Diagnosis::forget(const std::set<ImageId>& images)
     for (const ImageId& image : images) {
         known_.erase(image);
         std::erase_if(verdicts_,
-                      [&](const Verdict& verdict) { return !(verdict.process < image) && !(image < verdict.process); });
+                      [&](const Verdict& verdict) { return verdict.process == image && !verdict.rule->of_group; });
     }
 }
 

@@ -7,7 +7,9 @@
 #include "calls/holdings.hpp"
 #include "calls/process_gpus.hpp"
 #include "calls/waits.hpp"
+#include "diagnosis/restarts.hpp"
 #include "diagnosis/rules.hpp"
+#include "diagnosis/verdict.hpp"
 #include "driver/xids.hpp"
 #include "nvml/nvml_figures.hpp"
 #include "proc/process.hpp"
@@ -25,20 +27,6 @@
 #include <vector>
 
 namespace gpusnoop {
-
-struct Verdict {
-    ImageId process;
-    std::string name;  // of the process
-    std::string owner; // its pod or container; empty: none
-    std::string pod_namespace, pod, container;
-    uint32_t tid = 0; // of the thread that it is about; 0: of the whole process
-    const Rule* rule = nullptr;
-    Severity severity = Severity::none;
-    std::string words;
-    std::string next;   // the command
-    int32_t stack = -1; // where in the program, as calls have it; negative: not known
-    uint64_t caller = 0;
-};
 
 // Of a thread that waited for so long and used so much CPU time: what it must have used in its waits, if it used the
 // CPU whenever it did not wait.
@@ -60,6 +48,7 @@ public:
         const std::map<uint32_t, XidsOf>& xids; // by pid
         const NvmlFigures& nvml;
         const ProcessGpus& gpus;
+        const std::set<ImageId>& exited;
         uint64_t now_ns = 0; // its end, CLOCK_MONOTONIC
         double seconds = 0;
         // The function of the program that such a stack is in; empty: not known.
@@ -68,6 +57,8 @@ public:
         std::function<std::string(uint32_t pid, uint32_t tid)> suspension_of{};
     };
     void add(const Interval& interval);
+    // boot_ns: CLOCK_BOOTTIME.
+    void exited(uint32_t pid, uint64_t boot_ns) { exits_.emplace_back(pid, boot_ns); }
 
     // As of the last interval: the worst first, then by name.
     const std::vector<Verdict>& verdicts() const { return verdicts_; }
@@ -170,11 +161,16 @@ private:
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
     void add_load();
     void judge(const ImageId& image, History& history, const Interval& interval);
+    Verdict about(const ImageId& image);
+    void track_start(const ImageId& image);
+    void judge_restarts(uint64_t boot_ns);
 
     Processes& processes_;
     bool results_of_copies_;
     std::map<ImageId, History> known_;
     std::map<ImageId, uint64_t> launches_; // of the window
+    Restarts restarts_;
+    std::vector<std::pair<uint32_t, uint64_t>> exits_; // pid and CLOCK_BOOTTIME, since the last interval
     uint64_t now_ns_ = 0;
     std::vector<Verdict> verdicts_;
 };

@@ -271,22 +271,37 @@ Found fails_in_driver(const Signs& signs)
     return found;
 }
 
+Found restarts(const Signs& signs)
+{
+    if (!signs.restarts)
+        return {};
+    const auto& [starts, seconds, last_error] = *signs.restarts;
+    return Finding{last_error.empty() ? Severity::note : Severity::alarm,
+                   fmt::format("restart loop: {} starts in {}{}", starts, time_text(seconds),
+                               last_error.empty() ? "" : "; last error: " + last_error)};
+}
+
 // Of equal severity, the first comes first.
 constexpr Rule table[] = {
-    {"xid", "the driver reported an error of the GPU (Xid) for the process", "nvioctl --xid", gpu_error},
+    {"xid", "the driver reported an error of the GPU (Xid) for the process", "nvioctl --xid", gpu_error, true},
     {"hangs", "a wait goes on for 2 s (a warning) or 10 s, and no thread of the process has launched anything since",
      "cudasync -p PID -U", hangs},
     {"stopped",
      "a wait goes on for 2 s, and its thread is stopped by a signal or a debugger, or frozen with its cgroup",
      "grep -E '^(State|TracerPid)' /proc/PID/status", stopped},
     {"driver", "a call into the driver goes on for 2 s (a warning) or 10 s", "nvioctl -p PID", driver_call},
-    {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails_to_launch},
-    {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails_to_wait},
-    {"graph", "captures or instantiations of graphs fail", "cudagraph -p PID -x", fails_to_make_graphs},
-    {"copy", "copies fail; without --latency those alone that wait", "cudamemcpy -p PID -x", fails_to_copy},
-    {"refused", "allocations fail for want of memory", "gpualloc -p PID -x", refused},
-    {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails_in_memory},
+    {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails_to_launch, true},
+    {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails_to_wait,
+     true},
+    {"graph", "captures or instantiations of graphs fail", "cudagraph -p PID -x", fails_to_make_graphs, true},
+    {"copy", "copies fail; without --latency those alone that wait", "cudamemcpy -p PID -x", fails_to_copy, true},
+    {"refused", "allocations fail for want of memory", "gpualloc -p PID -x", refused, true},
+    {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails_in_memory, true},
     {"ioctl", "calls into the driver fail, by the driver's own word", "nvioctl -p PID -x", fails_in_driver},
+    {"restarts",
+     "processes of one name in one container, service or cgroup end and are started again: 3 starts or more in 60 s "
+     "(an alarm where calls fail in them)",
+     "cudatop --why -d 60s", restarts, false, true},
     {"grows",
      "device memory grows by 1M/s or more, and nothing is freed, for 2 s and two reports (a warning from 10 s on, or "
      "where the GPU is full within 10 min)",

@@ -35,6 +35,8 @@ struct Rule {
     std::string_view about; // where it speaks
     std::string_view next;  // the command to be typed next, with PID for the process
     std::optional<Finding> (*look)(const Signs&);
+    bool error = false;    // reports a call that failed, which may be why a process ends
+    bool of_group = false; // is about several processes, and outlives each of them
 };
 
 std::span<const Rule> rules();

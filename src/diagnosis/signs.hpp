@@ -36,6 +36,13 @@ struct Neighbour {
     double percent = 0; // of the launches on that GPU
 };
 
+// Processes that end and are started again.
+struct RestartLoop {
+    uint64_t starts = 0;
+    double seconds = 0;     // since the first of them
+    std::string last_error; // of one of these processes, in words; empty: none
+};
+
 struct Signs {
     double seconds = 0; // that the counts cover, up to now
 
@@ -85,6 +92,7 @@ struct Signs {
     std::optional<GoingOn> driver_call; // the longest
     std::optional<uint32_t> xid;        // the last error that the driver reported for it
     std::optional<Neighbour> neighbour;
+    std::optional<RestartLoop> restarts;
 };
 
 } // namespace gpusnoop

@@ -41,7 +41,7 @@ public:
     {
         std::vector<const Verdict*> wanted;
         for (const Verdict& verdict : all)
-            if (has(verdict.process))
+            if (name_.empty() || seen_.contains(verdict.process) || verdict.name.find(name_) != std::string::npos)
                 wanted.push_back(&verdict);
         return wanted;
     }

@@ -125,20 +125,45 @@ void CudaTop::show(const std::set<ImageId>& ended)
 
 void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
 {
-    const std::vector<const Verdict*> verdicts = asked_for_->of(diagnosis_->verdicts());
-    if (settings_.why) {
-        if (running_->loop.stopped())
-            print_why(output, verdicts, snapshot,
-                      {.frames = [this](const Verdict& of) { return frames(of.process, of.stack, of.caller).lines; },
-                       .processes = asked_for_->processes(),
-                       .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9});
-        return;
-    }
+    if (settings_.why)
+        return print_why(output, snapshot);
     if (Output* const programs = output.for_programs())
         print_json(*programs, snapshot, settings_.arrangement());
     if (Output* const people = output.for_people())
         print_text(*people, snapshot, settings_.arrangement(), options_.rows);
-    print_verdicts(output, verdicts, snapshot);
+    print_verdicts(output, asked_for_->of(diagnosis_->verdicts()), snapshot);
+}
+
+void CudaTop::print_why(Output& output, const Snapshot& snapshot)
+{
+    const std::vector<const Verdict*> verdicts = asked_for_->of(diagnosis_->verdicts());
+    const auto frames_of = [this](const Verdict& of) {
+        return of.stack < 0 ? std::vector<std::string>() : frames(of.process, of.stack, of.caller).lines;
+    };
+    if (!running_->loop.stopped())
+        return exited_verdicts_.add(verdicts, frames_of);
+    const auto exited_now = static_cast<size_t>(
+        std::ranges::count_if(exited(), [this](const ImageId& image) { return asked_for_->has(image); }));
+    const std::vector<WhyLine> lines = exited_verdicts_.with(verdicts, frames_of);
+    cudatop::print_why(output, lines, snapshot,
+                       {.processes = asked_for_->processes() + exited_verdicts_.processes(),
+                        .exited = exited_now + exited_verdicts_.processes(),
+                        .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9,
+                        .dropped = exited_verdicts_.dropped()});
+}
+
+// Processes that have exited and are in this report; not those that are another program now. The last report does not
+// wait until an exit has been processed.
+std::set<ImageId> CudaTop::exited()
+{
+    std::set<ImageId> all = gone();
+    if (settings_.why && running_->loop.stopped()) {
+        std::set<uint32_t> pids = processes().pids();
+        for (const ImageId& image : processes().gone_of(pids))
+            all.insert(image);
+    }
+    std::erase_if(all, [this](const ImageId& image) { return processes().info(image).replaced; });
+    return all;
 }
 
 void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
@@ -161,6 +186,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
         gpus_->seen(delta.key);
     gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
     counted_.facts = head_->facts(seconds, asked_for_->processes());
+    const std::set<ImageId> exited_now = exited();
     diagnosis_->add({.calls = counted_.calls,
                      .waits = counted_.waits,
                      .driver_calls = counted_.pending,
@@ -168,6 +194,7 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      .xids = xids_of_,
                      .nvml = *figures_,
                      .gpus = *gpus_,
+                     .exited = exited_now,
                      .now_ns = clock_ns(CLOCK_MONOTONIC),
                      .seconds = seconds,
                      .function_of = [this](const ImageId& image, int32_t stack,

@@ -11,6 +11,7 @@
 #include "driver/driver_hooks.hpp"
 #include "driver/driver_layouts.hpp"
 #include "driver/xids.hpp"
+#include "exited_verdicts.hpp"
 #include "head.hpp"
 #include "kept_preferences.hpp"
 #include "live.hpp"
@@ -78,6 +79,8 @@ private:
     void look_at_earlier();
     void show(const std::set<ImageId>& ended);
     void print_tables(Output& output, const Snapshot& snapshot);
+    void print_why(Output& output, const Snapshot& snapshot);
+    std::set<ImageId> exited();
 
     std::optional<DriverHooks> driver_;
     std::optional<DriverLayouts> layouts_;
@@ -102,6 +105,7 @@ private:
     uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
     std::optional<Suspensions> suspensions_;
+    ExitedVerdicts exited_verdicts_; // with --why
     std::optional<Head> head_;
     Counted counted_; // in the last interval
     std::optional<Warnings> warnings_;

@@ -25,7 +25,12 @@ Cell text_if_any(const std::string& text)
     return text.empty() ? Cell() : Cell(text);
 }
 
-const Column verdict_columns[] = {
+std::string shown_words(const Verdict& verdict)
+{
+    return verdict.exited ? verdict.words + " (exited)" : verdict.words;
+}
+
+const Column columns_of_verdicts[] = {
     {"", "by", Unit::text, 0, false},       {"", "", Unit::text, 2, true, false}, // the mark
     {"PID", "pid", Unit::count, 7},         {"COMM", "comm", Unit::text, 15},
     {"", "owner", Unit::text, 0, false},    {"", "namespace", Unit::text, 0, false},
@@ -48,12 +53,12 @@ Row row_of(const Verdict& verdict)
             std::string(verdict.rule->name),
             std::string(severity_name(verdict.severity)),
             verdict.next,
-            verdict.words};
+            shown_words(verdict)};
 }
 
-void begin_table(Output& output, const Snapshot& snapshot)
+void begin_table(Output& output, uint64_t wall_ns, double seconds)
 {
-    output.begin_table(verdict_columns, snapshot.wall_ns, static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9)));
+    output.begin_table(columns_of_verdicts, wall_ns, static_cast<uint64_t>(std::llround(seconds * 1e9)));
 }
 
 } // namespace
@@ -65,16 +70,20 @@ const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& gr
     return found == all.end() ? nullptr : &*found;
 }
 
+std::span<const Column> verdict_columns()
+{
+    return columns_of_verdicts;
+}
+
 // What a rule is about, of the columns that have a history.
 std::string_view column_of(const Rule& rule)
 {
     static constexpr std::pair<std::string_view, std::string_view> columns[] = {
-        {"hangs", "blocked_percent"},        {"driver", "ioctl_percent"},       {"launch", "errors_per_second"},
-        {"wait", "errors_per_second"},       {"copy", "errors_per_second"},     {"refused", "errors_per_second"},
-        {"memory", "errors_per_second"},     {"ioctl", "errors_per_second"},    {"grows", "memory_bytes"},
-        {"copies", "copies_per_second"},     {"polls", "spinning_percent"},     {"spins", "cpu_percent"},
-        {"captures", "captures_per_second"}, {"graph", "errors_per_second"},    {"blocks", "launches_per_second"},
-        {"launches", "launches_per_second"}, {"shares", "launches_per_second"},
+        {"hangs", "blocked_percent"},      {"driver", "ioctl_percent"},         {"launch", "errors_per_second"},   {"wait", "errors_per_second"},       {"copy", "errors_per_second"},
+        {"refused", "errors_per_second"},  {"memory", "errors_per_second"},     {"ioctl", "errors_per_second"},
+        {"grows", "memory_bytes"},         {"copies", "copies_per_second"},     {"polls", "spinning_percent"},
+        {"spins", "cpu_percent"},          {"captures", "captures_per_second"}, {"graph", "errors_per_second"},
+        {"blocks", "launches_per_second"}, {"launches", "launches_per_second"}, {"shares", "launches_per_second"},
     };
     const auto* found = std::ranges::find(columns, rule.name, &std::pair<std::string_view, std::string_view>::first);
     return found == std::end(columns) ? std::string_view() : found->second;
@@ -87,7 +96,7 @@ void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, 
         Trouble trouble{.severity = static_cast<int>(verdict->severity),
                         .mark = std::string(severity_mark(verdict->severity)),
                         .who = who(*verdict),
-                        .words = verdict->words,
+                        .words = shown_words(*verdict),
                         .why = std::string(verdict->rule->about),
                         .next = verdict->next,
                         .column = std::string(column_of(*verdict->rule)),
@@ -101,34 +110,51 @@ void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, 
 
 void print_verdicts(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot)
 {
-    if (verdicts.empty())
-        return;
-    begin_table(output, snapshot);
-    for (const Verdict* verdict : verdicts)
-        output.row(verdict_columns, row_of(*verdict), {});
+    std::vector<Row> rows;
+    std::ranges::transform(verdicts, std::back_inserter(rows), [](const Verdict* verdict) { return row_of(*verdict); });
+    print_verdicts(output, rows, snapshot);
 }
 
-void print_why(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot,
-               const WhyContext& context)
+void print_verdicts(Output& output, std::span<const Row> rows, const Snapshot& snapshot)
 {
-    begin_table(output, snapshot);
-    for (const Verdict* verdict : verdicts) {
-        std::vector<std::string> below;
-        if (!verdict->owner.empty())
-            below.push_back("of " + verdict->owner);
-        if (verdict->stack >= 0)
-            std::ranges::transform(context.frames(*verdict), std::back_inserter(below),
-                                   [](const auto& frame) { return "  " + frame; });
-        below.push_back("next: " + verdict->next);
-        output.row(verdict_columns, row_of(*verdict), {"details", below});
+    if (rows.empty())
+        return;
+    begin_table(output, snapshot.wall_ns, snapshot.seconds);
+    for (const Row& row : rows)
+        output.row(columns_of_verdicts, row, {});
+}
+
+void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& snapshot, const Watched& watched)
+{
+    const auto& [processes, exited, seconds, dropped] = watched;
+    for (Output* const to : {output.for_people(), output.for_programs()}) {
+        if (!to)
+            continue;
+        begin_table(*to, snapshot.wall_ns, seconds);
+        for (const WhyLine& line : lines) {
+            std::vector<std::string> below = line.frames;
+            if (to == output.for_people()) { // programs have keys for the rest
+                for (std::string& frame : below)
+                    frame.insert(0, "  ");
+                if (!line.verdict.owner.empty())
+                    below.insert(below.begin(), "of " + line.verdict.owner);
+                below.push_back("next: " + line.verdict.next);
+            }
+            to->row(columns_of_verdicts, row_of(line.verdict), {"details", below});
+        }
+        const auto say = [to](std::string severity, std::string words) {
+            to->row(columns_of_verdicts,
+                    {std::string("diagnosis"), std::string(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
+                     Cell(), std::move(severity), Cell(), std::move(words)},
+                    {});
+        };
+        if (lines.empty())
+            say("none", fmt::format("nothing looks wrong from the host's side in {:.1f} s; {} process{} inspected{}",
+                                    seconds, processes, processes == 1 ? "" : "es",
+                                    exited ? fmt::format(", {} of them exited", exited) : ""));
+        if (dropped)
+            say("note", fmt::format("{} more about processes that exited", dropped));
     }
-    if (verdicts.empty())
-        output.row(verdict_columns,
-                   {std::string("diagnosis"), std::string(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
-                    Cell(), std::string("none"), Cell(),
-                    fmt::format("nothing looks wrong from the host's side in {:.1f} s; {} process{} looked at",
-                                context.seconds, context.processes, context.processes == 1 ? "" : "es")},
-                   {});
 }
 
 } // namespace gpusnoop::cudatop

@@ -7,7 +7,8 @@
 #include "output/output.hpp"
 #include "screen/snapshot.hpp"
 
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -21,16 +22,25 @@ const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& gr
 // rows: those of the snapshot, by the group that they show.
 void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, const std::map<Key, Group>& rows);
 
+// What rows about verdicts are made of.
+std::span<const Column> verdict_columns();
+
 // Of an interval; nothing where nothing is wrong.
 void print_verdicts(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot);
+void print_verdicts(Output& output, std::span<const Row> rows, const Snapshot& snapshot);
 
-// More of each: whose it is, where in the program, what to type next. A row that says so where nothing is wrong.
-struct WhyContext {
-    std::function<std::vector<std::string>(const Verdict&)> frames;
-    size_t processes = 0; // that were looked at
-    double seconds = 0;   // for so long
+// A verdict in full: with the frames of its stack, innermost first.
+struct WhyLine {
+    Verdict verdict;
+    std::vector<std::string> frames;
 };
-void print_why(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot,
-               const WhyContext& context);
+struct Watched {
+    size_t processes = 0;
+    size_t exited = 0; // of them
+    double seconds = 0;
+    uint64_t dropped = 0; // lines about processes that exited
+};
+// With the owner and the next command of each. One row that says so where nothing is wrong.
+void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& snapshot, const Watched& watched);
 
 } // namespace gpusnoop::cudatop

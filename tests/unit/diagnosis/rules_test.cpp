@@ -243,6 +243,17 @@ const Case cases[] = {
          s.launches = 50;
      },
      Severity::note, "leaves its GPU idle", [](Signs& s) { s.absent_percent = 59; }},
+    {"restarts",
+     [](Signs& s) {
+         s.restarts = {12, 4.6, "all 3 copies fail: CUDA_ERROR_OUT_OF_MEMORY"};
+     },
+     Severity::alarm, "restart loop: 12 starts in 4.6 s; last error: all 3 copies fail: CUDA_ERROR_OUT_OF_MEMORY",
+     [](Signs& s) { s.restarts.reset(); }},
+    {"restarts",
+     [](Signs& s) {
+         s.restarts = {3, 40, ""};
+     },
+     Severity::note, "restart loop: 3 starts in 40 s", [](Signs& s) { s.restarts.reset(); }},
     {"shares",
      [](Signs& s) {
          s.neighbour = {"0", "hog (1234, train/hog-0)", 96};
