@@ -65,8 +65,10 @@ void Moments::take(const RunOf& of, const Record& record, std::string_view line)
         runs_.push_back(of);
     const auto found = table_of_run_.find(of.number);
     const auto table = found == table_of_run_.end() ? std::nullopt : std::optional(found->second);
+    // Rows beside the main ones are of the same report, though they have a table of their own.
+    const bool main = is_main_row(record.text("by"));
     if (all_.empty() || all_.back().wall_ns != *wall_ns || all_.back().run != runs_.size() - 1 ||
-        all_.back().table != table)
+        (main && all_.back().table != table))
         all_.push_back({runs_.size() - 1,
                         *wall_ns,
                         std::clamp(record.number("interval_ns").value_or(0) / 1e9, 0.0, seconds_max),
@@ -78,7 +80,7 @@ void Moments::take(const RunOf& of, const Record& record, std::string_view line)
     }
     bytes_ += line.size() + beside;
     all_.back().rows.emplace_back(line);
-    if (is_main_row(record.text("by")))
+    if (main)
         for (const auto& [key, value] : record.all())
             if (keys_.size() < keys_max)
                 keys_.insert(key);

@@ -63,6 +63,34 @@ def tables_and_screen():
 
 
 @case(alone=True)
+def with_a_diagnosis():
+    """Each report is one table with what was wrong below it, as when it was recorded."""
+    file = harness.here / "recorded.json"
+    workload = Workload("forever; alloc all 17179869184 result=2; launch vecadd 1; sleep 50; end", name="trainer")
+    live = Tool("-p", workload.pid, "-b", "1", "3", "--nvml", "off", "--record", file, json=False, losses=True)
+    workload.go()
+    live.finish()
+    again = replayed("cudatop", file, "-b")
+    equal(again.stderr, "", "messages")
+    diagnosed = lambda text: [line for line in text.splitlines() if re.match(r"!!|!  |\.  |  +PID COMM +DIAGNOSIS", line)]
+    check("OUT_OF_MEMORY" in live.text, f"there was something wrong: {live.text}")
+    equal(diagnosed(again.stdout), diagnosed(live.text), "what was wrong")
+    equal(len(tables(again.stdout)), len(tables(live.text)), f"tables: {again.stdout}")
+    if not terminal.available:
+        raise Skip("there is no tmux")
+    reports = {json.loads(line)["time"] for line in file.read_text().splitlines() if json.loads(line)["type"] == "row"}
+    with terminal.Terminal(f"{harness.binary} --no-config --replay {file}", 150, 30) as screen:
+        screen.wait_for("REPLAY")
+        screen.keys("Space", *["["] * 9)
+        for number in range(1, len(reports) + 1):
+            screen.wait_for(f"{number}/{len(reports)} stopped")
+            check("trainer" in screen.text() and "Nothing uses a GPU yet" not in screen.text(), f"rows: {screen.text()}")
+            screen.keys("]")
+        screen.keys("q")
+        equal(screen.ended(), 0, f"exit status ({screen.text()})")
+
+
+@case(alone=True)
 def as_keys_chose():
     """The screen of a recording has what keys chose on screens before, and what they choose there is kept."""
     if not terminal.available:

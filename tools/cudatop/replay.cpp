@@ -11,6 +11,7 @@
 #include "screen/screen.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
+#include "verdicts.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -143,8 +144,12 @@ void print(const Moments& moments, const std::vector<TopColumn>& columns, size_t
     const std::unique_ptr<Output> output = make_text_output(options.timestamps);
     for (const std::string& text : moments.missing())
         warn(text);
-    for (const Moment& moment : std::span(moments.all()).subspan(from))
-        print_text(*output, replayed(moment, columns, {}), settings.arrangement(), options.rows);
+    for (const Moment& moment : std::span(moments.all()).subspan(from)) {
+        const Snapshot snapshot = replayed(moment, columns, {});
+        print_text(*output, snapshot, settings.arrangement(), options.rows);
+        print_verdicts(*output, replayed_verdicts(moment), snapshot);
+        output->end_report([] { return std::string("no use of a GPU was recorded"); }, moment.wall_ns);
+    }
     output->flush();
 }
 

@@ -4,6 +4,7 @@
 #include "columns.hpp"
 #include "diagnosis/rules.hpp"
 #include "output/column_choice.hpp"
+#include "verdicts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -185,7 +186,8 @@ Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, c
         if (by == "gpu") {
             snapshot.gpus.push_back(gpu_of(*record));
         } else if (by == "diagnosis") {
-            snapshot.troubles->push_back(trouble_of(*record));
+            if (severity_of(*record)) // none where nothing was wrong
+                snapshot.troubles->push_back(trouble_of(*record));
         } else if (by == "total") {
             add_facts(snapshot, *record);
         } else {
@@ -198,6 +200,22 @@ Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, c
     snapshot.detail_of = open;
     snapshot.totals = {total(snapshot.rows, snapshot.columns)};
     return snapshot;
+}
+
+std::vector<Row> replayed_verdicts(const Moment& moment)
+{
+    std::vector<Row> rows;
+    for (const std::string& line : moment.rows) {
+        const auto record = Record::parse(line);
+        if (!record || record->text("by") != "diagnosis")
+            continue;
+        Row& row = rows.emplace_back();
+        for (const Column& column : verdict_columns())
+            row.push_back(column.key.empty()
+                              ? Cell(std::string(severity_mark(static_cast<Severity>(severity_of(*record)))))
+                              : cell_of(*record, column));
+    }
+    return rows;
 }
 
 } // namespace gpusnoop::cudatop

@@ -16,4 +16,7 @@ std::vector<TopColumn> replayed_columns(const Moments& moments, const std::vecto
 // open: id of the row that is shown in full.
 Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, const std::string& open);
 
+// What was wrong, as rows of verdict_columns().
+std::vector<Row> replayed_verdicts(const Moment& moment);
+
 } // namespace gpusnoop::cudatop

@@ -51,6 +51,28 @@ TEST_CASE("rows of one report are one moment")
     CHECK_FALSE(moments.keys().contains("gpu_index")); // rows are not about GPUs
 }
 
+TEST_CASE("tables beside the main one are of the same moment")
+{
+    const auto table = [](std::string_view columns) {
+        return fmt::format(R"({{"type":"table","run":"a","columns":["{}"]}})"
+                           "\n",
+                           columns);
+    };
+    const auto report = [&](int second) {
+        return table("PID") + row("a", second, R"("by":"total")") + row("a", second) + table("GPU") +
+               row("a", second, R"("by":"gpu","gpu_index":0)") + table("DIAGNOSIS") +
+               row("a", second, R"("by":"diagnosis","pid":7)");
+    };
+    const File file(start("cudatop", "a") + report(1) + report(2));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 2);
+    for (const Moment& moment : moments.all()) {
+        CHECK(moment.rows.size() == 4);
+        REQUIRE(moment.table);
+        CHECK(moments.table(*moment.table) == Record::Texts{"PID"});
+    }
+}
+
 TEST_CASE("moments are in the order of time, whichever run they are of, and other tools are left out")
 {
     const File file(start("cudatop", "a", "one") + start("cudatop", "b", "two") + start("cudalaunch", "c") +
