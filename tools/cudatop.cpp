@@ -156,8 +156,10 @@ void CudaTop::load()
     waits_.emplace(
         bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
         Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
-    if (known_.waits)
+    if (known_.waits) {
         waits_->look_into_threads(probes(), settings_, options_, found_stacks());
+        track_stuck_calls();
+    }
     stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
     held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
     users_.emplace(options_.host_root);
@@ -173,6 +175,15 @@ void CudaTop::load()
         verbose(error.what()); // a column without figures
         xids_.reset();
     }
+}
+
+void CudaTop::track_stuck_calls()
+{
+    CallSet counted;
+    counted.kinds = (known_.launches ? launch_calls.kinds : 0) | (known_.copies ? copy_calls.kinds : 0) |
+                    (known_.copies ? batch_calls.kinds : 0) | (known_.memory ? alloc_calls.kinds : 0) |
+                    (known_.memory ? free_calls.kinds : 0);
+    stuck_calls_.emplace(probes(), counted, options_, waits_->registers(), found_stacks());
 }
 
 std::unique_ptr<Output> CudaTop::make_output(const Options& options)
@@ -307,6 +318,8 @@ bool CudaTop::tick(Output& output)
     held_->make_room(holdings_);
     waits_->forget_ended();
     look_at_earlier();
+    if (stuck_calls_ && running_)
+        stuck_calls_->inspect(running_->users());
     CallToolOn::tick(output);
     names_->tick();
     return naming_.tick(unnamed_.size());
@@ -314,12 +327,16 @@ bool CudaTop::tick(Output& output)
 
 void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
 {
+    if (stuck_calls_)
+        stuck_calls_->left(pid);
     waits_->executed(pid, time_ns);
     CallToolOn::on_exec(pid, time_ns);
 }
 
 void CudaTop::on_exit(pid_t pid)
 {
+    if (stuck_calls_)
+        stuck_calls_->left(pid);
     waits_->exited(pid);
     diagnosis_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_BOOTTIME));
     CallToolOn::on_exit(pid);

@@ -5,7 +5,6 @@
 #include "util/clock.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace gpusnoop {
 namespace {
@@ -26,15 +25,6 @@ EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runt
                   take(pid, tids, calls);
               })
 {}
-
-bool EarlierWaits::is_asked_for(const thread_registers& thread) const
-{
-    if (options_.tid && thread.thread != static_cast<uint32_t>(options_.tid))
-        return false;
-    const auto fits = [this](std::string_view name) { return name.find(options_.comm) != std::string_view::npos; };
-    return fits({thread.comm, strnlen(thread.comm, sizeof(thread.comm))}) ||
-           fits(process_name(static_cast<pid_t>(thread.process)).value_or(""));
-}
 
 std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)
 {
@@ -65,7 +55,7 @@ void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
         const auto pid = static_cast<pid_t>(found.process);
         Process& process = processes_[pid];
         const bool known = process.threads.contains(found.thread);
-        if (!is_asked_for(found) ||
+        if (!is_in_scope(found, options_) ||
             (!known && (process.looks >= looks_at_all || process.threads.size() >= threads_max)))
             continue;
         seen[pid].insert(found.thread);

@@ -62,7 +62,6 @@ private:
         std::map<uint32_t, Thread> threads;
     };
 
-    bool is_asked_for(const thread_registers& thread) const;
     std::set<pid_t> due(const std::vector<pid_t>& users);
     void forget_threads(Process& process, const std::set<uint32_t>& seen, const std::set<uint32_t>& called) const;
     void ask(pid_t pid, const Process& process);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/inside_waits.hpp"
 
+#include "proc/process.hpp"
 #include "stacks/inside_search.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace gpusnoop {
@@ -27,6 +29,15 @@ std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bo
         symbols.push_back(counted && is_wait(probe.row) ? std::string_view(probe.symbol) : std::string_view());
     }
     return symbols;
+}
+
+bool is_in_scope(const thread_registers& thread, const Options& options)
+{
+    if (options.tid && thread.thread != static_cast<uint32_t>(options.tid))
+        return false;
+    const auto fits = [&](std::string_view name) { return name.find(options.comm) != std::string_view::npos; };
+    return fits({thread.comm, strnlen(thread.comm, sizeof(thread.comm))}) ||
+           fits(process_name(static_cast<pid_t>(thread.process)).value_or(""));
 }
 
 InsideQuestion::Thread question_of(const thread_registers& r)

@@ -6,6 +6,7 @@
 #include "probes/probes.hpp"
 #include "proc/answerer.hpp"
 #include "stacks/inside_messages.hpp"
+#include "util/options.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,9 @@ namespace gpusnoop {
 
 // The functions that wait, of these layers, at the numbers of their rows less one; others have no name there.
 std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
+
+// The options select the thread: -t, and -n by the name of it or of its process.
+bool is_in_scope(const thread_registers& thread, const Options& options);
 
 InsideQuestion::Thread question_of(const thread_registers& registers);
 

@@ -8,7 +8,6 @@
 #include "util/clock.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -45,8 +44,10 @@ std::string next_command(const Rule& rule, uint32_t pid)
 {
     std::string next(rule.next);
     constexpr std::string_view of_process = " -p PID";
-    if (const size_t at = next.find(of_process); at != std::string::npos)
-        next.replace(at, of_process.size(), pid ? fmt::format(" -p {}", pid) : "");
+    if (const size_t at = next.find(of_process); at != std::string::npos && !pid)
+        next.erase(at, of_process.size());
+    else if (const size_t place = next.find("PID"); place != std::string::npos && pid)
+        next.replace(place, 3, std::to_string(pid));
     return next;
 }
 
@@ -153,6 +154,7 @@ void Diagnosis::add(const Interval& interval)
         history.counts.emplace_back().seconds = interval.seconds;
         history.wait.reset();
         history.pending.reset();
+        history.stuck.reset();
         const uint64_t cpu_ns = cpu_time_ns(static_cast<pid_t>(image.pid));
         if (history.cpu_ns)
             history.counts.back().cpu_ns = cpu_ns - std::min(cpu_ns, *history.cpu_ns);
@@ -182,6 +184,10 @@ void Diagnosis::add(const Interval& interval)
         if (History* history = of(call.key.image);
             history && (!history->pending || call.since_ns < history->pending->since_ns))
             history->pending = call;
+    for (const StuckCall& call : interval.stuck_calls)
+        if (History* history = of(call.image); history && (!history->stuck || call.seconds > history->stuck->seconds))
+            if (!interval.suspension_of || interval.suspension_of(call.image.pid, call.tid).empty())
+                history->stuck = call;
     count_held(interval.holdings);
     launches_.clear();
     for (auto& [image, history] : known_) {
@@ -420,6 +426,10 @@ void Diagnosis::judge(const ImageId& image, History& history, const Interval& in
             verdict.tid = history.wait->key.tid;
             verdict.stack = history.wait->key.stack;
             verdict.caller = history.wait->key.caller;
+        } else if (rule.name == "stuck") {
+            verdict.tid = history.stuck->tid;
+            verdict.stack = history.stuck->stack;
+            verdict.caller = history.stuck->caller;
         } else if (!now.copied_from.empty() && rule.name == "copies") {
             std::tie(verdict.stack, verdict.caller) = most_copied_from(history).value_or(Place{-1, 0});
         }

@@ -6,6 +6,7 @@
 #include "calls/driver_calls.hpp"
 #include "calls/holdings.hpp"
 #include "calls/process_gpus.hpp"
+#include "calls/stuck_calls.hpp"
 #include "calls/waits.hpp"
 #include "diagnosis/restarts.hpp"
 #include "diagnosis/rules.hpp"
@@ -44,6 +45,7 @@ public:
         std::span<const CallDelta> calls;
         std::span<const Waiting::Part> waits;
         std::span<const driver_call> driver_calls; // that go on
+        std::span<const StuckCall> stuck_calls;
         const Holdings& holdings;
         const std::map<uint32_t, XidsOf>& xids; // by pid
         const NvmlFigures& nvml;
@@ -146,6 +148,7 @@ private:
         uint64_t suspended_since_ns = 0; // begin of that wait
         std::optional<bool> has_nccl;    // looked for once, while it waits for long
         std::optional<driver_call> pending;
+        std::optional<StuckCall> stuck;     // the longest
         std::optional<uint64_t> free_bytes; // of its GPU
     };
 

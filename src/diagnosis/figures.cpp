@@ -129,6 +129,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         // What the interval launched that the wait began in may have been before it.
         signs.idle_since = history.launched_ns < since_ns && history.counts.back().launches == 0;
     }
+    if (history.stuck)
+        signs.stuck = {history.stuck->seconds, history.stuck->function};
     if (history.pending && interval.now_ns > history.pending->since_ns)
         signs.driver_call = {static_cast<double>(interval.now_ns - history.pending->since_ns) / 1e9,
                              command_text(history.pending->key)};

@@ -83,6 +83,15 @@ Found stopped(const Signs& signs)
                                time_text(signs.wait->seconds), signs.wait->earlier ? " or earlier" : "")};
 }
 
+Found stuck(const Signs& signs)
+{
+    constexpr double slow = 2, hangs = 10;
+    if (!signs.stuck || signs.stuck->seconds < slow)
+        return {};
+    return Finding{signs.stuck->seconds >= hangs ? Severity::alarm : Severity::warning,
+                   fmt::format("in {} for over {}", signs.stuck->what, time_text(signs.stuck->seconds))};
+}
+
 Found driver_call(const Signs& signs)
 {
     constexpr double slow = 2, hangs = 10;
@@ -289,6 +298,7 @@ constexpr Rule table[] = {
     {"stopped",
      "a wait goes on for 2 s, and its thread is stopped by a signal or a debugger, or frozen with its cgroup",
      "grep -E '^(State|TracerPid)' /proc/PID/status", stopped},
+    {"stuck", "a call of the API that is no wait goes on for 2 s (a warning) or 10 s", "cudagap -p PID --why", stuck},
     {"driver", "a call into the driver goes on for 2 s (a warning) or 10 s", "nvioctl -p PID", driver_call},
     {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails_to_launch, true},
     {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails_to_wait,

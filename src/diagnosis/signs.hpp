@@ -89,6 +89,7 @@ struct Signs {
     std::optional<uint64_t> free_bytes; // of the GPU with the least, of those it is on; by NVML
     unsigned free_gpu = 0;
 
+    std::optional<GoingOn> stuck;       // the longest call that is no wait
     std::optional<GoingOn> driver_call; // the longest
     std::optional<uint32_t> xid;        // the last error that the driver reported for it
     std::optional<Neighbour> neighbour;

@@ -30,6 +30,8 @@ public:
         stacks_.emplace(probes, *registers_, stacks);
     }
 
+    ThreadRegisters& registers() { return *registers_; } // after look_into_threads()
+
     void look(const std::vector<pid_t>& users)
     {
         if (earlier_)

@@ -187,9 +187,15 @@ void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t w
     gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
     counted_.facts = head_->facts(seconds, asked_for_->processes());
     const std::set<ImageId> exited_now = exited();
+    std::vector<StuckCall> stuck;
+    if (stuck_calls_)
+        stuck = stuck_calls_->of_interval(counted_.calls, counted_.waits, processes());
+    for (const StuckCall& call : stuck)
+        asked_for_->saw(call.image);
     diagnosis_->add({.calls = counted_.calls,
                      .waits = counted_.waits,
                      .driver_calls = counted_.pending,
+                     .stuck_calls = stuck,
                      .holdings = holdings_,
                      .xids = xids_of_,
                      .nvml = *figures_,

@@ -6,6 +6,7 @@
 #include "all_waits.hpp"
 #include "asked_for.hpp"
 #include "calls/held_table.hpp"
+#include "calls/stuck_calls.hpp"
 #include "columns.hpp"
 #include "counted.hpp"
 #include "driver/driver_hooks.hpp"
@@ -77,6 +78,7 @@ private:
     void show_users();
     bool measured() const { return counted_.seconds > 0; } // not when tracing begins
     void look_at_earlier();
+    void track_stuck_calls();
     void show(const std::set<ImageId>& ended);
     void print_tables(Output& output, const Snapshot& snapshot);
     void print_why(Output& output, const Snapshot& snapshot);
@@ -89,6 +91,7 @@ private:
     std::map<uint32_t, XidsOf> xids_of_; // by pid
     std::optional<AskedFor> asked_for_;
     std::optional<AllWaits> waits_;
+    std::optional<StuckCalls> stuck_calls_;
     Tier tier_ = Tier::session;
     Known known_;
     std::optional<StackTable> stacks_;

@@ -79,7 +79,8 @@ std::span<const Column> verdict_columns()
 std::string_view column_of(const Rule& rule)
 {
     static constexpr std::pair<std::string_view, std::string_view> columns[] = {
-        {"hangs", "blocked_percent"},      {"driver", "ioctl_percent"},         {"launch", "errors_per_second"},   {"wait", "errors_per_second"},       {"copy", "errors_per_second"},
+        {"hangs", "blocked_percent"},      {"driver", "ioctl_percent"},         {"stuck", "launches_per_second"},
+        {"launch", "errors_per_second"},   {"wait", "errors_per_second"},       {"copy", "errors_per_second"},
         {"refused", "errors_per_second"},  {"memory", "errors_per_second"},     {"ioctl", "errors_per_second"},
         {"grows", "memory_bytes"},         {"copies", "copies_per_second"},     {"polls", "spinning_percent"},
         {"spins", "cpu_percent"},          {"captures", "captures_per_second"}, {"graph", "errors_per_second"},

@@ -85,6 +85,16 @@ const Case cases[] = {
      },
      Severity::warning, "is frozen by cgroup /batch, in a wait for the device that began 33 s ago",
      [](Signs& s) { s.wait->seconds = 1.9; }},
+    {"stuck",
+     [](Signs& s) {
+         s.stuck = {2.4, "cuLaunchKernel"};
+     },
+     Severity::warning, "in cuLaunchKernel for over 2.4 s", [](Signs& s) { s.stuck->seconds = 1.9; }},
+    {"stuck",
+     [](Signs& s) {
+         s.stuck = {14, "cuMemAlloc_v2"};
+     },
+     Severity::alarm, "in cuMemAlloc_v2 for over 14 s", [](Signs& s) { s.stuck.reset(); }},
     {"driver",
      [](Signs& s) {
          s.driver_call = {12, "RM_ALLOC"};

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the driver that are no waits and do not return: cudatop names them, and nothing else."""
+import os
+import re
+import signal
+import time
+
+import tops
+from harness import check, equal
+from programs import Workload
+from tops import Tool, case
+
+asleep, spinning = "block_us=600000000", "delay_us=600000000"
+stuck = {
+    "launch": ("launch vecadd 1 fn=cuLaunchKernel", "cuLaunchKernel"),
+    "allocation": ("alloc a 65536 fn=cuMemAlloc_v2", "cuMemAlloc_v2"),
+    "asynchronous_copy": ("copy 1 fn=cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2"),
+    "graph_launch": ("graph create G; graph add G kernel 4; graph instantiate G X; graph launch X 1", "cuGraphLaunch"),
+}
+
+
+def about(tool, pid):
+    return [row for row in tool.rows if row["by"] == "diagnosis" and row.get("pid") == pid]
+
+
+@case(each={f"{name}-{how}": (name, pace) for name in stuck for how, pace in (("asleep", asleep), ("spinning", spinning))},
+      alone=[f"{name}-spinning" for name in stuck], long=["allocation-spinning", "graph_launch-spinning", "asynchronous_copy-spinning"])
+def in_flight(what):
+    """A thread that is stuck in such a call, beside one of the process that goes on launching."""
+    name, pace = what
+    step, function = stuck[name]
+    workload = Workload(f"background; launch vecadd 1; sleep 700; {step} {pace}; end; forever; launch scale 1 grid=64; sleep 50; end")
+    tool, text = (Tool("-p", workload.pid, "--why", "-d", "9s", json=json) for json in (True, False))
+    workload.go()
+    thread, = workload.threads()
+    tool.finish(), text.finish()
+    row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
+    check(re.fullmatch(rf"in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"words: {row}")
+    equal((row["tid"], row["next"]), (thread, f"cudagap -p {workload.pid} --why"), "its thread, and the command")
+    check(any("(workload)" in line for line in row["details"]), f"the program's own frames: {row['details']}")
+    check(re.search(rf"^!!? +{workload.pid} \S+ +in {function}", text.text, re.M), f"words: {text.text}")
+
+
+@case(each={"asleep": asleep, "spinning": spinning}, alone=["spinning"])
+def in_flight_before_tracing(pace):
+    """A call that no probe has seen."""
+    workload = Workload(f"alloc a 65536 fn=cuMemAlloc_v2 {pace}").go()
+    time.sleep(0.5)
+    tool = Tool("-p", workload.pid, "--why", "-d", "6s").finish()
+    row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
+    check(row["diagnosis"].startswith("in cuMemAlloc_v2 for over "), f"words: {row}")
+
+
+others = {
+    "launches": "forever; launch vecadd 100 fn=cuLaunchKernel delay_us=2000; end",
+    "slow_launches": "forever; launch vecadd 1 fn=cuLaunchKernel block_us=900000; end",
+    "allocations": "forever; alloc a 65536 fn=cuMemAlloc_v2 block_us=700000; free a; end",
+    "idle": "launch vecadd 1; sleep 600000",
+    "waits": "launch vecadd 1; sync 1 fn=cuCtxSynchronize block_us=600000000",
+    "waits_in_a_copy": "copy 1 fn=cuMemcpyDtoH_v2 block_us=600000000",
+}
+
+
+@case(alone=True)
+def not_in_flight():
+    """Calls that return, however much of the time a thread is in them, waits, and a process that is stopped in a call."""
+    workloads = {name: Workload(script) for name, script in others.items()}
+    stopped = workloads["stopped"] = Workload(f"launch vecadd 1 fn=cuLaunchKernel {asleep}")
+    tool = Tool("-p", ",".join(str(workload.pid) for workload in workloads.values()), "-i", "1", "-d", "6.5")
+    for workload in workloads.values():
+        workload.go()
+    time.sleep(0.5)
+    os.kill(stopped.pid, signal.SIGSTOP)
+    tool.finish()
+    os.kill(stopped.pid, signal.SIGCONT)
+    rows = {name: [row["diagnosis"] for row in about(tool, workload.pid) if row["rule"] == "stuck"] for name, workload in workloads.items()}
+    equal({name: words for name, words in rows.items() if words}, {}, "verdicts")
+    check({row["rule"] for row in about(tool, workloads["waits"].pid)} == {"hangs"}, "the wait has its rule")
+    check(tops.rows(tool, "pid"), "there are rows")
