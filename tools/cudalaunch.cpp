@@ -53,6 +53,7 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     void retired(const ImageId& image) override;
+    void before_last_report(std::chrono::milliseconds patience) override { names_->finish(patience); }
     void forget(const std::set<ImageId>& images) override
     {
         std::ranges::for_each(images, [this](const ImageId& image) { names_->forget(image); });

@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
 
-constexpr size_t handles_max = 100000; // of one process: it may make up as many as it likes
-constexpr unsigned failures_max = 3;   // then a handle has no name, until more is known of the files
+constexpr size_t handles_max = 100000;                 // of one process: it may make up as many as it likes
+constexpr unsigned failures_max = 3;                   // then a handle has no name, until more is known of the files
+constexpr std::chrono::milliseconds retry_budget{100}; // of a tick; the rest is looked up in the next one
 
 // What came with the record.
 std::string name_of(const name_record& record, size_t size)
@@ -86,10 +89,14 @@ void KernelNames::learn(const name_record& record, size_t size)
 
 std::optional<KernelName> KernelNames::name(const ImageId& image, uint64_t handle)
 {
-    KernelName found = resolve(image, processes_[image], handle, 0);
+    Process& process = processes_[image];
+    KernelName found = resolve(image, process, handle, 0);
     if (found.text.empty() && advance())
-        found = resolve(image, processes_[image], handle, 0);
-    return found.text.empty() ? std::nullopt : std::optional(std::move(found));
+        found = resolve(image, process, handle, 0);
+    if (found.text.empty())
+        return std::nullopt;
+    process.unnamed.erase(handle);
+    return found;
 }
 
 KernelName KernelNames::resolve(const ImageId& image, Process& process, uint64_t handle, int depth)
@@ -118,6 +125,8 @@ KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t 
 {
     if (!handle)
         return {};
+    if (process.unnamed.size() < handles_max)
+        process.unnamed.insert(handle);
     const auto failures = process.failures.find(handle);
     if (failures != process.failures.end() && failures->second >= failures_max)
         return {};
@@ -127,8 +136,10 @@ KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t 
     if (!answered && process.awaited.insert(handle).second)
         tell(question);
     if (const auto known = process.handles.find(handle);
-        known != process.handles.end() && !known->second.name.text.empty())
+        known != process.handles.end() && !known->second.name.text.empty()) {
+        process.unnamed.erase(handle);
         return known->second.name;
+    }
     puzzling_.insert(image);
     if (process.failures.size() > handles_max)
         process.failures.clear();
@@ -196,13 +207,39 @@ bool KernelNames::advance()
         if (!found.kernels.empty())
             cache_.keep(ended->of.build_id, ended->of.file_size, found);
         tell_scanned(ended->of, found);
+        helper_.wait(); // the next lookup is to know of it
     }
     helper_.hear();
     if (!std::exchange(more_, false))
         return false;
+    retry_ = true;
     for (auto& [image, process] : processes_)
         process.failures.clear();
     return true;
+}
+
+// Those that fail are set aside once they have failed often enough (failures_max), so the others have their turn.
+void KernelNames::retry_unnamed()
+{
+    const auto until = std::chrono::steady_clock::now() + retry_budget;
+    for (auto& [image, process] : processes_)
+        for (const uint64_t handle : std::exchange(process.unnamed, {}))
+            if (std::chrono::steady_clock::now() >= until)
+                process.unnamed.insert(handle);
+            else
+                resolve(image, process, handle, 0);
+    retry_ = std::chrono::steady_clock::now() >= until;
+}
+
+void KernelNames::finish(std::chrono::milliseconds patience)
+{
+    const auto is_unnamed = [](const auto& entry) { return !entry.second.unnamed.empty(); };
+    const auto until = std::chrono::steady_clock::now() + patience;
+    helper_.wait();
+    while (scan_ && std::ranges::any_of(processes_, is_unnamed) && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        advance();
+    }
 }
 
 // What had no name gets another chance, for the same may be known sooner.
@@ -228,6 +265,8 @@ void KernelNames::tick()
     if (!processes_.empty())
         tell({.what = NameQuestion::What::second});
     advance();
+    if (retry_)
+        retry_unnamed();
 }
 
 void KernelNames::forget(const ImageId& image)

@@ -10,6 +10,7 @@
 #include "proc/answerer.hpp"
 #include "proc/image.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,8 +45,13 @@ public:
     // A process that was asked for: its files are scanned before it launches something unknown.
     void expect(pid_t pid);
 
-    // Once a second: scans of the files of processes that have launched something unknown go on, elsewhere.
+    // Once a second: scans of the files of processes that have launched something unknown go on, elsewhere. Handles
+    // without a name are looked up again once more is known, whether or not they are launched again: the process may
+    // have exited by the next report.
     void tick();
+
+    // The last report follows: waits for the scan and the answers that are under way, at most this long.
+    void finish(std::chrono::milliseconds patience);
 
     void forget(const ImageId& image);
 
@@ -60,6 +66,7 @@ private:
         std::unordered_map<uint64_t, Known> handles;
         std::unordered_map<uint64_t, unsigned> failures; // lookups of a handle that found nothing
         std::unordered_set<uint64_t> awaited;            // handles that were asked for within this second
+        std::unordered_set<uint64_t> unnamed;            // handles that were asked for and have no name so far
     };
 
     struct Scan;
@@ -72,6 +79,7 @@ private:
     void begin_scan(const ScanWanted& wanted, const Fd& file);
     void tell_scanned(const ScanWanted& wanted, const Registrations& found);
     bool advance();
+    void retry_unnamed();
     void begin_anew();
 
     std::map<ImageId, Process> processes_;
@@ -80,6 +88,7 @@ private:
     std::unique_ptr<Scan> scan_; // of a file that the helper has asked for
     uint64_t learned_ = 0;       // by the helper, when failures were last forgotten
     bool more_ = false;          // it has learned since
+    bool retry_ = false;         // since the unnamed handles were last looked up
     Answerer helper_;
 };
 

@@ -441,8 +441,10 @@ void Run::read_the_rest()
 void Run::finish()
 {
     read_the_rest();
-    if (!options_.count || reports_ < options_.count)
+    if (!options_.count || reports_ < options_.count) {
+        tool_.before_last_report(signals_.came() ? 200ms : 1000ms);
         report();
+    }
     if (plan_.lines)
         end_report(clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);

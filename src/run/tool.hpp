@@ -149,6 +149,8 @@ public:
     virtual void read_rows() {}
     // Calls since the last time this was asked that are shown with other callers than they had (UserStacks).
     virtual uint64_t calls_differing() { return 0; }
+    // The last report follows. What is under way that makes it better may take at most this long.
+    virtual void before_last_report(std::chrono::milliseconds) {}
     // Prints the interval that ends now.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
     // The last report has been made, or there will be none. What takes long, detaching, comes after it.

@@ -83,6 +83,20 @@ def handles_of_runtime_13():
 
 
 @case
+def a_run_with_one_report():
+    """Launched before the scan of their file is in, and not again: they are named as soon as it is, not when the report
+    is made, for the process has exited by then."""
+    workload = Workload(known_before + f"{every_kernel}; sleep 2500", "workload-static-stripped",
+                        env={"LD_LIBRARY_PATH": str(harness.standin)})
+    workload.go()
+    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    tool = Tool("-p", workload.pid, "--no-cache")
+    (harness.here / "start").touch()
+    same_counts(tool, workload.truth(), api="driver", by=())
+    equal(sources(tool.finish()), {(name, "object") for name in demangled}, "names and where they are from")
+
+
+@case
 def with_symbols():
     tool, _ = traced(running("workload"), "--api", "runtime")
     equal(last_sources(tool), {(name, "symbol") for name in demangled}, "names and where they are from")
