@@ -86,6 +86,7 @@ public:
     std::set<pid_t> exits_missed() override { return processes_->ended(); }
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    uint64_t names_lost() override { return names_ ? names_->lost_since_last() : 0; }
     uint64_t calls_differing() override { return stacks_ ? stacks_->of_users().others_since_last() : 0; }
 
 private:
@@ -159,6 +160,8 @@ void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
     configure_probes(*skeleton_->rodata, probes, filters);
     probes_ = probes;
     configure_kernel_side(*skeleton_, settings_, options_.unit_ns());
+    if (names_)
+        bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
 }
 
 void CudaGap::load_programs(bool together)
@@ -184,6 +187,8 @@ void CudaGap::load()
     file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
     lines_.emplace(line_fields(), context(0));
+    if (names_)
+        names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
     follow_kernel(*skeleton_);
 }
 

@@ -53,6 +53,7 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     void retired(const ImageId& image) override;
+    uint64_t names_lost() override { return names_->lost_since_last(); }
     void before_last_report(std::chrono::milliseconds patience) override { names_->finish(patience); }
     void forget(const std::set<ImageId>& images) override
     {
@@ -122,6 +123,7 @@ void CudaLaunch::configure(std::span<const Probe> probes, const Filters& filters
     auto& data = *skeleton_->rodata;
     const Measure of = settings_.histogram_of;
     const bool shapes = of == Measure::grid || of == Measure::block;
+    bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
     data.often_launched = row_number(probes, often_launched);
     data.per_kernel = settings_.kernel || settings_.events;
     data.per_shape = shapes || (settings_.kernel && of == Measure::none && !settings_.view.stack) || settings_.events;
@@ -132,6 +134,7 @@ void CudaLaunch::configure(std::span<const Probe> probes, const Filters& filters
 void CudaLaunch::load()
 {
     CallToolOn::load();
+    names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
 }
 

@@ -144,12 +144,14 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     bpf_map__set_value_size(skeleton_->maps.stacks, 63 * sizeof(uint64_t));
     bpf_map__set_max_entries(skeleton_->maps.stacks, 8192);
     bpf_map__set_max_entries(skeleton_->maps.recent, 1); // which is nvioctl's
+    bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
     holdings_.distinguish(true, true);
 }
 
 void CudaTop::load()
 {
     CallToolOn::load();
+    names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
     layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
     asked_for_.emplace(options_.comm, processes());

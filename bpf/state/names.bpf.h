@@ -15,42 +15,78 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
     record->capacity = capacity;
 }
 
-/* Sends one record with a name of at most `capacity` bytes. True where it was too long for that. A name that is not in
- * memory is read by the front end, which must be quick about it: the process may end. The same goes for the symbol of a
- * host stub. */
+/* Records that are not in the ring: those for which it had no room, and registrations while it is half full. The front
+ * end takes a record from here when it needs the name. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1); /* set by the front end where names are shown */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct name_record);
+} unsent_names SEC(".maps");
+
+INLINE void keep_unsent(const struct name_record* from)
+{
+    struct handle_number key = {.image = from->image, .number = from->handle};
+    struct name_record record;
+    fill_name(&record, from, 0, 0);
+    /* The text of a lookup is the caller's own, and may be gone by then. */
+    if (record.source == NAME_LOOKUP)
+        record.name_address = 0;
+    if (bpf_map_update_elem(&unsent_names, &key, &record, BPF_ANY))
+        lose(LOSS_NAME, 1);
+}
+
+enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
+
+/* Sends one record with a name of at most `bytes`. A name that is not in memory is read by the front end, which must be
+ * quick about it: the process may end. The same goes for the symbol of a host stub. */
 #define SEND_NAME(from, bytes)                                                                                         \
     ({                                                                                                                 \
         struct {                                                                                                       \
             struct name_record record;                                                                                 \
             char name[bytes];                                                                                          \
         }* sent = bpf_ringbuf_reserve(&ring, sizeof(*sent), 0);                                                        \
-        bool cut = false;                                                                                              \
-        if (!sent) {                                                                                                   \
-            lose(LOSS_NAME, 1);                                                                                        \
-        } else {                                                                                                       \
+        enum sending outcome = RING_FULL;                                                                              \
+        if (sent) {                                                                                                    \
             s32 length = bpf_probe_read_user_str(sent->name, bytes, (void*)(from)->name_address);                      \
-            cut = length == (bytes);                                                                                   \
+            outcome = length == (bytes) && (bytes) < 4096 ? NAME_TOO_LONG : NAME_SENT;                                 \
             fill_name(&sent->record, from, length, bytes);                                                             \
-            if (cut && (bytes) < 4096)                                                                                 \
+            if (outcome == NAME_TOO_LONG)                                                                              \
                 bpf_ringbuf_discard(sent, BPF_RB_NO_WAKEUP);                                                           \
             else                                                                                                       \
                 bpf_ringbuf_submit(sent, length > 0 ? ring_flags(sizeof(*sent)) : BPF_RB_FORCE_WAKEUP);                \
         }                                                                                                              \
-        cut;                                                                                                           \
+        outcome;                                                                                                       \
     })
 
 /* Names of template kernels run to kilobytes, most are short, and a burst of thousands of them must fit the ring. */
 INLINE void send_name(const struct name_record* from)
 {
-    if (SEND_NAME(from, 128) && SEND_NAME(from, 1024))
-        SEND_NAME(from, 4096);
+    enum sending outcome = SEND_NAME(from, 128);
+    if (outcome == NAME_TOO_LONG)
+        outcome = SEND_NAME(from, 1024);
+    if (outcome == NAME_TOO_LONG)
+        outcome = SEND_NAME(from, 4096);
+    if (outcome == RING_FULL)
+        keep_unsent(from);
+}
+
+/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays where it is as long as
+ * the kernel is registered, so what comes in such a burst is read later, if at all. */
+INLINE void send_registration(const struct name_record* from)
+{
+    if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+        keep_unsent(from);
+    else
+        send_name(from);
 }
 
 INLINE void send_alias(const struct name_record* from)
 {
     struct name_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
-        lose(LOSS_NAME, 1);
+        keep_unsent(from);
         return;
     }
     fill_name(record, from, 0, 0);

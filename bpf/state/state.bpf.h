@@ -123,7 +123,7 @@ INLINE int note_body(struct pt_regs* ctx)
                                      .image = image,
                                      .handle = handle,
                                      .name_address = register_argument(ctx, row, ARG_NAME)};
-        send_name(&record);
+        send_registration(&record);
     } else if (row->kind == KIND_SHAPE) {
         struct handle_number key = {.image = image, .number = handle};
         struct legacy_shape shape = {.block = {1, 1, 1}};

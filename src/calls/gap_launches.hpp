@@ -36,6 +36,9 @@ public:
     void expect(pid_t pid) { names_.expect(pid); }
     // A record of the kernel side's, with its name behind it.
     void learn(const name_record& record, size_t size) { names_.learn(record, size); }
+    // The descriptor of their map, as KernelNames takes it.
+    void read_unsent_from(int map_fd) { names_.read_unsent_from(map_fd); }
+    uint64_t lost_since_last() { return names_.lost_since_last(); }
     GapLaunches of(const gap_record& gap);
     // Once a second: whether to hold the probes that only teach names.
     bool tick();

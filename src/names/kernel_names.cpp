@@ -7,6 +7,7 @@
 #include "names/scan_worker.hpp"
 
 #include <algorithm>
+#include <bpf/bpf.h>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -14,9 +15,16 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t handles_max = 100000;                 // of one process: it may make up as many as it likes
-constexpr unsigned failures_max = 3;                   // then a handle has no name, until more is known of the files
+constexpr size_t handles_max = 100000; // of one process: it may make up as many as it likes
+constexpr size_t read_early_max = 256; // names of one process that are read before they are needed, one by one
+constexpr unsigned failures_max = 3;   // then a handle has no name, until more is known of the files
 constexpr std::chrono::milliseconds retry_budget{100}; // of a tick; the rest is looked up in the next one
+
+// As the map of unsent records has it.
+struct UnsentKey {
+    ImageId image{};
+    uint64_t handle = 0;
+};
 
 // What came with the record.
 std::string name_of(const name_record& record, size_t size)
@@ -63,28 +71,103 @@ void KernelNames::learn(const name_record& record, size_t size)
     }
     const NameSource source = record.source == NAME_LOOKUP ? NameSource::lookup : NameSource::registration;
     std::string text = name_of(record, size);
-    // The page of the name was not in memory when the call was made; reading it from outside brings it in.
-    if (text.empty() && record.length <= 0 && record.name_address) {
-        Known& known = process.handles[record.handle];
-        known.name = {};
-        known.alias = 0;
-        const NameQuestion question{.what = NameQuestion::What::text,
-                                    .image = record.image,
-                                    .handle = record.handle,
-                                    .address = record.name_address,
-                                    .source = source};
-        if (!ask(question))
-            tell(question); // it comes once only
-        return;
-    }
+    if (text.empty() && record.length <= 0)
+        learn_unread(record, process, false);
     if (text.empty())
         return;
+    process.unread.erase(record.handle);
     process.handles[record.handle] = {{demangle(text), source}, 0, false};
     if (source == NameSource::lookup)
         tell({.what = NameQuestion::What::driver,
               .image = record.image,
               .handle = record.handle,
               .name = std::move(text)});
+}
+
+// The page of the name was not in memory when the call was made; reading it from outside brings it in. That is done
+// before the name is needed, for the process may exit, unless there are thousands of names.
+void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)
+{
+    process.handles.erase(record.handle);
+    if (process.unread.size() >= handles_max)
+        return;
+    const NameSource source = record.source == NAME_LOOKUP ? NameSource::lookup : NameSource::registration;
+    process.unread[record.handle] = {.address = record.name_address, .source = source, .unsent = unsent};
+    if (!unsent && process.read_early < read_early_max) {
+        process.read_early++;
+        look_up(record.image, process, record.handle);
+    }
+}
+
+const KernelName* KernelNames::known_name(const Process& process, uint64_t handle)
+{
+    const auto known = process.handles.find(handle);
+    return known != process.handles.end() && !known->second.name.text.empty() ? &known->second.name : nullptr;
+}
+
+// True where there is an answer, if only that it has no name.
+bool KernelNames::look_up(const ImageId& image, Process& process, uint64_t handle)
+{
+    const NameQuestion question = question_about(image, process, handle);
+    const bool answered = ask(question);
+    // The process may have exited by the next lookup.
+    if (!answered && process.awaited.insert(handle).second)
+        tell(question);
+    if (!answered || question.what == NameQuestion::What::kernel || known_name(process, handle))
+        return answered;
+    process.unread[handle].address = 0; // it cannot be read
+    return look_up(image, process, handle);
+}
+
+// Where its name lies if that is known, else whatever the process says of it.
+NameQuestion KernelNames::question_about(const ImageId& image, const Process& process, uint64_t handle)
+{
+    const auto unread = process.unread.find(handle);
+    const bool at_address = unread != process.unread.end() && unread->second.address;
+    return {.what = at_address ? NameQuestion::What::text : NameQuestion::What::kernel,
+            .image = image,
+            .handle = handle,
+            .address = at_address ? unread->second.address : 0,
+            .source = at_address ? unread->second.source : NameSource::none};
+}
+
+// True where the kernel side has kept a record of it.
+bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t handle)
+{
+    const UnsentKey key{image, handle};
+    name_record record{};
+    if (unsent_fd_ < 0 || bpf_map_lookup_and_delete_elem(unsent_fd_, &key, &record))
+        return false;
+    if (!record.alias)
+        learn_unread(record, process, true);
+    else if (record.alias != handle && process.handles.size() < handles_max)
+        process.handles[handle] = {.name = {}, .alias = record.alias, .correlated = record.source == NAME_CORRELATED};
+    return true;
+}
+
+// All of them, so that there is room for others.
+void KernelNames::drain_unsent()
+{
+    UnsentKey key{}, next{};
+    bool more = unsent_fd_ >= 0 && bpf_map_get_next_key(unsent_fd_, nullptr, &key) == 0;
+    for (; more; key = next) {
+        more = bpf_map_get_next_key(unsent_fd_, &key, &next) == 0;
+        learn_unsent(key.image, processes_[key.image], key.handle);
+    }
+}
+
+void KernelNames::count_lost(Process& process)
+{
+    for (const uint64_t handle : process.unnamed)
+        if (const auto unread = process.unread.find(handle); unread != process.unread.end())
+            lost_ += std::exchange(unread->second.unsent, false);
+}
+
+uint64_t KernelNames::lost_since_last()
+{
+    for (auto& [image, process] : processes_)
+        count_lost(process);
+    return std::exchange(lost_, 0);
 }
 
 std::optional<KernelName> KernelNames::name(const ImageId& image, uint64_t handle)
@@ -104,9 +187,9 @@ KernelName KernelNames::resolve(const ImageId& image, Process& process, uint64_t
     // CUfunction -> CUkernel -> runtime handle -> host stub is the longest honest chain.
     if (depth > 4)
         return {};
-    auto known = process.handles.find(handle);
-    if (known != process.handles.end() && !known->second.name.text.empty())
-        return known->second.name;
+    if (const KernelName* const name = known_name(process, handle))
+        return *name;
+    const auto known = process.handles.find(handle);
     KernelName found;
     if (known != process.handles.end() && known->second.alias) {
         const bool correlated = known->second.correlated;
@@ -130,15 +213,12 @@ KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t 
     const auto failures = process.failures.find(handle);
     if (failures != process.failures.end() && failures->second >= failures_max)
         return {};
-    const NameQuestion question{.what = NameQuestion::What::kernel, .image = image, .handle = handle};
-    const bool answered = ask(question);
-    // The process may have ended when somebody asks again.
-    if (!answered && process.awaited.insert(handle).second)
-        tell(question);
-    if (const auto known = process.handles.find(handle);
-        known != process.handles.end() && !known->second.name.text.empty()) {
+    if (learn_unsent(image, process, handle))
+        return resolve(image, process, handle, 1);
+    const bool answered = look_up(image, process, handle);
+    if (const KernelName* const name = known_name(process, handle)) {
         process.unnamed.erase(handle);
-        return known->second.name;
+        return *name;
     }
     puzzling_.insert(image);
     if (process.failures.size() > handles_max)
@@ -176,6 +256,7 @@ bool KernelNames::take(Message message)
     if (!name.text.empty())
         return true; // it was learned meanwhile
     name = {demangle(answer->name), answer->source};
+    process->second.unread.erase(answer->handle);
     if (answer->source == NameSource::lookup)
         tell({.what = NameQuestion::What::driver,
               .image = answer->image,
@@ -264,6 +345,7 @@ void KernelNames::tick()
     puzzling_.clear();
     if (!processes_.empty())
         tell({.what = NameQuestion::What::second});
+    drain_unsent();
     advance();
     if (retry_)
         retry_unnamed();
@@ -271,8 +353,11 @@ void KernelNames::tick()
 
 void KernelNames::forget(const ImageId& image)
 {
-    if (processes_.erase(image))
+    if (const auto process = processes_.find(image); process != processes_.end()) {
+        count_lost(process->second);
+        processes_.erase(process);
         tell({.what = NameQuestion::What::forget, .image = image});
+    }
     puzzling_.erase(image);
 }
 

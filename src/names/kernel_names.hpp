@@ -38,6 +38,13 @@ public:
     // A record from the ring, with its name behind it (size: of both).
     void learn(const name_record& record, size_t size);
 
+    // The map of records that are not in the ring (bpf/state/names.bpf.h), by descriptor, and how many it should hold.
+    void read_unsent_from(int map_fd) { unsent_fd_ = map_fd; }
+    static constexpr uint32_t unsent_max = 65536;
+
+    // Handles since the last call that name() had no name for because the kernel side lost it.
+    uint64_t lost_since_last();
+
     // nullopt while unknown. Has the process' symbols and memory looked at if nothing else is known, which works while
     // it lives, so ask early.
     std::optional<KernelName> name(const ImageId& image, uint64_t handle);
@@ -62,17 +69,33 @@ private:
         bool correlated = false; // that is what the alias is from
     };
 
+    // Where the name of a handle lies in the process, for when it is needed.
+    struct Unread {
+        uint64_t address = 0; // 0: nowhere any more
+        NameSource source = NameSource::none;
+        bool unsent = false; // the ring had no room for it
+    };
+
     struct Process {
         std::unordered_map<uint64_t, Known> handles;
         std::unordered_map<uint64_t, unsigned> failures; // lookups of a handle that found nothing
         std::unordered_set<uint64_t> awaited;            // handles that were asked for within this second
         std::unordered_set<uint64_t> unnamed;            // handles that were asked for and have no name so far
+        std::unordered_map<uint64_t, Unread> unread;
+        size_t read_early = 0;
     };
 
     struct Scan;
 
     KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
     KernelName search(const ImageId& image, Process& process, uint64_t handle);
+    void learn_unread(const name_record& record, Process& process, bool unsent);
+    bool learn_unsent(const ImageId& image, Process& process, uint64_t handle);
+    void drain_unsent();
+    void count_lost(Process& process);
+    static const KernelName* known_name(const Process& process, uint64_t handle); // null: none is
+    bool look_up(const ImageId& image, Process& process, uint64_t handle);
+    static NameQuestion question_about(const ImageId& image, const Process& process, uint64_t handle);
     bool ask(NameQuestion question);
     void tell(NameQuestion question, int file = -1);
     bool take(Message message);
@@ -89,6 +112,8 @@ private:
     uint64_t learned_ = 0;       // by the helper, when failures were last forgotten
     bool more_ = false;          // it has learned since
     bool retry_ = false;         // since the unnamed handles were last looked up
+    int unsent_fd_ = -1;
+    uint64_t lost_ = 0;
     Answerer helper_;
 };
 

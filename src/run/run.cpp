@@ -402,6 +402,7 @@ void Run::report()
     if (!plan_.lines)
         end_report(wall_ns, now - interval_began_ns_);
     losses_->add(LOSS_CALLERS, tool_.calls_differing());
+    losses_->add(LOSS_NAME, tool_.names_lost());
     output_->lost(losses_->since_last());
     interval_began_ns_ = now;
     reports_++;

@@ -149,6 +149,8 @@ public:
     virtual void read_rows() {}
     // Calls since the last time this was asked that are shown with other callers than they had (UserStacks).
     virtual uint64_t calls_differing() { return 0; }
+    // Kernels since then that a report needed the name of, which the ring buffer had no room for (KernelNames).
+    virtual uint64_t names_lost() { return 0; }
     // The last report follows. What is under way that makes it better may take at most this long.
     virtual void before_last_report(std::chrono::milliseconds) {}
     // Prints the interval that ends now.

@@ -66,6 +66,7 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output&, const call_event&) override {}
     void forget(const std::set<ImageId>& images) override;
+    uint64_t names_lost() override { return names_->lost_since_last(); }
     void before_last_report(std::chrono::milliseconds patience) override { names_->finish(patience); }
     void learn_xids();
     void sweep_stacks();
