@@ -5,6 +5,8 @@
 #include <atomic>
 #include <bit>
 #include <bpf/libbpf.h>
+#include <string_view>
+#include <unordered_set>
 
 namespace gpusnoop {
 namespace {
@@ -59,19 +61,23 @@ void KernelCallRows::for_each(const Each& each)
     });
 }
 
-void KernelCallRows::erase(const call_key& key)
+void KernelCallRows::erase(std::span<const call_key> keys)
 {
-    const auto bits = static_cast<uint32_t>(std::countr_zero(places_ / cpus_));
-    for (size_t cpu = 0; cpu < cpus_; cpu++) {
-        const size_t place = (cpu << bits) + front_place(&key, key_bytes_, bits);
-        const call_key there = key_at(place);
-        if (memcmp(&there, &key, key_bytes_) != 0)
+    const auto bytes = [this](const call_key& key) {
+        return std::string_view(reinterpret_cast<const char*>(&key), key_bytes_);
+    };
+    std::unordered_set<std::string_view> erased;
+    for (const call_key& key : keys)
+        erased.insert(bytes(key));
+    for (size_t place = 0; place < places_ && !erased.empty(); place++) {
+        if (!front_[place].key.image.pid || !erased.contains(bytes(key_at(place))))
             continue;
         const_cast<call_stats&>(front_[place].stats) = {};
         std::atomic_thread_fence(std::memory_order_release); // whoever takes the place finds nothing counted
         *reinterpret_cast<volatile uint64_t*>(&front_[place].key) = 0;
     }
-    taken_ -= table_.erase(key);
+    for (const call_key& key : keys)
+        taken_ -= table_.erase(key);
 }
 
 bool KernelCallRows::turn(uint8_t generation)

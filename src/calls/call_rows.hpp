@@ -24,7 +24,7 @@ public:
     using Each = std::function<void(const call_key&, std::span<const call_stats>)>;
     virtual void for_each(const Each& each) = 0;
     virtual size_t taken() const = 0; // rows of the table, as of the last for_each() less those erased
-    virtual void erase(const call_key& key) = 0;
+    virtual void erase(std::span<const call_key> keys) = 0;
     // Calls count in rows of this generation (0 or CALL_GENERATION) from now on: when it returns, nobody adds to a row
     // of the other one any more. False where that cannot be known.
     virtual bool turn(uint8_t generation) = 0;
@@ -38,7 +38,7 @@ public:
     size_t capacity() const override { return capacity_; }
     void for_each(const Each& each) override;
     size_t taken() const override { return taken_; }
-    void erase(const call_key& key) override;
+    void erase(std::span<const call_key> keys) override;
     bool turn(uint8_t generation) override;
 
 private:

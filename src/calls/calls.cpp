@@ -161,33 +161,42 @@ void CallTable::add(const call_event& event)
     }
 }
 
-void CallTable::read(std::vector<CallDelta>& deltas)
+void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
 {
+    // No program adds to these any more, neither of an exited process nor of the generation that is over: nothing is
+    // lost between reading and deleting them.
+    const auto is_finished = [this](const call_key& key) {
+        return retired_.contains(key.image) || (turned_ && (key.flags & CALL_GENERATION) != generation_);
+    };
+
     ByCallKey<CallDelta> sums;
     rows_->for_each([&](const call_key& key, std::span<const call_stats> per_cpu) {
+        if (which == Rows::finished && !is_finished(key))
+            return;
         CallDelta& sum = sums.try_emplace(key, CallDelta{.key = key}).first->second;
         for (const call_stats& stats : per_cpu)
             add_cpu(sum, stats);
     });
+    std::vector<call_key> finished;
     for (const auto& [key, now] : sums) {
         CallDelta delta = now;
         delta.key.flags &= static_cast<uint8_t>(~CALL_GENERATION);
         CallDelta& seen = seen_[key];
         delta.count -= seen.count;
         delta.total_ns -= seen.total_ns;
+        delta.max_ns = std::min(delta.max_ns, delta.total_ns); // that of an earlier call may be longer
         accumulate(delta.copy, seen.copy, static_cast<uint64_t>(-1));
         accumulate(delta.memory, seen.memory, static_cast<uint64_t>(-1));
         accumulate(delta.graph, seen.graph, static_cast<uint64_t>(-1));
         seen = now;
         if (delta.count || delta.copy.continued) // a batch of no copies is a call
             deltas.push_back(delta);
-        // Nobody adds to these any more, neither a process that has ended nor one that counts in the other generation:
-        // so nothing is lost between reading and deleting.
-        if (retired_.contains(key.image) || (turned_ && (key.flags & CALL_GENERATION) != generation_)) {
-            rows_->erase(key);
+        if (is_finished(key)) {
+            finished.push_back(key);
             seen_.erase(key);
         }
     }
+    rows_->erase(finished);
     retired_.clear();
 }
 
@@ -205,6 +214,11 @@ std::vector<CallDelta> CallTable::drain()
     for (auto& [key, delta] : spilled_)
         deltas.push_back(delta);
     spilled_.clear();
+    // The new rows are read the next time: the maximum of one that is read twice would be that of both times.
+    if (own_maxima_ && turn()) {
+        read(deltas, Rows::finished);
+        return deltas;
+    }
     read(deltas);
     // While the table turns, it holds those of both generations that are in use: a quarter is for these.
     if (rows_->taken() >= rows_->capacity() / 4 * 3 && turn())

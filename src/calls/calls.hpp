@@ -35,7 +35,7 @@ struct CallDelta {
     call_key key{};
     uint64_t count = 0;
     uint64_t total_ns = 0;
-    uint64_t max_ns = 0;  // of all time: within the row's duration bucket, if durations are measured
+    uint64_t max_ns = 0;  // of these calls alone, if the table was asked for that; else of all time
     uint64_t last = 0;    // jiffies, or ns
     launch_shape shape{}; // of launches
     copy_sums copy{};     // of copies
@@ -62,7 +62,10 @@ using ByCallKey = std::unordered_map<call_key, Value, CallKeyHash, CallKeyEqual>
 
 class CallTable {
 public:
-    explicit CallTable(std::unique_ptr<CallRows> rows) : rows_(std::move(rows)) {}
+    // own_maxima: the kernel side begins new rows at each drain(), so that max_ns is the maximum of its calls.
+    explicit CallTable(std::unique_ptr<CallRows> rows, bool own_maxima = false)
+        : rows_(std::move(rows)), own_maxima_(own_maxima)
+    {}
 
     // A call that found no room in the table (RECORD_SPILL).
     void add(const call_event& event);
@@ -76,10 +79,12 @@ public:
     void retire(const ImageId& image) { retired_.insert(image); }
 
 private:
-    void read(std::vector<CallDelta>& deltas);
+    enum class Rows : uint8_t { all, finished };
+    void read(std::vector<CallDelta>& deltas, Rows which = Rows::all);
     bool turn();
 
     std::unique_ptr<CallRows> rows_;
+    bool own_maxima_;
     uint8_t generation_ = 0;
     bool turned_ = false; // nobody adds to rows of the other generation
     bool can_turn_ = true;

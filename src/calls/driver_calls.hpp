@@ -52,7 +52,7 @@ struct DriverGroup {
     uint64_t bytes = 0;
     uint64_t virtual_bytes = 0; // of address space
     uint64_t total_ns = 0;
-    uint64_t max_ns = 0; // of all time
+    uint64_t max_ns = 0;
     uint64_t pending = 0;
     uint64_t pending_ns = 0; // the longest, so far
     Histogram duration;

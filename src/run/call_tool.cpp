@@ -180,7 +180,8 @@ void CallTool::load_programs(bool together)
 void CallTool::load()
 {
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()));
+    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()),
+                   shows_maxima());
     processes_.emplace(fd("processes"), options_.host_root);
     begin_stacks();
     if (const int spaces = fd("address_spaces"); spaces >= 0)

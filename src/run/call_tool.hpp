@@ -88,7 +88,8 @@ protected:
 
     virtual void on_delta(const CallDelta&) {} // each second, while its process lives
     virtual void collected() {}                // on_delta() has had them all, as far as there are rows
-    virtual bool shows_rows() const { return !settings_.events; } // of calls, at each report
+    virtual bool shows_rows() const { return !settings_.events; }                   // of calls, at each report
+    virtual bool shows_maxima() const { return settings_.latency && shows_rows(); } // of durations, in these rows
     virtual void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) = 0;
     virtual void print_event(Output& output, const call_event& event) = 0;
     virtual bool learn(uint32_t, const void*, size_t) { return false; } // other records

@@ -63,6 +63,7 @@ private:
     bool learn(uint32_t type, const void* data, size_t size) override;
     void on_delta(const CallDelta& delta) override;
     void collected() override { holdings_.settle(); }
+    bool shows_maxima() const override { return !settings_.cheap && !settings_.max_overhead; } // page of a row
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output&, const call_event&) override {}
     void forget(const std::set<ImageId>& images) override;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,13 +39,18 @@ public:
     Machine(size_t rows, size_t cpus) : capacity_(rows), cpus_(cpus) {}
 
     // False where the table is full.
-    bool call(call_key key, size_t cpu)
+    bool call(call_key key, size_t cpu, uint64_t duration_ns = 0)
     {
         call_stats* stats = look_up(key, cpu);
-        if (stats)
-            stats->count++;
-        return stats;
+        if (!stats)
+            return false;
+        stats->count++;
+        stats->total_ns += duration_ns;
+        stats->max_ns = std::max<uint64_t>(stats->max_ns, duration_ns);
+        return true;
     }
+    // Called as soon as calls count in the other rows.
+    std::function<void()> meanwhile = [] {};
     // A program that has come as far as its row, and is preempted there.
     void begin(const call_key& key, size_t cpu) { open_.push_back(look_up(key, cpu)); }
 
@@ -59,7 +65,11 @@ public:
             each(key, values);
     }
     size_t taken() const override { return rows_.size(); }
-    void erase(const call_key& key) override { rows_.erase(key); }
+    void erase(std::span<const call_key> keys) override
+    {
+        for (const call_key& key : keys)
+            rows_.erase(key);
+    }
     bool turn(uint8_t generation) override
     {
         turns++;
@@ -68,6 +78,7 @@ public:
             return false;
         for (call_stats* stats : std::exchange(open_, {})) // they end before it returns
             stats->count++;
+        meanwhile();
         return true;
     }
 
@@ -91,18 +102,22 @@ private:
 };
 
 struct Table {
-    Table(size_t rows, size_t cpus)
+    Table(size_t rows, size_t cpus, bool own_maxima = false)
     {
         auto made = std::make_unique<Machine>(rows, cpus);
         machine = made.get();
-        table.emplace(std::move(made));
+        table.emplace(std::move(made), own_maxima);
     }
-    void drain()
+    // The longest of the calls.
+    uint64_t drain()
     {
+        uint64_t max_ns = 0;
         for (const CallDelta& delta : table->drain()) {
             CHECK((delta.key.flags & CALL_GENERATION) == 0);
             counted[delta.key.subject] += delta.count;
+            max_ns = std::max(max_ns, delta.max_ns);
         }
+        return max_ns;
     }
 
     Machine* machine;
@@ -148,6 +163,48 @@ TEST_CASE("a row that is in use when the table turns counts whole")
     t.drain();
     CHECK(t.counted[3] == 3);
     CHECK(t.machine->turns == 1);
+}
+
+TEST_CASE("an interval has the maximum of its own calls")
+{
+    Table t(16, 4, true);
+    const auto call = [&](uint64_t duration_ns) { REQUIRE(t.machine->call(kernel(3), duration_ns % 4, duration_ns)); };
+    call(1'300'001);
+    call(1'300'002);
+    CHECK(t.drain() == 1'300'002);
+    call(1'100'003);
+    t.machine->meanwhile = [&] { call(1'200'000); }; // between the intervals: it is of the next one
+    CHECK(t.drain() == 1'100'003);
+    t.machine->meanwhile = [] {};
+    call(1'150'000);
+    CHECK(t.drain() == 1'200'000);
+    CHECK(t.drain() == 0);
+    CHECK(t.counted[3] == 5);
+    CHECK(t.machine->size() == 0);
+}
+
+TEST_CASE("the last calls of an exited process are not left for the next interval")
+{
+    Table t(16, 4, true);
+    REQUIRE(t.machine->call(kernel(3), 0, 5));
+    t.machine->meanwhile = [&] { REQUIRE(t.machine->call(kernel(3), 0, 7)); };
+    t.table->retire(process);
+    CHECK(t.drain() == 7);
+    CHECK(t.counted[3] == 2);
+    CHECK(t.machine->size() == 0);
+}
+
+TEST_CASE("without new rows a maximum is bounded by the time of the interval")
+{
+    Table t(16, 4, true);
+    t.machine->refuses = true;
+    REQUIRE(t.machine->call(kernel(3), 0, 1300));
+    CHECK(t.drain() == 1300);
+    REQUIRE(t.machine->call(kernel(3), 0, 1100));
+    t.drain(); // the row of the generation that has begun
+    REQUIRE(t.machine->call(kernel(3), 0, 1000));
+    CHECK(t.drain() == 1000);
+    CHECK(t.counted[3] == 3);
 }
 
 TEST_CASE("a table that cannot turn is left as it is")
