@@ -100,6 +100,7 @@ void CudaGraph::validate(RunPlan& plan)
         {"graph", counted(), life_calls, true},
         {"graph", counted(), trim_calls, true},
         {"graph", Layers::driver, memory_node_calls, true},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
     };
     if (settings_.storms)
         return;
@@ -109,8 +110,10 @@ void CudaGraph::validate(RunPlan& plan)
         {"often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
     plan.programs.push_back({"node", Layers::driver, node_calls, true});
     plan.programs.push_back({"event", Layers::driver, event_calls});
-    if (settings_.view.device)
+    if (settings_.view.device) {
         plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
+        plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
 }
 
 void CudaGraph::configure(std::span<const Probe> probes, const Filters& filters)

@@ -103,13 +103,16 @@ std::vector<Program> CudaLaunch::programs() const
         {"note", Layers::both, note_calls, false,
          "names learned from registrations, and blocks of legacy launches, are unknown"},
         {"follow", Layers::driver, capture_calls, true, uncaptured},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
     };
     // The runtime's launches are probed in any case: counted, or marked to learn names.
     if (!settings_.runtime)
         all.push_back(
             {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false});
-    if (settings_.view.device)
+    if (settings_.view.device) {
         all.push_back({"state", Layers::both, device_calls, true, unnamed});
+        all.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
     if (settings_.follows_graphs()) {
         all.push_back({"follow", Layers::driver, graph_calls, true, uncaptured});
         all.push_back({"event", Layers::driver, event_calls, false, uncaptured});

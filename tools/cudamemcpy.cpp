@@ -79,9 +79,12 @@ std::vector<Program> CudaMemcpy::programs() const
         {"copy", counted(), copy_calls, follows_calls(), "", true, !follows_calls()},
         {"batch", counted(), batch_calls, follows_calls(), "copies in batches are not counted", true, !follows_calls()},
         {"state", Layers::driver, capture_calls, true, no_state},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
     };
-    if (settings_.view.device)
+    if (settings_.view.device) {
         all.push_back({"state", Layers::both, device_calls, true, no_state});
+        all.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
     // Which driver calls are a runtime call's own is known best by its return.
     if (counted() == Layers::both && !follows_calls())
         for (const CallSet& calls : {copy_calls, batch_calls})

@@ -78,8 +78,10 @@ void CudaSync::validate(RunPlan& plan)
     plan.programs = {
         {"wait", counted(), wait_calls, true},
     };
-    if (settings_.view.device)
-        plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
+    if (!settings_.view.device)
+        return;
+    plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
+    plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
 }
 
 void CudaSync::configure(std::span<const Probe> probes, const Filters& filters)

@@ -131,11 +131,12 @@ void GpuSpend::validate(RunPlan& plan)
         {"follow", driver, capture_calls, true, no_graphs},
         {"follow", driver, graph_calls, true, no_graphs},
         {"event", driver, event_calls, false, no_graphs},
+        {"life", driver, stream_calls, true, stale_streams},
         {"wait", driver, wait_calls, true, "waits are unknown"},
         {"alloc", driver, alloc_calls, true, no_memory},
         {"free", driver, free_calls, true, no_memory},
         {"handle", driver, handle_calls, true, no_memory},
-        {"gone", driver, gone_calls, true, no_memory},
+        {"gone", driver, context_ends, true, no_memory},
     };
     plan.programs.insert(plan.programs.end(), std::begin(returning), std::end(returning));
 }

@@ -114,6 +114,7 @@ RunPlan NcclWait::plan(const Options& options)
         {"coll", Layers::nccl, nccl_calls, true},
         {"state", Layers::driver, capture_calls, true, uncaptured},
         {"event", Layers::driver, event_calls, false, uncaptured},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
         {"waited", Layers::driver, work_waits, true, "who is late in jobs that ran before tracing did", false},
     };
     plan.needs_returns = true;
@@ -279,9 +280,13 @@ void NcclWait::forget_ended()
     if (gone.empty())
         return;
     front_calls_->forget(gone_);
-    for (const bpf_map* map : {skeleton_->maps.comms, skeleton_->maps.captures, skeleton_->maps.capturing_streams,
-                               skeleton_->maps.captured_events})
-        erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
+    const auto erase = [&](const bpf_map* map) {
+        return erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
+    };
+    const auto& maps = skeleton_->maps;
+    for (const bpf_map* map : {maps.comms, maps.capturing_streams, maps.captured_events})
+        erase(map);
+    __atomic_fetch_sub(&skeleton_->bss->captures_open, erase(maps.captures), __ATOMIC_RELAXED);
 }
 
 // Nothing is to be told any more of those that have ended.

@@ -128,7 +128,7 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
         read_stack(ctx, key, COPIED_AT_ENTRY);
     if (per_device) {
         struct thread_state* thread = thread_state(task);
-        key->device = thread ? (u8)(*device_by(thread, row->layer) - 1) : DEVICE_UNKNOWN;
+        key->device = thread ? (u8)(device_in_image(thread, &key->image, row->layer) - 1) : DEVICE_UNKNOWN;
         if (sampled && stacks_of_calls && !per_stack)
             sample_call(ctx, thread, row, sampled, key);
     }

@@ -88,6 +88,7 @@ struct thread_state {
     u64 depth;
     u32 device[2]; /* ordinal + 1; 0 unknown. By CUDA and by HIP, which count their own: device_by() */
     u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
+    u32 serial;    /* of the image that these are of: see begin_image() */
     u64 waits_at;  /* the stack pointer of the call that is shown there */
     u64 waited_ns; /* since the stack of a wait was taken last; 0: none was yet */
     struct sampling sampling[SAMPLED];
@@ -116,6 +117,22 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
 INLINE u32* device_by(struct thread_state* thread, u32 layer)
 {
     return &thread->device[is_zero(opaque(layer) ^ LAYER_HIP) & 1];
+}
+
+/* A thread keeps its state when it execs another program, which has contexts and devices of its own. */
+INLINE void begin_image(struct thread_state* thread, const struct image* image)
+{
+    if (thread->serial == image->serial)
+        return;
+    thread->serial = image->serial;
+    thread->last_launch_ns = thread->context = thread->depth = 0;
+    thread->device[0] = thread->device[1] = 0;
+}
+
+/* Ordinal + 1; 0 unknown. Without a branch: the verifier would walk through all that follows twice. */
+INLINE u32 device_in_image(struct thread_state* thread, const struct image* image, u32 layer)
+{
+    return *device_by(thread, layer) * is_zero(thread->serial ^ image->serial);
 }
 
 INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 func, u32 calls)

@@ -57,6 +57,7 @@ INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, 
     struct thread_state* thread = thread_state(task);
     if (!thread)
         return DEVICE_UNKNOWN;
+    begin_image(thread, image);
     if (layer == LAYER_HIP)
         return (u8)(hip_device_of(task, thread) - 1);
     struct context* context = thread->context ? context_of(image, thread->context) : 0;

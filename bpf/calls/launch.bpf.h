@@ -192,13 +192,14 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
         launch->key.launch.blocks = few_or_many_blocks(number, &words);
 }
 
-INLINE u64 gap_since_last(struct task_struct* task, u64 now)
+INLINE u64 gap_since_last(struct task_struct* task, const struct image* image, u64 now)
 {
     struct thread_state* thread = thread_state_create(task);
     if (!thread) {
         lose(LOSS_START, 1);
         return 0;
     }
+    begin_image(thread, image);
     u64 last = thread->last_launch_ns;
     thread->last_launch_ns = now;
     return last && now > last ? now - last : 0;
@@ -289,7 +290,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
 
     u64 now = times_entries() || measure_gap ? bpf_ktime_get_ns() : 0;
     if (measure_gap) {
-        u64 gap = gap_since_last(task, now);
+        u64 gap = gap_since_last(task, &key->image, now);
         if (!gap)
             return 1;
         key->duration = duration_bucket(gap);

@@ -133,6 +133,9 @@ enum probe_kind {
     KIND_EXEC_GONE,         /* ARG_FUNC is destroyed */
     KIND_EVENT_RECORD,      /* ARG_HANDLE, in ARG_STREAM */
     KIND_EVENT_WAIT,        /* ARG_STREAM waits for ARG_HANDLE */
+    KIND_EVENT_GONE,        /* ARG_HANDLE is destroyed */
+    KIND_STREAM_NEW,        /* *ARG_OUT is a stream */
+    KIND_STREAM_GONE,       /* ARG_STREAM is destroyed */
     KIND_COLLECTIVE,        /* of all ranks of the communicator ARG_HANDLE: ARG_BYTES elements of the type ARG_FORMAT */
     KIND_MESSAGE,           /* the same, of two of them */
     KIND_GROUP_BEGIN,       /* what follows on this thread is enqueued when the group ends */

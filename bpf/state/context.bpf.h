@@ -28,7 +28,7 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
-    /* So that the front end clears up behind it, whether it goes on to any call that counts or not. */
+    /* So that the front end cleans up when the process exits, even if it makes no call that counts. */
     introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     if (bpf_map_update_elem(&contexts, &key, &new, BPF_ANY))
         lose(LOSS_STATE, 1);
@@ -86,6 +86,8 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
 INLINE struct context* context_of_memory(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
+    if (thread)
+        begin_image(thread, image);
     u64 handle = !thread ? 0 : layer == LAYER_HIP ? hip_device_of(task, thread) : thread->context;
     if (!handle)
         return 0;
@@ -94,7 +96,8 @@ INLINE struct context* context_of_memory(const struct image* image, struct task_
     return context_of(image, handle);
 }
 
-/* The context of a device that all of a process shares, and how often it was asked for. */
+/* The context of a device that all of a process shares, and how often it was asked for. It stays in the table when the
+ * context ends, for another thread may be about to retain it again. */
 struct primary {
     u64 context;
     u64 holders;

@@ -16,7 +16,9 @@ INLINE int event_body(struct pt_regs* ctx)
     struct image image = image_of(task);
     u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
     u64 event = register_argument(ctx, row, ARG_HANDLE);
-    if (row->kind == KIND_EVENT_RECORD)
+    if (row->kind == KIND_EVENT_GONE)
+        event_destroyed(&image, event);
+    else if (row->kind == KIND_EVENT_RECORD)
         event_recorded(&image, event, stream);
     else
         event_waited_for(&image, event, stream);

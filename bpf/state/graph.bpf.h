@@ -33,6 +33,7 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct graph new = {.number = __sync_fetch_and_add(&graphs_made, 1) + 1, .born_ns = now, .nodes = *nodes};
+    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf()))); /* as in capture_begin() */
     if (bpf_map_update_elem(&graphs, &key, &new, BPF_ANY))
         lose(LOSS_STATE, 1);
 }
@@ -128,6 +129,7 @@ INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 g
 {
     struct graph_exec new = {.born_ns = now, .instantiate_ns = took_ns, .graph = graph};
     new.nodes = nodes_of_graph(image, graph);
+    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     return new_exec(image, handle, &new);
 }
 
@@ -138,6 +140,7 @@ INLINE struct graph_exec* exec_met(const struct image* image, u64 handle)
     if (exec)
         return exec;
     struct graph_exec new = {.nodes = {.unknown = 1}};
+    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     return new_exec(image, handle, &new);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/wanted.bpf.h"
 #include "state/context.bpf.h"
+#include "state/life.bpf.h"
 #include "state/names.bpf.h"
 #include "state/stream.bpf.h"
 
@@ -52,6 +53,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     const u64* word = at.call->word;
     u32 kind = at.row->kind;
     struct image image = image_of(at.task);
+    begin_image(at.thread, &image);
     /* A capture that was invalidated ends with an error, and is over all the same. */
     struct capture ended;
     if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)PT_REGS_RC(ctx)))

@@ -14,13 +14,14 @@
 struct stream_key {
     struct image image;
     u64 stream;
-    u64 tid; /* of the thread whose own stream it is, else 0 */
+    u64 thread; /* whose own stream it is: its id and start time, as ids are reused; else 0 */
 };
 
 /* One capture, on whichever streams it has spread to. */
 struct capture {
     u64 begun_ns;
-    u64 graph; /* handle of the graph that it adds to; 0: a new one */
+    u64 graph;  /* handle of the graph that it adds to; 0: a new one */
+    u64 stream; /* where it began, and ends */
     struct graph_nodes nodes;
 };
 
@@ -32,24 +33,30 @@ struct {
     __type(value, struct capture);
 } captures SEC(".maps");
 
-/* Which capture a stream is part of. It may have ended: then the stream is part of none. */
+/* Which capture a stream is part of. It may have ended: then the stream is part of none. Not LRU: one process would
+ * evict the streams of others, and what they record would count as executed. */
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct stream_key);
     __type(value, u64);
 } capturing_streams SEC(".maps");
 
 /* ... and which one an event was recorded in. A stream that waits for it joins. */
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct handle_number);
     __type(value, u64);
 } captured_events SEC(".maps");
 
 __u64 captures_begun = 0; /* numbers them */
-__u64 captures_open = 0;  /* while 0, no launch needs to look; too many once a process has ended within one */
+__u64 captures_open = 0;  /* while 0, no launch needs to look; the front end subtracts those of exited processes */
+__u64 swept_ns = 0;       /* when the entries of ended captures were deleted last */
+
+#define SWEEP_PAUSE_NS 1000000000ULL
 
 /* The stream argument with the default stream of _ptsz calls made explicit. */
 INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
@@ -60,8 +67,10 @@ INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
 INLINE struct stream_key stream_key(const struct image* image, u64 stream)
 {
     struct stream_key key = {.image = *image, .stream = stream};
-    if (stream == STREAM_PER_THREAD)
-        key.tid = (u32)bpf_get_current_pid_tgid();
+    if (stream == STREAM_PER_THREAD) {
+        struct task_struct* task = bpf_get_current_task_btf();
+        key.thread = (u64)task->pid << 32 | (u32)task->start_boottime;
+    }
     return key;
 }
 
@@ -90,16 +99,55 @@ INLINE bool under_capture(const struct image* image, u64 stream)
     return capture_of(image, stream) != 0;
 }
 
+/* False: it has ended before. */
+INLINE bool forget_capture(const struct image* image, u64 number)
+{
+    struct handle_number key = {.image = *image, .number = number};
+    if (bpf_map_delete_elem(&captures, &key))
+        return false;
+    __sync_fetch_and_add(&captures_open, -1);
+    return true;
+}
+
+static long sweep_number(void* map, const struct image* key, const u64* number, void* unused)
+{
+    if (!capture_numbered(key, *number))
+        bpf_map_delete_elem(map, key);
+    return 0;
+}
+
+/* Sets the capture of a stream or an event. Entries of captures that have ended keep their room until it is needed. */
+#define PUT_CAPTURE_NUMBER(map, key, number)                                                                           \
+    ({                                                                                                                 \
+        long error = bpf_map_update_elem(map, key, number, BPF_ANY);                                                   \
+        u64 now = error ? bpf_ktime_get_ns() : 0;                                                                      \
+        if (error && now - swept_ns > SWEEP_PAUSE_NS) {                                                                \
+            swept_ns = now;                                                                                            \
+            bpf_for_each_map_elem(map, sweep_number, 0, 0);                                                            \
+            error = bpf_map_update_elem(map, key, number, BPF_ANY);                                                    \
+        }                                                                                                              \
+        if (error)                                                                                                     \
+            lose(LOSS_STATE, 1);                                                                                       \
+    })
+
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
     struct stream_key key = stream_key(image, stream);
+    u64* before = bpf_map_lookup_elem(&capturing_streams, &key);
+    if (before)
+        forget_capture(image, *before); /* its end was missed */
     u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
     struct handle_number capture_key = {.image = *image, .number = number};
-    struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph};
+    struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph, .stream = stream};
+    /* So that the front end cleans up when the process exits, even if it makes no call that counts. */
+    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     __sync_fetch_and_add(&captures_open, 1);
-    if (bpf_map_update_elem(&captures, &capture_key, &new, BPF_ANY) ||
-        bpf_map_update_elem(&capturing_streams, &key, &number, BPF_ANY))
+    if (bpf_map_update_elem(&captures, &capture_key, &new, BPF_NOEXIST)) {
+        __sync_fetch_and_add(&captures_open, -1);
         lose(LOSS_STATE, 1);
+        return;
+    }
+    PUT_CAPTURE_NUMBER(&capturing_streams, &key, &number);
 }
 
 /* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
@@ -117,10 +165,40 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
     if (!capture)
         return false;
     *ended = *capture;
-    struct handle_number key = {.image = *image, .number = number};
-    if (bpf_map_delete_elem(&captures, &key) == 0)
-        __sync_fetch_and_add(&captures_open, -1);
+    struct stream_key key = stream_key(image, stream);
+    bpf_map_delete_elem(&capturing_streams, &key);
+    forget_capture(image, number);
     return true;
+}
+
+/* A stream is being destroyed, and its handle may be another one's before the call returns. Returns the number of the
+ * capture that it leaves, 0 for none. */
+INLINE u64 stream_leaves(const struct image* image, u64 stream)
+{
+    struct stream_key key = stream_key(image, stream);
+    u64 number = capture_number(image, stream);
+    if (number)
+        bpf_map_delete_elem(&capturing_streams, &key);
+    return number;
+}
+
+/* The call has returned. A capture whose first stream is destroyed cannot be ended. */
+INLINE void stream_left(const struct image* image, u64 stream, u64 number, bool destroyed)
+{
+    struct stream_key key = stream_key(image, stream);
+    struct capture* capture = capture_numbered(image, number);
+    if (capture && !destroyed)
+        bpf_map_update_elem(&capturing_streams, &key, &number, BPF_NOEXIST);
+    else if (capture && capture->stream == stream)
+        forget_capture(image, number);
+}
+
+/* A stream has been created. One that had its handle may have ended with its context. */
+INLINE void stream_created(const struct image* image, u64 stream)
+{
+    u64 number = captures_open ? stream_leaves(image, stream) : 0;
+    if (number)
+        stream_left(image, stream, number, true);
 }
 
 INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
@@ -128,7 +206,7 @@ INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
     u64 number = capture_number(image, stream);
     struct handle_number key = {.image = *image, .number = event};
     if (capture_numbered(image, number))
-        bpf_map_update_elem(&captured_events, &key, &number, BPF_ANY);
+        PUT_CAPTURE_NUMBER(&captured_events, &key, &number);
     else if (captures_open)
         bpf_map_delete_elem(&captured_events, &key);
 }
@@ -141,7 +219,14 @@ INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
         return;
     u64 joined = *number;
     struct stream_key stream_of = stream_key(image, stream);
-    bpf_map_update_elem(&capturing_streams, &stream_of, &joined, BPF_ANY);
+    PUT_CAPTURE_NUMBER(&capturing_streams, &stream_of, &joined);
+}
+
+INLINE void event_destroyed(const struct image* image, u64 event)
+{
+    struct handle_number key = {.image = *image, .number = event};
+    if (captures_open)
+        bpf_map_delete_elem(&captured_events, &key);
 }
 
 /* Compilers from 22 on compare the lower half of a word and use all of it, unless it is one number to them. */

@@ -58,7 +58,7 @@ size_t max_entries(int map_fd)
     return map_info(map_fd).max_entries;
 }
 
-void erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone)
+size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone)
 {
     const bpf_map_info info = map_info(map_fd);
     std::vector<std::vector<std::byte>> found;
@@ -74,14 +74,15 @@ void erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone)
         HashReader(map_fd).for_each([&](const std::byte* key, const std::byte*) { add(key); });
     }
     // Deleting while walking would send the walk back to its start.
-    for (const std::vector<std::byte>& key : found)
-        bpf_map_delete_elem(map_fd, key.data());
+    return static_cast<size_t>(std::ranges::count_if(found, [&](const std::vector<std::byte>& key) {
+        return bpf_map_delete_elem(map_fd, key.data()) == 0; // a program may have been faster
+    }));
 }
 
-void erase_images(int map_fd, const std::function<bool(const image&)>& gone)
+size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone)
 {
     const bool trie = map_info(map_fd).type == BPF_MAP_TYPE_LPM_TRIE; // its keys begin with the length of a prefix
-    erase_keys(map_fd, [&](const std::byte* key) {
+    return erase_keys(map_fd, [&](const std::byte* key) {
         image of{};
         memcpy(&of, key + (trie ? sizeof(uint32_t) : 0), sizeof(of));
         return gone(of);

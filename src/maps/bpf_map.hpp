@@ -98,10 +98,10 @@ private:
 // How many entries a map has room for. Throws Error.
 size_t max_entries(int map_fd);
 
-// Takes entries out of a map, by their keys' bytes.
-void erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone);
+// Takes entries out of a map, by their keys' bytes. Returns how many.
+size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone);
 
-// Those of process images out of a map whose keys begin with one, or a trie of them.
-void erase_images(int map_fd, const std::function<bool(const image&)>& gone);
+// Those of process images out of a map whose keys begin with one, or a trie of them. Returns how many.
+size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone);
 
 } // namespace gpusnoop

@@ -68,7 +68,6 @@ inline constexpr CallSet alloc_calls =
     calls_of({KIND_ALLOC, KIND_REGISTER_HOST, KIND_PHYSICAL_NEW, KIND_MAP, KIND_TRIM});
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
 inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_HOLD, KIND_UNMAP});
-inline constexpr CallSet gone_calls = calls_of({KIND_MEMORY_GONE, KIND_CONTEXT_LET_GO});
 
 // memory.bpf.h: where addresses lead to. Not those of objects and addresses that nothing is copied to or from.
 constexpr bool changes_memory(const probe_row& row)
@@ -87,10 +86,18 @@ inline constexpr CallSet device_calls = calls_of(
     {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_PUSH, KIND_CONTEXT_POP, KIND_DEVICE_SET});
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
+// life.bpf.h: streams, where captures are followed; contexts, in tools that follow no memory
+inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_GONE});
+inline constexpr CallSet context_ends = calls_of({KIND_MEMORY_GONE, KIND_CONTEXT_LET_GO});
+inline constexpr std::string_view stale_streams =
+    "launches count as captured if their stream has the handle of a capturing "
+    "one that was destroyed";
+inline constexpr std::string_view stale_devices = "devices are wrong once a context is destroyed";
+
 // graph_state.bpf.h: what a launch of a graph stands for, with captures
 inline constexpr CallSet graph_calls = calls_of(
     {KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_GONE, KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_GONE});
-inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT});
+inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_GONE});
 
 // collective.bpf.h
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,

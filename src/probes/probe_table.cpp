@@ -44,6 +44,11 @@ constexpr TableEntry table[] = {
     {"cuStreamBeginCapture_v2[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
     {"cuStreamBeginCaptureToGraph[_ptsz]", KIND_CAPTURE_BEGIN, "(stream, graph)"},
     {"cuStreamEndCapture[_ptsz]", KIND_CAPTURE_END, "(stream, out)"},
+    {"cuStreamCreate", KIND_STREAM_NEW, "(out)"},
+    {"cuStreamCreateWithPriority", KIND_STREAM_NEW, "(out)"},
+    {"cuGreenCtxStreamCreate", KIND_STREAM_NEW, "(out)"},
+    {"cuStreamDestroy", KIND_STREAM_GONE, "(stream)"},
+    {"cuStreamDestroy_v2", KIND_STREAM_GONE, "(stream)"},
 
     // Kernel names
     {"cuModuleGetFunction", KIND_GET_FUNCTION, "(out, _, name)"},

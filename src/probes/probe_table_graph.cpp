@@ -52,6 +52,8 @@ constexpr TableEntry table[] = {
     {"cuEventRecord[_ptsz]", KIND_EVENT_RECORD, "(handle, stream)"},
     {"cuEventRecordWithFlags[_ptsz]", KIND_EVENT_RECORD, "(handle, stream)"},
     {"cuStreamWaitEvent[_ptsz]", KIND_EVENT_WAIT, "(stream, handle)"},
+    {"cuEventDestroy", KIND_EVENT_GONE, "(handle)"},
+    {"cuEventDestroy_v2", KIND_EVENT_GONE, "(handle)"},
 
     // The same, runtime
     {"cudaStreamBeginCapture[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},

@@ -180,8 +180,7 @@ void CallTool::load_programs(bool together)
 void CallTool::load()
 {
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()),
-                   shows_maxima());
+    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()), shows_maxima());
     processes_.emplace(fd("processes"), options_.host_root);
     begin_stacks();
     if (const int spaces = fd("address_spaces"); spaces >= 0)
@@ -304,15 +303,21 @@ void CallTool::retire_processes()
 
 std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
 {
-    return {"captures", "capturing_streams", "captured_events", "contexts", "primaries"};
+    return {"captures", "capturing_streams", "captured_events", "contexts", "primaries", "legacy_shapes", "correlated"};
 }
 
 void CallTool::erase_state(std::span<const ImageId> gone)
 {
-    for (const char* name : tables_of(gone))
-        if (const bpf_map* map = bpf_object__find_map_by_name(object(), name))
-            erase_images(bpf_map__fd(map),
-                         [&](const image& image) { return std::ranges::find(gone, ImageId(image)) != gone.end(); });
+    for (const std::string_view name : tables_of(gone)) {
+        const bpf_map* map = bpf_object__find_map_by_name(object(), name.data());
+        if (!map)
+            continue;
+        const size_t erased = erase_images(bpf_map__fd(map), [&](const image& image) {
+            return std::ranges::find(gone, ImageId(image)) != gone.end();
+        });
+        if (name == "captures")
+            __atomic_fetch_sub(captures_open(), erased, __ATOMIC_RELAXED);
+    }
 }
 
 void CallTool::forget_processes()

@@ -82,8 +82,9 @@ protected:
     // the plan has already is right for most tools.
     virtual void validate(RunPlan& plan) = 0;
     virtual bpf_object* object() const = 0;
-    virtual int load_object() = 0;     // negative errno
-    virtual uint8_t& generation() = 0; // of rows: the variable of the BPF object
+    virtual int load_object() = 0;      // negative errno
+    virtual uint8_t& generation() = 0;  // of rows: the variable of the BPF object
+    virtual __u64* captures_open() = 0; // likewise; null: it follows none
     virtual UserStacks::Kernel stacks_of_kernel() = 0;
 
     virtual void on_delta(const CallDelta&) {} // each second, while its process lives
@@ -211,6 +212,14 @@ private:
     bpf_object* object() const final { return skeleton_->obj; }
     int load_object() final { return Bpf::load(skeleton_.get()); }
     uint8_t& generation() final { return skeleton_->bss->generation; }
+    __u64* captures_open() final
+    {
+        auto& variables = *skeleton_->bss;
+        if constexpr (requires { variables.captures_open; })
+            return &variables.captures_open;
+        else
+            return nullptr;
+    }
     UserStacks::Kernel stacks_of_kernel() final { return UserStacks::kernel_of(*skeleton_, "stacks"); }
 };
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -76,6 +77,7 @@ void Processes::learn(const process_record& record)
     ProcessInfo& info = known_[record.image];
     if (info.start_ns)
         return; // it has moved to another cgroup
+    learned_.insert(record.image);
     info.start_ns = record.start_ns;
     info.seen_ns = record.seen_ns;
     info.ns_pid = record.ns_pid;
@@ -157,6 +159,9 @@ bool Processes::gone(const ImageId& image)
 
 std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
 {
+    for (const ImageId& image : std::exchange(learned_, {}))
+        if (gone(image))
+            pids.insert(image.pid);
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
         bool alive = false; // it may be about to let go of its memory

@@ -56,7 +56,8 @@ public:
 
     // Names change (prctl, exec): ask again on the next info().
     void refresh() { fresh_.clear(); }
-    // Images of these pids that are gone; pids whose images are all gone are taken out.
+    // Images of these pids that are gone; pids whose images are all gone are taken out. Adds those that exited before
+    // the record of their image was read.
     std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
     // Of all that are known.
     std::set<uint32_t> pids() const;
@@ -79,6 +80,7 @@ private:
     uint64_t began_ns_ = 0;
     std::set<uint32_t> executed_; // from before, and another program since
     std::map<ImageId, ProcessInfo> known_;
+    std::set<ImageId> learned_; // since the last gone_of()
     std::set<ImageId> fresh_;
 };
 

@@ -14,7 +14,7 @@ import bpf
 
 drivers = "nvidia", "modeset", "caps", "uvm", "uvm_tools", "kfd", "amdgpu"
 kinds = ("launch", "copy", "batch", "memory", "leave", "wait", "mark", "state", "note", "alloc", "free", "handle", "gone",
-         "graph", "node", "event", "follow", "calibrate")
+         "graph", "node", "event", "follow", "life", "calibrate")
 # As far as the kernel keeps names.
 our_programs = {name[:15] for name in (
     *(f"{driver}_{call}_{end}" for driver in drivers for call in ("ioctl", "open", "close", "mmap") for end in ("entry", "return")),
@@ -73,6 +73,15 @@ def programs_of(pid):
 def programs_for_calls(pid):
     """The same without those that it runs itself, to tell files apart and to look at threads (src/proc)."""
     return {number for number in programs_of(pid) if not bpf.program_name(number).startswith(("mapped_inodes", "registers"))}
+
+
+def owners(tool, name):
+    """Processes that have entries in a table; its keys begin with the process id, a trie's with how many bits count."""
+    held = ids_held(tool.pid, "map_id")
+    table, = (m for m in show("map") if m["id"] in held and m.get("name", "") == name[:15])
+    dump = subprocess.run([bpftool(), "--json", "map", "dump", "id", str(table["id"])], capture_output=True, text=True)
+    at = 4 if table["type"] == "lpm_trie" else 0
+    return {int.from_bytes(bytes(int(byte, 16) for byte in entry["key"][at:at + 4]), "little") for entry in json.loads(dump.stdout)}
 
 
 def launches_probed(tool, pid):

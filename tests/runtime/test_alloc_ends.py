@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpualloc --leaks and --exited: what is held and for how long, by whose call, and what ended processes had held."""
-import json
 import os
 import resource
-import subprocess
 from collections import Counter
 
 import harness
@@ -187,16 +185,8 @@ def still_there_when_tracing_ends():
 tables = ("held", "held_bytes", "context_bytes", "physicals", "physical_handles", "mappings", "contexts", "captures")
 
 
-def owners(tool, name):
-    """Processes that have entries in a table; its keys begin with the process id, a trie's with how many bits count."""
-    table, = (m for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id") and m.get("name", "") == name[:15])
-    dump = subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(table["id"])], capture_output=True, text=True)
-    at = 4 if table["type"] == "lpm_trie" else 0
-    return {int.from_bytes(bytes(int(byte, 16) for byte in entry["key"][at:at + 4]), "little") for entry in json.loads(dump.stdout)}
-
-
 def of_the_dead(tool, name):
-    return {pid for pid in owners(tool, name) if not os.path.exists(f"/proc/{pid}")}
+    return {pid for pid in leftovers.owners(tool, name) if not os.path.exists(f"/proc/{pid}")}
 
 
 @case(timeout=180, alone=True)
@@ -211,12 +201,12 @@ def a_thousand_that_end():
     wait_until((harness.here / "one").exists, "the first has allocated")
     first, = system.descendants(some.pid)
     for name in tables:
-        check(first in owners(tool, name), f"{name} has something of who lives")
+        check(first in leftovers.owners(tool, name), f"{name} has something of who lives")
     (harness.here / "on").touch()
     wait_until((harness.here / "all").exists, "all have ended", 120)
     for name in tables:
         dead = of_the_dead(tool, name)  # strangers may end all the while
-        wait_until(lambda: not dead & owners(tool, name), f"{name} has nothing of the dead")
+        wait_until(lambda: not dead & leftovers.owners(tool, name), f"{name} has nothing of the dead")
     wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's")
     wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows of the living")
     (harness.here / "end").touch()
@@ -239,7 +229,7 @@ def more_than_the_hash_holds():
     wait_until((harness.here / "held").exists, "it holds", 60)
     left = lambda n: sum(row["allocations"] for row in newest(tools[0])) == n
     wait_until(lambda: left(150_000), "all are told as not freed", 30)
-    check(workload.pid in owners(tools[0], "held_beyond"), "some are in the trie")
+    check(workload.pid in leftovers.owners(tools[0], "held_beyond"), "some are in the trie")
     for file, there, n in (("on", "more", 150_000), ("end", "few", 1000)):
         (harness.here / file).touch()
         wait_until((harness.here / there).exists, there, 60)

@@ -43,6 +43,21 @@ def memory_and_graphs(version):
     equal({key: sum(row.get(key) or 0 for row in rows) for key in want}, want, f"{rows}")
 
 
+@case(each=versions)
+def a_destroyed_stream_captures_nothing(version):
+    """Another one may have its handle by then."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "--by", "pid", 100)
+    launch = lambda n: calls.call("hipLaunchKernel", n, kernel, *dim3(1, 1, 1), *dim3(1, 1, 1), 0, 0, stream)
+    calls.call("hipStreamBeginCapture", 1, stream, 0)
+    launch(3)
+    calls.call("hipStreamDestroy", 1, stream)
+    launch(5)
+    calls.end()
+    row, = tool.finish().rows
+    equal((row["captured"], row["launches"]), (3, 5), f"{row}")
+
+
 @case(each=versions, tool="gpualloc")
 def what_a_reset_frees(version):
     """hipDeviceReset() gives back what the thread's device has, and nothing else does: no other device's memory, and not the

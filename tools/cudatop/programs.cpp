@@ -27,12 +27,13 @@ std::vector<Program> programs(bool cheap, bool latency)
                    {"follow", driver, capture_calls, true, no_graphs},
                    {"follow", driver, graph_calls, true, no_graphs},
                    {"event", driver, event_calls, false, no_graphs},
+                   {"life", driver, stream_calls, true, stale_streams},
                    {"memory", driver, memory_calls, true, "directions known only from addresses are unknown"},
                    {"wait", driver, wait_calls, true, "waits are unknown"},
                    {"alloc", driver, alloc_calls, true, no_memory},
                    {"free", driver, free_calls, true, no_memory},
                    {"handle", driver, handle_calls, true, no_memory},
-                   {"gone", driver, gone_calls, true, no_memory},
+                   {"gone", driver, context_ends, true, no_memory},
                });
     return all;
 }

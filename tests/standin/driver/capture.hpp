@@ -21,7 +21,7 @@ struct Capture {
 };
 
 struct Event {
-    unsigned flags;
+    unsigned flags = 0;
     bool recorded = false;
     std::shared_ptr<Capture> capture{}; // where it was recorded last, if that was in one
     Clock seen{};
@@ -31,6 +31,7 @@ struct Event {
 int record(Stream*, Node);
 int refuse_under_capture(Stream*); // the call is not allowed there: it invalidates the capture
 bool invalidated(const Stream*);
-void leave_captures(Stream*); // the stream goes
+void leave_captures(Stream*);         // the stream is destroyed
+void destroy_streams(const Context*); // with their context
 
 } // namespace standin

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start-up, devices and contexts. Device N has one primary context; a context belongs to its device for good.
+#include "capture.hpp"
 #include "memory.hpp"
 
 #include <cstdio>
@@ -117,6 +118,7 @@ DRIVER(cuCtxDestroy_v2)(Context* context)
         return invalid_context;
     if (current_context() == context)
         thread.depth--;
+    destroy_streams(context);
     release_all(context);
     return success;
 }
@@ -136,6 +138,7 @@ DRIVER(cuDevicePrimaryCtxReset_v2)(int device)
 {
     if (device < 0 || device >= device_count)
         return invalid_device;
+    destroy_streams(&primary[device]);
     release_all(&primary[device]);
     return success;
 }

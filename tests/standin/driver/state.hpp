@@ -28,6 +28,7 @@ struct Context {
 struct Capture;
 
 struct Stream {
+    const Context* owner = nullptr;
     unsigned flags = 0;
     std::atomic<bool> capturing{false};
     std::shared_ptr<Capture> capture{}; // under graph_lock

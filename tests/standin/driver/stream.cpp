@@ -4,17 +4,40 @@
 #include "capture.hpp"
 #include "spin.hpp"
 
+#include <mutex>
+#include <set>
+#include <vector>
+
 using namespace standin;
 
 namespace {
+
+std::mutex streams_lock;
+std::set<Stream*> streams;
+std::vector<Stream*> destroyed; // handles are reused at once, the last one first
+std::vector<Event*> destroyed_events;
 
 int create(Stream** out, unsigned flags)
 {
     if (!current_context() || !out)
         return out ? invalid_context : invalid_value;
-    *out = new Stream;
+    std::lock_guard hold(streams_lock);
+    if (destroyed.empty()) {
+        *out = new Stream;
+    } else {
+        *out = destroyed.back();
+        destroyed.pop_back();
+    }
+    (*out)->owner = current_context();
     (*out)->flags = flags;
+    streams.insert(*out);
     return success;
+}
+
+void destroy(Stream* stream)
+{
+    leave_captures(stream);
+    destroyed.push_back(stream);
 }
 
 int wait_for(Stream* stream)
@@ -40,6 +63,17 @@ int memory_operation(int result, Stream* stream)
 
 } // namespace
 
+void standin::destroy_streams(const Context* owner)
+{
+    std::lock_guard hold(streams_lock);
+    std::erase_if(streams, [&](Stream* stream) {
+        if (stream->owner != owner)
+            return false;
+        destroy(stream);
+        return true;
+    });
+}
+
 DRIVER(cuStreamCreate)(Stream** out, unsigned flags)
 {
     return create(out, flags);
@@ -51,10 +85,12 @@ DRIVER(cuStreamCreateWithPriority)(Stream** out, unsigned flags, int)
 
 DRIVER(cuStreamDestroy_v2)(Stream* stream)
 {
-    if (!is_object(stream))
+    if (int result = admit())
+        return result;
+    std::lock_guard hold(streams_lock);
+    if (!streams.erase(stream))
         return invalid_handle;
-    leave_captures(stream);
-    delete stream;
+    destroy(stream);
     return success;
 }
 
@@ -117,7 +153,14 @@ DRIVER(cuEventCreate)(Event** out, unsigned flags)
 {
     if (!current_context() || !out)
         return out ? invalid_context : invalid_value;
-    *out = new Event{flags};
+    std::lock_guard hold(streams_lock);
+    if (destroyed_events.empty()) {
+        *out = new Event{};
+    } else {
+        *out = destroyed_events.back();
+        destroyed_events.pop_back();
+    }
+    (*out)->flags = flags;
     return success;
 }
 
@@ -125,7 +168,9 @@ DRIVER(cuEventDestroy_v2)(Event* event)
 {
     if (!event)
         return invalid_handle;
-    delete event;
+    std::lock_guard hold(streams_lock);
+    *event = Event{};
+    destroyed_events.push_back(event);
     return success;
 }
 

@@ -231,9 +231,10 @@ void reset_device(const Step&)
     forget_memory(primary);
 }
 
-void new_context(const Step&)
+// newcontext [DEVICE]
+void new_context(const Step& step)
 {
-    enter_context();
+    enter_context(step.words.empty() ? device() : static_cast<int>(step.number(0)));
 }
 
 void destroy_context(const Step& step)

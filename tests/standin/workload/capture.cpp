@@ -79,7 +79,28 @@ void end(const Step& step)
         instantiate_last(step, made);
 }
 
+void destroy(const Step& step, const std::string& function, void* object)
+{
+    Pace pace(step);
+    void* target = symbol(function);
+    auto results = make_calls(pace, 1, [&] { return call_symbol(target, object); });
+    Call call = call_of(function, "setup");
+    call.handle = reinterpret_cast<uintptr_t>(object);
+    if (!result_of(results))
+        forget(object);
+    add_results(call, results, pace);
+}
+
 } // namespace
+
+// stream destroy [stream=N] [fn=]
+void stream_step(const Step& step)
+{
+    if (step.word(0) != "destroy")
+        wrong(step, "destroy?");
+    ready_driver();
+    destroy(step, function_of(step, "StreamDestroy", "_v2"), stream(step, "1"));
+}
 
 // capture begin [stream=N] [mode=] [to=GRAPH] [fn=]; capture end [GRAPH] [stream=N] [fn=] [instantiate=]
 void capture(const Step& step)
@@ -92,12 +113,16 @@ void capture(const Step& step)
         wrong(step, "begin or end?");
 }
 
-// event record EVENT [stream=] [fn=] [external]; event wait EVENT, the same
+// event record EVENT [stream=] [fn=] [external]; event wait EVENT, the same; event destroy EVENT [fn=]
 void event_step(const Step& step)
 {
+    if (step.word(0) == "destroy") {
+        ready_driver();
+        return destroy(step, function_of(step, "EventDestroy", "_v2"), named_event(step.word(1)));
+    }
     bool record = step.word(0) == "record";
     if (!record && step.word(0) != "wait")
-        wrong(step, "record or wait?");
+        wrong(step, "record, wait or destroy?");
     unsigned flags = step.word(2, "") == "external";
     if (!record) {
         Step sync = step;

@@ -22,6 +22,7 @@
     X(cudaDeviceReset)                                                                                                 \
     X(cudaDeviceSynchronize)                                                                                           \
     X(cudaEventCreate)                                                                                                 \
+    X(cudaEventDestroy)                                                                                                \
     X(cudaEventQuery)                                                                                                  \
     PTSZ(X, cudaEventRecord)                                                                                           \
     PTSZ(X, cudaEventRecordWithFlags)                                                                                  \
@@ -126,6 +127,7 @@
     PTSZ(X, cudaStreamBeginCapture)                                                                                    \
     PTSZ(X, cudaStreamBeginCaptureToGraph)                                                                             \
     X(cudaStreamCreate)                                                                                                \
+    X(cudaStreamDestroy)                                                                                               \
     PTSZ(X, cudaStreamEndCapture)                                                                                      \
     PTSZ(X, cudaStreamQuery)                                                                                           \
     PTSZ(X, cudaStreamSynchronize)                                                                                     \

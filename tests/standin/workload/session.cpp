@@ -153,11 +153,11 @@ Place place()
     return {thread.device, thread.contexts.empty() ? nullptr : thread.contexts.back()};
 }
 
-void enter_context()
+void enter_context(int number)
 {
     ready_driver();
     void* context = nullptr;
-    if (setup("cuCtxCreate_v2", &context, 0u, thread.device))
+    if (setup("cuCtxCreate_v2", &context, 0u, number))
         fail("cuCtxCreate_v2 failed");
     thread.contexts.push_back(context);
 }
@@ -179,6 +179,13 @@ void forget(const Place& dead)
     std::erase_if(named_events, [&](auto& entry) { return entry.first.first == dead; });
     std::erase_if(streams, [&](auto& entry) { return entry.first.first == dead; });
     std::erase_if(handles, [&](auto& entry) { return std::get<0>(entry.first) == dead; });
+}
+
+void forget(void* destroyed)
+{
+    std::lock_guard hold(lock);
+    std::erase_if(named_events, [&](auto& entry) { return entry.second == destroyed; });
+    std::erase_if(streams, [&](auto& entry) { return entry.second == destroyed; });
 }
 
 void inherit_device(int number)

@@ -18,9 +18,9 @@ void inherit_device(int);
 // What owns objects: a device, and which of its contexts; null is the primary one.
 using Place = std::pair<int, void*>;
 Place place();
-void enter_context();      // creates one on this thread
-void leave_context();      // and destroys it
-void forget(const Place&); // its objects died
+void enter_context(int device); // creates one on this thread
+void leave_context();           // and destroys it
+void forget(const Place&);      // its objects died
 
 // The driver can be called from this thread: it is initialised, and a context of this thread's device is current.
 void ready_driver();
@@ -32,6 +32,7 @@ void* stream(const Step&, const std::string& fallback = "0");
 // An event of this place, never recorded: to wait for it takes no time.
 void* event();
 void* named_event(const std::string& name); // one that is made when it is first named
+void forget(void* destroyed);               // a stream or an event
 
 // What a script's name stands for: names with a dot first are each thread's own.
 std::string of_thread(const std::string& name);

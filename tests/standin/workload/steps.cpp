@@ -21,6 +21,7 @@ const Row rows[] = {
     {"reload", {false, ""}, reload_modules},
     {"capture", {false, "fn stream mode to instantiate " PACE}, capture},
     {"event", {false, "fn stream " PACE}, event_step},
+    {"stream", {false, "fn stream " PACE}, stream_step},
     {"build", {false, "instantiate grid block smem"}, build_graph},
     {"graph",
      {false, "fn stream flags of kernel grid block smem bytes event body node update_result " PACE},

@@ -18,6 +18,7 @@ void reload_modules(const Step&);
 // graph.cpp, capture.cpp
 void capture(const Step&);
 void event_step(const Step&);
+void stream_step(const Step&);
 void build_graph(const Step&);
 void graph_step(const Step&);
 

@@ -48,6 +48,7 @@ typedef struct CUstream_st* CUstream;
 typedef struct CUgraph_st* CUgraph;
 typedef struct CUgraphNode_st* CUgraphNode;
 typedef struct CUgraphExec_st* CUgraphExec;
+typedef struct CUgreenCtx_st* CUgreenCtx;
 typedef void (*CUhostFn)(void* user_data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void* user_data);
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
