@@ -114,12 +114,21 @@ struct {
 INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
 {
     struct handle_number key = {.image = *image, .number = device};
-    struct primary* known = bpf_map_lookup_elem(&primaries, &key);
-    struct primary new = {.context = handle, .holders = known ? known->holders + 1 : 1};
-    if (!context_of(image, handle))
+    struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
+    if (!primary) {
+        struct primary new = {};
+        bpf_map_update_elem(&primaries, &key, &new, BPF_NOEXIST); /* another thread may be first */
+        primary = bpf_map_lookup_elem(&primaries, &key);
+    }
+    struct context* context = context_of(image, handle);
+    if (!context || context->device != device + 1) /* the handle was that of another context, whose end was missed */
         context_made(image, handle, device);
-    if (bpf_map_update_elem(&primaries, &key, &new, BPF_ANY))
+    if (!primary) {
         lose(LOSS_STATE, 1);
+        return;
+    }
+    primary->context = handle;
+    __sync_fetch_and_add(&primary->holders, 1);
 }
 
 #endif

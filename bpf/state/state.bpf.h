@@ -128,19 +128,21 @@ INLINE int note_body(struct pt_regs* ctx)
         send_registration(&record);
     } else if (row->kind == KIND_SHAPE) {
         struct handle_number key = {.image = image, .number = handle};
-        struct legacy_shape shape = {.block = {1, 1, 1}};
-        struct legacy_shape* before = bpf_map_lookup_elem(&legacy_shapes, &key);
-        if (before)
-            shape = *before;
-        if (has_argument(row, ARG_SMEM)) {
-            shape.smem = (u32)register_argument(ctx, row, ARG_SMEM);
-        } else {
-            shape.block[0] = (u32)register_argument(ctx, row, ARG_BLOCK_X);
-            shape.block[1] = (u32)register_argument(ctx, row, ARG_BLOCK_Y);
-            shape.block[2] = (u32)register_argument(ctx, row, ARG_BLOCK_Z);
+        struct legacy_shape new = {.block = {1, 1, 1}};
+        struct legacy_shape* shape = bpf_map_lookup_elem(&legacy_shapes, &key);
+        if (!shape) {
+            bpf_map_update_elem(&legacy_shapes, &key, &new, BPF_NOEXIST); /* another thread may be first */
+            shape = bpf_map_lookup_elem(&legacy_shapes, &key);
         }
-        if (bpf_map_update_elem(&legacy_shapes, &key, &shape, BPF_ANY))
+        if (!shape) {
             lose(LOSS_STATE, 1);
+        } else if (has_argument(row, ARG_SMEM)) {
+            shape->smem = (u32)register_argument(ctx, row, ARG_SMEM);
+        } else {
+            shape->block[0] = (u32)register_argument(ctx, row, ARG_BLOCK_X);
+            shape->block[1] = (u32)register_argument(ctx, row, ARG_BLOCK_Y);
+            shape->block[2] = (u32)register_argument(ctx, row, ARG_BLOCK_Z);
+        }
     }
     return 1;
 }

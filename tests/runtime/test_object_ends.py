@@ -2,6 +2,7 @@
 """Handles of streams, events, contexts and graphs are reused: nothing outlives its object, or its process."""
 import harness
 import leftovers
+import system
 from harness import case, equal, wait_until
 from programs import Tool, Workload, trace
 from truth import Rows, same_counts
@@ -93,3 +94,28 @@ def nothing_is_left_of_a_process(chosen):
     if end != "kill":
         workload.wait()
     tool.finish()
+
+
+# --- what several threads change at once ---------------------------------------------------------------------------------
+
+
+@case(tool="gpualloc", alone=True)
+def a_primary_context_has_as_many_holders_as_it_was_retained():
+    """Whatever threads do at once: it ends with its last holder, and what is allocated in it is live until then. Holders are
+    known of processes that are younger than the tool, as a child is. The stand-in's threads retain it once more each."""
+    workload = Workload("fork; device 0; alloc a 12345678; threads 2; repeat 50000; primary retain; primary release; end; end\n"
+                        "primary release; primary release; touch {dir}/two; wait {dir}/last; primary release; touch {dir}/three\n"
+                        "wait {dir}/end; end", "workload-driver")
+    tool = Tool("-i", "0.3", "--by", "pid")
+    workload.go()
+    wait_until((harness.here / "two").exists, "all but one have released it", 60)
+    child, = system.descendants(workload.pid)
+    rows = lambda: [row for row in tool.rows if row["pid"] == child]
+    reports = len(rows())
+    wait_until(lambda: len(rows()) > reports + 1, "reports of what is live after that", 20)
+    equal(rows()[-1]["live_bytes"], 12345678, "what is live")
+    (harness.here / "last").touch()
+    wait_until(lambda: sum(row["released_bytes"] for row in rows()) == 12345678, "a report that it went with the context", 20)
+    (harness.here / "end").touch()
+    workload.wait()
+    tool.stop()

@@ -237,6 +237,19 @@ void new_context(const Step& step)
     enter_context(step.words.empty() ? device() : static_cast<int>(step.number(0)));
 }
 
+// primary retain; primary release
+void primary_context(const Step& step)
+{
+    ready_driver();
+    void* context = nullptr;
+    if (step.word(0) == "retain")
+        setup("cuDevicePrimaryCtxRetain", &context, device());
+    else if (step.word(0) == "release")
+        setup("cuDevicePrimaryCtxRelease_v2", device());
+    else
+        wrong(step, "retain or release?");
+}
+
 void destroy_context(const Step& step)
 {
     if (!place().second)

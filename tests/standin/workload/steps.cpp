@@ -42,6 +42,7 @@ const Row rows[] = {
     {"reset", {false, ""}, reset_device},
     {"newcontext", {false, ""}, new_context},
     {"destroycontext", {false, ""}, destroy_context},
+    {"primary", {false, ""}, primary_context},
     {"copy", {false, "fn bytes width height depth dst src kind types sizes location params stream " PACE}, copy},
     {"sync", {false, "fn stream event flags " PACE}, synchronize},
     {"threads", {true, ""}, threads},

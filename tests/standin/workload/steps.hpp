@@ -31,6 +31,7 @@ void trim(const Step&);
 void reset_device(const Step&);
 void new_context(const Step&);
 void destroy_context(const Step&);
+void primary_context(const Step&);
 
 // mapping.cpp
 void reserve_addresses(const Step&);
