@@ -93,6 +93,11 @@ void Attacher::look_everywhere()
 void Attacher::look_at_due()
 {
     while (targets_.ready()) {
+        if (!held_.empty()) {
+            targets_.look(std::move(held_.front()));
+            held_.pop_front();
+            continue;
+        }
         const auto pid = looks_.next(LookQueue::Clock::now());
         if (!pid)
             return;
@@ -184,8 +189,13 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         const auto now = LookQueue::Clock::now();
         if (const auto search = searched_.find(pid); search != searched_.end())
             search->second = now + time_to_load_another;
-        looks_.looked(pid, found.took, now);
-        if (!found.all)
+        if (!found.held) // else it has waited for that long itself
+            looks_.looked(pid, found.took, now);
+        if (found.held && found.all)
+            options_.release(*found.held);
+        else if (found.held)
+            look_at_held({.id = *found.held, .pid = pid});
+        else if (!found.all)
             looks_.add(pid, now);
         const auto counts = [this](const CudaFile* file) {
             return file->library == counted_ || (counted_ == Library::driver && file->library == Library::hip) ||
@@ -193,7 +203,7 @@ Attacher::Looked Attacher::take_in(const Targets::Found& found)
         };
         if (!found.in_reach && std::ranges::any_of(found.files, counts) && users_.insert(pid).second)
             verbose(fmt::format("process {} ({}) maps CUDA", pid, process_name(pid).value_or("ended")));
-        if (options_.count_runtime && found.all && !found.in_reach)
+        if (options_.count_runtime && found.all && !found.in_reach && !found.held)
             miss_runtime(pid, found.files);
         return {};
     }

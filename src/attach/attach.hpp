@@ -9,6 +9,7 @@
 
 #include "bpf/shared/attach.h"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -32,6 +33,7 @@ public:
         std::function<void(size_t functions, const std::string& path)> attaching{}; // before each file
         bool by_process = false; // also where everybody is asked for: pause() is for one of them then
         size_t members_max = 16; // of those that may become more, attached to one by one
+        std::function<void(uint64_t id)> release{}; // a process of look_at_held() goes on
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
         std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/nested_call.bpf.h)
         bool filter_second = false;                 // then the programs tell who is asked for (bpf/base/exchange.bpf.h)
@@ -47,6 +49,8 @@ public:
 
     // Process that may have mapped something new: looked at by attach_waiting(), once for all it has mapped by then.
     void look_at(pid_t pid);
+    // One that waits meanwhile, and is released by its id once its file, or what it has mapped, has its probes.
+    void look_at_held(Targets::Held held) { held_.push_back(std::move(held)); }
     struct Looked {
         bool added = false;        // a file was attached
         std::optional<pid_t> user; // the last process with a file that is
@@ -147,6 +151,7 @@ private:
     Options options_;
     Targets targets_;
     LookQueue looks_;
+    std::deque<Targets::Held> held_; // to be searched
     Linker linker_;
     Library counted_; // whose calls count, beside the runtime's
     bool everybody_;

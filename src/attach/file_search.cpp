@@ -63,7 +63,7 @@ void FileSearch::serve(Helper::Task& task)
 {
     confine_reader(memory_bytes);
     task_ = &task;
-    while (const auto message = task.connection.receive()) {
+    while (auto message = task.connection.receive()) {
         const auto request = read_message<SearchRequest>(message->bytes);
         if (!request)
             return;
@@ -75,7 +75,8 @@ void FileSearch::serve(Helper::Task& task)
                 .end = request->what == SearchRequest::What::mapped     ? mapped(request->pid)
                        : request->what == SearchRequest::What::in_reach ? in_reach(request->pid)
                        : request->what == SearchRequest::What::again    ? again(request->path, message->file)
-                                                                        : lead(request->questions)});
+                       : request->what == SearchRequest::What::opened ? opened(request->path, std::move(message->file))
+                                                                      : lead(request->questions)});
     }
 }
 
@@ -142,6 +143,29 @@ SearchEnd FileSearch::mapped(pid_t pid)
         else if (!ask_about(*found, mapping, executable_itself))
             report_unreadable(end, pid, mapping, errno);
     }
+    return end;
+}
+
+// It has no mapping yet, by which /proc would name it.
+SearchEnd FileSearch::opened(std::string_view path, Fd where)
+{
+    SearchEnd end;
+    const auto found = find_regular_at(std::move(where));
+    if (!found)
+        return end;
+    Mapping mapping;
+    mapping.deleted = cut_deleted(path);
+    mapping.path = path;
+    mapping.device = found->device;
+    mapping.inode = found->inode;
+    const Key key(found->device, found->inode);
+    if ((boring(key) && !named(mapping.path)) || refused(key))
+        return end;
+    task_->says(at(key, mapping.path));
+    if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
+        end.known.push_back(known->second);
+    else
+        ask_about(*found, mapping, false); // one that cannot be opened is reported when it is mapped
     return end;
 }
 

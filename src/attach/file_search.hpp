@@ -50,6 +50,8 @@ public:
     }
     // Others may have a copy of the library in them: any file may, of any process.
     bool in_any_file() const { return count_runtime_ || nccl_; }
+    // A file of that name may have something to probe in it.
+    bool may_matter(std::string_view path) const { return in_any_file() || named(path) || is_memfd(path); }
 
     // A helper's whole life: answers requests until its owner has gone.
     void serve(Helper::Task& task);
@@ -77,6 +79,7 @@ private:
     SearchEnd mapped(pid_t pid);
     SearchEnd in_reach(pid_t pid);
     SearchEnd again(const std::string& path, const Fd& file);
+    SearchEnd opened(std::string_view path, Fd where);
     SearchEnd lead(const std::vector<SearchRequest::Question>& questions) const;
     static Version version_of(const FoundFile& found, const Mapping& mapping);
     bool ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);

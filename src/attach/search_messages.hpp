@@ -17,6 +17,7 @@ struct SearchRequest {
     enum class What : uint8_t {
         mapped,   // the CUDA files that the process maps executable
         in_reach, // the drivers that it would load from the usual places
+        opened,   // the file that comes with the request, which it is about to map
         leads,    // what the questions ask
         again,    // the file that comes with the request and was overwritten
     };
@@ -29,7 +30,7 @@ struct SearchRequest {
     pid_t pid = 0;
     uint32_t dropped = 0; // files so far: where it has changed, numbers that were told may mean none
     std::vector<Question> questions;
-    std::string path{}; // of the file to examine again
+    std::string path{}; // of the opened file, as /proc shows it, or of the file to examine again
 };
 
 void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
@@ -46,7 +47,7 @@ void fields(auto& each, same_as_const<SearchRequest> auto& r)
 struct FileCandidate {
     std::string path; // as the process sees it
     bool deleted = false;
-    uint64_t device = 0, inode = 0; // as /proc shows them; 0: it is not mapped
+    uint64_t device = 0, inode = 0; // as /proc shows them, of an opened file as stat() does; 0: neither
     uint64_t page = 0;              // where the helper has it mapped, for FileIds; 0: nowhere
     int64_t changed_ns = 0;         // when, as far as the kernel knows
 };

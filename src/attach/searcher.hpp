@@ -26,6 +26,7 @@ struct Targets::Searcher {
     std::optional<SearchRequest> request;
     std::optional<Candidate> examining;
     CudaFile* again = nullptr;    // the file of SearchRequest::What::again; null where it was dropped
+    std::optional<uint64_t> held; // see Targets::Held
     std::vector<CudaFile*> files; // of this search
     Clock::time_point begun, looked_at;
     Clock::duration silent{};

@@ -100,13 +100,14 @@ Targets::Searcher* Targets::free_one()
     return nullptr;
 }
 
-void Targets::ask(Searcher& searcher, SearchRequest request)
+void Targets::ask(Searcher& searcher, SearchRequest request, int file)
 {
     searcher.begun = searcher.looked_at = Clock::now();
     searcher.silent = {};
     request.dropped = files_.dropped();
     searcher.request = std::move(request);
-    const int file = searcher.again ? searcher.again->file.get() : -1;
+    if (searcher.again)
+        file = searcher.again->file.get();
     searcher.helper.connection().send(message_of(*searcher.request), file, true); // where that fails, it is lost soon
 }
 
@@ -120,6 +121,24 @@ void Targets::look(pid_t pid, bool in_reach)
         ask(*searcher, {.what = in_reach ? SearchRequest::What::in_reach : SearchRequest::What::mapped,
                         .pid = pid,
                         .questions = {}});
+}
+
+void Targets::look(Held held)
+{
+    if (culprits_.include(held.pid)) {
+        found_.push_back({.pid = held.pid, .files = {}, .ended = true, .held = held.id});
+        return;
+    }
+    Searcher* const searcher = free_one();
+    if (!searcher)
+        return;
+    searcher->held = held.id;
+    ask(*searcher,
+        {.what = held.file ? SearchRequest::What::opened : SearchRequest::What::mapped,
+         .pid = held.pid,
+         .questions = {},
+         .path = std::move(held.path)},
+        held.file.get());
 }
 
 std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
@@ -373,7 +392,8 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
                       .files = std::exchange(searcher.files, {}),
                       .ended = true,
                       .all = all,
-                      .took = Clock::now() - searcher.begun});
+                      .took = Clock::now() - searcher.begun,
+                      .held = std::exchange(searcher.held, std::nullopt)});
 }
 
 void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)

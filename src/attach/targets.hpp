@@ -38,6 +38,14 @@ public:
     // would load from the usual places, though it does not map them yet: probes that are there before the library is
     // mapped miss nothing. Only where ready().
     void look(pid_t pid, bool in_reach = false);
+    // A process that is held (see MappingGate) until its search has ended.
+    struct Held {
+        uint64_t id = 0;
+        pid_t pid = 0;
+        std::string path{}; // of the file that it is about to map, as /proc shows it
+        Fd file{};          // O_PATH; without one, what it has mapped by now is searched
+    };
+    void look(Held held);
     bool ready(); // a helper is free
     bool looking() const;
 
@@ -52,6 +60,7 @@ public:
         bool moved = false; // ... and is another inode now: an overlay has copied it up
         std::string why{};
         std::chrono::nanoseconds took{0};
+        std::optional<uint64_t> held{}; // at the end: the process is, by this id
     };
     // What has been found since; waits no longer than that for something.
     std::vector<Found> found(std::chrono::milliseconds longest);
@@ -98,7 +107,7 @@ private:
     struct Searcher;
 
     Searcher* free_one();
-    void ask(Searcher& searcher, SearchRequest request);
+    void ask(Searcher& searcher, SearchRequest request, int file = -1);
     void hear_all(std::chrono::milliseconds longest);
     bool hear(Searcher& searcher);
     SearchVerdict judge(Searcher& searcher, FileCandidate candidate, Fd where);

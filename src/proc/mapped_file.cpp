@@ -30,6 +30,15 @@ std::optional<FoundFile> find_behind(pid_t pid, const Mapping& mapping)
 
 } // namespace
 
+bool cut_deleted(std::string_view& path)
+{
+    constexpr std::string_view deleted = " (deleted)";
+    if (!path.ends_with(deleted))
+        return false;
+    path.remove_suffix(deleted.size());
+    return true;
+}
+
 std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping)
 {
     if (auto found = find_behind(pid, mapping))

@@ -8,8 +8,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace gpusnoop {
+
+// Cuts off the " (deleted)" that /proc adds to the path of a deleted file. False where there is none.
+bool cut_deleted(std::string_view& path);
 
 // The file behind a mapping of a process, and no other: through map_files, else through the process' root where that
 // still leads to the same inode. nullopt where neither works, with errno.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/process.hpp"
 
+#include "proc/mapped_file.hpp"
 #include "proc/running_thread.hpp"
 #include "util/fd.hpp"
 #include "util/read_text.hpp"
@@ -164,10 +165,7 @@ std::optional<Mapping> parse_mapping(std::string_view line)
         m.vdso = line == "[vdso]";
         return m;
     }
-    constexpr std::string_view deleted = " (deleted)";
-    m.deleted = line.ends_with(deleted);
-    if (m.deleted)
-        line.remove_suffix(deleted.size());
+    m.deleted = cut_deleted(line);
     m.path = decode_path(line);
     return m;
 }

@@ -94,6 +94,7 @@ void Run::trace()
     attach();
     loop_.emplace(signals_);
     watch_processes();
+    watch_gate();
     watch_targets();
     set_timers();
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
@@ -110,6 +111,8 @@ void Run::trace()
         program_->release(plan_.screen);
     try {
         loop_->run();
+        if (program_ && program_->gate())
+            program_->gate()->open(); // it need not wait while the report is printed
         finish();
     } catch (const OutputStalled&) {
         warn_of(losses_->since_last()); // which no report has told

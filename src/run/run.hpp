@@ -5,6 +5,7 @@
 #include "attach/attach.hpp"
 #include "attach/load_plan.hpp"
 #include "output/outputs_beside.hpp"
+#include "proc/mapping_gate.hpp"
 #include "proc/mapping_watch.hpp"
 #include "proc/process_exits.hpp"
 #include "run/loop.hpp"
@@ -57,6 +58,9 @@ private:
     void complain();
     bool remark();
     void watch_processes();
+    void watch_gate();
+    void serve_gate();
+    void serve(MappingGate::Event event);
     void watch_targets();
     void set_timers();
     void attach_waiting();
@@ -91,6 +95,7 @@ private:
     ProcessExits exits_;
     std::optional<Loop> loop_;
     size_t complaints_shown_ = 0;
+    bool gate_explained_ = false; // why processes do not wait at it
     bool waiting_ = false;
     std::string waiting_message_;                        // that was shown for it
     bool more_records_ = false;                          // than there was time for

@@ -4,6 +4,7 @@
 #include "bpf/shared/attach.h"
 #include "proc/process.hpp"
 #include "run/run.hpp"
+#include "run/started_program.hpp"
 #include "run/surroundings.hpp"
 #include "util/error.hpp"
 
@@ -181,6 +182,11 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                                           fmt::format("Attaching to {} functions of {} ...", functions, path));
                               },
                           .by_process = plan_.by_process,
+                          .release =
+                              [this](uint64_t id) {
+                                  if (program_ && program_->gate())
+                                      program_->gate()->release(id);
+                              },
                           .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; },
                           .forwarding = [this](uint64_t files) { *opened_.switches.forwarding_files = files; },
                           .filter_second = has_pids && !filter_pids,

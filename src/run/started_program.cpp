@@ -80,7 +80,7 @@ void leave_the_terminal()
 }
 
 // All that the child does before it is the program.
-[[noreturn]] void begin(char* const* words, int from_tool, const EndingSignals& signals)
+[[noreturn]] void begin(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals)
 {
     signals.as_before();
     char how = 0;
@@ -93,18 +93,24 @@ void leave_the_terminal()
     close_held_streams();
     if (how == silently)
         leave_the_terminal();
-    execvp(words[0], words);
-    const int error = errno;
+    int error = EIO; // the gatekeeper has ended
+    if (!gate || gate->enter()) {
+        execvp(words[0], words);
+        error = errno;
+    }
     send(from_tool, &error, sizeof(error), MSG_NOSIGNAL);
     _exit(status_of_error(error));
 }
 
 } // namespace
 
-StartedProgram::StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals)
+StartedProgram::StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals,
+                               const std::optional<MappingGate::Policy>& policy)
     : name_(words.front())
 {
     check(name_);
+    if (policy)
+        gate_.emplace(*policy);
     std::vector<char*> arguments;
     for (const std::string& word : words)
         arguments.push_back(const_cast<char*>(word.c_str()));
@@ -116,8 +122,10 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
         pid_ = fork();
         if (pid_ == 0) {
             to_it_ = {};
-            begin(arguments.data(), from_tool.get(), signals);
+            begin(arguments.data(), from_tool.get(), gate(), signals);
         }
+        if (gate_)
+            gate_->forked();
     }
     if (pid_ < 0)
         throw Error(fmt::format("{} cannot be started: {}", name_, errno_text(errno)));
@@ -153,6 +161,8 @@ int StartedProgram::status_of(int waited)
 
 int StartedProgram::wait(EndingSignals& signals)
 {
+    if (gate_)
+        gate_->open();
     const Fd ended(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     for (bool passed_on = false, told = false;;) {
         if (signals.came() && !std::exchange(passed_on, true) && signals.sent())

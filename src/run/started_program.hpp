@@ -4,10 +4,12 @@
 // signals and descriptors are those that the tool was started with.
 #pragma once
 
+#include "proc/mapping_gate.hpp"
 #include "util/ending_signals.hpp"
 #include "util/error.hpp"
 #include "util/fd.hpp"
 
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -28,8 +30,10 @@ private:
 
 class StartedProgram {
 public:
-    // words: the program, looked for in PATH, and its arguments. Before anything is given up or raised.
-    StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals);
+    // words: the program, looked for in PATH, and its arguments. Before anything is given up or raised. policy:
+    // of its gate; without one it never waits once it has begun.
+    StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals,
+                   const std::optional<MappingGate::Policy>& policy = std::nullopt);
     ~StartedProgram(); // one that is still held ends, without having begun
     StartedProgram(const StartedProgram&) = delete;
     StartedProgram& operator=(const StartedProgram&) = delete;
@@ -38,6 +42,7 @@ public:
     // Lets it begin. silent: the terminal is somebody else's, so what would be read from it or printed on it is not.
     void release(bool silent);
     bool released() const { return released_; }
+    MappingGate* gate() { return gate_ ? &*gate_ : nullptr; }
     // Its exit status, as shells have it: 128 and the number of the signal that killed it. Waits for its end. A signal
     // that was sent to the tool alone is passed on; one of the terminal has reached both.
     int wait(EndingSignals& signals);
@@ -46,6 +51,7 @@ private:
     int status_of(int waited);
 
     std::string name_;
+    std::optional<MappingGate> gate_;
     pid_t pid_ = -1;
     Fd to_it_; // takes what it is to do, and says in return why it could not be executed
     bool released_ = false;

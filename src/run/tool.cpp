@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/tool.hpp"
 
+#include "attach/file_search.hpp"
+#include "attach/programs.hpp"
 #include "attach/refusal.hpp"
 #include "output/output_buffer.hpp"
 #include "run/clean.hpp"
@@ -72,7 +74,11 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
     if (!options.replay.empty())
         return replay_tables(tool.spec().name, tool.replayed(), options);
     if (!options.program.empty() && !options.info) {
-        program.emplace(options.program, signals);
+        const ProbePlan probes = plan_probes(plan.programs);
+        const FileSearch search(probes.probes, plan.counts_runtime);
+        const MappingGate::Policy gate{.holds = [&search](std::string_view path) { return search.may_matter(path); },
+                                       .holds_exec = search.in_any_file()};
+        program.emplace(options.program, signals, probes.probes.empty() ? std::nullopt : std::optional(gate));
         options.pids = {program->pid()};
     }
     raise_descriptor_limit();

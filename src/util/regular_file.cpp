@@ -10,9 +10,8 @@
 #include <sys/sysmacros.h>
 
 namespace gpusnoop {
-namespace {
 
-std::optional<FoundFile> regular(Fd where)
+std::optional<FoundFile> find_regular_at(Fd where)
 {
     // As the kernel knows it: a file system in user space (FUSE) is not asked, which might never answer.
     struct statx st {};
@@ -29,16 +28,14 @@ std::optional<FoundFile> regular(Fd where)
                      .changed_ns = st.stx_ctime.tv_sec * 1'000'000'000 + st.stx_ctime.tv_nsec};
 }
 
-} // namespace
-
 std::optional<FoundFile> find_regular(const Fd& root, const std::string& path)
 {
-    return regular(open_below(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
+    return find_regular_at(open_below(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
 }
 
 std::optional<FoundFile> find_regular_behind(const std::string& proc_link)
 {
-    return regular(Fd(open(proc_link.c_str(), O_PATH | O_CLOEXEC)));
+    return find_regular_at(Fd(open(proc_link.c_str(), O_PATH | O_CLOEXEC)));
 }
 
 Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resolve)

@@ -25,6 +25,9 @@ std::optional<FoundFile> find_regular(const Fd& root, const std::string& path);
 // The regular file that a link of /proc stands for, which no path need lead to.
 std::optional<FoundFile> find_regular_behind(const std::string& proc_link);
 
+// The one that this descriptor (O_PATH) stands for.
+std::optional<FoundFile> find_regular_at(Fd where);
+
 // openat2() with these RESOLVE_*; empty with errno.
 Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resolve);
 

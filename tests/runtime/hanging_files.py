@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file system in user space (FUSE) which asks its server anew each time; once that is stopped, who asks waits for ever,
-and once it has had SIGUSR1, 0.4 s for each file that is opened. As a program: python3 hanging_files.py FOLDER FILE [OWNER] mounts
-FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on, and serves it. With OWNER, a user id, only that user has access."""
+and once it has had SIGUSR1, 0.4 s for each file that is opened. With SIGUSR2, it answers one more open, and then none.
+As a program: python3 hanging_files.py FOLDER FILE [OWNER] mounts FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on,
+and serves it. With OWNER, a user id, only that user has access."""
 import ctypes
 import os
 import signal
@@ -26,6 +27,7 @@ class Server:
             sys.exit(os.strerror(ctypes.get_errno()))
         self.name = os.fsencode(os.path.basename(path))
         self.seconds = 0  # for each that is opened
+        self.opens_left = None  # any number
         with open(path, "rb") as file:
             self.content = file.read()
 
@@ -47,6 +49,9 @@ class Server:
             return struct.pack("Q2I", 0, 0, 0) + self.attributes(node)
         if operation == OPEN:
             time.sleep(self.seconds)
+            if self.opens_left == 0:
+                return None
+            self.opens_left = self.opens_left and self.opens_left - 1
         if operation in (OPEN, OPENDIR):
             return struct.pack("Q2I", 0, 0, 0)
         if operation == READ:
@@ -57,6 +62,9 @@ class Server:
     def be_slow(self, *_):
         self.seconds = 0.4
 
+    def answer_one_open(self, *_):
+        self.opens_left = 1
+
     def serve(self):
         while True:
             request = os.read(self.device, 1 << 18)
@@ -64,6 +72,8 @@ class Server:
             if operation in (FORGET, BATCH_FORGET):
                 continue
             answer = self.answer(operation, node, request[40:])
+            if answer is None:
+                continue
             error, data = (-answer, b"") if isinstance(answer, int) else (0, answer)
             os.write(self.device, struct.pack("IiQ", 16 + len(data), error, unique) + data)
 
@@ -71,5 +81,6 @@ class Server:
 if __name__ == "__main__":
     server = Server(*sys.argv[1:])
     signal.signal(signal.SIGUSR1, server.be_slow)
+    signal.signal(signal.SIGUSR2, server.answer_one_open)
     print("up", flush=True)
     server.serve()

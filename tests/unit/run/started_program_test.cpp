@@ -5,7 +5,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <poll.h>
 #include <string>
+#include <string_view>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace gpusnoop;
@@ -34,6 +38,24 @@ int status_where_it_cannot_start(const std::string& name)
         return error.status();
     }
     return 0;
+}
+
+MappingGate::Event next_event(MappingGate& gate)
+{
+    pollfd readable{gate.descriptor(), POLLIN, 0};
+    poll(&readable, 1, 60'000);
+    auto event = gate.next();
+    REQUIRE(event);
+    if (event->what == MappingGate::What::refused)
+        SKIP("without CAP_SYS_ADMIN there is no gate");
+    return std::move(*event);
+}
+
+bool runs(const StartedProgram& program)
+{
+    usleep(20'000);
+    siginfo_t ended{};
+    return waitid(P_PID, static_cast<id_t>(program.pid()), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && !ended.si_pid;
 }
 
 } // namespace
@@ -76,4 +98,42 @@ TEST_CASE("a program has the signals that the tool was started with", "[program]
     const std::string script = "test \"$(grep -E 'Sig(Blk|Ign)' /proc/self/status)\" = \"$0\"";
     wanted.pop_back();
     CHECK(status_of({"sh", "-c", script, wanted}) == 0);
+}
+
+TEST_CASE("a program waits to map a file until it is released", "[program]")
+{
+    Signals signals;
+    const MappingGate::Policy policy{
+        .holds = [](std::string_view path) { return path.find("/libc.so") != std::string_view::npos; }};
+    StartedProgram program({"sh", "-c", "exit 7"}, signals.ending, policy);
+    program.release(false);
+    const MappingGate::Event event = next_event(*program.gate());
+    CHECK(event.what == MappingGate::What::mapping);
+    CHECK(policy.holds(event.path));
+    CHECK(event.tid == program.pid());
+    CHECK(event.file);
+    CHECK(runs(program));
+    program.gate()->release(event.id);
+    CHECK(program.wait(signals.ending) == 7);
+}
+
+TEST_CASE("a program waits at its start, and goes on where the gate opens", "[program]")
+{
+    Signals signals;
+    const MappingGate::Policy policy{.holds = [](std::string_view) { return false; }, .holds_exec = true};
+    StartedProgram program({"sh", "-c", "exit 7"}, signals.ending, policy);
+    program.release(false);
+    const MappingGate::Event event = next_event(*program.gate());
+    CHECK(event.what == MappingGate::What::exec);
+    CHECK(runs(program));
+    CHECK(program.wait(signals.ending) == 7); // opens it
+}
+
+TEST_CASE("no process is left of the gate of a program that has not begun", "[program]")
+{
+    Signals signals;
+    {
+        const StartedProgram program({"true"}, signals.ending, MappingGate::Policy{});
+    }
+    CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
 }
