@@ -340,11 +340,12 @@ MappingGate::MappingGate(const Policy& policy) : holds_exec_(policy.holds_exec)
 
 MappingGate::~MappingGate()
 {
+    const bool exited = closed(); // until this side is shut down, only its exit closes the gatekeeper's
     shutdown(to_gatekeeper_.descriptor(), SHUT_WR);
     constexpr auto patience = 1s; // an answer takes less than a millisecond
     while (!ended_ && !closed() && next_within(patience))
         ;
-    if (ended_)
+    if (ended_ || exited)
         waitpid(gatekeeper_, nullptr, 0);
 }
 

@@ -137,3 +137,16 @@ TEST_CASE("no process is left of the gate of a program that has not begun", "[pr
     }
     CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
 }
+
+TEST_CASE("no process is left of the gate of a program that has ended", "[program]")
+{
+    Signals signals;
+    {
+        StartedProgram program({"true"}, signals.ending, MappingGate::Policy{.holds = [](auto) { return false; }});
+        program.release(false);
+        pollfd gate{program.gate()->descriptor(), 0, 0};
+        poll(&gate, 1, 60'000); // until the gatekeeper has ended
+        CHECK(program.wait(signals.ending) == 0);
+    }
+    CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+}
