@@ -82,6 +82,8 @@ public:
 
     // The main thread of the process has exited, and others run.
     void main_thread_exited(pid_t pid);
+    // Another thread has called exec() and has taken the main thread's place.
+    void main_thread_replaced(pid_t pid);
     // The process has ended: frees what was attached to it alone.
     void forget(pid_t pid);
     // Every process has the probes, wanted or not: the program tells them apart.

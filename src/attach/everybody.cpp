@@ -16,6 +16,16 @@ void Attacher::main_thread_exited(pid_t pid)
         look_at(pid);
 }
 
+// Links and perf events for one process name a task, not a number: that of the main thread, which has exited.
+void Attacher::main_thread_replaced(pid_t pid)
+{
+    if (!attached_to(pid) || !attach_without_main_thread(pid))
+        return;
+    targets_.complain(fmt::format("process {}: another thread than the main one executed a program: its calls until it "
+                                  "got probes again are not counted",
+                                  pid));
+}
+
 // Probes for one process go into the memory of the thread that the link or perf event names (uprobe_multi_link_filter()
 // in kernel/trace/bpf_trace.c, __uprobe_perf_filter() in kernel/trace/trace_uprobe.c), and an exited thread has none. A
 // link can name the main thread only (46ba0e49b642), and whichever thread a perf event names may exit. So the probes

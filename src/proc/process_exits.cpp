@@ -19,8 +19,12 @@ ProcessExits::Exit ProcessExits::thread_exited(pid_t pid, pid_t tid)
         return is_new ? Exit::main_thread : Exit::thread;
     }
     last_running_.erase(pid);
-    // A thread that calls exec() takes the number of the main thread, which has exited before.
-    return running ? Exit::thread : Exit::process;
+    return !running ? Exit::process : tid == pid ? Exit::replaced : Exit::thread;
+}
+
+bool ProcessExits::executed(pid_t pid)
+{
+    return last_running_.erase(pid) > 0;
 }
 
 std::set<pid_t> ProcessExits::missed()

@@ -21,6 +21,8 @@ void Run::watch_mappings()
             [this](pid_t pid, uint64_t time_ns) {
                 if (attacher_)
                     attacher_->left(pid);
+                if (exits_.executed(pid) && attacher_)
+                    attacher_->main_thread_replaced(pid);
                 if (loop_)
                     ring_->drain(); // a program that called and was replaced at once is to be known by then
                 tool_.on_exec(pid, time_ns);
@@ -50,6 +52,8 @@ void Run::thread_exited(pid_t pid, pid_t tid)
         on_exit(pid);
     else if (exit == ProcessExits::Exit::main_thread && attacher_)
         attacher_->main_thread_exited(pid);
+    else if (exit == ProcessExits::Exit::replaced && attacher_)
+        attacher_->main_thread_replaced(pid);
 }
 
 void Run::on_exit(pid_t pid)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process runs for as long as any of its threads does: what it is read by, and probed by, survives its main thread."""
+import re
+
 import harness
 import memory
 import system
@@ -107,10 +109,14 @@ def exits_while_traced(tier):
 
 @case
 def another_thread_executes():
-    """A thread that calls exec() takes the place of the main thread, which exits."""
-    workload = Workload("background; launch vecadd 11; exec; launch vecadd 13; launch saxpy 3; end; end; wait {dir}/never")
-    tool = Tool("-p", workload.pid, "--by", "pid,kernel")
-    workload.go().wait()
+    """A thread that calls exec() takes the place of the main thread, which exits: the process gets probes again."""
+    workload = Workload("background; launch vecadd 11; exec; wait {dir}/on; launch vecadd 13; launch saxpy 3; end; end; wait {dir}/never")
+    tool = Tool("-p", workload.pid, "--by", "pid,kernel", "-v")
+    workload.go()
+    wait_until(lambda: re.search("every process gets the probes|until it got probes again are not counted", tool.error),
+               "the program has its probes")
+    (harness.here / "on").touch()
+    workload.wait()
     by_pid(tool.finish(), workload)
 
 

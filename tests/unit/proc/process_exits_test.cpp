@@ -47,7 +47,18 @@ TEST_CASE("another thread has taken the place of the main one by exec", "[proces
 {
     const ThreadsOfChild child(0);
     ProcessExits exits;
-    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::thread);
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::replaced);
+    CHECK_FALSE(exits.executed(child.pid()));
+}
+
+TEST_CASE("an exec is reported after the exit of the main thread", "[process-exits]")
+{
+    const ThreadsOfChild child(1);
+    ProcessExits exits;
+    child.end_main();
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::main_thread);
+    CHECK(exits.executed(child.pid()));
+    CHECK_FALSE(exits.executed(child.pid()));
 }
 
 TEST_CASE("the exit of the last thread was lost", "[process-exits]")
