@@ -90,9 +90,9 @@ __attribute__((noinline)) int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 i
 }
 
 /* By itself, as it is for processes with two drivers. */
-static __attribute__((noinline)) int is_nested_entry(struct pt_regs* ctx, u64 cookie, u32 kind)
+static __attribute__((noinline)) int is_nested_entry(struct pt_regs* ctx, u32 kind)
 {
-    u64 caller = 0;
+    u64 cookie = bpf_get_attach_cookie(ctx), caller = 0;
     if (!may_forward(cookie) || READ_RETURN_ADDRESS(&caller, ctx))
         return 0;
     return is_part_of_outer(PT_REGS_SP(ctx), caller, PT_REGS_FP(ctx), PT_REGS_IP(ctx),

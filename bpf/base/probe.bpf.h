@@ -56,9 +56,9 @@ INLINE const volatile struct probe_row* probe_row(u32 number)
     return &probe_rows[(number - 1) & (PROBE_ROWS_MAX - 1)];
 }
 
-INLINE bool is_nested(struct pt_regs* ctx, u64 cookie, u32 number)
+INLINE bool is_nested(struct pt_regs* ctx, u32 number)
 {
-    return forwarding_files && is_nested_entry(ctx, cookie, probe_row(number)->counted_as);
+    return forwarding_files && is_nested_entry(ctx, probe_row(number)->counted_as);
 }
 
 /* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, the call is part of another one, or the row
@@ -69,13 +69,13 @@ INLINE u32 row_number(struct pt_regs* ctx, u32 only)
     if (only) {
         if (being_exchanged() && is_idle(ctx))
             return 0;
-        return forwarding_files && is_nested(ctx, bpf_get_attach_cookie(ctx), only) ? 0 : only;
+        return is_nested(ctx, only) ? 0 : only;
     }
     u64 cookie = bpf_get_attach_cookie(ctx);
     if (idle(cookie))
         return 0;
     u32 number = rows_by_address ? row_number_by_address(ctx, (u32)cookie) : (u32)cookie & ~COOKIE_SECOND;
-    return is_nested(ctx, cookie, number) ? 0 : number;
+    return is_nested(ctx, number) ? 0 : number;
 }
 
 /* The argument registers, the constants, and the block where it is read at once. */
