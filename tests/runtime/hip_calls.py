@@ -11,6 +11,11 @@ device, host, array = 0x7e0000000000, 0x7ffc00000000, 0x6000
 symbol, event, node = 0x8000, 0x9000, 0xa000
 host_to_device, device_to_host, device_to_device, without_units = 1, 2, 3, 1024
 
+# Called in test_hip.py: functions that give out a handle, with their other arguments, and those that end one.
+stream_creations = (("hipStreamCreate",), ("hipStreamCreateWithFlags", 1), ("hipStreamCreateWithPriority", 1, 0),
+                    ("hipExtStreamCreateWithCUMask", 1, "{3}"))
+destructions = ("hipStreamDestroy", "hipEventDestroy")
+
 
 def dim3(x, y, z):
     """By value, in two registers."""

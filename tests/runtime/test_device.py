@@ -24,6 +24,13 @@ def kernels_take_time():
 @case(gpu=True)
 def on_its_device():
     """As the context has it, however the program came to it."""
-    tool, truth = trace("threads 2; launch reduce 4; end; newcontext; launch saxpy 3; destroycontext; launch vecadd 2",
+    tool, truth = trace("threads 2; launch reduce 4; end; newcontext; newcontext; launch saxpy 3; destroycontext; launch vecadd 2",
                         "--by", "device,kernel", form="workload-driver")
     same_counts(tool, truth, by=("device", "kernel"))
+
+
+@case(gpu=True)
+def on_an_unknown_device():
+    """A context that was current before tracing began is current again: the tool does not guess its device."""
+    tool, _ = trace("newcontext; launch saxpy 3; destroycontext; launch vecadd 2", "--by", "device", form="workload-driver")
+    equal({row.get("device"): row["launches"] for row in tool.rows}, {0: 3, None: 2}, "launches by device")

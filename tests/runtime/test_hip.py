@@ -6,7 +6,7 @@ import time
 import harness
 from harness import case, equal
 from hip import Calls, library, start, versions
-from hip_calls import device, dim3, host, host_to_device, kernel, other_kernel, stream, times, words
+from hip_calls import device, dim3, event, host, host_to_device, kernel, other_kernel, stream, stream_creations, times, words
 from programs import Tool
 
 
@@ -56,6 +56,39 @@ def a_destroyed_stream_captures_nothing(version):
     calls.end()
     row, = tool.finish().rows
     equal((row["captured"], row["launches"]), (3, 5), f"{row}")
+
+
+@case(each={name: (name, arguments) for name, *arguments in stream_creations})
+def a_created_stream_captures_nothing(creation):
+    """It may have the handle of a stream that was reset with its device while it captured."""
+    create, arguments = creation
+    calls = Calls(library("7"))
+    tool = Tool("-p", calls.pid, "--by", "pid", 100)
+    launch = lambda n: calls.call("hipLaunchKernel", n, kernel, *dim3(1, 1, 1), *dim3(1, 1, 1), 0, 0, stream)
+    calls.call("hipStreamBeginCapture", 1, stream, 0)
+    launch(3)
+    calls.order("handle", stream)
+    calls.call(create, 1, "&s", *arguments)
+    launch(5)
+    calls.end()
+    row, = tool.finish().rows
+    equal((row["captured"], row["launches"]), (3, 5), f"{row}")
+
+
+@case(each=versions)
+def a_destroyed_event_captures_nothing(version):
+    """A stream that waits for another event of that handle does not join the capture."""
+    calls = Calls(library(version))
+    tool = Tool("-p", calls.pid, "--by", "pid", 100)
+    other = stream + 1
+    calls.call("hipStreamBeginCapture", 1, stream, 0)
+    calls.call("hipEventRecord", 1, event, stream)
+    calls.call("hipEventDestroy", 1, event)
+    calls.call("hipStreamWaitEvent", 1, other, event, 0)
+    calls.call("hipLaunchKernel", 5, kernel, *dim3(1, 1, 1), *dim3(1, 1, 1), 0, 0, other)
+    calls.end()
+    row, = tool.finish().rows
+    equal((row["captured"], row["launches"]), (0, 5), f"{row}")
 
 
 @case(each=versions, tool="gpualloc")

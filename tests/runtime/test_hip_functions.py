@@ -7,8 +7,8 @@ from collections import Counter
 import harness
 from harness import case, check, equal
 from hip import Calls, library, start, versions
-from hip_calls import (allocations, captures, copies, devices, dim3, event, exported, graph_calls, host, kernel, launches, mappings,
-                       named, other_copies, other_launches, per_thread, rows_of_the_table, stream, stream_of, times, trims,
+from hip_calls import (allocations, captures, copies, destructions, devices, dim3, event, exported, graph_calls, host, kernel, launches, mappings,
+                       named, other_copies, other_launches, per_thread, rows_of_the_table, stream, stream_creations, stream_of, times, trims,
                        waits, words)
 from programs import Tool
 from tops import rows
@@ -23,6 +23,7 @@ def every_row(version):
     tried = {row[0] for some in (launches, other_launches, copies, other_copies, waits, graph_calls, named) for row in some(version)}
     tried |= {name for row in allocations(version) for name in (row[0], row[2])}
     tried |= {row[0] for row in (*trims, *mappings, *devices)} | {name for names in captures(version).values() for name in names}
+    tried |= {name for name, *_ in stream_creations} & exported(version) | set(destructions)
     traced, jump_to_0 = rows_of_the_table(version), exported(version, "null")
     check(len(traced) > 200, f"{len(traced)} rows were read")
     equal((traced & exported(version)) - tried - jump_to_0, set(apart), "rows that nothing tries")

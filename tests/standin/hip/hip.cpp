@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -27,6 +28,7 @@ constexpr int not_ready = 600;
 std::atomic<uint64_t> next_handle{0x7d0000000000};
 thread_local int next_result = 0;
 thread_local int busy = 0;
+thread_local int reused_handle = 0;
 thread_local bool is_nameless = false;
 
 uint64_t* result_of(const Place& place, const uint64_t* registers)
@@ -95,7 +97,8 @@ extern const uint64_t standin_hip_kernel;
         else if (name == "hipMemRetainAllocationHandle")
             *out = mapped_at(registers[1]);
         else
-            *out = next_handle.fetch_add(between_handles);
+            *out = reused_handle ? static_cast<uint64_t>(std::exchange(reused_handle, 0))
+                                 : next_handle.fetch_add(between_handles);
     }
     if (std::string_view(function.name) == "hipMemMap")
         map(registers);
@@ -113,6 +116,12 @@ void standin_hip_result(int result)
 void standin_hip_busy(int queries)
 {
     busy = queries;
+}
+
+// Of the calling thread: the handle that its next call stores in place of a new one.
+void standin_hip_handle(int handle)
+{
+    reused_handle = handle;
 }
 
 // Whether kernels that it is asked for from now on are called something else in their objects.
