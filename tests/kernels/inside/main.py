@@ -35,8 +35,8 @@ chosen = {
     "test_names": ["user_stacks"],
     "test_layers": ["both_alone[entry]", "both_alone[latency]", "through_a_protected_runtime[entry]",
                     "through_a_protected_runtime[latency]"],
-    "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],
     "test_hostile_files": ["clean_after_a_killed_run"],
+    "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],  # which imports the one before
     "test_earlier": ["each_driver_function[cuCtxSynchronize-asleep]", "each_driver_function[cuStreamSynchronize_ptsz-asleep]",
                      "each_runtime_function[cudaMemcpy-workload13]", "at_the_runtime[cudaMemcpy]", "threads", "no_false_alarm[launches]"],
     "test_python": ["everybody", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
