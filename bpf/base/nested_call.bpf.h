@@ -8,7 +8,7 @@
 #include "base/exchange.bpf.h"
 
 /* Drivers that share a process with another one: a bit for each file's number modulo 64. Set by the front end. While it
- * is 0, a call pays for one load and one branch. */
+ * is 0, a call pays for one load and one branch. Not on arm64, where the check needs more stack than there is. */
 __u64 forwarding_files = 0;
 
 INLINE u32 driver_number(u64 cookie)
@@ -116,7 +116,7 @@ static __attribute__((noinline)) int is_nested_return(u64 cookie, u64 sp)
 
 INLINE bool returns_nested(struct pt_regs* ctx)
 {
-    return forwarding_files && is_nested_return(bpf_get_attach_cookie(ctx), SP_AT_ENTRY(ctx));
+    return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_return(bpf_get_attach_cookie(ctx), SP_AT_ENTRY(ctx));
 }
 
 #endif

@@ -58,7 +58,7 @@ INLINE const volatile struct probe_row* probe_row(u32 number)
 
 INLINE bool is_nested(struct pt_regs* ctx, u32 number)
 {
-    return forwarding_files && is_nested_entry(ctx, probe_row(number)->counted_as);
+    return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_entry(ctx, probe_row(number)->counted_as);
 }
 
 /* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, the call is part of another one, or the row
