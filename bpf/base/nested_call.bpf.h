@@ -89,7 +89,7 @@ __attribute__((noinline)) int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 i
     return 0;
 }
 
-/* By itself, as it is for processes with two drivers. */
+/* Not inlined: rare, and it would cost every entry program stack. */
 static __attribute__((noinline)) int is_nested_entry(struct pt_regs* ctx, u32 kind)
 {
     u64 cookie = bpf_get_attach_cookie(ctx), caller = 0;

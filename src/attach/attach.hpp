@@ -33,7 +33,7 @@ public:
         std::function<void(size_t functions, const std::string& path)> attaching{}; // before each file
         bool by_process = false; // also where everybody is asked for: pause() is for one of them then
         size_t members_max = 16; // of those that may become more, attached to one by one
-        std::function<void(uint64_t id)> release{}; // a process of look_at_held() goes on
+        std::function<void(uint64_t id)> release{}; // resumes a process of look_at_held()
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
         std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/nested_call.bpf.h)
         bool filter_second = false;                 // then the programs tell who is asked for (bpf/base/exchange.bpf.h)
