@@ -369,3 +369,16 @@ def runc(*words):
 def need_runc():
     if not runc_program():
         raise Skip("runc is not installed")
+
+
+def overlay_on(lower):
+    """A new overlay whose lower layer is that folder, in mounts of the case's own."""
+    merged, upper, work = (harness.here / name for name in ("merged", "upper", "work"))
+    for folder in merged, upper, work:
+        folder.mkdir()
+    system.private_mounts()
+    try:
+        system.mount("overlay", merged, "overlay", 0, f"lowerdir={lower},upperdir={upper},workdir={work}")
+    except OSError as error:
+        raise Skip(f"no overlayfs here: {error}")
+    return merged

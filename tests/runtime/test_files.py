@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import containers
 import harness
 import system
 from harness import case, equal
@@ -82,14 +83,7 @@ def an_overlay():
     others: one probe, one count. A file that was copied up is another file."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     lower = copy_of_standin("lower")
-    merged, upper, work = (harness.here / name for name in ("merged", "upper", "work"))
-    for folder in merged, upper, work:
-        folder.mkdir()
-    system.private_mounts()
-    try:
-        system.mount("overlay", merged, "overlay", 0, f"lowerdir={lower},upperdir={upper},workdir={work}")
-    except OSError as error:
-        raise harness.Skip(f"no overlayfs here: {error}")
+    merged = containers.overlay_on(lower)
     through = [Workload(script, form, folder=merged) for form in ("workload", "workload-driver")]
     compare_all([Workload(script, folder=lower)] + through, api="both", files=2,
                 preexec=lambda: system.enter_mounts(outside))

@@ -12,6 +12,7 @@ import subprocess
 import termios
 import time
 
+import containers
 import harness
 import system
 from harness import case, check, equal, wait_until
@@ -245,12 +246,5 @@ def no_library_for_a_while():
 def in_an_overlay():
     """The first write copies the file up, where another program goes on with the lower one; the second one overwrites it."""
     lower = copy_of_standin("lower")
-    merged, upper, work = (harness.here / name for name in ("merged", "upper", "work"))
-    for folder in merged, upper, work:
-        folder.mkdir()
-    system.private_mounts()
-    try:
-        system.mount("overlay", merged, "overlay", 0, f"lowerdir={lower},upperdir={upper},workdir={work}")
-    except OSError as error:
-        raise harness.Skip(f"no overlayfs here: {error}")
+    merged = containers.overlay_on(lower)
     in_every_way(tool_that_reaches(merged), Library(merged), [copy, copy, copy])
