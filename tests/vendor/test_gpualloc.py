@@ -14,8 +14,8 @@ each_driver = {version: version for version in drivers}
 
 Row = namedtuple("Row", "name layer kind arguments")
 kinds = {"ALLOC", "REGISTER_HOST", "PHYSICAL_NEW", "MAP", "TRIM", "FREE", "PHYSICAL_FREE", "PHYSICAL_HOLD", "UNMAP"}
-others = {"MEMORY_GONE", "CONTEXT_LET_GO", "CAPTURE_BEGIN", "CAPTURE_END", "CONTEXT_CREATE", "CONTEXT_NEW", "CONTEXT_SET", "CONTEXT_PUSH",
-          "CONTEXT_POP", "DEVICE_SET"}
+others = {"MEMORY_GONE", "CONTEXT_LET_GO", "CAPTURE_BEGIN", "CAPTURE_END", "STREAM_NEW", "STREAM_GONE", "CONTEXT_CREATE",
+          "CONTEXT_NEW", "CONTEXT_SET", "CONTEXT_PUSH", "CONTEXT_POP", "DEVICE_SET"}
 table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", KIND_(\w+),\s*(\{?[^}]*)\}')
 
 
