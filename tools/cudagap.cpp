@@ -275,6 +275,9 @@ void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     processes_->refresh();
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     const std::vector<ThreadTime> times = times_->drain(now);
+    if (settings_.view.who.thread)
+        for (const ThreadTime& time : times)
+            processes_->learn_thread(time.image, time.tid, time.comm, time.ended);
     if (tells_surroundings())
         around_->refresh(threads_of(times), now);
     if (settings_.tcp || settings_.why)

@@ -120,6 +120,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
               .results = followed};
     // Everything that a row may be asked for later.
     data.per_thread = true;
+    data.name_threads = true;
     data.per_device = followed;
     data.per_cgroup = false;
     data.often_launched = row_number(probes, often_launched);
@@ -145,6 +146,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     bpf_map__set_max_entries(skeleton_->maps.stacks, 8192);
     bpf_map__set_max_entries(skeleton_->maps.recent, 1); // which is nvioctl's
     bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
+    bpf_map__set_max_entries(skeleton_->maps.thread_names, Processes::thread_names_max);
     holdings_.distinguish(true, true);
 }
 

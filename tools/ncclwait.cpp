@@ -197,8 +197,12 @@ void NcclWait::record(Output&, const void* data, size_t size)
 void NcclWait::add(const collective_call& call)
 {
     collectives_->add(call);
-    if (const auto image = collectives_->image_of(call.comm))
-        callers_->expect(*image, call.stack);
+    const auto image = collectives_->image_of(call.comm);
+    if (!image)
+        return;
+    callers_->expect(*image, call.stack);
+    if (settings_.events || settings_.view.who.thread)
+        processes_->learn_thread(*image, call.tid, call.thread_name, false);
 }
 
 void NcclWait::on_exec(pid_t pid, uint64_t time_ns)

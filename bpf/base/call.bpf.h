@@ -138,12 +138,38 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
         *last = who;
 }
 
+const volatile bool name_threads = false; /* rows by thread are shown with its name */
+
+struct thread_name {
+    u64 word[2];
+};
+
+/* Names of threads with rows, for those that exit before the front end reads it from /proc. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 128); /* more is set by the front end where names are shown */
+    __type(key, struct handle_number);
+    __type(value, struct thread_name);
+} thread_names SEC(".maps");
+
+/* Whose a new row is. */
+INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
+{
+    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
+    if (!name_threads)
+        return;
+    struct handle_number thread = {.image = key->image, .number = (u32)task->pid};
+    struct thread_name name;
+    read_comm(task, name.word);
+    bpf_map_update_elem(&thread_names, &thread, &name, BPF_ANY);
+}
+
 /* Not on the stack, which is short. */
 struct call_stats no_calls = {};
 
 INLINE struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
 {
-    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
+    introduce_row(task, key);
     bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
     return bpf_map_lookup_elem(&calls, key);
 }
@@ -184,7 +210,7 @@ INLINE u32 find_front_row(struct call_key* key)
         return at + 1;
     if (row->key.image.pid)
         return 0;
-    introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(bpf_get_current_task_btf())));
+    introduce_row(bpf_get_current_task_btf(), key);
     return take_front_row(key, row, at);
 }
 

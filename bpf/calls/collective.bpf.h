@@ -216,6 +216,7 @@ INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const
     record->stream = call->word[KEPT_STREAM];
     record->root = call->word[KEPT_ROOT];
     record->stack = stack;
+    read_comm(task, (u64*)record->thread_name);
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 

@@ -61,6 +61,7 @@ struct collective_call {
     __u64 stream; /* where it is asked for */
     __u32 root;   /* of those that have one */
     __s32 stack;  /* of the caller, in call_stacks; negative: none */
+    char thread_name[16];
 };
 
 /* Sent when a wait for the device returns: what its stream had before is done, so all ranks have come to that. */

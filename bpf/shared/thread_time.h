@@ -80,6 +80,7 @@ struct thread_time {
     __u64 fault;             /* address of its last page fault, if that is asked for */
     struct cpu_use at_begin; /* where switches are not followed */
     struct cpu_use at_end;
+    char comm[16]; /* of the thread, at its first call and at its end */
 };
 
 static inline __attribute__((always_inline)) int is_queued(__u32 part)

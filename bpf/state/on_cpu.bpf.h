@@ -43,6 +43,7 @@ INLINE void end_time(struct task_struct* task, u32 tid)
         thread->open[i].place = 0;
     mark(tid, -1);
     time->faults = task->maj_flt - time->faults_before;
+    read_comm(task, (u64*)time->comm);
     if (!follow_switches)
         read_cpu_use(task, &time->at_end);
     turn(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0, UP_TO_NOW);

@@ -65,6 +65,7 @@ static __attribute__((noinline)) int begin_time(struct thread_state* thread)
     time->cgroups = cgroups;
     time->tid = task->pid;
     time->faults_before = task->maj_flt;
+    read_comm(task, (u64*)time->comm);
     if (!follow_switches)
         read_cpu_use(task, &time->at_begin);
     time->begin_ns = bpf_ktime_get_ns();

@@ -40,8 +40,10 @@ void Label::add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen,
         add("pid", pid_cell(seen));
     if (view.pid || view.comm)
         add("comm", comm_cell(key, seen, processes));
-    if (view.thread)
+    if (view.thread) {
         add("tid", uint64_t{key.tid});
+        add("thread_comm", thread_comm_cell(key, seen, processes));
+    }
 }
 
 void Label::add_stream(const CallView& view, uint64_t stream)

@@ -77,8 +77,19 @@ inline const Field<C, K, G> who_fields[] = {
      [](const C& c) { return c.who().thread ? Shown::both : Shown::no; },
      [](const K& k, const G&, const C&) { return Cell(uint64_t{k.who.tid}); }},
     {{"COMM", "comm", Unit::text, 15},
-     [](const C& c) { return c.who().pid || c.who().comm ? Shown::both : Shown::json; },
+     [](const C& c) { return c.who().thread                ? Shown::text
+                             : c.who().pid || c.who().comm ? Shown::both
+                                                           : Shown::json; },
+     [](const K& k, const G& g, const C& c) {
+         return c.who().thread ? thread_comm_cell(k.who, g.who, c.processes) : comm_cell(k.who, g.who, c.processes);
+     }},
+    // A table of threads has their names in the column; in JSON, `comm` is the process's in any table.
+    {{"", "comm", Unit::text},
+     [](const C& c) { return c.who().thread ? Shown::json : Shown::no; },
      [](const K& k, const G& g, const C& c) { return comm_cell(k.who, g.who, c.processes); }},
+    {{"", "thread_comm", Unit::text},
+     [](const C& c) { return c.who().thread ? Shown::json : Shown::no; },
+     [](const K& k, const G& g, const C& c) { return thread_comm_cell(k.who, g.who, c.processes); }},
     {{"", "command_line", Unit::text},
      [](const C& c) { return c.options.writes_json() ? Shown::json : Shown::no; },
      [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); }},

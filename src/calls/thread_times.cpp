@@ -5,6 +5,7 @@
 #include "proc/process.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bpf/bpf.h>
 #include <functional>
@@ -203,6 +204,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
                          .image = time->image,
                          .cgroup = time->cgroups,
                          .tid = time->tid,
+                         .comm = std::to_array(time->comm),
                          .vendors = vendors_of(time->apis),
                          .other_syscall = {},
                          .collective = time->collective,

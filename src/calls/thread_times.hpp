@@ -50,6 +50,7 @@ struct ThreadTime {
     ImageId image{};
     cgroups cgroup{}; // when it first called
     uint32_t tid = 0;
+    std::array<char, 16> comm{};           // of the thread, as the kernel side has it
     uint8_t vendors = 0;                   // as in WhoSeen
     std::optional<uint32_t> other_syscall; // the last that it was blocked in for no reason that has a name
     uint32_t collective = 0;               // probe number of the last call of NCCL; 0: none, or not asked for

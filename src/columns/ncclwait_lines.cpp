@@ -164,7 +164,7 @@ void print_line(Output& output, RankLines& lines, const Collectives::Line& line,
         one.call.key = {came.image, info.cgroup};
         one.call.time_ns = came.ns;
         one.call.tid = came.tid;
-        info.comm.copy(one.call.comm, sizeof(one.call.comm) - 1);
+        context.processes.thread_name(came.image, came.tid).copy(one.call.comm, sizeof(one.call.comm) - 1);
         lines.print(to, one, frames(came));
     };
     if (Output* const programs = output.for_programs())

@@ -104,7 +104,9 @@ private:
         table.nvml = std::ranges::any_of(rows, [](const Record& row) { return row.number("nvml_bytes").has_value(); });
         table.has_graph_kernels =
             std::ranges::find(recorded.all(), "GRAPHKERN", &Column::header) != recorded.all().end();
-        print(columns_for(recorded.all()), std::move(rows), table, last.wall_ns);
+        const std::vector<Column> columns = columns_for(recorded.all());
+        table.threads = std::ranges::find(columns, "TID", &Column::header) != columns.end();
+        print(columns, std::move(rows), table, last.wall_ns);
     }
 
     const Record::Texts& table_of(const Moment& moment) const { return moments_.table(*moment.table); }

@@ -269,7 +269,9 @@ Cell plain_cell(const R& row, const Column& column, const T& table)
         if (Cell cell = per_second(row, table, column.key.substr(0, column.key.size() - rate.size()));
             !std::holds_alternative<std::monostate>(cell))
             return cell;
-    const R::Value* value = column.key.empty() ? nullptr : row.value(column.key);
+    // In a table by thread, the column has the thread's name (calls/report.hpp).
+    const bool of_thread = table.threads && column.header == "COMM" && row.value("thread_comm");
+    const R::Value* value = column.key.empty() ? nullptr : row.value(of_thread ? "thread_comm" : column.key);
     return value ? cell_of(*value, column.unit) : Cell();
 }
 

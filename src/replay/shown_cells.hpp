@@ -18,6 +18,7 @@ struct ShownTable {
     std::string_view names = "short"; // how kernels are named
     bool nvml = false;                // some row has a figure of NVML
     bool has_graph_kernels = false;   // in a column of their own
+    bool threads = false;             // rows are by thread
 };
 
 // Empty where the line does not tell.

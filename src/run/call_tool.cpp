@@ -167,6 +167,8 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "front"), static_cast<uint32_t>(cpus << front_bits));
     if (!stacks)
         bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
+    if (view.who.thread)
+        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "thread_names"), Processes::thread_names_max);
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
     return {static_cast<uint32_t>(key_bytes), front_bits, lines};
@@ -182,6 +184,7 @@ void CallTool::load()
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
     table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()), shows_maxima());
     processes_.emplace(fd("processes"), options_.host_root);
+    processes_->read_threads_from(fd("thread_names"));
     begin_stacks();
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
@@ -276,6 +279,8 @@ void CallTool::collect()
         return collected();
     for (CallDelta& delta : table_->drain()) {
         processes_->info(delta.key.image);
+        if (settings_.view.who.thread)
+            processes_->thread_name(delta.key.image, delta.key.tid);
         if (options_.writes_json())
             processes_->command_line(delta.key.image); // which nobody can ask once it has ended
         if (settings_.view.by_place())

@@ -150,6 +150,7 @@ void configure_calls(Rodata& data, const CallSettings& settings, const Options& 
 {
     const CallView& view = settings.view;
     data.per_thread = view.who.thread;
+    data.name_threads = view.who.thread;
     data.per_cgroup = view.who.by_owner() || settings.events;
     data.per_stream = view.stream || settings.events;
     data.per_device = view.device;

@@ -7,6 +7,8 @@
 #include "util/clock.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bpf/bpf.h>
 #include <cstring>
 #include <functional>
 #include <sstream>
@@ -92,6 +94,44 @@ const ProcessInfo& Processes::info(const ImageId& image)
         if (auto comm = process_name(static_cast<pid_t>(image.pid)))
             info.comm = *comm;
     return info;
+}
+
+void Processes::learn_thread(const ImageId& image, uint32_t tid, std::span<const char, 16> comm, bool ended)
+{
+    Thread& thread = threads_[{image, tid}];
+    thread.used = true;
+    if (ended || thread.name.empty())
+        thread.name.assign(comm.data(), strnlen(comm.data(), comm.size()));
+}
+
+const std::string& Processes::thread_name(const ImageId& image, uint32_t tid)
+{
+    Thread& thread = threads_[{image, tid}];
+    thread.used = true;
+    if (std::exchange(thread.fresh, true))
+        return thread.name;
+    const auto id = static_cast<pid_t>(tid);
+    const bool runs =
+        !known_[image].replaced && same_process(image) && process_of_thread(id) == static_cast<pid_t>(image.pid);
+    const auto now = runs ? process_name(id) : std::nullopt; // /proc has each thread by its id
+    const struct {
+        ::image image;
+        uint64_t number;
+    } key{image, tid};
+    std::array<char, 16> comm{};
+    if (now)
+        thread.name = *now;
+    else if (threads_fd_ >= 0 && bpf_map_lookup_elem(threads_fd_, &key, comm.data()) == 0)
+        learn_thread(image, tid, comm, false);
+    return thread.name;
+}
+
+void Processes::refresh()
+{
+    fresh_.clear();
+    std::erase_if(threads_, [](const auto& entry) { return !entry.second.used; });
+    for (auto& [key, thread] : threads_)
+        thread.fresh = thread.used = false;
 }
 
 const std::string& Processes::command_line(const ImageId& image)
@@ -209,6 +249,7 @@ void Processes::forget(const std::set<ImageId>& images)
     if (images.empty())
         return;
     erase_images(map_fd_, [&](const ::image& image) { return images.contains(image); });
+    std::erase_if(threads_, [&](const auto& entry) { return images.contains(entry.first.first); });
     for (const ImageId& image : images) {
         known_.erase(image);
         fresh_.erase(image);

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <sys/types.h>
 #include <utility>
@@ -36,6 +37,14 @@ public:
     ImageId meet(uint32_t pid);
 
     const ProcessInfo& info(const ImageId& image);
+    // The name of a thread, of one that has exited as it was last known. Empty unknown.
+    const std::string& thread_name(const ImageId& image, uint32_t tid);
+    // The same as the kernel side has it: at its first call, or when it ended. comm: 16 bytes, zero-padded.
+    void learn_thread(const ImageId& image, uint32_t tid, std::span<const char, 16> comm, bool ended);
+    // The kernel side's map of thread names (bpf/base/call.bpf.h), by descriptor, and how many it should hold.
+    void read_threads_from(int map_fd) { threads_fd_ = map_fd; }
+    static constexpr uint32_t thread_names_max = 4096;
+
     // As the process has it: show it with printable(). Empty unknown.
     const std::string& command_line(const ImageId& image);
     // Of the cgroups a call came from; those of the process' first call where the call has none with it.
@@ -54,8 +63,8 @@ public:
     // The process has called exec: those of its images that were seen before are gone. False where there are none.
     bool executed(uint32_t pid, uint64_t time_ns);
 
-    // Names change (prctl, exec): ask again on the next info().
-    void refresh() { fresh_.clear(); }
+    // Names change (prctl, exec): ask again on the next info(). Forgets threads that were not used since the last call.
+    void refresh();
     // Images of these pids that are gone; pids whose images are all gone are taken out. Adds those that exited before
     // the record of their image was read.
     std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
@@ -73,7 +82,15 @@ private:
 
     bool from_before(const ProcessInfo& info) const;
 
+    struct Thread {
+        std::string name;
+        bool fresh = false; // read since the last refresh()
+        bool used = true;   // since then
+    };
+
     int map_fd_;
+    int threads_fd_ = -1;
+    std::map<std::pair<ImageId, uint32_t>, Thread> threads_; // by tid
     Attribution attribution_;
     CommandLines command_lines_;
     std::map<uint32_t, Sampled> sampled_;

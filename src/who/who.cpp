@@ -135,6 +135,12 @@ Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes)
     return process ? known(processes.info(*process).comm) : Cell();
 }
 
+Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes)
+{
+    const auto process = only_process(seen);
+    return process && key.tid ? known(processes.thread_name(*process, key.tid)) : Cell();
+}
+
 Cell owner_cell(const Owner& owner, OwnerPart part)
 {
     switch (part) {

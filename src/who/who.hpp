@@ -72,6 +72,8 @@ Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
 Cell command_line_cell(const WhoSeen& seen, Processes& processes);
 Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
+// Of rows by thread.
+Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
 
 enum class OwnerPart : uint8_t {
     text,

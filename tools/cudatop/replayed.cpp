@@ -60,6 +60,10 @@ Cell marked(Cell cell, const Record& record, const Column& column)
 
 Cell cell_of(const Record& record, const Column& column)
 {
+    // Rows by thread, which alone have that key, have the thread's name in the column (calls/report.hpp).
+    const Record::Value* const thread = column.header == "COMM" ? record.value("thread_comm") : nullptr;
+    if (thread)
+        return cell_of(*thread, column.unit);
     for (const std::string_view key : keys_of(column))
         if (const Record::Value* value = record.value(key))
             return marked(cell_of(*value, column.unit), record, column);

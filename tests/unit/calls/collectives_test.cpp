@@ -54,7 +54,8 @@ public:
                          .elements = elements,
                          .stream = 0,
                          .root = 0,
-                         .stack = -1});
+                         .stack = -1,
+                         .thread_name = {}});
     }
     void wait(uint32_t comm, uint64_t begin_ns, uint64_t end_ns)
     {
