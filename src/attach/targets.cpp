@@ -90,13 +90,16 @@ Targets::Searcher* Targets::free_one()
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = added.helper.connection().descriptor();
-    if (added.helper.pid() > 0 && !epoll_ctl(helpers_have_said_.get(), EPOLL_CTL_ADD, event.data.fd, &event)) {
-        helpless_ = false;
+    int error = added.helper.error();
+    if (!error && epoll_ctl(helpers_have_said_.get(), EPOLL_CTL_ADD, event.data.fd, &event))
+        error = errno;
+    if (!error) {
+        start_error_ = 0;
         return &added;
     }
     searchers_.pop_back();
-    if (searchers_.empty() && !std::exchange(helpless_, true) && found_all_)
-        complain("no process can be started that looks at the files of others: it is tried again");
+    if (searchers_.empty() && !std::exchange(start_error_, error) && found_all_)
+        complain(fmt::format("cannot start a helper process: {}; retrying", errno_text(error)));
     return nullptr;
 }
 
@@ -170,9 +173,12 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
         step();
         for (; next < looks.size() && ready(); ++next)
             look(looks[next].pid, looks[next].in_reach);
-        if (helpless_)
-            throw Error("no process can be started that looks at the files of others",
-                        "raise the limit of tasks: pids.max of the cgroup (TasksMax= of a systemd service), ulimit -u");
+        if (start_error_)
+            throw Error(
+                fmt::format("cannot start a helper process: {}", errno_text(start_error_)),
+                start_error_ == EAGAIN
+                    ? "raise the limit of tasks: pids.max of the cgroup (TasksMax= of a systemd service), ulimit -u"
+                    : "");
         for (Found& some : found(10ms)) {
             if (some.ended && !some.all)
                 looks.push_back({some.pid, some.in_reach});

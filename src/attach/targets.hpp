@@ -143,7 +143,7 @@ private:
     std::set<FileSearch::Key> unreadable_files_; // reported once each
     bool limit_told_ = false;                    // of open files
     bool found_all_ = false;                     // once
-    bool helpless_ = false;                      // no helper could be started the last time
+    int start_error_ = 0;                        // errno of the last start of a helper; 0: it succeeded
 };
 
 } // namespace gpusnoop

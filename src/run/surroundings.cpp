@@ -48,7 +48,9 @@ void raise_descriptor_limit()
 // By the object, and not by what is open: libbpf may have opened some of it (1.4), or not.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
-    constexpr size_t others = 18; // streams, timers, signals, links, files that are open for a moment
+    // Streams, timers, signals, helpers' sockets, file watches and libbpf's links: 27 once the first file is attached.
+    // Besides, Attacher keeps 16 free.
+    constexpr size_t others = 44;
     size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus()); // MappingWatch
     const bpf_map* map = nullptr;
     bpf_object__for_each_map (map, object)

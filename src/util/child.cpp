@@ -51,8 +51,10 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
         if (fd < 0)
             return;
     std::array<int, 2> ends{-1, -1};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        error_ = errno;
         return;
+    }
     alone_ = Fd(ends[0]);
     Fd last(ends[1]);
     // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (EndAtOnce).
@@ -62,6 +64,7 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     pid_ = fork();
     if (pid_ == 0)
         run(descriptors, last.get(), work);
+    error_ = pid_ < 0 ? errno : 0;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     last = {};
     wait_until_it_stands_alone(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine

@@ -28,12 +28,14 @@ public:
     bool succeeded() const { return succeeded_; } // it has ended, by itself and well
     void kill();
     pid_t pid() const { return pid_; } // -1 where there is none, or none any more
+    int error() const { return error_; } // errno, if no process could be started; or 0
 
 private:
     void wait_until_it_stands_alone(std::chrono::milliseconds longest);
 
     Fd alone_; // at its end once the child has closed what it inherited; none where that was seen
     pid_t pid_ = -1;
+    int error_ = 0;
     bool succeeded_ = false;
 };
 

@@ -77,8 +77,8 @@ void Helper::Unmap::operator()(char* page) const
 Helper::Ends Helper::connected()
 {
     std::array<int, 2> ends{-1, -1};
-    (void)socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data());
-    return {Fd(ends[0]), Fd(ends[1])};
+    const int error = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) ? errno : 0;
+    return {Fd(ends[0]), Fd(ends[1]), error};
 }
 
 namespace {

@@ -52,6 +52,7 @@ public:
 
     Connection& connection() { return connection_; }
     pid_t pid() const { return child_.pid(); } // -1 where there is none
+    int error() const { return ends_.error ? ends_.error : child_.error(); } // errno, if it could not be started; or 0
     // What it has said last. Not to be trusted.
     std::string at() const;
 
@@ -62,6 +63,7 @@ private:
     };
     struct Ends {
         Fd ours, theirs;
+        int error = 0; // errno
     };
     static Ends connected();
     void run(const std::function<void(Task&)>& task) const;
