@@ -141,7 +141,7 @@ INLINE int send_process(const struct placed_image* placed)
 
 /* Tells the front end who an image is. Called when it gets a new row, not per call; but per line of -e. One function,
  * and not below another: before 6.13 the stacks of all frames together are 512 bytes. */
-static __attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
+__attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
 {
     struct placed_image placed = {.cgroups = {.v2 = v2, .v1 = v1}};
     *(u64*)&placed.image = image;
