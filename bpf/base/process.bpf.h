@@ -139,9 +139,7 @@ INLINE int send_process(const struct placed_image* placed)
     return 0;
 }
 
-/* Tells the front end who an image is. Called when it gets a new row, not per call; but per line of -e. One function,
- * and not below another: before 6.13 the stacks of all frames together are 512 bytes. */
-__attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
+INLINE int send_if_new(u64 image, u64 v2, u64 v1)
 {
     struct placed_image placed = {.cgroups = {.v2 = v2, .v1 = v1}};
     *(u64*)&placed.image = image;
@@ -150,9 +148,26 @@ __attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
     return 0;
 }
 
+/* Verified once. Not called below another function: before 6.13 the stacks of all frames together are 512 bytes. */
+__attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
+{
+    return send_if_new(image, v2, v1);
+}
+
+/* For kernels that refuse global functions under the guard. */
+static __attribute__((noinline)) int introduce_guarded(u64 image, u64 v2, u64 v1)
+{
+    return send_if_new(image, v2, v1);
+}
+
+/* Sends the process of an image to the front end, once. Called for each new row, not for each call; but for each line
+ * of -e. */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
-    introduce_placed(*(const u64*)image, cgroups.v2, cgroups.v1);
+    if (GUARDED && !GUARDED_CALLS)
+        introduce_guarded(*(const u64*)image, cgroups.v2, cgroups.v1);
+    else
+        introduce_placed(*(const u64*)image, cgroups.v2, cgroups.v1);
 }
 
 #endif

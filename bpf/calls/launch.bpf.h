@@ -127,9 +127,9 @@ __attribute__((noinline)) u64 few_or_many_blocks(u32 number, struct call_words* 
                        argument(row, words, ARG_GRID_Z));
 }
 
-/* Kernels under capture are counted where they go; those of a graph, where it is launched. By itself, so that the
- * verifier forgets what lay on its stack. */
-static __attribute__((noinline)) int follow_launch(u64 func, u64 stream, struct call* launch)
+/* Kernels under capture are counted where they go; those of a graph, where it is launched. Verified
+ * once. */
+__attribute__((noinline)) int follow_launch(u64 func, u64 stream, struct call* launch)
 {
     if (!launch)
         return 0;

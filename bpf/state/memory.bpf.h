@@ -91,7 +91,8 @@ static long next_block(u32 index, struct range_walk* walk)
 
 #define RANGE_BLOCKS_MAX 128 /* no range has more */
 
-static __attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
+/* A global function is verified once. */
+__attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
 {
     if (!of || !bytes || of->number + bytes < of->number)
         return 0;
@@ -304,13 +305,17 @@ INLINE bool is_host_mapping(u64 address)
     return host;
 }
 
-/* What memory an address leads to. expected: MEMORY_HOST or MEMORY_DEVICE where the call says so. */
-static __attribute__((noinline)) u32 memory_at(const struct image* image, u64 address, u32 expected)
+/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. Verified
+ * once; before 6.2 an argument cannot be a map's key (9ef40974a82a). */
+__attribute__((noinline)) u32 memory_at(const struct image* of, u64 address, u32 expected)
 {
-    struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
+    if (!of)
+        return MEMORY_UNKNOWN;
+    struct image image = *of;
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
     address = WITHOUT_TAG(address);
     struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,
-                            .image = *image,
+                            .image = image,
                             .epoch = space ? space->epoch : 0,
                             .address = __builtin_bswap64(address)};
     u32* known = bpf_map_lookup_elem(&ranges, &key);
