@@ -138,21 +138,21 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
         *last = who;
 }
 
-const volatile bool name_threads = false; /* rows by thread are shown with its name */
+const volatile bool name_threads = false; /* rows by thread show its name */
 
 struct thread_name {
     u64 word[2];
 };
 
-/* Names of threads with rows, for those that exit before the front end reads it from /proc. */
+/* Names of threads that have rows. The front end cannot read a name from /proc once its thread has exited. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 128); /* more is set by the front end where names are shown */
+    __uint(max_entries, 128); /* the front end sets more if it shows names */
     __type(key, struct handle_number);
     __type(value, struct thread_name);
 } thread_names SEC(".maps");
 
-/* Whose a new row is. */
+/* Sends the process of a new row to the front end, and keeps the name of its thread. */
 INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
 {
     introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));

@@ -61,9 +61,9 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
     return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_entry(ctx, probe_row(number)->counted_as);
 }
 
-/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, the call is part of another one, or the row
- * cannot be told, which is counted. `only` is the number of the one row that the program is for, or 0: it is constant
- * where it is set, so no cookie is needed, and the verifier drops all that is for other rows. */
+/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, the call is part of another one, or its row
+ * is unknown, which is counted as lost. `only` is the number of the one row that the program is for, or 0: it is
+ * constant where it is set, so no cookie is needed, and the verifier drops all that is for other rows. */
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {

@@ -11,7 +11,7 @@
 
 /* The frame of a call, as its entry probe sees it. The call counts as running while its return address is still in its
  * stack slot: once it has returned, the next call from that frame or a deeper one overwrites the slot. So no return
- * probe is needed. Where the address is not at a known place (arm64), the frames between tell: is_below(). */
+ * probe is needed. On arm64 the return address has no known place; is_below() walks the frame records instead. */
 struct call_frame {
     u64 sp;
     u64 return_address;

@@ -124,7 +124,7 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
-/* Calls of NCCL by a thread that calls CUDA: they are no part of its time, but say what it may wait for later. */
+/* NCCL calls of a thread that calls CUDA: not counted as its time, but kept, as a later wait may be for them. */
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

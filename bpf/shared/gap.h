@@ -44,7 +44,7 @@ enum woken_by {
     WOKEN_BY_INTERRUPT, /* of a device, the network, or another timer */
 };
 
-/* What has ended the longest block of a thread in some time, and what that was. */
+/* The thread or event that ended the longest block of a thread within a period, and the reason of that block. */
 struct waker {
     __u32 pid;
     __u32 tid;     /* 0: no thread, or there was no block */

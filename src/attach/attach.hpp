@@ -36,7 +36,7 @@ public:
         std::function<void(uint64_t id)> release{}; // resumes a process of look_at_held()
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
         std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/nested_call.bpf.h)
-        bool filter_second = false;                 // then the programs tell who is asked for (bpf/base/exchange.bpf.h)
+        bool filter_second = false;                 // the programs filter by process (bpf/base/exchange.bpf.h)
         std::function<bool()> may_attach_to_everybody = [] { return true; }; // harms none that is not asked for
     };
 
@@ -49,7 +49,7 @@ public:
 
     // Process that may have mapped something new: looked at by attach_waiting(), once for all it has mapped by then.
     void look_at(pid_t pid);
-    // One that waits meanwhile, and is released by its id once its file, or what it has mapped, has its probes.
+    // A process held in a system call: released by its id once its new file, or all that it maps, has probes.
     void look_at_held(Targets::Held held) { held_.push_back(std::move(held)); }
     struct Looked {
         bool added = false;        // a file was attached

@@ -52,7 +52,7 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     return true;
 }
 
-// A probe asks each of its attachments whether the process is theirs, so many of them cost more than one for all.
+// The kernel checks the process against each attachment of a probe, so many attachments cost more than one for all.
 void Attacher::attach_to_everybody()
 {
     std::set<CudaFile*> files;

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Without a lease nothing tells whether a writer still has the file open.
+// Without a lease we cannot detect that a writer still has the file open, so we wait until it has been quiet.
 constexpr FileGuard::Clock::duration quiet_after_write = 10s, quiet_after_close = 1s;
 
 // File systems of this machine. To open or close a file of another one (FUSE, network) may block for ever, and none of

@@ -19,7 +19,7 @@ constexpr unsigned reports_of_file_max = 8; // its owner may overwrite it all th
 // Limits how often a file is detached, examined and attached whose owner opens it for writing all the time.
 constexpr unsigned suspended_often = 8;
 constexpr FileGuard::Clock::duration often = 10s, pause_if_often = 5s;
-constexpr FileGuard::Clock::duration between_examinations = 1s; // where a helper did not come to it
+constexpr FileGuard::Clock::duration examination_retry = 1s; // if no helper was free
 
 } // namespace
 
@@ -53,7 +53,7 @@ std::vector<CudaFile*> Targets::overwritten(bool thorough)
 void Targets::suspend(CudaFile* file)
 {
     file->guard.release(file->file);
-    if (std::exchange(file->helpers_lost, 0) > 1) // what is written now may be of use again
+    if (std::exchange(file->helpers_lost, 0) > 1) // the new contents may be valid
         file->examine_at = {};
     if (std::exchange(file->suspended, true))
         return;
@@ -123,7 +123,7 @@ void Targets::postpone(CudaFile* file)
 {
     file->examining = false;
     file->examine_at =
-        file->helpers_lost > 1 ? FileGuard::Clock::time_point::max() : FileGuard::Clock::now() + between_examinations;
+        file->helpers_lost > 1 ? FileGuard::Clock::time_point::max() : FileGuard::Clock::now() + examination_retry;
 }
 
 void Attacher::step()

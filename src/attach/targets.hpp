@@ -43,7 +43,7 @@ public:
         uint64_t id = 0;
         pid_t pid = 0;
         std::string path{}; // of the file that it is about to map, as /proc shows it
-        Fd file{};          // O_PATH; without one, what it has mapped by now is searched
+        Fd file{};          // O_PATH; if absent, its current mappings are searched
     };
     void look(Held held);
     bool ready(); // a helper is free

@@ -153,7 +153,7 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
-// Of the thread that calls.
+// Of the thread that called the collective.
 std::string CollectiveVerdicts::suspension_of(const Member& member) const
 {
     const uint32_t pid = member.image.pid;

@@ -27,7 +27,7 @@ public:
     bool ended();
     bool succeeded() const { return succeeded_; } // it has ended, by itself and well
     void kill();
-    pid_t pid() const { return pid_; } // -1 where there is none, or none any more
+    pid_t pid() const { return pid_; }   // -1 where there is none, or none any more
     int error() const { return error_; } // errno, if no process could be started; or 0
 
 private:

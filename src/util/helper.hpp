@@ -51,7 +51,7 @@ public:
     explicit Helper(const std::function<void(Task&)>& task);
 
     Connection& connection() { return connection_; }
-    pid_t pid() const { return child_.pid(); } // -1 where there is none
+    pid_t pid() const { return child_.pid(); }                               // -1 where there is none
     int error() const { return ends_.error ? ends_.error : child_.error(); } // errno, if it could not be started; or 0
     // What it has said last. Not to be trusted.
     std::string at() const;

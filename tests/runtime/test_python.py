@@ -250,25 +250,6 @@ def forked():
 
 
 thread = r"""
-#include <pthread.h>
-static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
-static void* run(void* unused)
-{
-    (void)unused;
-    pthread_setname_np(pthread_self(), "pt_autograd_0");
-    for (int i = 0; i < 50; i++)
-        launch((void*)16, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0);
-    return 0;
-}
-void launch_by_thread(void* function)
-{
-    pthread_t thread;
-    launch = function;
-    pthread_create(&thread, 0, run, 0);
-    pthread_join(thread, 0);
-}
-"""
-deep_thread = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
 static int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
@@ -304,28 +285,12 @@ sys.stdin.readline()
 """
 
 
-@case
-def a_thread_without_python():
-    """It has none of another thread's frames, and says so."""
+@case(each={"frame_pointers": "-fno-omit-frame-pointer", "no_frame_pointers": "-fomit-frame-pointer"})
+def a_thread_without_python(form):
+    """It has its own native callers, none of another thread's frames, and a line that says so."""
     (harness.here / "thread.c").write_text(thread)
     (harness.here / "starts.py").write_text(starts_thread)
-    helper = compiled(harness.here / "thread.c", "-O2")
-    script = Script("/usr/bin/python3", harness.here / "starts.py", harness.standin / "libcuda.so.1", helper)
-    tool = Tool("-p", script.pid, "-U")
-    script.go()
-    tool.stop()
-    row, = tool.rows
-    equal(row["launches"], 50, "launches")
-    check(row["frames"][0].startswith("run+0x"), f"its native frames: {row['frames']}")
-    equal(row["frames"][-1], "[thread pt_autograd_0 runs no Python]", "the last line")
-
-
-@case
-def a_thread_without_python_or_frame_pointers():
-    """Its native callers come from the copy of its stack, as in a process that has no Python."""
-    (harness.here / "thread.c").write_text(deep_thread)
-    (harness.here / "starts.py").write_text(starts_thread)
-    helper = compiled(harness.here / "thread.c", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+    helper = compiled(harness.here / "thread.c", "-O1", form, "-fno-optimize-sibling-calls")
     script = Script("/usr/bin/python3", harness.here / "starts.py", harness.standin / "libcuda.so.1", helper)
     tool = Tool("-p", script.pid, "-U")
     script.go()
