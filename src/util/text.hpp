@@ -29,8 +29,7 @@ void append_utf8(std::string& to, char32_t code);
 // U+200F, U+202A..202E, U+2066..2069) count as control characters.
 std::string printable(std::string_view text);
 
-// Appends the same, cut to `width` columns of a terminal; a "+" then ends it. Returns the columns
-// appended.
+// Appends the same, cut to `width` columns of a terminal; a "+" then ends it. Returns the columns appended.
 size_t append_printable(std::string& to, std::string_view text, size_t width = std::string_view::npos);
 
 // Appends text as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
