@@ -62,7 +62,7 @@ def keys_of(mode):
     must = a_row | who | failed | ({"operation": text, "result": text, "result_code": integer} if "-x" in mode else counted)
     whole = not {"kind", "size", "stack", "device", "api", "thread"} & set(by) and not {"-x", "-U", "both"} & set(mode)
     must |= {"kind": text} if "kind" in by else {} if "-x" in mode else of_kinds
-    must |= {"tid": integer} if "thread" in by else {}
+    must |= {"tid": integer, "thread_comm": text} if "thread" in by else {}
     must |= {"function": text} if "api" in by else {}
     must |= {"layer": text} if "both" in mode and "-x" in mode else {}
     must |= {"frames": list} if "stack" in by or "-U" in mode else {}

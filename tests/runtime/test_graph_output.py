@@ -57,7 +57,7 @@ def keys_of(mode):
     must |= {} if "--summary" in mode else {"latency_max_ns": integer}
     must |= summary if "--summary" in mode else {}
     may |= {"graph_percent": number} if "--summary" in mode else {}
-    must |= {"tid": integer} if "thread" in by else {}
+    must |= {"tid": integer, "thread_comm": text} if "thread" in by else {}
     must |= {"stream": text} if "stream" in by else {}
     must |= {"function": text} if "api" in by or "-x" in mode else {}
     must |= {"layer": text} if "both" in mode else {}
