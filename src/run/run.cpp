@@ -323,11 +323,12 @@ void Run::watch_processes()
     loop_->every(1s, [this] {
         if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->gone()) {
             warn(fmt::format("cgroup {} is gone", cgroup->what()));
-            loop_->stop();
-        } else {
-            members_->tick();
-            attach_waiting();
+            return loop_->stop();
         }
+        if (targets_ended()) // their end is not applied before the last report, which shows what they held
+            return loop_->stop();
+        members_->tick();
+        attach_waiting();
         if (attacher_)
             attacher_->let_go();
         tick();
