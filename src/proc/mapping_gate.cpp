@@ -342,8 +342,8 @@ MappingGate::~MappingGate()
 {
     const bool exited = closed(); // until this side is shut down, only its exit closes the gatekeeper's
     shutdown(to_gatekeeper_.descriptor(), SHUT_WR);
-    constexpr auto patience = 1s; // an answer takes less than a millisecond
-    while (!ended_ && !closed() && next_within(patience))
+    constexpr auto patience = 1s;            // an answer takes less than a millisecond
+    while (!ended_ && next_within(patience)) // its last message may wait to be read after it has exited
         ;
     if (ended_ || exited)
         waitpid(gatekeeper_, nullptr, 0);
