@@ -246,8 +246,8 @@ def tables():
     for by in [], ["--by", "rank"], ["--by", "rank,op"]:
         lines = trace(2, script, *by, json=False)[0].text.splitlines()
         check(len(lines) >= 2 and max(map(len, lines)) <= 100 and "~" not in "".join(lines), f"{by}: {lines}")
-    ranks = Ranks(2, "comm A; call A ncclAllReduce 1; touch {up}; wait {up}2; repeat 50; call A ncclAllReduce 1; finish; end",
-                  waits=False)
+    ranks = Ranks(2, "comm A; call A ncclAllReduce 1; touch {up}; wait {up}2; "
+                     "repeat 50; barrier; call A ncclAllReduce 1; finish; end", waits=False)
     tool = Tool(*ranks.targets, json=False)
     ranks.up_file.with_suffix(".up2").touch()
     ranks.wait()
