@@ -6,6 +6,7 @@
 #include "attach/user_reads.hpp"
 #include "flames/flames_output.hpp"
 #include "output/output_buffer.hpp"
+#include "proc/process.hpp"
 #include "recording/recorded_output.hpp"
 #include "recording/recording_file.hpp"
 #include "run/empty_report.hpp"
@@ -131,12 +132,12 @@ bool Run::is_over() const
     return scope_.cgroup() ? scope_.cgroup()->gone() : targets_ended();
 }
 
-// All that were asked for one by one, if any were.
+// All processes of -p have exited, or are about to: without memory they call nothing.
 bool Run::targets_ended() const
 {
     return !scope_.pids().empty() && std::ranges::all_of(scope_.pidfds(), [](const auto& target) {
         pollfd ended{target.second.get(), POLLIN, 0};
-        return ::poll(&ended, 1, 0) > 0;
+        return ::poll(&ended, 1, 0) > 0 || !has_memory(target.first);
     });
 }
 
@@ -325,8 +326,6 @@ void Run::watch_processes()
             warn(fmt::format("cgroup {} is gone", cgroup->what()));
             return loop_->stop();
         }
-        if (targets_ended()) // their end is not applied before the last report, which shows what they held
-            return loop_->stop();
         members_->tick();
         attach_waiting();
         if (attacher_)
@@ -369,8 +368,10 @@ void Run::set_timers()
 
 void Run::tick()
 {
-    if (loop_)          // nothing is printed before the start is
-        ring_->drain(); // what comes of a process that has ended comes before its end
+    if (loop_)                    // nothing is printed before the start is
+        ring_->drain();           // what comes of a process that has ended comes before its end
+    if (loop_ && targets_ended()) // their end is not applied before the last report, which shows what they held
+        return loop_->stop();
     const bool arm = tool_.tick(*output_);
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && loop_ && hooks->hook_new_drivers()) {
         if (waiting_ && !attacher_ && hooks->waits_for().empty()) {
