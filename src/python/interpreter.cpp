@@ -71,8 +71,8 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
                   .minor = minor_of_name(mapping.path)};
     constexpr std::string_view functions[] = {"_PyEval_EvalFrameDefault", "PyGILState_GetThisThreadState"};
     for (const Symbol& function : elf.functions(functions))
-        (function.name == functions[0] ? found.loop : found.get_state) = {function.address + *bias,
-                                                                          function.address + function.size + *bias};
+        (function.name == functions[0] ? found.loop : found.get_state) =
+            PythonCodeRange{function.address + *bias, function.address + function.size + *bias};
     uint32_t hex = 0; // from 3.11 on
     if (const auto version = elf.object("Py_Version");
         version && read_memory(pid, version->address + *bias, &hex, sizeof(hex)) && hex >> 24 == 3)
