@@ -153,7 +153,7 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
-// Of the thread that called the collective.
+// Whether the thread that called the collective is stopped or frozen.
 std::string CollectiveVerdicts::suspension_of(const Member& member) const
 {
     const uint32_t pid = member.image.pid;

@@ -50,7 +50,7 @@ public:
     std::set<pid_t> due(const std::vector<pid_t>& users, uint64_t now_ns);
     // All threads of one of them.
     void inspected(pid_t pid, std::span<const InsideQuestion::Thread> threads, uint64_t now_ns);
-    // Of these, the threads whose stacks are to be searched. The answer to the last question counts.
+    // The threads whose stacks a helper should search. Only the answer to the last question is used.
     InsideQuestion question(pid_t pid, uint64_t now_ns);
     void answered(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
     void left(pid_t pid) { processes_.erase(pid); }
@@ -96,7 +96,7 @@ public:
 
     // To be called once a second. users: processes that have mapped a driver.
     void inspect(const std::vector<pid_t>& users);
-    // What an interval counted, then what is stuck.
+    // The calls that are stuck, given the calls and waits of an interval.
     std::vector<StuckCall> of_interval(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits,
                                        Processes& processes);
     void left(pid_t pid) { threads_.left(pid); }

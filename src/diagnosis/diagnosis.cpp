@@ -39,7 +39,7 @@ std::optional<Calls> kind_of(CallPart part)
     return {};
 }
 
-// Of all processes where there is no such process any more (pid 0).
+// If the process has exited (pid 0), the command covers all processes.
 std::string next_command(const Rule& rule, uint32_t pid)
 {
     std::string next(rule.next);

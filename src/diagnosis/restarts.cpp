@@ -17,7 +17,7 @@ constexpr uint64_t restarts_min = 2;
 
 } // namespace
 
-// Of another parent, as far as both are known: that may be another program of the same name.
+// True if their parents are known and differ: it may be another program of the same name.
 bool Restarts::differs(const Group& group, const Process& process)
 {
     return !process.is_contained && group.parent && process.parent && group.parent != process.parent;
@@ -28,7 +28,7 @@ void Restarts::started(const Process& process)
     const ImageId image = process.identity.process;
     if (by_image_.contains(image))
         return;
-    // A program that calls exec goes on as the same process.
+    // exec does not end a process.
     for (auto item = by_image_.lower_bound(ImageId{.pid = image.pid, .serial = 0});
          item != by_image_.end() && item->first.pid == image.pid; ++item)
         if (Life* life = life_of(item->first); to_clock_tick(life->start_ns) == to_clock_tick(process.start_ns)) {

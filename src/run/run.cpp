@@ -324,10 +324,11 @@ void Run::watch_processes()
     loop_->every(1s, [this] {
         if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->gone()) {
             warn(fmt::format("cgroup {} is gone", cgroup->what()));
-            return loop_->stop();
+            loop_->stop();
+        } else {
+            members_->tick();
+            attach_waiting();
         }
-        members_->tick();
-        attach_waiting();
         if (attacher_)
             attacher_->let_go();
         tick();
