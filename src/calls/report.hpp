@@ -241,24 +241,24 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         columns.back().in_text = true;
         columns.back().in_json = false;
     });
-    struct Line {
+    const auto cell = [&](size_t field, const K& key, const G& group, bool sampled) {
+        const Cell value = field < measured ? shown[field]->value(key, group, context) : Cell();
+        return sampled && shown[field]->column.of_calls ? estimate_of(value) : value;
+    };
+    struct Line { // no cells: there may be tens of thousands
         double order;
-        Row row;
         const K* key;
         const G* group;
+        bool sampled;
     };
     std::vector<Line> lines;
     for (const auto& [key, group] : groups) {
-        Line line{weight(group), {}, &key, &group};
         const bool sampled = context.processes.sampled(group.who.images).has_value();
-        for (size_t i = 0; i < shown.size(); i++) {
-            line.row.push_back(i < measured ? shown[i]->value(key, group, context) : Cell());
-            if (sampled && shown[i]->column.of_calls)
-                line.row.back() = estimate_of(line.row.back());
-            if (i < measured && shown[i]->is_called(sort))
-                line.order = sort_value(line.row.back());
-        }
-        lines.push_back(std::move(line));
+        Line line{weight(group), &key, &group, sampled};
+        for (size_t i = 0; i < measured; i++)
+            if (shown[i]->is_called(sort))
+                line.order = sort_value(cell(i, key, group, sampled));
+        lines.push_back(line);
     }
     std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
@@ -267,7 +267,10 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         if (!place)
             break;
         const Line& line = lines[number];
-        place->row(columns, line.row, frames(*line.key, *line.group));
+        Row row;
+        for (size_t i = 0; i < shown.size(); i++)
+            row.push_back(cell(i, *line.key, *line.group, line.sampled));
+        place->row(columns, row, frames(*line.key, *line.group));
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 namespace gpusnoop {
 
@@ -19,19 +20,32 @@ unsigned bucket_shift(unsigned bucket)
 
 } // namespace
 
+uint64_t& Histogram::at(unsigned bucket)
+{
+    if (bucket >= HISTOGRAM_BUCKETS)
+        throw std::out_of_range("a histogram has no such bucket");
+    if (counts_.empty())
+        first_ = bucket;
+    if (bucket < first_) {
+        counts_.insert(counts_.begin(), first_ - bucket, 0);
+        first_ = bucket;
+    }
+    if (bucket - first_ >= counts_.size())
+        counts_.resize(bucket - first_ + 1);
+    return counts_[bucket - first_];
+}
+
 void Histogram::add(unsigned bucket, uint64_t count)
 {
-    counts_.resize(HISTOGRAM_BUCKETS);
-    counts_.at(bucket) += count;
+    at(bucket) += count;
     total_ += count;
 }
 
 void Histogram::merge(const Histogram& other)
 {
-    if (!other.counts_.empty())
-        counts_.resize(HISTOGRAM_BUCKETS);
-    for (size_t i = 0; i < other.counts_.size(); ++i)
-        counts_[i] += other.counts_[i];
+    for (unsigned i = 0; i < other.counts_.size(); ++i)
+        if (other.counts_[i])
+            at(other.first_ + i) += other.counts_[i];
     total_ += other.total_;
 }
 
@@ -41,11 +55,11 @@ uint64_t Histogram::percentile(double share) const
         return 0;
     double wanted = std::ceil(share * static_cast<double>(total_));
     uint64_t seen = 0;
-    for (unsigned bucket = 0; bucket < counts_.size(); ++bucket) {
-        seen += counts_[bucket];
-        if (counts_[bucket] && (static_cast<double>(seen) >= wanted || seen == total_)) {
-            uint64_t low = bucket_low(bucket);
-            return low + (bucket_high(bucket) - low) / 2;
+    for (unsigned i = 0; i < counts_.size(); ++i) {
+        seen += counts_[i];
+        if (counts_[i] && (static_cast<double>(seen) >= wanted || seen == total_)) {
+            uint64_t low = bucket_low(first_ + i);
+            return low + (bucket_high(first_ + i) - low) / 2;
         }
     }
     return 0;
@@ -65,8 +79,8 @@ uint64_t Histogram::bucket_high(unsigned bucket)
 std::array<uint64_t, 64> Histogram::octaves() const
 {
     std::array<uint64_t, 64> result{};
-    for (unsigned bucket = 0; bucket < counts_.size(); ++bucket)
-        result[log2_floor(bucket_low(bucket))] += counts_[bucket];
+    for (unsigned i = 0; i < counts_.size(); ++i)
+        result[log2_floor(bucket_low(first_ + i))] += counts_[i];
     return result;
 }
 

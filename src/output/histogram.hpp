@@ -30,11 +30,14 @@ public:
     // Counts per power of two as bcc has them: slot 0 holds 0 and 1, slot n holds 2^n .. 2^(n+1)-1.
     std::array<uint64_t, 64> octaves() const;
 
-    // Of each bucket; none where nothing was added.
-    std::span<const uint64_t> counts() const { return counts_; }
+    uint64_t count(unsigned bucket) const { return bucket - first_ < counts_.size() ? counts_[bucket - first_] : 0; }
 
 private:
-    std::vector<uint64_t> counts_; // once there is something to count: most rows have several, and few have any
+    uint64_t& at(unsigned bucket);
+
+    // From the first bucket with a count to the last: most rows have several histograms with a few values each.
+    std::vector<uint64_t> counts_;
+    unsigned first_ = 0;
     uint64_t total_ = 0;
 };
 

@@ -119,8 +119,8 @@ public:
         }
         fields_.key("buckets");
         out_ += '[';
-        for (unsigned i = 0; i < histogram.counts().size(); ++i)
-            if (uint64_t count = histogram.counts()[i]) {
+        for (unsigned i = 0; i < HISTOGRAM_BUCKETS; ++i)
+            if (uint64_t count = histogram.count(i)) {
                 append_format(out_, R"({}{{"low":{},"high":{},"count":{})", out_.back() == '[' ? "" : ",",
                               Histogram::bucket_low(i), Histogram::bucket_high(i), count);
                 if (notes.fields)

@@ -121,8 +121,8 @@ TEST_CASE("merge adds bucket by bucket", "[histogram]")
     b.add(495, 5);
     a.merge(b);
     CHECK(a.total() == 8);
-    CHECK(a.counts()[3] == 3);
-    CHECK(a.counts()[495] == 5);
+    CHECK(a.count(3) == 3);
+    CHECK(a.count(495) == 5);
 }
 
 TEST_CASE("stars are bcc's", "[histogram]")
