@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/call_sums.hpp"
 
+#include <algorithm>
+
 namespace gpusnoop {
 namespace {
+
+constexpr size_t crowd = 16; // so many processes share the limit before one has to give up rows for others
 
 call_key of_process(call_key key)
 {
@@ -53,31 +57,92 @@ call_key of_all(const call_key& key)
 
 } // namespace
 
-CallDelta& CallSums::row(const call_key& key)
+CallDelta& CallSums::row(const call_key& key, bool has_detail)
 {
     const auto [place, added] = places_.try_emplace(key, rows_.size());
-    if (added)
+    if (added) {
         rows_.push_back({.key = key});
+        has_detail_.push_back(has_detail);
+        if (has_detail) {
+            rows_of_[key.image]++;
+            detailed_++;
+        }
+    }
     return rows_[place->second];
+}
+
+size_t CallSums::limit_for(std::optional<std::chrono::nanoseconds> interval)
+{
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(interval.value_or(std::chrono::hours(1))).count();
+    return std::min(usual_limit, rows_per_second * static_cast<size_t>(seconds));
+}
+
+// False where the process gets no more rows with all detail.
+bool CallSums::make_room_for(const ImageId& image)
+{
+    if (coarse_.contains(image))
+        return false;
+    if (detailed_ < limit_)
+        return true;
+    const auto most = std::ranges::max_element(rows_of_, {}, [](const auto& entry) { return entry.second; });
+    const auto own = rows_of_.find(image);
+    const size_t few = std::max(limit_ / crowd, own != rows_of_.end() ? 2 * own->second : 0);
+    if (most == rows_of_.end() || most->second < few) {
+        coarse_.insert(image);
+        return false;
+    }
+    const ImageId largest = most->first;
+    coarse_.insert(largest);
+    rebuild(largest);
+    return true;
 }
 
 void CallSums::add(const CallDelta& delta)
 {
-    if (rows_.size() < limit_ || places_.contains(delta.key))
-        return gpusnoop::add(row(delta.key), delta);
+    const auto place = places_.find(delta.key);
+    if (place != places_.end())
+        gpusnoop::add(rows_[place->second], delta);
+    else if (make_room_for(delta.key.image))
+        gpusnoop::add(row(delta.key, true), delta);
+    else
+        add_coarse(delta);
+}
+
+void CallSums::add_coarse(const CallDelta& delta)
+{
     merged_ += delta.count;
     const call_key coarse = of_process(delta.key);
-    gpusnoop::add(row(rows_.size() < 2 * limit_ || places_.contains(coarse) ? coarse : of_all(coarse)), delta);
+    const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
+    gpusnoop::add(row(room ? coarse : of_all(coarse), false), delta);
+}
+
+// Rows of this process lose their detail.
+void CallSums::rebuild(const ImageId& image)
+{
+    const std::vector<CallDelta> rows = std::exchange(rows_, {});
+    const std::vector<bool> has_detail = std::exchange(has_detail_, {});
+    places_.clear();
+    rows_of_.clear();
+    detailed_ = 0;
+    for (size_t i = 0; i < rows.size(); i++)
+        if (has_detail[i] && image == ImageId(rows[i].key.image))
+            add_coarse(rows[i]);
+        else
+            gpusnoop::add(row(rows[i].key, has_detail[i]), rows[i]);
 }
 
 void CallSums::merge(const std::set<ImageId>& images)
 {
+    const std::vector<CallDelta> rows = std::exchange(rows_, {});
+    const std::vector<bool> has_detail = std::exchange(has_detail_, {});
     places_.clear();
-    for (const CallDelta& delta : std::exchange(rows_, {})) {
-        const bool all = images.contains(delta.key.image);
+    rows_of_.clear();
+    detailed_ = 0;
+    for (size_t i = 0; i < rows.size(); i++) {
+        const bool all = images.contains(rows[i].key.image);
         if (all)
-            merged_ += delta.count;
-        gpusnoop::add(row(all ? of_all(delta.key) : delta.key), delta);
+            merged_ += has_detail[i] ? rows[i].count : 0;
+        gpusnoop::add(row(all ? of_all(rows[i].key) : rows[i].key, !all && has_detail[i]), rows[i]);
     }
 }
 
@@ -85,6 +150,10 @@ void CallSums::clear()
 {
     rows_.clear();
     places_.clear();
+    rows_of_.clear();
+    has_detail_.clear();
+    coarse_.clear();
+    detailed_ = 0;
     merged_ = 0;
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has happened to each row since the last report. A report may cover weeks, in which a process has ever new rows:
-// beyond a limit, what tells them apart finely is given up, and nothing of their sums.
+// Sums of each row since the last report. A report may cover weeks, and a process may make new rows with every call:
+// beyond a limit, the rows of the process that has most of them lose detail, but nothing of their sums.
 #pragma once
 
 #include "calls/calls.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -17,27 +20,37 @@ namespace gpusnoop {
 class CallSums {
 public:
     static constexpr size_t usual_limit = 65'536; // some 25 MB
+    // To print a row takes some 20 us, and the next report is not to wait for that.
+    static constexpr size_t rows_per_second = 8192;
+    static size_t
+    limit_for(std::optional<std::chrono::nanoseconds> interval); // between reports; nullopt: one, at the end
 
-    // Twice as many rows are kept at most, and what one process makes without all detail.
+    // Of rows with all detail; as many without it are kept besides.
     explicit CallSums(size_t limit = usual_limit) : limit_(limit) {}
 
     void add(const CallDelta& delta);
     // Of these processes nothing is told apart any more.
     void merge(const std::set<ImageId>& images);
     std::span<const CallDelta> rows() const { return rows_; }
-    // How many calls, or copies, are in rows of less detail than asked for: those without subject (kernel, graph,
-    // event, command), thread, stream, stack and cgroup. Of the limit's worth of those too many: all is in one row of
-    // pid 0.
+    // Calls, or copies, that are in rows of less detail than asked for: without subject (kernel, graph, event,
+    // command), thread, stream, stack and cgroup. Beyond the limit of those, they are in a row of pid 0.
     uint64_t merged() const { return merged_; }
     void clear();
 
 private:
-    CallDelta& row(const call_key& key);
+    CallDelta& row(const call_key& key, bool has_detail);
+    bool make_room_for(const ImageId& image);
+    void add_coarse(const CallDelta& delta);
+    void rebuild(const ImageId& image);
 
     size_t limit_;
     uint64_t merged_ = 0;
     std::vector<CallDelta> rows_;
     ByCallKey<size_t> places_;
+    std::vector<bool> has_detail_;      // of each row: whether it has all of it
+    size_t detailed_ = 0;               // how many have
+    std::map<ImageId, size_t> rows_of_; // the same, of each process
+    std::set<ImageId> coarse_;          // processes that get no more of these
 };
 
 } // namespace gpusnoop

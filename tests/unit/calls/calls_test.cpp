@@ -280,6 +280,32 @@ TEST_CASE("a report of more rows than the limit has the same sums")
     CHECK(sums.merged() == 0);
 }
 
+TEST_CASE("a process with new rows all the time takes none from others")
+{
+    CallSums sums(160);
+    const auto add = [&](uint32_t pid, uint64_t number) {
+        call_key key = kernel(number);
+        key.image = {pid, 1};
+        sums.add({.key = key, .count = 1});
+    };
+    for (uint64_t number = 0; number < 1000; number++)
+        add(1, number);
+    for (uint64_t number = 0; number < 50; number++)
+        add(2, number);
+    for (uint64_t number = 1000; number < 2000; number++)
+        add(1, number);
+    for (uint64_t number = 0; number < 50; number++)
+        add(3, number);
+    std::map<uint32_t, uint64_t> calls, rows;
+    for (const CallDelta& row : sums.rows()) {
+        calls[row.key.image.pid] += row.count;
+        rows[row.key.image.pid]++;
+    }
+    CHECK(calls == std::map<uint32_t, uint64_t>{{1, 2000}, {2, 50}, {3, 50}});
+    CHECK(rows == std::map<uint32_t, uint64_t>{{1, 1}, {2, 50}, {3, 50}});
+    CHECK(sums.merged() == 2000);
+}
+
 TEST_CASE("of processes that have ended, sums are left")
 {
     CallSums sums;
