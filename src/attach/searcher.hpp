@@ -24,6 +24,7 @@ struct Targets::Searcher {
 
     Helper helper;
     std::optional<SearchRequest> request;
+    uint64_t user = 0; // that the request's process belongs to
     std::optional<Candidate> examining;
     CudaFile* again = nullptr;    // the file of SearchRequest::What::again; null where it was dropped
     std::optional<uint64_t> held; // see Targets::Held

@@ -24,7 +24,9 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t searchers_max = 4;
-constexpr Clock::duration slow = 50ms;     // then others need not wait for it
+constexpr long searchers_of_slow_max = 2; // the others are for other users
+constexpr Clock::duration slow = 50ms;    // then others need not wait for it
+constexpr Clock::duration postponed_for = 500ms;
 constexpr Clock::duration hanging = 3s;    // without a word
 constexpr Clock::duration between = 200ms; // more than that between two looks, and it is we who have been stopped
 
@@ -107,6 +109,7 @@ void Targets::ask(Searcher& searcher, SearchRequest request, int file)
 {
     searcher.begun = searcher.looked_at = Clock::now();
     searcher.silent = {};
+    searcher.user = request.pid ? owner_of(request.pid).value_or(0) : 0;
     request.dropped = files_.dropped();
     searcher.request = std::move(request);
     if (searcher.again)
@@ -114,10 +117,25 @@ void Targets::ask(Searcher& searcher, SearchRequest request, int file)
     searcher.helper.connection().send(message_of(*searcher.request), file, true); // where that fails, it is lost soon
 }
 
+// Users whose files are slow get half of the helpers at most.
+bool Targets::has_turn(uint64_t user) const
+{
+    const auto now = Clock::now();
+    const auto is_slow = [&](const Searcher& s) {
+        return s.request && slow_users_.include(s.user, now, now - s.begun);
+    };
+    return !slow_users_.include(user, now) || std::ranges::count_if(searchers_, is_slow) < searchers_of_slow_max;
+}
+
 void Targets::look(pid_t pid, bool in_reach)
 {
     if (culprits_.include(pid)) {
         found_.push_back({.pid = pid, .in_reach = in_reach, .files = {}, .ended = true});
+        return;
+    }
+    if (!has_turn(owner_of(pid).value_or(0))) { // later, as if it had been slow again
+        found_.push_back(
+            {.pid = pid, .in_reach = in_reach, .files = {}, .ended = true, .all = false, .took = postponed_for});
         return;
     }
     if (Searcher* const searcher = free_one())
@@ -165,14 +183,24 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
                                                const std::function<void()>& step)
 {
     std::vector<Found> all;
+    std::vector<Look> of_slow;
     const auto begun = Clock::now();
     auto heard = begun;
     size_t next = 0;
+    const auto waits = [&] {
+        const auto now = Clock::now();
+        return std::ranges::any_of(searchers_, [&](const Searcher& s) {
+            return s.request && !slow_users_.include(s.user, now, now - s.begun);
+        });
+    };
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
-    while ((next < looks.size() || looking()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
+    while ((next < looks.size() || waits()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
         step();
         for (; next < looks.size() && ready(); ++next)
-            look(looks[next].pid, looks[next].in_reach);
+            if (slow_users_.include(owner_of(looks[next].pid).value_or(0), Clock::now()))
+                of_slow.push_back(looks[next]);
+            else
+                look(looks[next].pid, looks[next].in_reach);
         if (start_error_)
             throw Error(
                 fmt::format("cannot start a helper process: {}", errno_text(start_error_)),
@@ -188,6 +216,7 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
         }
     }
     looks.erase(looks.begin(), looks.begin() + static_cast<std::ptrdiff_t>(next));
+    looks.insert(looks.end(), of_slow.begin(), of_slow.end());
     for (const Searcher& searcher : searchers_)
         if (searcher.request && searcher.request->pid)
             looks.push_back({searcher.request->pid, searcher.request->what == SearchRequest::What::in_reach});
@@ -377,6 +406,7 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
         all &= file != nullptr; // it was dropped meanwhile
     }
     const SearchRequest request = *std::exchange(searcher.request, std::nullopt);
+    slow_users_.searched(searcher.user, Clock::now() - searcher.begun, Clock::now());
     if (request.what == SearchRequest::What::again) { // a file that was not examined is examined later
         if (CudaFile* const file = std::exchange(searcher.again, nullptr))
             postpone(file);

@@ -9,6 +9,7 @@
 #include "attach/culprits.hpp"
 #include "attach/file_search.hpp"
 #include "attach/known_files.hpp"
+#include "attach/slow_users.hpp"
 #include "probes/probes.hpp"
 #include "proc/file_id.hpp"
 #include "util/fd.hpp"
@@ -68,9 +69,9 @@ public:
         pid_t pid;
         bool in_reach = false;
     };
-    // All of these, or as many as there is time for (time in which nothing gets on, and five times that in all): the
-    // others are left in the list. step: called between them, and may throw. Throws Error where no helper can be
-    // started.
+    // All of these, or as many as there is time for (time in which nothing gets on, and five times that in all),
+    // without those of slow users: the others are left in the list. step: called between them, and may throw. Throws
+    // Error where no helper can be started.
     std::vector<Found> found_all(std::vector<Look>& looks, std::chrono::milliseconds time,
                                  const std::function<void()>& step);
     // Whose mappings are among those left, in words; empty: nobody's.
@@ -107,6 +108,7 @@ private:
     struct Searcher;
 
     Searcher* free_one();
+    bool has_turn(uint64_t user) const;
     void ask(Searcher& searcher, SearchRequest request, int file = -1);
     void hear_all(std::chrono::milliseconds longest);
     bool hear(Searcher& searcher);
@@ -135,6 +137,7 @@ private:
     Complaints complaints_;
     KnownFiles files_{complaints_};
     Culprits culprits_{complaints_};
+    SlowUsers slow_users_;
     std::vector<FileId> asked_about_; // whether their paths lead to them
     std::set<FileId> lost_;           // those whose paths do not
     bool check_leases_ = false;       // SIGIO has come
