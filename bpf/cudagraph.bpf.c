@@ -182,6 +182,22 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     return exec;
 }
 
+/* By themselves: they need much of the stack. This one returns how long the capture took. */
+static __attribute__((noinline)) u64 capture_ended(const struct call_key* key, struct graph_words* words, u64 now)
+{
+    return key && words ? follow_capture_end(&key->image, words, key->result, now) : 0;
+}
+
+static __attribute__((noinline)) int follow_ended(const struct ended_call* ended, struct graph_words* words, u64 now,
+                                                  u64 took_ns)
+{
+    if (!ended || !words)
+        return 0;
+    const struct call_key* key = &ended->kept->call.key;
+    follow_graph_call(&key->image, probe_row(ended->kept->row), words, key->subject, now, took_ns);
+    return 0;
+}
+
 static __attribute__((noinline)) int graph_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -192,13 +208,16 @@ static __attribute__((noinline)) int graph_return_body(struct pt_regs* ctx)
     struct call* call = &ended.kept->call;
     struct call_key* key = &call->key;
     kept_words(ended.kept, &words);
-    u64 now = bpf_ktime_get_ns(), setup_ns = 0;
+    u64 now = bpf_ktime_get_ns();
     u64 took_ns = now > ended.entry_ns ? now - ended.entry_ns : 0;
     u32 kind = key->kind;
+    if (makes_graphs(kind))
+        introduce(&key->image, cgroups_of(untrusted(task)));
+    u64 setup_ns = 0;
     if (kind == KIND_CAPTURE_END)
-        setup_ns = follow_capture_end(&key->image, &words, key->result, now);
+        setup_ns = capture_ended(key, &words, now);
     else if (!key->result)
-        follow_graph_call(&key->image, probe_row(ended.kept->row), &words, key->subject, now, took_ns);
+        follow_ended(&ended, &words, now, took_ns);
     if (kind == KIND_GRAPH_INSTANTIATE) {
         setup_ns = took_ns;
         struct graph_exec* made = key->result ? 0 : exec_of(&key->image, words.exec);

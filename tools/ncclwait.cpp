@@ -8,6 +8,7 @@
 #include "calls/user_stacks.hpp"
 #include "columns/ncclwait_columns.hpp"
 #include "maps/bpf_map.hpp"
+#include "maps/shares.hpp"
 #include "maps/skeleton.hpp"
 #include "ncclwait_options.hpp"
 #include "run/loop.hpp"
@@ -94,6 +95,7 @@ private:
     std::optional<RankLines> lines_;
     CallerCpu cpu_;
     std::optional<UserStacks> callers_;
+    std::optional<Shares> shares_;
     std::optional<FrontCalls> front_calls_;
     Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
@@ -160,6 +162,7 @@ void NcclWait::load_programs(bool together)
 
 void NcclWait::load()
 {
+    shares_.emplace(skeleton_->obj);
     processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
     lines_.emplace(line_fields(), context(0));
     UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "call_stacks");
@@ -284,6 +287,7 @@ void NcclWait::forget_ended()
     if (gone.empty())
         return;
     front_calls_->forget(gone_);
+    shares_->release(gone);
     const auto erase = [&](const bpf_map* map) {
         return erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
     };

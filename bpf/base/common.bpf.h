@@ -203,4 +203,9 @@ INLINE u64 ring_flags(u64 bytes)
     return waiting >> ring_wake_shift > (waiting - bytes) >> ring_wake_shift ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+INLINE bool ring_is_half_full(void)
+{
+    return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2;
+}
+
 #endif

@@ -241,7 +241,7 @@ INLINE int free_return_body(struct pt_regs* ctx)
             if (put_held(&place, &what, BPF_NOEXIST))
                 lose(LOSS_STATE, 1);
         } else {
-            uncount_bytes(&key->image, &what);
+            uncount_held(&key->image, &what);
         }
     }
     count_memory(task, &kept->call, ended.entry_ns, ended.duration_ns);
@@ -278,7 +278,7 @@ static __attribute__((noinline)) int take_out(struct held_key* place, struct cal
     if (!place || !call || !find_held(place, &what) || !take_held(place))
         return 0;
     fill_from_held(call, &what);
-    uncount_bytes(&place->image, &what);
+    uncount_held(&place->image, &what);
     return 1;
 }
 

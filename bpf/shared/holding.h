@@ -57,10 +57,11 @@ struct held {
     __u16 function;
 };
 
-/* Memory of the device that a process has allocated, as far as it was seen. */
+/* What a process holds, as far as it was seen. */
 struct held_bytes {
-    __u64 now;
+    __u64 now; /* memory of the device */
     __u64 peak;
+    __u64 entries; /* of any kind, in the table of what is held */
 };
 
 struct holding_record {

@@ -6,6 +6,7 @@
 enum loss {
     LOSS_EVENT,     /* ring buffer full: an event line is missing */
     LOSS_ROW,       /* table full and ring buffer full: a call is in no row */
+    LOSS_DETAIL,    /* a process has its share of the table: a call is in a row of less detail */
     LOSS_NAME,      /* ring buffer full: a kernel name was not learned */
     LOSS_ARGUMENTS, /* arguments in memory that could not be read: the call is counted, its shape is not */
     LOSS_START,     /* a call began, but its state could not be kept: no result, no duration */

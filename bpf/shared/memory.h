@@ -10,7 +10,8 @@
  * all ranges of the process are forgotten, by a new epoch in their keys. The front end takes out the old ones. */
 struct address_space {
     __u32 epoch;
-    __u32 whole; /* seen from its first call on, and nothing forgotten: what is not known to be pinned is not */
+    __u32 whole;   /* seen from its first call on, and nothing forgotten: what is not known to be pinned is not */
+    __u64 entries; /* of this epoch, in the tables of what is known of its memory */
 };
 
 /* An address or a handle, of which all bits count. A trie's value lies right behind its key, and atomic additions to it

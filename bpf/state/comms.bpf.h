@@ -4,6 +4,7 @@
 #define GPUSNOOP_COMMS_BPF_H
 
 #include "base/process.bpf.h"
+#include "base/share.bpf.h"
 
 struct comm {
     u32 number;
@@ -85,12 +86,16 @@ INLINE struct front_comm* take_front_comm(u32 at)
 INLINE void add_comm(const struct handle_number* key, struct comm* fresh)
 {
     u32 at = front_comm_place(key);
+    if (!take_share(word_of_image(&key->image), SHARED_COMMS, ENTRIES_OF(&comms)))
+        return;
     struct front_comm* front = key->number ? take_front_comm(at) : 0;
     if (front) {
         front->comm = *fresh;
         fresh->front = at + 1;
     }
     bool added = !bpf_map_update_elem(&comms, key, fresh, BPF_NOEXIST);
+    if (!added)
+        give_share(word_of_image(&key->image), SHARED_COMMS);
     if (front && added) {
         front->key.image = key->image;
         barrier();
@@ -107,7 +112,7 @@ INLINE void forget_comm(const struct handle_number* key)
     bool in_front = front && key->number && is_front_comm(front, key);
     if (in_front)
         front->key.number = 0;
-    bpf_map_delete_elem(&comms, key);
+    DELETE_SHARED(&comms, SHARED_COMMS, key);
     if (in_front)
         front->taken = 0;
 }

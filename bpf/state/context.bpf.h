@@ -4,6 +4,7 @@
 #ifndef GPUSNOOP_CONTEXT_BPF_H
 #define GPUSNOOP_CONTEXT_BPF_H
 
+#include "base/share.bpf.h"
 #include "base/thread.bpf.h"
 #include "state/names.bpf.h"
 
@@ -30,7 +31,7 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
     /* So that the front end cleans up when the process exits, even if it makes no call that counts. */
     introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
-    if (bpf_map_update_elem(&contexts, &key, &new, BPF_ANY))
+    if (PUT_SHARED(&contexts, SHARED_CONTEXTS, &key, &new))
         lose(LOSS_STATE, 1);
 }
 

@@ -19,9 +19,9 @@ INLINE int gone_return_body(struct pt_regs* ctx)
     u32 number = context ? context->number : 0;
     if (context) {
         struct context_number in = {.image = record.image, .number = number};
-        u64* bytes = bpf_map_lookup_elem(&context_bytes, &in);
-        if (bytes)
-            subtract_bytes(&record.image, *bytes);
+        struct context_held* held = bpf_map_lookup_elem(&context_bytes, &in);
+        if (held)
+            subtract_context(&record.image, held);
         bpf_map_delete_elem(&context_bytes, &in);
     }
     forget_context(&at, &record.image, handle);

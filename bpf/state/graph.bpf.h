@@ -3,6 +3,7 @@
 #ifndef GPUSNOOP_GRAPH_BPF_H
 #define GPUSNOOP_GRAPH_BPF_H
 
+#include "base/share.bpf.h"
 #include "state/stream.bpf.h"
 
 struct {
@@ -33,8 +34,7 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct graph new = {.number = __sync_fetch_and_add(&graphs_made, 1) + 1, .born_ns = now, .nodes = *nodes};
-    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf()))); /* as in capture_begin() */
-    if (bpf_map_update_elem(&graphs, &key, &new, BPF_ANY))
+    if (PUT_SHARED(&graphs, SHARED_GRAPHS, &key, &new))
         lose(LOSS_STATE, 1);
 }
 
@@ -53,16 +53,18 @@ INLINE void goes(void* map, const struct image* image, u64 handle, u64 number, c
 }
 
 /* The call has returned. */
-INLINE void went(void* map, const struct image* image, u64 handle, u64 number, bool gone)
+INLINE void went(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool gone)
 {
     struct handle_number going = going_key(image, number);
     const void* value = number ? bpf_map_lookup_elem(map, &going) : 0;
     if (!value)
         return;
-    if (!gone) {
-        struct handle_number key = {.image = *image, .number = handle};
-        bpf_map_update_elem(map, &key, value, BPF_NOEXIST);
+    if (gone) {
+        DELETE_SHARED(map, table, &going);
+        return;
     }
+    struct handle_number key = {.image = *image, .number = handle};
+    bpf_map_update_elem(map, &key, value, BPF_NOEXIST);
     bpf_map_delete_elem(map, &going);
 }
 
@@ -114,13 +116,12 @@ INLINE struct graph_exec* exec_of(const struct image* image, u64 handle)
 }
 
 static __attribute__((noinline)) struct graph_exec* new_exec(const struct image* image, u64 handle,
-                                                             const struct graph_exec* like)
+                                                             struct graph_exec* new)
 {
     struct handle_number key = {.image = *image, .number = handle};
-    struct graph_exec new = *like;
-    new.handle = handle;
-    new.number = __sync_fetch_and_add(&graphs_made, 1) + 1;
-    if (bpf_map_update_elem(&execs, &key, &new, BPF_ANY))
+    new->handle = handle;
+    new->number = __sync_fetch_and_add(&graphs_made, 1) + 1;
+    if (PUT_SHARED(&execs, SHARED_EXECS, &key, new))
         lose(LOSS_STATE, 1);
     return bpf_map_lookup_elem(&execs, &key);
 }
@@ -129,7 +130,6 @@ INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 g
 {
     struct graph_exec new = {.born_ns = now, .instantiate_ns = took_ns, .graph = graph};
     new.nodes = nodes_of_graph(image, graph);
-    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     return new_exec(image, handle, &new);
 }
 
@@ -174,6 +174,13 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
     words->stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
     words->node_type =
         has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
+}
+
+/* Calls that make graphs, executable ones or captures. Their process is introduced first: see capture_begin(). */
+INLINE bool makes_graphs(u32 kind)
+{
+    return kind == KIND_CAPTURE_BEGIN || kind == KIND_CAPTURE_END || kind == KIND_GRAPH_NEW ||
+           kind == KIND_GRAPH_INSTANTIATE;
 }
 
 /* What a capture has recorded becomes a graph, or part of one: its handle is in words->graph then. Returns how long it
@@ -252,9 +259,9 @@ INLINE void graph_call_destroyed(const struct image* image, u32 kind, const stru
                                  bool gone)
 {
     if (kind == KIND_EXEC_GONE)
-        went(&execs, image, words->exec, number, gone);
+        went(&execs, SHARED_EXECS, image, words->exec, number, gone);
     else if (kind == KIND_GRAPH_GONE)
-        went(&graphs, image, words->graph, words->child, gone);
+        went(&graphs, SHARED_GRAPHS, image, words->graph, words->child, gone);
 }
 
 #endif

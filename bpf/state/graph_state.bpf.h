@@ -78,6 +78,8 @@ INLINE int follow_return_body(struct pt_regs* ctx)
     s32 result = PT_REGS_RC(ctx);
     u64 now = bpf_ktime_get_ns();
     u32 number = at.call->word[FOLLOWED_ROW];
+    if (makes_graphs(at.row->kind))
+        introduce(&image, cgroups_of(untrusted(at.task)));
     if (at.row->kind == KIND_CAPTURE_END)
         follow_capture_end(&image, &graph.words, result, now);
     else if (!result)

@@ -4,6 +4,7 @@
 #define GPUSNOOP_HOLDING_BPF_H
 
 #include "base/api_call.bpf.h"
+#include "base/share.bpf.h"
 #include "shared/holding.h"
 #include "state/context.bpf.h"
 #include "state/held.bpf.h"
@@ -23,13 +24,19 @@ struct context_number {
     u32 number;
 };
 
-/* Memory of the device that ends with a context. Those that have ended are not in here. */
+/* What ends with a context. */
+struct context_held {
+    u64 bytes; /* memory of the device */
+    u64 entries;
+};
+
+/* Contexts that have ended are not in here. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct context_number);
-    __type(value, u64);
+    __type(value, struct context_held);
 } context_bytes SEC(".maps");
 
 INLINE struct held_bytes* bytes_of(const struct image* image)
@@ -44,13 +51,8 @@ INLINE struct held_bytes* bytes_of(const struct image* image)
 
 #define PEAK_TRIES 8 /* against other threads that raise it */
 
-INLINE void add_bytes(const struct image* image, u64 more)
+INLINE void add_bytes(struct held_bytes* bytes, u64 more)
 {
-    struct held_bytes* bytes = bytes_of(image);
-    if (!bytes) {
-        lose(LOSS_STATE, 1);
-        return;
-    }
     u64 now = __sync_fetch_and_add(&bytes->now, more) + more;
     u64 peak = bytes->peak;
     for (int i = 0; i < PEAK_TRIES && now > peak; i++) {
@@ -61,42 +63,73 @@ INLINE void add_bytes(const struct image* image, u64 more)
     }
 }
 
-INLINE void subtract_bytes(const struct image* image, u64 less)
+/* All that a context held has gone with it. The front end deletes its entries later. */
+INLINE void subtract_context(const struct image* image, const struct context_held* less)
 {
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
-    if (bytes)
-        __sync_fetch_and_add(&bytes->now, -less);
+    struct shared_taken* all = all_taken();
+    if (!bytes || !all)
+        return;
+    __sync_fetch_and_add(&all->of[SHARED_HELD], -less->entries);
+    __sync_fetch_and_add(&bytes->now, -less->bytes);
+    __sync_fetch_and_add(&bytes->entries, -less->entries);
 }
 
-INLINE u64* bytes_of_context(const struct image* image, u32 number, bool create)
+INLINE struct context_held* bytes_of_context(const struct image* image, u32 number, bool create)
 {
     struct context_number key = {.image = *image, .number = number};
-    u64* bytes = bpf_map_lookup_elem(&context_bytes, &key);
-    if (bytes || !create)
-        return bytes;
-    u64 zero = 0;
+    struct context_held* held = bpf_map_lookup_elem(&context_bytes, &key);
+    if (held || !create)
+        return held;
+    struct context_held zero = {};
     bpf_map_update_elem(&context_bytes, &key, &zero, BPF_NOEXIST);
     return bpf_map_lookup_elem(&context_bytes, &key);
 }
 
-INLINE void count_bytes(const struct image* image, const struct held* what)
+/* Whether the process may have another entry in the table of what is held. */
+INLINE bool may_hold(const struct image* image)
 {
-    u64* in_context = what->context ? bytes_of_context(image, what->context, true) : 0;
-    if (!is_device_memory(what->holding))
-        return;
-    add_bytes(image, what->bytes);
-    if (in_context)
-        __sync_fetch_and_add(in_context, what->bytes);
+    struct held_bytes* bytes = bytes_of(image);
+    struct shared_taken* all = all_taken();
+    u64 capacity = ENTRIES_OF(&held) + (holds_beyond ? ENTRIES_OF(&held_beyond) : 0);
+    return !bytes || !all || is_within_share(bytes->entries, all->of[SHARED_HELD], capacity);
 }
 
-INLINE void uncount_bytes(const struct image* image, const struct held* what)
+INLINE void count_held(const struct image* image, const struct held* what)
 {
-    u64* in_context = what->context ? bytes_of_context(image, what->context, false) : 0;
-    if (!is_device_memory(what->holding) || (what->context && !in_context))
+    struct context_held* in_context = what->context ? bytes_of_context(image, what->context, true) : 0;
+    struct held_bytes* bytes = bytes_of(image);
+    struct shared_taken* all = all_taken();
+    if (!bytes || !all) {
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    u64 of_device = is_device_memory(what->holding) ? what->bytes : 0;
+    __sync_fetch_and_add(&all->of[SHARED_HELD], 1);
+    __sync_fetch_and_add(&bytes->entries, 1);
+    if (in_context) {
+        __sync_fetch_and_add(&in_context->entries, 1);
+        __sync_fetch_and_add(&in_context->bytes, of_device);
+    }
+    if (of_device)
+        add_bytes(bytes, of_device);
+}
+
+INLINE void uncount_held(const struct image* image, const struct held* what)
+{
+    struct context_held* in_context = what->context ? bytes_of_context(image, what->context, false) : 0;
+    struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
+    struct shared_taken* all = all_taken();
+    if (!bytes || !all || (what->context && !in_context))
         return; /* it went with its context */
-    subtract_bytes(image, what->bytes);
-    if (in_context)
-        __sync_fetch_and_add(in_context, -what->bytes);
+    __sync_fetch_and_add(&all->of[SHARED_HELD], -1);
+    u64 of_device = is_device_memory(what->holding) ? what->bytes : 0;
+    __sync_fetch_and_add(&bytes->entries, -1);
+    __sync_fetch_and_add(&bytes->now, -of_device);
+    if (in_context) {
+        __sync_fetch_and_add(&in_context->entries, -1);
+        __sync_fetch_and_add(&in_context->bytes, -of_device);
+    }
 }
 
 INLINE void send_holding(u32 type, u32 context, const struct held_key* key, const struct held* what)
@@ -122,7 +155,7 @@ INLINE void replace(struct held_key* key)
     struct held old = {};
     if (!find_held(key, &old))
         return;
-    uncount_bytes(&key->image, &old);
+    uncount_held(&key->image, &old);
     send_holding(RECORD_REPLACED, 0, key, &old);
 }
 
@@ -150,7 +183,7 @@ static __attribute__((noinline)) int hold(struct task_struct* task, struct call*
         new.context = context->number;
     call_key->subject = new.context;
     call->memory.context = new.context;
-    int error = put_held(&key, &new, BPF_NOEXIST);
+    int error = may_hold(&key.image) ? put_held(&key, &new, BPF_NOEXIST) : -7 /* E2BIG */;
     if (error == -17 /* EEXIST */) {
         replace(&key);
         error = put_held(&key, &new, BPF_ANY);
@@ -160,7 +193,7 @@ static __attribute__((noinline)) int hold(struct task_struct* task, struct call*
         call_key->flags |= CALL_UNTRACKED;
         return 0;
     }
-    count_bytes(&key.image, &new);
+    count_held(&key.image, &new);
     return 0;
 }
 

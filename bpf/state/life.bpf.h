@@ -55,7 +55,7 @@ INLINE bool ending_context(const struct followed* at, const struct image* image,
 INLINE void forget_context(const struct followed* at, const struct image* image, u64 handle)
 {
     struct handle_number key = {.image = *image, .number = handle};
-    bpf_map_delete_elem(&contexts, &key);
+    DELETE_SHARED(&contexts, SHARED_CONTEXTS, &key);
     if (has_argument(at->row, ARG_HANDLE) && at->thread->context == handle)
         context_pop(image, at->thread);
 }

@@ -4,6 +4,7 @@
 #ifndef GPUSNOOP_MEMORY_BPF_H
 #define GPUSNOOP_MEMORY_BPF_H
 
+#include "base/share.bpf.h"
 #include "base/wanted.bpf.h"
 #include "shared/histogram.h"
 #include "state/place.bpf.h"
@@ -67,6 +68,7 @@ struct range_walk {
     u64 address;
     u64 end;
     u32 memory; /* MEMORY_UNKNOWN: the range goes */
+    u32 blocks; /* so far */
 };
 
 static long next_block(u32 index, struct range_walk* walk)
@@ -86,12 +88,13 @@ static long next_block(u32 index, struct range_walk* walk)
     else if (bpf_map_update_elem(&ranges, &walk->key, &walk->memory, BPF_ANY))
         lose(LOSS_STATE, 1);
     walk->address = address + (1ULL << bits);
+    walk->blocks++;
     return 0;
 }
 
 #define RANGE_BLOCKS_MAX 128 /* no range has more */
 
-/* A global function is verified once. */
+/* Returns the number of blocks. A global function is verified once. */
 __attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
 {
     if (!of || !bytes || of->number + bytes < of->number)
@@ -102,41 +105,57 @@ __attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u
                               .memory = memory};
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
-    return 0;
+    return walk.blocks;
 }
 
-INLINE void add_allocation(const struct place_key* key, u64 bytes, u32 memory)
+/* Of one process: a quarter of the ranges, at least one of which each allocation has. */
+INLINE bool has_room(const struct address_space* space)
+{
+    return space->entries < ENTRIES_OF(&ranges) / 4;
+}
+
+#define RANGES_OF_ALLOCATION 4 /* at least: there is room for so many times as many ranges as allocations */
+
+INLINE u64 entries_for(u32 blocks)
+{
+    return blocks > RANGES_OF_ALLOCATION ? blocks : RANGES_OF_ALLOCATION;
+}
+
+INLINE void add_allocation(const struct place_key* key, struct address_space* space, u64 bytes, u32 memory)
 {
     struct allocation new = {.bytes = bytes, .memory = memory};
-    if (bpf_map_update_elem(&allocations, key, &new, BPF_ANY)) {
+    if (!has_room(space) || bpf_map_update_elem(&allocations, key, &new, BPF_ANY)) {
         lose(LOSS_STATE, 1);
         return;
     }
-    set_range(key, bytes, memory);
+    __sync_fetch_and_add(&space->entries, entries_for(set_range(key, bytes, memory)));
 }
 
 /* The bytes that were there; 0 where nothing was known. */
-INLINE u64 remove_allocation(const struct place_key* key, u32* memory)
+INLINE u64 remove_allocation(const struct place_key* key, struct address_space* space, u32* memory)
 {
     struct allocation* found = bpf_map_lookup_elem(&allocations, key);
     if (!found)
         return 0;
     struct allocation old = *found;
     bpf_map_delete_elem(&allocations, key);
-    set_range(key, old.bytes, MEMORY_UNKNOWN);
+    u64 entries = entries_for(set_range(key, old.bytes, MEMORY_UNKNOWN));
+    if (space->entries >= entries)
+        __sync_fetch_and_add(&space->entries, -entries);
     *memory = old.memory;
     return old.bytes;
 }
 
 struct range_unmap {
     struct place_key key;
+    struct address_space* space;
     u64 end;
 };
 
 static long unmap_range(u32 index, struct range_unmap* walk)
 {
     u32 memory = 0;
-    u64 bytes = walk->key.number < walk->end ? remove_allocation(&walk->key, &memory) : 0;
+    u64 bytes = walk->key.number < walk->end ? remove_allocation(&walk->key, walk->space, &memory) : 0;
     walk->key.number += bytes;
     return !bytes;
 }
@@ -144,9 +163,9 @@ static long unmap_range(u32 index, struct range_unmap* walk)
 #define RANGES_UNMAPPED_MAX 4096 /* that one call takes away */
 
 /* One call may take away several neighbouring mappings. */
-INLINE void unmap(const struct place_key* key, u64 bytes)
+INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
 {
-    struct range_unmap walk = {.key = *key, .end = key->number + bytes};
+    struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(RANGES_UNMAPPED_MAX, unmap_range, &walk, 0);
 }
@@ -191,10 +210,10 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
     if (kind == KIND_FREE) {
         u32 memory = MEMORY_UNKNOWN;
-        word[MEMORY_CALL_WAS_BYTES] = remove_allocation(&key, &memory);
+        word[MEMORY_CALL_WAS_BYTES] = remove_allocation(&key, space, &memory);
         word[MEMORY_CALL_WAS] = memory;
     } else if (kind == KIND_UNMAP) {
-        unmap(&key, word[MEMORY_CALL_BYTES]);
+        unmap(&key, space, word[MEMORY_CALL_BYTES]);
     }
     return 0;
 }
@@ -230,12 +249,12 @@ INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* k
     case KIND_PHYSICAL_NEW:
         key->number = read_word(word[MEMORY_CALL_OUT]);
         u64 made = memory_of_location(word[MEMORY_CALL_LOCATION]);
-        if (made != MEMORY_UNKNOWN && bpf_map_update_elem(&physical_memory, key, &made, BPF_ANY))
+        if (made != MEMORY_UNKNOWN && PUT_SHARED(&physical_memory, SHARED_PHYSICAL_MEMORY, key, &made))
             lose(LOSS_STATE, 1);
         break;
     case KIND_PHYSICAL_FREE:
         key->number = word[MEMORY_CALL_HANDLE];
-        bpf_map_delete_elem(&physical_memory, key);
+        DELETE_SHARED(&physical_memory, SHARED_PHYSICAL_MEMORY, key);
         break;
     case KIND_MAP:
         key->number = word[MEMORY_CALL_HANDLE];
@@ -264,6 +283,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     if (kind == KIND_MEMORY_GONE && !failed) {
         __sync_fetch_and_add(&space->epoch, 1);
         space->whole = 0;
+        space->entries = 0;
     } else if (kind == KIND_FREE && failed) {
         bytes = word[MEMORY_CALL_WAS_BYTES];
         memory = bytes ? word[MEMORY_CALL_WAS] : MEMORY_UNKNOWN;
@@ -272,7 +292,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     }
     memory = opaque(memory);
     if (memory != MEMORY_UNKNOWN)
-        add_allocation(&key, bytes, memory);
+        add_allocation(&key, space, bytes, memory);
     return 0;
 }
 

@@ -76,7 +76,7 @@ INLINE void send_name(const struct name_record* from)
  * the kernel is registered, so what comes in such a burst is read later, if at all. */
 INLINE void send_registration(const struct name_record* from)
 {
-    if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+    if (ring_is_half_full())
         keep_unsent(from);
     else
         send_name(from);

@@ -4,6 +4,7 @@
 #ifndef GPUSNOOP_PHYSICAL_BPF_H
 #define GPUSNOOP_PHYSICAL_BPF_H
 
+#include "base/share.bpf.h"
 #include "state/holding.bpf.h"
 #include "state/place.bpf.h"
 
@@ -44,9 +45,12 @@ INLINE u64 new_physical(const struct image* image, u64 handle)
     u64 number = __sync_fetch_and_add(&physicals_made, 1) + 1;
     struct place_key key = place_key(*image, 0, number), driver_key = place_key(*image, 0, handle);
     struct physical new = {.references = 1};
-    if (bpf_map_update_elem(&physicals, &key, &new, BPF_ANY) ||
-        bpf_map_update_elem(&physical_handles, &driver_key, &number, BPF_ANY)) {
-        bpf_map_delete_elem(&physicals, &key);
+    if (PUT_SHARED(&physicals, SHARED_PHYSICALS, &key, &new)) {
+        lose(LOSS_UNTRACKED, 1);
+        return 0;
+    }
+    if (bpf_map_update_elem(&physical_handles, &driver_key, &number, BPF_ANY)) {
+        DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
         lose(LOSS_UNTRACKED, 1);
         return 0;
     }
@@ -91,7 +95,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
     if (!physical)
         return; /* made before tracing began */
     __sync_fetch_and_add(&physical->mappings, 1);
-    if (bpf_map_update_elem(&mappings, &key, &number, BPF_ANY))
+    if (PUT_SHARED(&mappings, SHARED_MAPPINGS, &key, &number))
         lose(LOSS_STATE, 1);
 }
 
@@ -104,7 +108,7 @@ static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64
         return 0;
     u64 number = *known;
     struct physical* physical = physical_of(image, number);
-    if (bpf_map_delete_elem(&mappings, &key) || !physical)
+    if (DELETE_SHARED(&mappings, SHARED_MAPPINGS, &key) || !physical)
         return 0;
     s64 left = __sync_fetch_and_add(&physical->mappings, -1) - 1;
     return left <= 0 && physical->references <= 0 ? number : 0;
@@ -113,7 +117,7 @@ static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64
 static __attribute__((noinline)) int forget_physical(const struct image* image, u64 number)
 {
     struct place_key key = place_key(*image, 0, number);
-    return bpf_map_delete_elem(&physicals, &key);
+    return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
 }
 
 #endif

@@ -62,6 +62,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
         return 0;
     switch (kind) {
     case KIND_CAPTURE_BEGIN:
+        introduce(&image, cgroups_of(untrusted(at.task)));
         capture_begin(&image, word[STATE_STREAM], 0);
         break;
     case KIND_GET_FUNCTION: {
@@ -131,7 +132,7 @@ INLINE int note_body(struct pt_regs* ctx)
         struct legacy_shape new = {.block = {1, 1, 1}};
         struct legacy_shape* shape = bpf_map_lookup_elem(&legacy_shapes, &key);
         if (!shape) {
-            bpf_map_update_elem(&legacy_shapes, &key, &new, BPF_NOEXIST); /* another thread may be first */
+            PUT_SHARED(&legacy_shapes, SHARED_LEGACY_SHAPES, &key, &new);
             shape = bpf_map_lookup_elem(&legacy_shapes, &key);
         }
         if (!shape) {

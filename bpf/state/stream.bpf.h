@@ -6,6 +6,7 @@
 #include "base/common.bpf.h"
 #include "base/probe.bpf.h"
 #include "base/process.bpf.h"
+#include "base/share.bpf.h"
 #include "shared/graph.h"
 #include "shared/histogram.h"
 
@@ -103,33 +104,36 @@ INLINE bool under_capture(const struct image* image, u64 stream)
 INLINE bool forget_capture(const struct image* image, u64 number)
 {
     struct handle_number key = {.image = *image, .number = number};
-    if (bpf_map_delete_elem(&captures, &key))
+    if (DELETE_SHARED(&captures, SHARED_CAPTURES, &key))
         return false;
     __sync_fetch_and_add(&captures_open, -1);
     return true;
 }
 
-static long sweep_number(void* map, const struct image* key, const u64* number, void* unused)
+static long sweep_number(void* map, const struct image* key, const u64* number, u32* table)
 {
-    if (!capture_numbered(key, *number))
-        bpf_map_delete_elem(map, key);
+    if (!capture_numbered(key, *number) && !bpf_map_delete_elem(map, key))
+        give_share(word_of_image(key), *table);
     return 0;
 }
 
 /* Sets the capture of a stream or an event. Entries of captures that have ended keep their room until it is needed. */
-#define PUT_CAPTURE_NUMBER(map, key, number)                                                                           \
+#define PUT_CAPTURE_NUMBER(map, table, key, number)                                                                    \
     ({                                                                                                                 \
-        long error = bpf_map_update_elem(map, key, number, BPF_ANY);                                                   \
+        long error = PUT_SHARED(map, table, key, number);                                                              \
         u64 now = error ? bpf_ktime_get_ns() : 0;                                                                      \
         if (error && now - swept_ns > SWEEP_PAUSE_NS) {                                                                \
             swept_ns = now;                                                                                            \
-            bpf_for_each_map_elem(map, sweep_number, 0, 0);                                                            \
-            error = bpf_map_update_elem(map, key, number, BPF_ANY);                                                    \
+            u32 swept = table;                                                                                         \
+            bpf_for_each_map_elem(map, sweep_number, &swept, 0);                                                       \
+            error = PUT_SHARED(map, table, key, number);                                                               \
         }                                                                                                              \
         if (error)                                                                                                     \
             lose(LOSS_STATE, 1);                                                                                       \
     })
 
+/* Callers introduce the process, so that the front end cleans up when it exits, even if it makes no call that counts.
+ */
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
     struct stream_key key = stream_key(image, stream);
@@ -139,15 +143,13 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
     u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
     struct handle_number capture_key = {.image = *image, .number = number};
     struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph, .stream = stream};
-    /* So that the front end cleans up when the process exits, even if it makes no call that counts. */
-    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     __sync_fetch_and_add(&captures_open, 1);
-    if (bpf_map_update_elem(&captures, &capture_key, &new, BPF_NOEXIST)) {
+    if (PUT_SHARED(&captures, SHARED_CAPTURES, &capture_key, &new)) {
         __sync_fetch_and_add(&captures_open, -1);
         lose(LOSS_STATE, 1);
         return;
     }
-    PUT_CAPTURE_NUMBER(&capturing_streams, &key, &number);
+    PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
 }
 
 /* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
@@ -166,7 +168,7 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
         return false;
     *ended = *capture;
     struct stream_key key = stream_key(image, stream);
-    bpf_map_delete_elem(&capturing_streams, &key);
+    DELETE_SHARED(&capturing_streams, SHARED_CAPTURING_STREAMS, &key);
     forget_capture(image, number);
     return true;
 }
@@ -178,7 +180,7 @@ INLINE u64 stream_leaves(const struct image* image, u64 stream)
     struct stream_key key = stream_key(image, stream);
     u64 number = capture_number(image, stream);
     if (number)
-        bpf_map_delete_elem(&capturing_streams, &key);
+        DELETE_SHARED(&capturing_streams, SHARED_CAPTURING_STREAMS, &key);
     return number;
 }
 
@@ -188,7 +190,7 @@ INLINE void stream_left(const struct image* image, u64 stream, u64 number, bool 
     struct stream_key key = stream_key(image, stream);
     struct capture* capture = capture_numbered(image, number);
     if (capture && !destroyed)
-        bpf_map_update_elem(&capturing_streams, &key, &number, BPF_NOEXIST);
+        PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
     else if (capture && capture->stream == stream)
         forget_capture(image, number);
 }
@@ -206,9 +208,9 @@ INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
     u64 number = capture_number(image, stream);
     struct handle_number key = {.image = *image, .number = event};
     if (capture_numbered(image, number))
-        PUT_CAPTURE_NUMBER(&captured_events, &key, &number);
+        PUT_CAPTURE_NUMBER(&captured_events, SHARED_CAPTURED_EVENTS, &key, &number);
     else if (captures_open)
-        bpf_map_delete_elem(&captured_events, &key);
+        DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
 }
 
 INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
@@ -219,14 +221,14 @@ INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
         return;
     u64 joined = *number;
     struct stream_key stream_of = stream_key(image, stream);
-    PUT_CAPTURE_NUMBER(&capturing_streams, &stream_of, &joined);
+    PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &stream_of, &joined);
 }
 
 INLINE void event_destroyed(const struct image* image, u64 event)
 {
     struct handle_number key = {.image = *image, .number = event};
     if (captures_open)
-        bpf_map_delete_elem(&captured_events, &key);
+        DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
 }
 
 /* Compilers from 22 on compare the lower half of a word and use all of it, unless it is one number to them. */

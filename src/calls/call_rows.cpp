@@ -26,10 +26,10 @@ call_key key_defaults()
 
 } // namespace
 
-KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation)
+KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, Shares& shares)
     : table_(table_fd, key_defaults()), capacity_(max_entries(table_fd)),
       key_bytes_(static_cast<uint32_t>(table_.key_size())), cpus_(static_cast<size_t>(libbpf_num_possible_cpus())),
-      places_(max_entries(front_fd)), front_(front_fd, places_), generation_(generation)
+      places_(max_entries(front_fd)), front_(front_fd, places_), generation_(generation), shares_(shares)
 {}
 
 // With the pid 0 where the place is free.
@@ -78,11 +78,13 @@ void KernelCallRows::erase(std::span<const call_key> keys)
     }
     for (const call_key& key : keys)
         taken_ -= table_.erase(key);
+    shares_.set_rows(taken_);
 }
 
 bool KernelCallRows::turn(uint8_t generation)
 {
     generation_ = generation;
+    shares_.begin_new_rows();
     return barrier_.wait();
 }
 

@@ -6,6 +6,7 @@
 #include "maps/bpf_map.hpp"
 #include "maps/program_barrier.hpp"
 #include "maps/shared_array.hpp"
+#include "maps/shares.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,8 @@ public:
 
 class KernelCallRows : public CallRows {
 public:
-    // generation: the variable of the BPF programs.
-    KernelCallRows(int table_fd, int front_fd, uint8_t& generation); // throws Error
+    // generation: the variable of the BPF programs. shares: of their tables; must outlive the object. Throws Error.
+    KernelCallRows(int table_fd, int front_fd, uint8_t& generation, Shares& shares);
 
     size_t capacity() const override { return capacity_; }
     void for_each(const Each& each) override;
@@ -52,6 +53,7 @@ private:
     size_t places_; // of all CPUs
     SharedArray<front_row> front_;
     volatile uint8_t& generation_;
+    Shares& shares_;
     ProgramBarrier barrier_;
 };
 

@@ -17,6 +17,7 @@
 namespace gpusnoop {
 namespace {
 
+constexpr size_t spilled_max = 32'768; // rows of calls that found no room in the kernel's table
 constexpr size_t gone_limit =
     16'384; // processes that have ended since the last report, and still have rows of their own
 
@@ -181,8 +182,10 @@ void CallTool::load_programs(bool together)
 
 void CallTool::load()
 {
+    pending_ = CallSums(CallSums::limit_for(options_.interval));
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation()), shows_maxima());
+    shares_.emplace(object());
+    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation(), *shares_), shows_maxima());
     processes_.emplace(fd("processes"), options_.host_root);
     processes_->read_threads_from(fd("thread_names"));
     begin_stacks();
@@ -220,7 +223,7 @@ void CallTool::record(Output& output, const void* data, size_t size)
 void CallTool::spill(const call_event& event)
 {
     table_->add(event);
-    if (table_->spilled() >= CallSums::usual_limit)
+    if (table_->spilled() >= spilled_max)
         collect();
 }
 
@@ -277,11 +280,14 @@ void CallTool::collect()
 {
     if (settings_.events)
         return collected();
+    std::set<ImageId> seen; // a process may have thousands of rows
     for (CallDelta& delta : table_->drain()) {
-        processes_->info(delta.key.image);
+        const bool is_new = seen.insert(delta.key.image).second;
+        if (is_new)
+            processes_->info(delta.key.image);
         if (settings_.view.who.thread)
             processes_->thread_name(delta.key.image, delta.key.tid);
-        if (options_.writes_json())
+        if (is_new && options_.writes_json())
             processes_->command_line(delta.key.image); // which nobody can ask once it has ended
         if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
@@ -313,6 +319,7 @@ std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
 
 void CallTool::erase_state(std::span<const ImageId> gone)
 {
+    shares_->release(gone);
     for (const std::string_view name : tables_of(gone)) {
         const bpf_map* map = bpf_object__find_map_by_name(object(), name.data());
         if (!map)

@@ -132,6 +132,7 @@ private:
     std::string usual_sort_;
     std::vector<std::string> sampled_hooks_;
     bool needs_returns_ = false;
+    std::optional<Shares> shares_;
     std::optional<CallTable> table_;
     std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
     std::optional<Processes> processes_;

@@ -22,6 +22,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_EVENT] = {"events_lost", "events lost: the ring buffer was full (enlarge it with --ring-mb)"};
     t[LOSS_ROW] = {"calls_lost",
                    "calls were not counted: both table and ring buffer were full (raise --table-rows, --ring-mb)"};
+    t[LOSS_DETAIL] = {"calls_coarse", "calls are in rows of less detail: their process had its share of the table"};
     t[LOSS_NAME] = {"names_lost", "kernel names lost: the ring buffer was full (enlarge it with --ring-mb)"};
     t[LOSS_ARGUMENTS] = {"arguments_unreadable",
                          "calls whose arguments could not be read: counted, but without shape or size"};

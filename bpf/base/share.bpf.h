@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Each process's share of the tables that all processes fill: up to SHARE_FACTOR times as many entries as are free. One
+ * process gets three quarters of a table, and several greedy ones still leave room to others. */
+#ifndef GPUSNOOP_SHARE_BPF_H
+#define GPUSNOOP_SHARE_BPF_H
+
+#include "base/common.bpf.h"
+#include "shared/process.h"
+#include "shared/share.h"
+
+#define SHARE_FACTOR 3
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct image);
+    __type(value, struct share);
+} shares SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
+    __type(value, struct shared_taken);
+} shared_taken SEC(".maps");
+
+const volatile struct share no_share = {};
+
+INLINE struct image image_of_word(u64 word)
+{
+    return (struct image){.pid = (u32)word, .serial = word >> 32};
+}
+
+INLINE u64 word_of_image(const struct image* image)
+{
+    return (u64)image->serial << 32 | image->pid;
+}
+
+INLINE struct share* share_of(const struct image* image)
+{
+    struct share* share = bpf_map_lookup_elem(&shares, image);
+    if (share)
+        return share;
+    bpf_map_update_elem(&shares, image, (const void*)&no_share, BPF_NOEXIST); /* another thread may be first */
+    return bpf_map_lookup_elem(&shares, image);
+}
+
+INLINE struct shared_taken* all_taken(void)
+{
+    u32 first = 0;
+    return bpf_map_lookup_elem(&shared_taken, &first);
+}
+
+INLINE bool is_within_share(u64 own, u64 all, u64 capacity)
+{
+    return all < capacity && own < SHARE_FACTOR * (capacity - all);
+}
+
+INLINE bool take(const struct image* image, u32 table, u64 capacity)
+{
+    struct share* share = share_of(image);
+    struct shared_taken* all = all_taken();
+    if (table >= SHARED_TABLES || !share || !all)
+        return true;
+    if (!is_within_share(share->of[table], all->of[table], capacity))
+        return false;
+    __sync_fetch_and_add(&share->of[table], 1);
+    __sync_fetch_and_add(&all->of[table], 1);
+    return true;
+}
+
+INLINE void give(const struct image* image, u32 table)
+{
+    struct share* share = bpf_map_lookup_elem(&shares, image);
+    struct shared_taken* all = all_taken();
+    if (table >= SHARED_TABLES || !share || !all || !share->of[table])
+        return;
+    __sync_fetch_and_add(&share->of[table], -1);
+    __sync_fetch_and_add(&all->of[table], -1);
+}
+
+/* 0 where the process has its share already. These functions are global: verified once. */
+__attribute__((noinline)) int take_share(u64 image_word, u32 table, u64 capacity)
+{
+    struct image image = image_of_word(image_word);
+    return take(&image, table, capacity);
+}
+
+__attribute__((noinline)) int give_share(u64 image_word, u32 table)
+{
+    struct image image = image_of_word(image_word);
+    give(&image, table);
+    return 0;
+}
+
+/* The same of rows of calls, which the front end deletes: it counts them again each time it has read them. */
+__attribute__((noinline)) int take_row(u64 image_word, u64 capacity)
+{
+    struct image image = image_of_word(image_word);
+    struct share* share = share_of(&image);
+    struct shared_taken* all = all_taken();
+    if (!share || !all)
+        return 1;
+    if (share->rows_since != all->rows_since) {
+        share->rows_since = all->rows_since;
+        share->rows = 0;
+    }
+    if (!is_within_share(share->rows, all->rows, capacity))
+        return 0;
+    __sync_fetch_and_add(&share->rows, 1);
+    __sync_fetch_and_add(&all->rows, 1);
+    return 1;
+}
+
+struct bpf_map___head { /* what programs may read of struct bpf_map */
+    u32 max_entries;
+} __attribute__((preserve_access_index));
+
+#define ENTRIES_OF(map) ((struct bpf_map___head*)(map))->max_entries
+
+/* On one frame: callers leave little room on the stack. */
+static __attribute__((noinline, unused)) long put_shared(void* map, u32 table, const struct image* image,
+                                                         const void* key, const void* value)
+{
+    bool is_new = !bpf_map_lookup_elem(map, key);
+    bool taken = is_new && take(image, table, ENTRIES_OF(map));
+    long error = -7 /* E2BIG */;
+    if (!is_new || taken)
+        error = bpf_map_update_elem(map, key, value, BPF_ANY);
+    if (error && taken)
+        give(image, table);
+    return error;
+}
+
+/* As bpf_map_update_elem() with BPF_ANY, within the share of the key's process. -E2BIG where that is taken. */
+#define PUT_SHARED(map, table, key, value) put_shared(map, table, &(key)->image, key, value)
+
+static __attribute__((noinline, unused)) long delete_shared(void* map, u32 table, u64 owner, const void* key)
+{
+    long error = bpf_map_delete_elem(map, key);
+    if (!error)
+        give_share(owner, table);
+    return error;
+}
+
+/* As bpf_map_delete_elem(). */
+#define DELETE_SHARED(map, table, key) delete_shared(map, table, word_of_image(&(key)->image), key)
+
+#endif

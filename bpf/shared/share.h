@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* How much of the tables that all processes fill is taken: base/share.bpf.h. */
+#ifndef GPUSNOOP_SHARE_H
+#define GPUSNOOP_SHARE_H
+
+#include <linux/types.h>
+
+enum shared_table {
+    SHARED_COMMS,
+    SHARED_CAPTURES,
+    SHARED_CAPTURING_STREAMS,
+    SHARED_CAPTURED_EVENTS,
+    SHARED_CONTEXTS,
+    SHARED_LEGACY_SHAPES,
+    SHARED_GRAPHS,
+    SHARED_EXECS,
+    SHARED_PHYSICAL_MEMORY, /* what it is; until its process exits, or frees it */
+    SHARED_HELD,
+    SHARED_PHYSICALS,
+    SHARED_MAPPINGS,
+    SHARED_TABLES,
+};
+
+/* Entries of one process. */
+struct share {
+    __u64 of[SHARED_TABLES];
+    __u64 rows; /* of calls, made since rows_since */
+    __u64 rows_since;
+};
+
+/* Entries of all processes. The front end subtracts what it deletes. */
+struct shared_taken {
+    __u64 of[SHARED_TABLES];
+    __u64 rows;       /* of calls; set by the front end each time it has read them */
+    __u64 rows_since; /* changes when the rows of all processes are replaced by new ones */
+};
+
+#endif
