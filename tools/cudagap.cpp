@@ -133,7 +133,7 @@ RunPlan CudaGap::plan(const Options& options)
           lookup_calls, graph_calls, calls_of({KIND_INIT, KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_GRAPH_UPLOAD})})
         plan.programs.push_back({"call", Layers::driver, calls, true});
     if (settings_.events) {
-        names_.emplace(settings_.names);
+        names_.emplace(settings_.names, &wait_budget_);
         std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
         plan.programs.insert(plan.programs.end(), std::begin(naming_programs), std::end(naming_programs));
     }
@@ -176,13 +176,13 @@ void CudaGap::load()
 {
     times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
                    skeleton_->bss->places_taken, settings_.cheap);
-    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root, &wait_budget_);
     around_.emplace(options_.host_root);
     suspensions_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
     UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "block_stacks");
     kernel.of_functions = false;
-    stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), kernel);
+    stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), kernel, &wait_budget_);
     stacks_->of_users().begin(options_.pids);
     file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
     wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);

@@ -84,7 +84,7 @@ ReplayView CudaLaunch::replayed()
 void CudaLaunch::validate(RunPlan& plan)
 {
     validate_options(settings_, options_);
-    names_.emplace(settings_.names.cache_folder());
+    names_.emplace(settings_.names.cache_folder(), &wait_budget_);
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     plan.traced = traced("kernel launches");
     plan.one = traced("launch");

@@ -52,7 +52,7 @@ void CudaTop::add_options(CommandLine& line)
 
 void CudaTop::validate(RunPlan& plan)
 {
-    names_.emplace(settings_.names.cache_folder());
+    names_.emplace(settings_.names.cache_folder(), &wait_budget_);
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     // A screen where there is a terminal to show it on, and nobody wants anything else.
     const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why && !settings_.metrics.wanted();

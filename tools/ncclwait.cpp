@@ -163,11 +163,11 @@ void NcclWait::load_programs(bool together)
 void NcclWait::load()
 {
     shares_.emplace(skeleton_->obj);
-    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root);
+    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root, &wait_budget_);
     lines_.emplace(line_fields(), context(0));
     UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "call_stacks");
     kernel.of_functions = false;
-    callers_.emplace(kernel);
+    callers_.emplace(kernel, StackView(), &wait_budget_);
     callers_->begin(options_.pids);
     front_calls_.emplace(bpf_map__fd(skeleton_->maps.front_calls));
 }

@@ -30,8 +30,8 @@ struct BlockGroup {
 
 class BlockStacks {
 public:
-    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel)
-        : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel)
+    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel, WaitBudget* waits = nullptr) // see Answerer
+        : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel, {}, waits)
     {}
     BlockStacks(const BlockStacks&) = delete;
 

@@ -23,7 +23,7 @@ bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again
 
 } // namespace
 
-CopiedStacks::CopiedStacks()
+CopiedStacks::CopiedStacks(WaitBudget* waits)
     : helper_({.serve = [](Helper::Task& task) { CopySearch().serve(task); },
                .take = [this](const Message& message) { return take(message); },
                .begun_anew =
@@ -33,7 +33,8 @@ CopiedStacks::CopiedStacks()
                            if (!(question.at & COPIED_AGAIN))
                                awaited_.insert(question.stack);
                    },
-               .consequence = "native frames of its stacks are missing"})
+               .consequence = "native frames of its stacks are missing"},
+              waits)
 {}
 
 void CopiedStacks::learn(std::span<const uint8_t> record)

@@ -19,7 +19,7 @@ namespace gpusnoop {
 
 class CopiedStacks {
 public:
-    CopiedStacks();
+    explicit CopiedStacks(WaitBudget* waits = nullptr); // see Answerer
 
     void learn(std::span<const uint8_t> record); // RECORD_STACK_COPY
     // Now and then: takes what has come.

@@ -31,7 +31,9 @@ struct GapLaunches {
 // The names, and what has none yet.
 class LaunchNames {
 public:
-    explicit LaunchNames(const NameOptions& options) : names_(options.cache_folder()) {}
+    explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Answerer
+        : names_(options.cache_folder(), waits)
+    {}
 
     void expect(pid_t pid) { names_.expect(pid); }
     // A record of the kernel side's, with its name behind it.

@@ -34,7 +34,7 @@ bool PythonFrame::is_of_program() const
     return !file.empty() && !file.starts_with('<');
 }
 
-PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known)
+PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits)
     : fds_(fds), known_(known), helper_({.serve = serve_python_search,
                                          .take = [this](const Message& message) { return take(message); },
                                          .begun_anew =
@@ -42,7 +42,8 @@ PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known)
                                                  for (auto& [pid, process] : processes_)
                                                      process.asked = process.code.end != 0;
                                              },
-                                         .consequence = "its Python stacks are not followed"})
+                                         .consequence = "its Python stacks are not followed"},
+                                        waits)
 {}
 
 void PythonStacks::meet(pid_t pid, bool wait)

@@ -43,7 +43,7 @@ public:
         int pythons, stacks, codes; // the maps of bpf/base/python.bpf.h
     };
     // known: the variable of the BPF programs.
-    PythonStacks(const Fds& fds, volatile uint32_t& known);
+    PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr); // waits: see Answerer
 
     // A process that may have an interpreter: it is looked for once. With wait, until that is known, or took too long.
     void meet(pid_t pid, bool wait = false);

@@ -101,10 +101,11 @@ UserStacks::Kernel UserStacks::kernel_of(const bpf_object* object, const char* s
     return kernel;
 }
 
-UserStacks::UserStacks(const Kernel& kernel, StackView view) : kernel_(kernel), view_(std::move(view))
+UserStacks::UserStacks(const Kernel& kernel, StackView view, WaitBudget* waits)
+    : kernel_(kernel), view_(std::move(view)), names_(waits), copies_(waits)
 {
     if (kernel.python)
-        python_.emplace(*kernel.python, *kernel.pythons_known);
+        python_.emplace(*kernel.python, *kernel.pythons_known, waits);
 }
 
 void UserStacks::begin(std::span<const pid_t> named)

@@ -11,14 +11,16 @@
 #include <cstring>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace gpusnoop {
 namespace {
 
-constexpr size_t handles_max = 100000; // of one process: it may make up as many as it likes
+constexpr size_t unnamed_max = 4096;   // handles of one process that are looked up: it may make up any number
+constexpr size_t entry_bytes = 112;    // of one handle, without its text
 constexpr size_t read_early_max = 256; // names of one process that are read before they are needed, one by one
 constexpr unsigned failures_max = 3;   // then a handle has no name, until more is known of the files
-constexpr std::chrono::milliseconds retry_budget{100}; // of a tick; the rest is looked up in the next one
+constexpr std::chrono::milliseconds retry_budget{50}; // of a tick; the rest is looked up in the next one
 
 // As the map of unsent records has it.
 struct UnsentKey {
@@ -45,26 +47,98 @@ struct KernelNames::Scan {
     ScanWorker worker;
 };
 
-KernelNames::KernelNames(const std::string& cache_folder)
+KernelNames::KernelNames(const std::string& cache_folder, WaitBudget* waits)
     : cache_(cache_folder), helper_({.serve = [](Helper::Task& task) { NameSearch().serve(task); },
                                      .take = [this](Message message) { return take(std::move(message)); },
                                      .begun_anew = [this] { begin_anew(); },
-                                     .consequence = "its kernels are given no more names"})
+                                     .consequence = "its kernels are given no more names"},
+                                    waits)
 {}
 
 KernelNames::~KernelNames() = default;
 
+// The more others have, the less one process may take.
+bool KernelNames::has_room(Process& process, size_t bytes)
+{
+    if (process.bytes + bytes > bytes_max - std::min(bytes_, bytes_max))
+        return false;
+    process.bytes += bytes;
+    bytes_ += bytes;
+    return true;
+}
+
+void KernelNames::release(Process& process, size_t bytes)
+{
+    process.bytes -= bytes;
+    bytes_ -= bytes;
+}
+
+void KernelNames::drop_known(Process& process, uint64_t handle)
+{
+    if (auto known = process.handles.extract(handle))
+        release(process, entry_bytes + known.mapped().name.text.size());
+}
+
+void KernelNames::drop_unread(Process& process, uint64_t handle)
+{
+    if (process.unread.erase(handle))
+        release(process, entry_bytes);
+}
+
+// Null where there is no room.
+KernelNames::Known* KernelNames::known_at(Process& process, uint64_t handle)
+{
+    const auto known = process.handles.find(handle);
+    if (known != process.handles.end())
+        return &known->second;
+    return has_room(process, entry_bytes) ? &process.handles[handle] : nullptr;
+}
+
+KernelNames::Unread* KernelNames::unread_at(Process& process, uint64_t handle)
+{
+    const auto unread = process.unread.find(handle);
+    if (unread != process.unread.end())
+        return &unread->second;
+    return has_room(process, entry_bytes) ? &process.unread[handle] : nullptr;
+}
+
+// Null where too many have no name. Those that have none anywhere make room for others.
+KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
+{
+    const auto unnamed = process.unnamed.find(handle);
+    if (unnamed != process.unnamed.end())
+        return &unnamed->second;
+    if (process.unnamed.size() >= unnamed_max) {
+        if (process.is_full)
+            return nullptr;
+        count_lost(process);
+        std::erase_if(process.unnamed, [](const auto& entry) { return entry.second.failures >= failures_max; });
+        process.is_full = true;
+    }
+    return process.unnamed.size() >= unnamed_max ? nullptr : &process.unnamed[handle];
+}
+
+bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
+{
+    Known* const known = known_at(process, handle);
+    if (!known || !has_room(process, name.text.size()))
+        return false;
+    release(process, known->name.text.size());
+    known->name = std::move(name);
+    return true;
+}
+
 void KernelNames::learn(const name_record& record, size_t size)
 {
     Process& process = processes_[record.image];
-    if (process.handles.size() >= handles_max)
-        return;
     if (record.alias) {
         if (record.alias == record.handle)
             return; // cudart 12 hands out the stub's own address
-        Known& known = process.handles[record.handle];
-        known.alias = record.alias;
-        known.correlated = record.source == NAME_CORRELATED;
+        Known* const known = known_at(process, record.handle);
+        if (!known)
+            return;
+        known->alias = record.alias;
+        known->correlated = record.source == NAME_CORRELATED;
         // Not when somebody asks: the process may have gone by then.
         name(record.image, record.handle);
         return;
@@ -75,8 +149,9 @@ void KernelNames::learn(const name_record& record, size_t size)
         learn_unread(record, process, false);
     if (text.empty())
         return;
-    process.unread.erase(record.handle);
-    process.handles[record.handle] = {{demangle(text), source}, 0, false};
+    drop_unread(process, record.handle);
+    if (set_name(process, record.handle, {demangle(text), source}))
+        process.handles[record.handle].alias = 0;
     if (source == NameSource::lookup)
         tell({.what = NameQuestion::What::driver,
               .image = record.image,
@@ -88,11 +163,12 @@ void KernelNames::learn(const name_record& record, size_t size)
 // before the name is needed, for the process may exit, unless there are thousands of names.
 void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)
 {
-    process.handles.erase(record.handle);
-    if (process.unread.size() >= handles_max)
+    drop_known(process, record.handle);
+    Unread* const unread = unread_at(process, record.handle);
+    if (!unread)
         return;
     const NameSource source = record.source == NAME_LOOKUP ? NameSource::lookup : NameSource::registration;
-    process.unread[record.handle] = {.address = record.name_address, .source = source, .unsent = unsent};
+    *unread = {.address = record.name_address, .source = source, .unsent = unsent};
     if (!unsent && process.read_early < read_early_max) {
         process.read_early++;
         look_up(record.image, process, record.handle);
@@ -105,18 +181,15 @@ const KernelName* KernelNames::known_name(const Process& process, uint64_t handl
     return known != process.handles.end() && !known->second.name.text.empty() ? &known->second.name : nullptr;
 }
 
-// True where there is an answer, if only that it has no name.
-bool KernelNames::look_up(const ImageId& image, Process& process, uint64_t handle)
+Answerer::Outcome KernelNames::look_up(const ImageId& image, Process& process, uint64_t handle)
 {
     const NameQuestion question = question_about(image, process, handle);
-    const bool answered = ask(question);
-    // The process may have exited by the next lookup.
-    if (!answered && process.awaited.insert(handle).second)
-        tell(question);
-    if (!answered || question.what == NameQuestion::What::kernel || known_name(process, handle))
-        return answered;
-    process.unread[handle].address = 0; // it cannot be read
-    return look_up(image, process, handle);
+    const Answerer::Outcome outcome = ask(question);
+    // A name that cannot be read where it was: take() has seen to that.
+    if (outcome == Answerer::Outcome::answered && question.what == NameQuestion::What::text &&
+        !known_name(process, handle))
+        return look_up(image, process, handle);
+    return outcome;
 }
 
 // Where its name lies if that is known, else whatever the process says of it.
@@ -138,19 +211,22 @@ bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t 
     name_record record{};
     if (unsent_fd_ < 0 || bpf_map_lookup_and_delete_elem(unsent_fd_, &key, &record))
         return false;
-    if (!record.alias)
+    if (!record.alias) {
         learn_unread(record, process, true);
-    else if (record.alias != handle && process.handles.size() < handles_max)
-        process.handles[handle] = {.name = {}, .alias = record.alias, .correlated = record.source == NAME_CORRELATED};
+    } else if (Known* const known = record.alias != handle ? known_at(process, handle) : nullptr) {
+        known->alias = record.alias;
+        known->correlated = record.source == NAME_CORRELATED;
+    }
     return true;
 }
 
-// All of them, so that there is room for others.
+// As many as there is time for, so that there is room for others.
 void KernelNames::drain_unsent()
 {
+    const auto until = std::chrono::steady_clock::now() + retry_budget;
     UnsentKey key{}, next{};
     bool more = unsent_fd_ >= 0 && bpf_map_get_next_key(unsent_fd_, nullptr, &key) == 0;
-    for (; more; key = next) {
+    for (; more && std::chrono::steady_clock::now() < until; key = next) {
         more = bpf_map_get_next_key(unsent_fd_, &key, &next) == 0;
         learn_unsent(key.image, processes_[key.image], key.handle);
     }
@@ -158,7 +234,7 @@ void KernelNames::drain_unsent()
 
 void KernelNames::count_lost(Process& process)
 {
-    for (const uint64_t handle : process.unnamed)
+    for (const auto& [handle, unnamed] : process.unnamed)
         if (const auto unread = process.unread.find(handle); unread != process.unread.end())
             lost_ += std::exchange(unread->second.unsent, false);
 }
@@ -199,39 +275,38 @@ KernelName KernelNames::resolve(const ImageId& image, Process& process, uint64_t
     }
     if (found.text.empty())
         return search(image, process, handle);
-    if (process.handles.size() < handles_max)
-        process.handles[handle].name = found;
+    set_name(process, handle, found);
     return found;
 }
 
 KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t handle)
 {
-    if (!handle)
-        return {};
-    if (process.unnamed.size() < handles_max)
-        process.unnamed.insert(handle);
-    const auto failures = process.failures.find(handle);
-    if (failures != process.failures.end() && failures->second >= failures_max)
+    Unnamed* const unnamed = handle ? unnamed_at(process, handle) : nullptr;
+    if (!unnamed || unnamed->pending || unnamed->failures >= failures_max)
         return {};
     if (learn_unsent(image, process, handle))
         return resolve(image, process, handle, 1);
-    const bool answered = look_up(image, process, handle);
+    unnamed->pending = true; // until take() has the answer
+    const Answerer::Outcome outcome = look_up(image, process, handle);
     if (const KernelName* const name = known_name(process, handle)) {
         process.unnamed.erase(handle);
         return *name;
     }
     puzzling_.insert(image);
-    if (process.failures.size() > handles_max)
-        process.failures.clear();
-    else if (answered || helper_.barred(static_cast<pid_t>(image.pid)))
-        process.failures[handle]++;
+    unnamed->pending = outcome == Answerer::Outcome::pending;
+    if (outcome != Answerer::Outcome::refused)
+        return {};
+    if (helper_.barred(static_cast<pid_t>(image.pid)))
+        unnamed->failures++;
+    else
+        retry_ = true;
     return {};
 }
 
-bool KernelNames::ask(NameQuestion question)
+Answerer::Outcome KernelNames::ask(NameQuestion question)
 {
     question.scanner_is_free = !scan_;
-    return helper_.ask(static_cast<pid_t>(question.image.pid), message_of(question));
+    return helper_.ask_or_post(static_cast<pid_t>(question.image.pid), message_of(question));
 }
 
 void KernelNames::tell(NameQuestion question, int file)
@@ -249,14 +324,27 @@ bool KernelNames::take(Message message)
     more_ |= std::exchange(learned_, answer->learned) != answer->learned;
     if (answer->wanted && message.file && !scan_)
         begin_scan(*answer->wanted, message.file);
-    const auto process = processes_.find(answer->image);
-    if (answer->name.empty() || process == processes_.end() || process->second.handles.size() >= handles_max)
+    const auto found = processes_.find(answer->image);
+    if (found == processes_.end())
         return true;
-    KernelName& name = process->second.handles[answer->handle].name;
-    if (!name.text.empty())
+    Process& process = found->second;
+    const auto unnamed = process.unnamed.find(answer->handle);
+    const bool awaited = unnamed != process.unnamed.end() && std::exchange(unnamed->second.pending, false);
+    if (answer->name.empty()) {
+        // A text has a source even if it could not be read. What else is known of the handle comes next.
+        const auto unread = process.unread.find(answer->handle);
+        const bool of_text = answer->source != NameSource::none && unread != process.unread.end();
+        if (of_text)
+            unread->second.address = 0;
+        else if (awaited)
+            unnamed->second.failures++;
+        retry_ |= of_text && awaited;
+        return true;
+    }
+    if (known_name(process, answer->handle))
         return true; // it was learned meanwhile
-    name = {demangle(answer->name), answer->source};
-    process->second.unread.erase(answer->handle);
+    set_name(process, answer->handle, {demangle(answer->name), answer->source});
+    drop_unread(process, answer->handle);
     if (answer->source == NameSource::lookup)
         tell({.what = NameQuestion::What::driver,
               .image = answer->image,
@@ -295,7 +383,8 @@ bool KernelNames::advance()
         return false;
     retry_ = true;
     for (auto& [image, process] : processes_)
-        process.failures.clear();
+        for (auto& [handle, unnamed] : process.unnamed)
+            unnamed.failures = 0;
     return true;
 }
 
@@ -303,23 +392,38 @@ bool KernelNames::advance()
 void KernelNames::retry_unnamed()
 {
     const auto until = std::chrono::steady_clock::now() + retry_budget;
-    for (auto& [image, process] : processes_)
-        for (const uint64_t handle : std::exchange(process.unnamed, {}))
-            if (std::chrono::steady_clock::now() >= until)
-                process.unnamed.insert(handle);
-            else
-                resolve(image, process, handle, 0);
-    retry_ = std::chrono::steady_clock::now() >= until;
+    retry_ = false; // unless one is refused
+    for (auto& [image, process] : processes_) {
+        std::vector<uint64_t> due;
+        for (const auto& [handle, unnamed] : process.unnamed)
+            if (!unnamed.pending && unnamed.failures < failures_max)
+                due.push_back(handle);
+        for (const uint64_t handle : due) {
+            if (std::chrono::steady_clock::now() >= until) {
+                retry_ = true;
+                return;
+            }
+            if (!resolve(image, process, handle, 0).text.empty())
+                process.unnamed.erase(handle);
+        }
+    }
 }
 
 void KernelNames::finish(std::chrono::milliseconds patience)
 {
     const auto is_unnamed = [](const auto& entry) { return !entry.second.unnamed.empty(); };
     const auto until = std::chrono::steady_clock::now() + patience;
-    helper_.wait();
-    while (scan_ && std::ranges::any_of(processes_, is_unnamed) && std::chrono::steady_clock::now() < until) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (;;) {
         advance();
+        if (retry_)
+            retry_unnamed();
+        const auto now = std::chrono::steady_clock::now();
+        const bool scanned = scan_ && std::ranges::any_of(processes_, is_unnamed);
+        if (now >= until || (!helper_.pending() && !scanned && !retry_))
+            return;
+        const auto next = std::min(until, now + std::chrono::milliseconds(5));
+        if (helper_.wait_until(next))
+            std::this_thread::sleep_until(next);
     }
 }
 
@@ -328,6 +432,9 @@ void KernelNames::begin_anew()
 {
     more_ = true;
     learned_ = 0;
+    for (auto& [image, process] : processes_)
+        for (auto& [handle, unnamed] : process.unnamed)
+            unnamed.pending = false;
 }
 
 void KernelNames::expect(pid_t pid)
@@ -338,7 +445,7 @@ void KernelNames::expect(pid_t pid)
 void KernelNames::tick()
 {
     for (auto& [image, process] : processes_)
-        process.awaited.clear();
+        process.is_full = false;
     for (const ImageId& image : puzzling_)
         if (processes_.contains(image))
             tell({.what = NameQuestion::What::process, .image = image});
@@ -355,6 +462,7 @@ void KernelNames::forget(const ImageId& image)
 {
     if (const auto process = processes_.find(image); process != processes_.end()) {
         count_lost(process->second);
+        bytes_ -= process->second.bytes;
         processes_.erase(process);
         tell({.what = NameQuestion::What::forget, .image = image});
     }

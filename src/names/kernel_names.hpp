@@ -18,7 +18,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace gpusnoop {
@@ -29,8 +28,8 @@ struct ScanWanted;
 
 class KernelNames {
 public:
-    // cache_folder: where what scans of files have found is kept; empty: nowhere (scan_cache.hpp).
-    explicit KernelNames(const std::string& cache_folder);
+    // cache_folder: where what scans of files have found is kept; empty: nowhere (scan_cache.hpp). waits: see Answerer.
+    explicit KernelNames(const std::string& cache_folder, WaitBudget* waits = nullptr);
     ~KernelNames();
     KernelNames(const KernelNames&) = delete;
     KernelNames& operator=(const KernelNames&) = delete;
@@ -62,6 +61,11 @@ public:
 
     void forget(const ImageId& image);
 
+    // Bytes that the names take, about. Names of a process that takes more than what is left are not kept: its kernels
+    // have handles instead, and others their names.
+    static constexpr size_t bytes_max = 96 << 20;
+    size_t bytes() const { return bytes_; }
+
 private:
     struct Known {
         KernelName name;         // empty where only the alias is known
@@ -76,27 +80,41 @@ private:
         bool unsent = false; // the ring had no room for it
     };
 
+    // A handle that was asked for and has no name so far.
+    struct Unnamed {
+        uint8_t failures = 0; // lookups that found nothing
+        bool pending = false; // the helper has been asked
+    };
+
     struct Process {
         std::unordered_map<uint64_t, Known> handles;
-        std::unordered_map<uint64_t, unsigned> failures; // lookups of a handle that found nothing
-        std::unordered_set<uint64_t> awaited;            // handles that were asked for within this second
-        std::unordered_set<uint64_t> unnamed;            // handles that were asked for and have no name so far
+        std::unordered_map<uint64_t, Unnamed> unnamed;
         std::unordered_map<uint64_t, Unread> unread;
+        bool is_full = false; // of unnamed handles, in this second
         size_t read_early = 0;
+        size_t bytes = 0; // of all that
     };
 
     struct Scan;
 
     KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
     KernelName search(const ImageId& image, Process& process, uint64_t handle);
+    bool has_room(Process& process, size_t bytes);
+    Known* known_at(Process& process, uint64_t handle);
+    Unread* unread_at(Process& process, uint64_t handle);
+    Unnamed* unnamed_at(Process& process, uint64_t handle);
+    bool set_name(Process& process, uint64_t handle, KernelName name);
+    void release(Process& process, size_t bytes);
+    void drop_known(Process& process, uint64_t handle);
+    void drop_unread(Process& process, uint64_t handle);
     void learn_unread(const name_record& record, Process& process, bool unsent);
     bool learn_unsent(const ImageId& image, Process& process, uint64_t handle);
     void drain_unsent();
     void count_lost(Process& process);
     static const KernelName* known_name(const Process& process, uint64_t handle); // null: none is
-    bool look_up(const ImageId& image, Process& process, uint64_t handle);
+    Answerer::Outcome look_up(const ImageId& image, Process& process, uint64_t handle);
     static NameQuestion question_about(const ImageId& image, const Process& process, uint64_t handle);
-    bool ask(NameQuestion question);
+    Answerer::Outcome ask(NameQuestion question);
     void tell(NameQuestion question, int file = -1);
     bool take(Message message);
     void begin_scan(const ScanWanted& wanted, const Fd& file);
@@ -111,7 +129,8 @@ private:
     std::unique_ptr<Scan> scan_; // of a file that the helper has asked for
     uint64_t learned_ = 0;       // by the helper, when failures were last forgotten
     bool more_ = false;          // it has learned since
-    bool retry_ = false;         // since the unnamed handles were last looked up
+    bool retry_ = false;         // unnamed handles are to be looked up again
+    size_t bytes_ = 0;           // of all processes
     int unsent_fd_ = -1;
     uint64_t lost_ = 0;
     Answerer helper_;

@@ -10,15 +10,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 
 namespace gpusnoop {
 
-// Handles that kernels were launched by and that have no name yet.
+// Handles of kernels that were launched and have no name yet: some thousands of each process, which may make up more.
 class UnnamedKernels {
 public:
-    void add(const ImageId& image, uint64_t handle) { handles_.emplace(image, handle); }
+    void add(const ImageId& image, uint64_t handle)
+    {
+        std::set<uint64_t>& handles = handles_[image];
+        if (handles.size() < handles_max)
+            handles.insert(handle);
+    }
 
     // A row of calls: it may be one. Launches at the runtime have other ways to their names.
     void note(KernelNames& names, const call_key& key)
@@ -26,25 +32,37 @@ public:
         if (!key.subject || key.kind != KIND_LAUNCH)
             return;
         if (names.name(key.image, key.subject))
-            handles_.erase({key.image, key.subject});
+            erase(key.image, key.subject);
         else if (key.layer != LAYER_RUNTIME)
             add(key.image, key.subject);
     }
 
     void retry(KernelNames& names)
     {
-        std::erase_if(handles_, [&](const auto& item) { return names.name(item.first, item.second).has_value(); });
+        for (auto& [image, handles] : handles_)
+            std::erase_if(handles, [&](uint64_t handle) { return names.name(image, handle).has_value(); });
     }
 
-    void forget(const ImageId& image)
+    void forget(const ImageId& image) { handles_.erase(image); }
+
+    size_t size() const
     {
-        std::erase_if(handles_, [&](const auto& item) { return item.first == image; });
+        size_t all = 0;
+        for (const auto& [image, handles] : handles_)
+            all += handles.size();
+        return all;
     }
-
-    size_t size() const { return handles_.size(); }
 
 private:
-    std::set<std::pair<ImageId, uint64_t>> handles_;
+    static constexpr size_t handles_max = 4096; // of a process
+
+    void erase(const ImageId& image, uint64_t handle)
+    {
+        if (const auto handles = handles_.find(image); handles != handles_.end())
+            handles->second.erase(handle);
+    }
+
+    std::map<ImageId, std::set<uint64_t>> handles_;
 };
 
 class NamingSchedule {

@@ -29,10 +29,11 @@ bool is_of_cuda(std::string_view function, std::string_view file)
 
 } // namespace
 
-StackNames::StackNames()
+StackNames::StackNames(WaitBudget* waits)
     : helper_({.serve = [](Helper::Task& task) { UserSymbols().serve(task); },
                .take = [this](const Message& message) { return take(message); },
-               .consequence = "its stacks have no more names"})
+               .consequence = "its stacks have no more names"},
+              waits)
 {}
 
 std::vector<std::string> StackNames::frames(const ImageId& image, std::span<const uint64_t> addresses)

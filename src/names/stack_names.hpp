@@ -25,7 +25,7 @@ std::string calling_function(std::span<const std::string> frames);
 
 class StackNames {
 public:
-    StackNames();
+    explicit StackNames(WaitBudget* waits = nullptr); // see Answerer
 
     // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". A stack
     // that was followed too far, through a register that held something else, ends before that. Names come as the

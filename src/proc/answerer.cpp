@@ -15,14 +15,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds step = 50ms; // then whether we are to end is looked at again
-constexpr auto process_allowance = 3s;           // that one process may have us wait, at once
-constexpr auto owner_allowance = 10s;            // the same of one user
-constexpr auto hanging = 3s;                     // without a word
-constexpr auto between = 1500ms;                 // two looks are a second apart; if more, it is we who were stopped
-constexpr auto until_next_begin = 1s;
-constexpr size_t posted_max = 64;    // without an answer: who asks has to wait for them, too
-constexpr auto barred_for_sure = 1s; // then whether the process is still the same is looked at again
+constexpr std::chrono::milliseconds step = 50ms; // between checks for an ending signal
+constexpr auto process_allowance = 3s;           // time of the helper for one process, at once
+constexpr auto owner_allowance = 10s;            // the same for one user
+constexpr auto hang_timeout = 3s;                // without a word
+constexpr auto max_tick_gap = 1500ms;            // ticks are a second apart; beyond that, this process was stopped
+constexpr auto restart_interval = 1s;
+constexpr size_t pending_max = 128;     // questions without an answer
+constexpr long pending_of_one_max = 64; // the same, of one user: others find room
+constexpr auto barred_for_sure = 1s;    // then the process is compared again with the one that was blocked
 constexpr unsigned strikes_max = 8;
 
 // Why a helper is replaced.
@@ -63,7 +64,7 @@ bool Answerer::begin()
     const auto now = Clock::now();
     if (helper_ || now < next_begin_)
         return helper_.has_value();
-    next_begin_ = now + until_next_begin;
+    next_begin_ = now + restart_interval;
     helper_.emplace(work_.serve);
     if (helper_->pid() <= 0)
         helper_.reset();
@@ -72,25 +73,23 @@ bool Answerer::begin()
 
 bool Answerer::post(pid_t about, std::string_view question, int file)
 {
-    return asked_.size() < posted_max && send(about, question, file);
-}
-
-bool Answerer::send(pid_t about, std::string_view question, int file)
-{
-    if (!allowed(about))
+    if (barred(about) || asked_.size() >= pending_max)
         return false;
-    // One that has died while it had nothing to do is nobody's fault.
+    const Asked asked{about, about ? owner_of(about).value_or(0) : 0};
+    if (about && (!has_share(asked) || std::ranges::count(asked_, asked.user, &Asked::user) >= pending_of_one_max))
+        return false;
+    // The end of an idle helper has no culprit.
     for (int tries = 0; tries < 2 && begin(); tries++) {
         if (helper_->connection().send(question, file, true)) {
             if (asked_.empty())
                 looked_at_ = Clock::now();
-            asked_.push_back(about);
+            asked_.push_back(asked);
             return true;
         }
         if (!helper_->connection().closed())
             return false;
         if (!asked_.empty()) {
-            lose(asked_.front(), died);
+            lose(asked_.front().about, died);
             return false;
         }
         end();
@@ -98,32 +97,45 @@ bool Answerer::send(pid_t about, std::string_view question, int file)
     return false;
 }
 
-bool Answerer::ask(pid_t about, std::string_view question)
+Answerer::Outcome Answerer::ask_or_post(pid_t about, std::string_view question)
 {
     hear();
-    return !late_ && send(about, question, -1) && wait();
+    if (!post(about, question))
+        return Outcome::refused;
+    const bool answered = wait();
+    return answered ? Outcome::answered : helper_ ? Outcome::pending : Outcome::refused;
 }
 
 bool Answerer::wait()
 {
     hear();
-    if (late_)
-        return false;
     const auto begun = Clock::now();
-    waited_since_ = begun;
-    for (auto now = begun; helper_ && !asked_.empty() && now - begun < patience; now = Clock::now()) {
-        if (now - begun >= step && ending_signal_waits())
+    for (auto now = begun; helper_ && !asked_.empty(); now = Clock::now()) {
+        const Asked at = asked_.front();
+        const auto left = waits_.left(at.about, at.user, now);
+        if (left <= Clock::duration::zero() || (now - begun >= step && ending_signal_waits()))
             break;
-        pollfd answer{helper_->connection().descriptor(), POLLIN, 0};
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience - (now - begun));
-        poll(&answer, 1, static_cast<int>(std::min(left, step).count()));
+        poll_helper(std::min<Clock::duration>(left, step));
+        waits_.use(at.about, at.user, Clock::now() - now, Clock::now());
         hear();
     }
-    late_ = !asked_.empty();
-    if (late_)
-        spend(asked_.front());
-    waited_since_.reset();
-    return helper_ && !late_;
+    return helper_ && asked_.empty();
+}
+
+bool Answerer::wait_until(Clock::time_point deadline)
+{
+    hear();
+    for (auto now = Clock::now(); helper_ && !asked_.empty() && now < deadline; now = Clock::now()) {
+        poll_helper(std::min<Clock::duration>(deadline - now, step));
+        hear();
+    }
+    return asked_.empty();
+}
+
+void Answerer::poll_helper(Clock::duration longest)
+{
+    pollfd answer{helper_->connection().descriptor(), POLLIN, 0};
+    poll(&answer, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(longest).count()));
 }
 
 void Answerer::hear()
@@ -132,47 +144,38 @@ void Answerer::hear()
         auto message = helper_->connection().receive(0ms);
         if (!message) {
             const auto now = Clock::now();
-            silent_ += std::min<Clock::duration>(now - std::exchange(looked_at_, now), between);
+            silent_ += std::min<Clock::duration>(now - std::exchange(looked_at_, now), max_tick_gap);
             if (helper_->connection().closed())
-                lose(asked_.front(), died);
-            else if (silent_ > hanging)
-                lose(asked_.front(), hangs);
+                lose(asked_.front().about, died);
+            else if (silent_ > hang_timeout)
+                lose(asked_.front().about, hangs);
             return;
         }
-        silent_ = {};
-        looked_at_ = Clock::now();
-        const pid_t about = asked_.front();
+        const Asked asked = asked_.front();
         asked_.pop_front();
-        late_ &= !asked_.empty();
-        spend(about);
+        charge(asked, std::exchange(silent_, {}));
+        looked_at_ = Clock::now();
         if (!work_.take(std::move(*message)))
-            lose(about, astray);
+            lose(asked.about, astray);
     }
 }
 
-// Neither barred, nor has it had us wait for too long.
-bool Answerer::allowed(pid_t about)
+bool Answerer::has_share(const Asked& asked) const
 {
-    if (barred(about))
-        return false;
     const auto now = Clock::now();
-    return about == 0 || of_owner_.empty() ||
-           (of_process_.used(about, now) < process_allowance &&
-            of_owner_.used(owner_of(about).value_or(0), now) < owner_allowance);
+    return of_owner_.empty() || (of_process_.used(asked.about, now) < process_allowance &&
+                                 of_owner_.used(asked.user, now) < owner_allowance);
 }
 
-// Somebody has waited for the answer to a question about it.
-void Answerer::spend(pid_t about)
+// took: between polls that found no answer, so time in which this process was busy elsewhere does not count.
+void Answerer::charge(const Asked& asked, Clock::duration took)
 {
-    constexpr auto nothing = 5ms; // as all questions take
-    if (!waited_since_)
+    constexpr auto negligible = 5ms;
+    if (asked.about == 0 || took < negligible)
         return;
     const auto now = Clock::now();
-    const auto took = now - std::exchange(*waited_since_, now);
-    if (about == 0 || took < nothing)
-        return;
-    of_process_.use(about, took, now);
-    of_owner_.use(owner_of(about).value_or(0), took, now);
+    of_process_.use(asked.about, took, now);
+    of_owner_.use(asked.user, took, now);
 }
 
 void Answerer::lose(pid_t about, std::string_view why)
@@ -188,7 +191,6 @@ void Answerer::lose(pid_t about, std::string_view why)
 void Answerer::end()
 {
     asked_.clear();
-    late_ = false;
     silent_ = {};
     helper_.reset();
     if (work_.begun_anew)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A helper that answers questions about processes. Whoever asks waits for as long as can be borne; an answer that comes
-// later is taken when it comes. A helper that hangs or dies is replaced, and what it was asked about is asked no more:
-// first of that process, then of its user.
+// Helper that answers questions about processes. Callers wait within the loop's budget; a later answer is taken when it
+// arrives. A helper that hangs or dies is replaced, and the process that caused it is blocked, then its user.
 #pragma once
 
+#include "proc/wait_budget.hpp"
 #include "util/helper.hpp"
 #include "util/time_accounts.hpp"
 
@@ -28,51 +28,61 @@ public:
         std::function<void()> begun_anew = {};    // what the helper had been told is lost
         std::string consequence = {};             // for who is asked about no more: "its kernels have no names"
     };
-    // The helper begins with the first question.
-    explicit Answerer(Work work) : work_(std::move(work)) {}
+    // The helper is started by the first question. waits: shared by the helpers of one loop; null: its own.
+    explicit Answerer(Work work, WaitBudget* waits = nullptr)
+        : work_(std::move(work)), waits_(waits ? *waits : own_waits_)
+    {}
+    Answerer(const Answerer&) = delete;
+    Answerer& operator=(const Answerer&) = delete;
 
-    // With one answer. Sanitizers take several times as long for the same.
-#ifdef __SANITIZE_ADDRESS__
-    static constexpr std::chrono::milliseconds patience{2800};
-#else
-    static constexpr std::chrono::milliseconds patience{700};
-#endif
-
-    // True where the answer has been taken. about: the process that decides how long that takes, or 0.
-    bool ask(pid_t about, std::string_view question);
-    // The same, without waiting. False where it is not asked: there are too many questions that wait for an answer, or
-    // the process has had its share of time.
+    enum class Outcome : uint8_t {
+        answered,
+        pending, // the question was sent; its answer arrives later
+        refused, // not sent: the process is blocked or has used its share of the helper, or too many are pending
+    };
+    // about: the process that decides how long the answer takes, or 0.
+    Outcome ask_or_post(pid_t about, std::string_view question);
+    // Returns true if the answer has been taken.
+    bool ask(pid_t about, std::string_view question) { return ask_or_post(about, question) == Outcome::answered; }
+    // Does not wait. Returns false if the question was refused.
     bool post(pid_t about, std::string_view question, int file = -1);
-    // Takes what has come. To be called now and then.
+    // Takes the answers that have arrived. To be called now and then.
     void hear();
-    // All that was asked has its answer; waits for it as ask() does.
+    // Returns true if no question is pending; waits for the answers as ask() does.
     bool wait();
+    // The same, but waits until this time. For the end of a run, which has a budget of its own.
+    bool wait_until(std::chrono::steady_clock::time_point deadline);
+    bool pending() const { return !asked_.empty(); }
 
     // It is asked about no more.
     bool barred(pid_t about);
 
 private:
     using Clock = std::chrono::steady_clock;
+    struct Asked {
+        pid_t about;
+        uint64_t user; // that the process belongs to
+    };
 
     bool begin();
     void end();
-    bool send(pid_t about, std::string_view question, int file);
-    bool allowed(pid_t about);
     bool bar(pid_t about);
-    void spend(pid_t about);
+    bool has_share(const Asked& asked) const;
+    void charge(const Asked& asked, Clock::duration took);
+    void poll_helper(Clock::duration longest);
     void lose(pid_t about, std::string_view why);
     void blame(pid_t about, std::string_view at, std::string_view why);
 
     Work work_;
+    WaitBudget own_waits_;
+    WaitBudget& waits_;
     std::optional<Helper> helper_;
-    std::deque<pid_t> asked_; // about whom, of the questions without an answer yet; it is at the first of them
-    bool late_ = false;       // with an answer that somebody has waited for
+    std::deque<Asked> asked_; // pending questions; the helper works on the first one
     Clock::time_point looked_at_;
-    Clock::duration silent_{};
-    Clock::time_point next_begin_;                  // of another helper
-    std::optional<Clock::time_point> waited_since_; // for the first of the questions, or since the answer before
+    Clock::duration silent_{};     // that the first pending question has taken
+    Clock::time_point next_begin_; // of another helper
 
-    TimeAccounts<pid_t> of_process_{20};
+    TimeAccounts<pid_t> of_process_{20}; // time of the helper
     TimeAccounts<uint64_t> of_owner_{5};
     struct Barred {
         uint64_t start = 0; // of the process, as start_time_ns() has it

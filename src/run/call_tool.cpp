@@ -186,7 +186,7 @@ void CallTool::load()
     auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
     shares_.emplace(object());
     table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation(), *shares_), shows_maxima());
-    processes_.emplace(fd("processes"), options_.host_root);
+    processes_.emplace(fd("processes"), options_.host_root, &wait_budget_);
     processes_->read_threads_from(fd("thread_names"));
     begin_stacks();
     if (const int spaces = fd("address_spaces"); spaces >= 0)
@@ -231,7 +231,7 @@ void CallTool::begin_stacks()
 {
     UserStacks::Kernel kernel = stacks_of_kernel();
     kernel.of_functions = settings_.of_functions;
-    stacks_.emplace(kernel, settings_.stacks);
+    stacks_.emplace(kernel, settings_.stacks, &wait_budget_);
     stacks_->begin(options_.pids);
     const CallView& view = settings_.view;
     if (!view.by_place())

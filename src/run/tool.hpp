@@ -8,6 +8,7 @@
 #include "attach/programs.hpp"
 #include "output/output.hpp"
 #include "probes/probes.hpp"
+#include "proc/wait_budget.hpp"
 #include "replay/replay.hpp"
 #include "util/ending_signals.hpp"
 #include "util/error.hpp"
@@ -157,6 +158,9 @@ public:
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
     // The last report has been made, or there will be none. What takes long, detaching, comes after it.
     virtual void over() {}
+
+protected:
+    WaitBudget wait_budget_; // shared by all helpers of the tool
 
 private:
     const ToolSpec& spec_;

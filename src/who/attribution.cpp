@@ -82,7 +82,9 @@ std::string Owner::text() const
     return cgroup == "/" ? "" : cgroup;
 }
 
-Attribution::Attribution(const std::string& host_root) : containers_(std::make_unique<ContainerLookup>(host_root)) {}
+Attribution::Attribution(const std::string& host_root, WaitBudget* waits)
+    : containers_(std::make_unique<ContainerLookup>(host_root, waits))
+{}
 
 Attribution::~Attribution() = default;
 

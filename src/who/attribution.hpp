@@ -31,10 +31,11 @@ struct Owner {
 };
 
 class ContainerLookup;
+class WaitBudget;
 
 class Attribution {
 public:
-    explicit Attribution(const std::string& host_root);
+    explicit Attribution(const std::string& host_root, WaitBudget* waits = nullptr); // see Answerer
     ~Attribution();
 
     void learn(const process_record& record);

@@ -40,10 +40,11 @@ void serve(Helper::Task& task)
 
 } // namespace
 
-CommandLines::CommandLines()
+CommandLines::CommandLines(WaitBudget* waits)
     : helper_({.serve = serve,
                .take = [this](const Message& message) { return take(message); },
-               .consequence = "its command line is not shown"})
+               .consequence = "its command line is not shown"},
+              waits)
 {}
 
 // The first time somebody waits for it, so that a table printed once has it.

@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 class CommandLines {
 public:
-    CommandLines();
+    explicit CommandLines(WaitBudget* waits = nullptr); // see Answerer
 
     // Of a process that runs: empty where it is not known, or not known yet; no older than some seconds, for programs
     // change theirs. Show it with printable().

@@ -26,10 +26,11 @@ void serve(Helper::Task& task, const std::string& host_root)
 
 } // namespace
 
-ContainerLookup::ContainerLookup(const std::string& host_root)
+ContainerLookup::ContainerLookup(const std::string& host_root, WaitBudget* waits)
     : helper_({.serve = [host_root](Helper::Task& task) { serve(task, host_root); },
                .take = [this](const Message& message) { return take(message); },
-               .consequence = "names of containers and pods may be missing"})
+               .consequence = "names of containers and pods may be missing"},
+              waits)
 {}
 
 std::optional<ContainerNames> ContainerLookup::find(const CgroupOwner& owner)

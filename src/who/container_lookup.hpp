@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 class ContainerLookup {
 public:
-    explicit ContainerLookup(const std::string& host_root);
+    explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Answerer
 
     // nullopt where there is no answer yet: ask again.
     std::optional<ContainerNames> find(const CgroupOwner& owner);

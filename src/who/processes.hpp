@@ -30,7 +30,10 @@ struct ProcessInfo {
 
 class Processes {
 public:
-    Processes(int map_fd, const std::string& host_root) : map_fd_(map_fd), attribution_(host_root) {}
+    // waits: see Answerer.
+    Processes(int map_fd, const std::string& host_root, WaitBudget* waits = nullptr)
+        : map_fd_(map_fd), attribution_(host_root, waits), command_lines_(waits)
+    {}
 
     void learn(const process_record& record);
     // The image that runs in a process. One that has not called yet is known by what /proc says of it until it does.
