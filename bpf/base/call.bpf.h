@@ -203,12 +203,12 @@ INLINE u32 take_front_row(const struct call_key* key, struct front_row* row, u32
     u64* words = (u64*)&row->key;
     u32 taken = 0;
     guard_begin();
-    if (!row->key.image.pid) {
+    if (!load_acquire(words)) { /* the front end has cleared what was counted before it gave the row back */
         for (u32 i = 1; i < KEY_WORDS; i++)
             if (i * 8 < call_key_bytes)
                 words[i] = key_word(key, i, call_key_bytes);
-        barrier(); /* the front end, which reads it meanwhile, sees the whole key, or none */
-        words[0] = key_word(key, 0, call_key_bytes);
+        /* The front end, which reads it meanwhile, sees the whole key, or none. */
+        store_ordered(words, key_word(key, 0, call_key_bytes));
         taken = at + 1;
     }
     guard_end();

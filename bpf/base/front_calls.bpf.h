@@ -5,6 +5,7 @@
 #ifndef GPUSNOOP_FRONT_CALLS_BPF_H
 #define GPUSNOOP_FRONT_CALLS_BPF_H
 
+#include "base/order.bpf.h"
 #include "base/process.bpf.h"
 #include "shared/front_call.h"
 
@@ -102,8 +103,7 @@ INLINE void end_front_call(struct front_call* front)
 {
     front->stack = 0;
     front->image.pid = 0;
-    barrier();
-    front->owner = 0;
+    store_ordered(&front->owner, 0);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #define GPUSNOOP_LINES_BPF_H
 
 #include "base/common.bpf.h"
+#include "base/order.bpf.h"
 #include "shared/line.h"
 
 struct {
@@ -50,13 +51,11 @@ static __attribute__((noinline)) int wake_reader(void)
     return 0;
 }
 
-/* The line can be read; before, the reader stops at its place. An instruction with a lock would have to wait until what
- * has been written is out of the CPU, 100 ns; x86 keeps the order of writes without. The line that makes it an eighth
- * more wakes the reader, as with ring_flags(). */
+/* The line can be read; before, the reader stops at its place. The line that makes it an eighth more wakes the reader,
+ * as with ring_flags(). */
 INLINE void line_is_whole(struct line* line, u64 number)
 {
-    barrier();
-    *(volatile u64*)&line->whole = number + 1;
+    store_ordered(&line->whole, number + 1);
     u32 first = 0;
     struct line_ends* ends = bpf_map_lookup_elem(&lines, &first);
     if (ends && !((number + 1 - *(volatile u64*)&ends->taken) & line_wake))

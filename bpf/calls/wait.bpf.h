@@ -5,6 +5,7 @@
 #define GPUSNOOP_WAIT_BPF_H
 
 #include "base/api_call.bpf.h"
+#include "base/order.bpf.h"
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 #include "state/state.bpf.h"
@@ -54,7 +55,7 @@ __attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
         return 0;
     if (sp < thread->waits_at && awaits_return(task, thread->waits_at))
         return 0;
-    place->now.since_ns = 0;
+    store_ordered(&place->now.since_ns, 0);
     if (!is_counted_elsewhere(place->now.key.wait.wait))
         lose(LOSS_LEFT, 1);
     return 0;
@@ -79,7 +80,7 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
     thread->waits_at = PT_REGS_SP(ctx);
     place->thread_start_ns = task->start_boottime;
     place->now.key = *key;
-    place->now.since_ns = now;
+    store_ordered(&place->now.since_ns, now);
 }
 
 /* True where the time of the call is told by parts. */
@@ -92,13 +93,14 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
     bool in_parts = ended->entry_ns < reported && ended->duration_ns >= least_ns;
     if (in_parts) {
         struct wait_call* spanning = &place->spanning[reported & 1];
+        store_ordered(&spanning->since_ns, 0);
         spanning->key = place->now.key;
         spanning->key.stack = ended->kept->call.key.stack;
         spanning->key.caller = ended->kept->call.key.caller;
         spanning->ended_ns = ended->entry_ns + ended->duration_ns;
-        spanning->since_ns = ended->entry_ns;
+        store_ordered(&spanning->since_ns, ended->entry_ns);
     }
-    place->now.since_ns = 0;
+    store_ordered(&place->now.since_ns, 0);
     return in_parts;
 }
 

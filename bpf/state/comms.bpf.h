@@ -3,6 +3,7 @@
 #ifndef GPUSNOOP_COMMS_BPF_H
 #define GPUSNOOP_COMMS_BPF_H
 
+#include "base/order.bpf.h"
 #include "base/process.bpf.h"
 #include "base/share.bpf.h"
 
@@ -48,7 +49,7 @@ INLINE u32 front_comm_place(const struct handle_number* key)
 
 INLINE bool is_front_comm(const struct front_comm* front, const struct handle_number* key)
 {
-    return front->key.number == key->number && front->key.image.pid == key->image.pid &&
+    return load_acquire(&front->key.number) == key->number && front->key.image.pid == key->image.pid &&
            front->key.image.serial == key->image.serial;
 }
 
@@ -98,10 +99,9 @@ INLINE void add_comm(const struct handle_number* key, struct comm* fresh)
         give_share(word_of_image(&key->image), SHARED_COMMS);
     if (front && added) {
         front->key.image = key->image;
-        barrier();
-        front->key.number = key->number;
+        store_ordered(&front->key.number, key->number);
     } else if (front) {
-        front->taken = 0;
+        store_ordered(&front->taken, 0);
     }
 }
 
@@ -114,7 +114,7 @@ INLINE void forget_comm(const struct handle_number* key)
         front->key.number = 0;
     DELETE_SHARED(&comms, SHARED_COMMS, key);
     if (in_front)
-        front->taken = 0;
+        store_ordered(&front->taken, 0);
 }
 
 #endif

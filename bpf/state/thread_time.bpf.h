@@ -3,6 +3,7 @@
 #ifndef GPUSNOOP_THREAD_TIME_BPF_H
 #define GPUSNOOP_THREAD_TIME_BPF_H
 
+#include "base/order.bpf.h"
 #include "base/places.bpf.h"
 #include "base/process.bpf.h"
 #include "shared/thread_time.h"
@@ -68,7 +69,7 @@ static __attribute__((noinline)) int begin_time(struct thread_state* thread)
     read_comm(task, (u64*)time->comm);
     if (!follow_switches)
         read_cpu_use(task, &time->at_begin);
-    time->begin_ns = bpf_ktime_get_ns();
+    store_ordered(&time->begin_ns, bpf_ktime_get_ns());
     mark(task->pid, 1);
     return 0;
 }

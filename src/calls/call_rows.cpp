@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/call_rows.hpp"
 
+#include "maps/shared_word.hpp"
+
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <bpf/libbpf.h>
 #include <string_view>
@@ -36,8 +37,7 @@ KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, 
 call_key KernelCallRows::key_at(size_t place) const
 {
     const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);
-    const uint64_t first = words[0];
-    std::atomic_thread_fence(std::memory_order_acquire); // it is written last
+    const uint64_t first = load_acquire(words[0]); // it is written last
     call_key key = key_defaults();
     for (uint32_t i = 0; i * 8 < key_bytes_; i++) {
         const uint64_t word = i ? words[i] : first;
@@ -73,8 +73,8 @@ void KernelCallRows::erase(std::span<const call_key> keys)
         if (!front_[place].key.image.pid || !erased.contains(bytes(key_at(place))))
             continue;
         const_cast<call_stats&>(front_[place].stats) = {};
-        std::atomic_thread_fence(std::memory_order_release); // whoever takes the place finds nothing counted
-        *reinterpret_cast<volatile uint64_t*>(&front_[place].key) = 0;
+        // The next key that takes the place finds nothing counted.
+        store_release<uint64_t>(*reinterpret_cast<volatile uint64_t*>(&front_[place].key), 0);
     }
     for (const call_key& key : keys)
         taken_ -= table_.erase(key);

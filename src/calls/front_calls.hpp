@@ -4,6 +4,7 @@
 
 #include "bpf/shared/front_call.h"
 #include "maps/shared_array.hpp"
+#include "maps/shared_word.hpp"
 #include "proc/image.hpp"
 
 #include <set>
@@ -18,11 +19,12 @@ public:
     {
         for (size_t i = 0; i < FRONT_CALLS; i++) {
             volatile front_call& call = calls_[i];
-            if (!call.owner || !gone.contains(ImageId{.pid = call.image.pid, .serial = call.image.serial}))
+            if (!load_acquire(call.owner) ||
+                !gone.contains(ImageId{.pid = call.image.pid, .serial = call.image.serial}))
                 continue;
             call.stack = 0;
             call.image.pid = 0;
-            call.owner = 0;
+            store_release<__u64>(call.owner, 0);
         }
     }
 

@@ -2,6 +2,7 @@
 #include "calls/thread_times.hpp"
 
 #include "calls/call_view.hpp"
+#include "maps/shared_word.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>
@@ -112,6 +113,12 @@ CpuTime& CpuTime::operator+=(const CpuTime& other)
     return *this;
 }
 
+// Whose thread it is, is written before.
+bool ThreadTimes::has_begun(uint32_t place) const
+{
+    return load_acquire(table_[place].begin_ns) != 0;
+}
+
 // A thread as it was at one moment: the kernel side first says what it is in from now on, and then adds up what it was
 // in. Nullopt while it does that, for longer where it has been preempted there.
 std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
@@ -119,9 +126,10 @@ std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
     for (int attempt = 0; attempt < 100; attempt++) {
         thread_time seen{};
         volatile thread_time& shared = table_[place];
-        const uint64_t before = shared.now;
+        const uint64_t before = load_acquire(shared.now);
         std::copy_n(reinterpret_cast<const volatile unsigned char*>(&shared), sizeof(seen),
                     reinterpret_cast<unsigned char*>(&seen));
+        std::atomic_thread_fence(std::memory_order_acquire);
         if (seen.now == before && shared.now == before && adds_up(seen))
             return seen;
     }
@@ -140,8 +148,8 @@ void ThreadTimes::give_back(uint32_t place)
 
 std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
 {
-    const auto time = place < PLACES_MAX ? settled(place) : std::nullopt;
-    return time && time->begin_ns ? std::optional<ImageId>(time->image) : std::nullopt;
+    const auto time = place < PLACES_MAX && has_begun(place) ? settled(place) : std::nullopt;
+    return time ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
 // Since it was known last, which may be longer ago than the last report. A wait for a CPU is known once it is over:
@@ -192,7 +200,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
     told_of_.resize(taken);
     asked_ = 0;
     for (uint32_t place = 0; place < taken; place++) {
-        if (!table_[place].begin_ns)
+        if (!has_begun(place))
             continue;
         const std::optional<thread_time> time = settled(place);
         if (!time)

@@ -74,6 +74,7 @@ public:
     void forget_ended(const std::vector<ThreadTime>& drained);
 
 private:
+    bool has_begun(uint32_t place) const;
     std::optional<thread_time> settled(uint32_t place) const;
     void give_back(uint32_t place);
     CpuTime cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls/waits.hpp"
 
+#include "maps/shared_word.hpp"
 #include "proc/process.hpp"
 #include "util/clock.hpp"
 
@@ -11,7 +12,6 @@
 #include <bpf/bpf.h>
 #include <cerrno>
 #include <cstring>
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,11 +35,10 @@ wait_call read(const volatile wait_call& shared)
 {
     wait_call copy{};
     do {
-        copy.since_ns = shared.since_ns;
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        copy.since_ns = load_acquire(shared.since_ns);
         copy.ended_ns = shared.ended_ns;
         memcpy(&copy.key, const_cast<const call_key*>(&shared.key), sizeof(copy.key));
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_acquire);
     } while (copy.since_ns != shared.since_ns);
     return copy;
 }
@@ -153,7 +152,10 @@ uint32_t Waiting::places()
 std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 {
     // Programs that began before reported_ns was set end first: their calls are in the table alone, or here alone.
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+    if (!barrier_.wait()) {
+        now_ns_ = before_ns_; // the next report has this interval, too
+        return {};
+    }
     std::vector<Part> parts;
     const uint32_t taken = places();
     for (uint32_t place = 0; place < taken; place++) {

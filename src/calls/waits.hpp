@@ -6,6 +6,7 @@
 #include "bpf/shared/wait.h"
 #include "calls/call_groups.hpp"
 #include "calls/calls.hpp"
+#include "maps/program_barrier.hpp"
 #include "maps/shared_array.hpp"
 #include "output/histogram.hpp"
 
@@ -59,7 +60,7 @@ public:
         bool& waits_go_on;
         __u32& places_taken;
     };
-    // The kernel side's table of threads, and its queue of free places in it.
+    // The kernel side's table of threads, and its queue of free places in it. Throws Error.
     Waiting(int table_fd, int free_fd, Shared shared) : free_fd_(free_fd), table_(table_fd, 1), shared_(shared) {}
 
     // An interval ends now, and what the table has is to be taken next. Returns how long it was; `first`, if it is the
@@ -75,7 +76,8 @@ public:
         bool earlier = false;  // it began before tracing did: what has elapsed is what has been seen of it
         uint64_t since_ns = 0; // CLOCK_MONOTONIC
     };
-    // Those of the interval that has ended. Waits shorter than least_ns are left out.
+    // Those of the interval that has ended. Waits shorter than least_ns are left out. A few milliseconds, as
+    // ProgramBarrier; none where the kernel refuses that: the interval then lasts until the next report.
     std::vector<Part> drain(uint64_t least_ns);
 
     // When calls end that do not return: all threads of the process have exited.
@@ -101,6 +103,7 @@ private:
     int free_fd_;
     SharedArray<waiting> table_;
     Shared shared_;
+    ProgramBarrier barrier_;
     uint64_t before_ns_ = 0; // when the interval began, and ended
     uint64_t now_ns_ = 0;
     std::map<uint32_t, uint64_t> exits_; // by pid, since forget_ended()

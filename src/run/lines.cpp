@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/lines.hpp"
 
+#include "maps/shared_word.hpp"
+
 #include <algorithm>
-#include <atomic>
 #include <bit>
 
 namespace gpusnoop {
@@ -31,9 +32,8 @@ bool Lines::take(uint64_t end, const Take& take, std::chrono::steady_clock::time
     const Returned returned(*this);
     while (taken_ != end) {
         const volatile line& place = array_[1 + taken_ % places_];
-        if (place.whole != taken_ + 1)
+        if (load_acquire(place.whole) != taken_ + 1)
             return false; // its thread has been preempted on the way: it comes next time
-        std::atomic_thread_fence(std::memory_order_acquire);
         const call_event event = const_cast<const call_event&>(place.event);
         if (++taken_ % 256 == 0)
             give_back();
@@ -46,8 +46,7 @@ bool Lines::take(uint64_t end, const Take& take, std::chrono::steady_clock::time
 
 void Lines::give_back()
 {
-    std::atomic_thread_fence(std::memory_order_release); // behind all reading
-    ends().taken = taken_;
+    store_release<__u64>(ends().taken, taken_); // behind all reading
 }
 
 } // namespace gpusnoop
