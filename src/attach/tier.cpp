@@ -86,8 +86,14 @@ int call_in_child(bool filtered)
                         errno_text(errno),
                     "raise the limit of tasks (pids.max of the cgroup, ulimit -u), or trace one process (-p)");
     int status = 0;
-    if (waitpid(child, &status, 0) != child)
-        return 0;
+    pid_t gone = 0;
+    do
+        gone = waitpid(child, &status, 0);
+    while (gone < 0 && errno == EINTR);
+    if (gone != child)
+        throw Error("the kernel cannot be asked whether return probes are safe: the child process that asks cannot be "
+                    "waited for: " +
+                    errno_text(errno));
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

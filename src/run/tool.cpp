@@ -139,7 +139,7 @@ int run_reader(std::string_view name, const std::function<int()>& body)
 {
     set_tool_name(name);
     return life_of(name, [&](EndingSignals& signals) {
-        signals.as_before(); // there is nothing to put right: it may be killed
+        signals.kill_again(); // there is nothing to put right: it may be killed
         return body();
     });
 }

@@ -23,12 +23,16 @@ void end_at_once(int)
     ::_exit(0);
 }
 
+bool is_ignored(int signal)
+{
+    struct sigaction now {};
+    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 // A signal that is ignored kills from now on; a handler that puts something right before it does (the screen's) stays.
 void kill_by(int signal)
 {
-    struct sigaction now {};
-    ::sigaction(signal, nullptr, &now);
-    if (now.sa_handler == SIG_IGN)
+    if (is_ignored(signal))
         ::signal(signal, SIG_DFL);
 }
 
@@ -39,7 +43,8 @@ sigset_t ending_set()
     sigset_t set;
     sigemptyset(&set);
     for (int signal : ending)
-        sigaddset(&set, signal);
+        if (signal != SIGHUP || !is_ignored(signal)) // as nohup wants it; SIGINT is also ignored behind a shell's &
+            sigaddset(&set, signal);
     return set;
 }
 
@@ -54,8 +59,10 @@ EndingSignals::EndingSignals()
 {
     ::sigaction(SIGPIPE, nullptr, &pipe_before_);
     ::signal(SIGPIPE, SIG_IGN);
+    ::sigaction(SIGCHLD, nullptr, &child_before_);
+    ::signal(SIGCHLD, SIG_DFL); // while it is ignored, the kernel reaps our children and waitpid() does not find them
     const sigset_t set = ending_set();
-    ::sigprocmask(SIG_BLOCK, &set, &mask_before_);
+    ::sigprocmask(SIG_SETMASK, &set, &mask_before_);
     signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_)
         throw Error("signals cannot be waited for: " + errno_text(errno));
@@ -71,14 +78,23 @@ bool EndingSignals::came()
         sent_ = static_cast<int>(info.ssi_signo);
     const sigset_t set = ending_set();
     for (int signal : ending)
-        kill_by(signal);
+        if (sigismember(&set, signal) == 1)
+            kill_by(signal);
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
     return true;
+}
+
+void EndingSignals::kill_again() const
+{
+    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+    const sigset_t set = ending_set();
+    ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 void EndingSignals::as_before() const
 {
     ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+    ::sigaction(SIGCHLD, &child_before_, nullptr);
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
@@ -98,9 +114,9 @@ EndAtOnce::EndAtOnce()
     struct sigaction action {};
     action.sa_handler = end_at_once;
     action.sa_mask = ending_set();
-    for (size_t i = 0; i < ending.size(); i++)
-        ::sigaction(ending[i], &action, &before_[i]);
     const sigset_t set = ending_set();
+    for (size_t i = 0; i < ending.size(); i++)
+        ::sigaction(ending[i], sigismember(&set, ending[i]) == 1 ? &action : nullptr, &before_[i]);
     ::sigprocmask(SIG_UNBLOCK, &set, &mask_before_);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT, SIGTERM and SIGHUP: they end a run, wherever it is. No work is done in signal handlers.
+// SIGINT, SIGTERM and, unless nohup has it ignored, SIGHUP: they end a run, wherever it is. No work is done in signal
+// handlers.
 #pragma once
 
 #include "util/fd.hpp"
@@ -16,7 +17,8 @@ struct Interrupted {};
 
 class EndingSignals {
 public:
-    // From here on they wait for somebody to ask. SIGPIPE is ignored: what a write returns says more.
+    // From here on they wait for somebody to ask. SIGPIPE is ignored: what a write returns says more. What was
+    // inherited of SIGCHLD and of blocked signals ends here, for our children, too.
     EndingSignals();
 
     int descriptor() const { return signals_.get(); } // readable: came() has something to do
@@ -26,12 +28,14 @@ public:
     std::chrono::nanoseconds ago() const; // since the first was seen
     // The first one, where a process sent it to this one: the terminal's reach all that belong to it.
     const std::optional<int>& sent() const { return sent_; }
-    void check();           // throws Interrupted
-    void as_before() const; // for a child that is to be another program
+    void check();            // throws Interrupted
+    void kill_again() const; // from here on nobody asks, and they kill, as does SIGPIPE
+    void as_before() const;  // for a child that is to be another program: all of this as it was inherited
 
 private:
     sigset_t mask_before_{};
     struct sigaction pipe_before_ {};
+    struct sigaction child_before_ {};
     Fd signals_;
     std::optional<std::chrono::steady_clock::time_point> came_;
     std::optional<int> sent_;

@@ -174,7 +174,8 @@ def supervise(chosen):
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in signal.SIGINT, signal.SIGHUP:  # also behind & and nohup
+            signal.signal(number, signal.SIG_DFL)
         try:
             run_case(chosen, directory, report)
         finally:

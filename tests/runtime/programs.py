@@ -120,6 +120,12 @@ def may_lose_stacks(mode):
     return "-U" in mode
 
 
+def strange_signals():
+    """For preexec: as behind trap '' CHLD in a shell, and of a parent that blocks all signals."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
 class Tool:
     """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
     that it wants some. `attaches`: it may come so far. `program`: the one that it is to start, with its arguments."""

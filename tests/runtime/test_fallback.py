@@ -11,7 +11,7 @@ import system
 import truth
 import waits
 from harness import case, check, equal
-from programs import Tool, Workload
+from programs import Tool, Workload, strange_signals
 
 script = """
 launch vecadd 101 grid=3,2; copy 17 bytes=70001; copy 5 fn=cudaMemset bytes=99; alloc a 10007; free a; sync 7
@@ -192,9 +192,11 @@ def under_seccomp():
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
-@case(each={"launches": "cudalaunch", "waits": "cudasync"})
-def returns_that_kill(tool):
+@case(each={"launches": ("cudalaunch", None), "waits": ("cudasync", None),
+            "strange_signals": ("cudalaunch", strange_signals)})
+def returns_that_kill(run_by):
     """Where that is so, nobody under seccomp gets a return probe; asked for alone, others do."""
+    tool, preexec = run_by
     harness.binary = harness.binary.with_name(tool)
     free, filtered = Workload(script), Workload(script, preexec=under_seccomp)
     for arguments, what in ((["-p", free.pid], None), (["-p", filtered.pid], filtered)):
@@ -204,7 +206,7 @@ def returns_that_kill(tool):
             check("return probes kill processes under seccomp" in sentence, sentence)
             filtered.go().wait()  # it lives
             continue
-        run = Tool(*arguments, *([] if needs else ["--by", "kernel"]), env=refusing(*kills_under_seccomp))
+        run = Tool(*arguments, *([] if needs else ["--by", "kernel"]), env=refusing(*kills_under_seccomp), preexec=preexec)
         equal("return probes kill" in run.error, what is not None, f"what it says: {run.error}")
         (what or free).go().wait()
         run.finish()

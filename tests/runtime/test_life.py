@@ -25,6 +25,22 @@ def a_signal_ends_it_with_a_report(by):
     equal(workload.process.poll(), None, "exit status of the workload")
 
 
+@case
+def nohup():
+    """A hangup that whoever starts the tool has it ignore does not end it; other signals do, though they are ignored, as
+    in what a shell starts in the background."""
+    def ignore():
+        for number in signal.SIGHUP, signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)
+    workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end")
+    tool = Tool("-p", workload.pid, "-i", "0.2", preexec=ignore)
+    tool.process.send_signal(signal.SIGHUP)
+    workload.go()
+    wait_until((harness.here / "done").exists, "the launches are made")
+    wait_until(lambda: tool.rows, "reports go on")
+    equal([row["launches"] for row in tool.stop(signal.SIGINT).rows], [101], "launches")
+
+
 @case(alone=True)
 def a_report_comes_before_detaching():
     """Ctrl-C must look instant: with the slowest way of attaching, too, the last line is there long before the end."""

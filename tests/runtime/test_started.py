@@ -5,7 +5,7 @@ import subprocess
 
 import harness
 from harness import case, check, equal
-from programs import Tool, calls_in
+from programs import Tool, calls_in, strange_signals
 from truth import same_counts
 
 calls = "launch vecadd 1009; launch saxpy 503"
@@ -26,17 +26,17 @@ def from_the_first_call(way):
     same_counts(tool.finish(), calls_in(harness.here / "started.truth"))
 
 
-@case
-def children_and_status():
+@case(each={"usual": None, "strange_signals": strange_signals})
+def children_and_status(preexec):
     """What a script starts is counted once its library is mapped, and the status is the script's. The script has the
     limits, signals, capabilities and descriptors of whoever starts the tool."""
     asked = "ulimit -n; grep -E 'Sig(Blk|Ign)|CapEff' /proc/self/status; ls /proc/self/fd"
     words = " ".join(f"'{word}'" for word in workload(f"dlopen; sleep 300; {calls}"))
     script = f"{words}; ({asked}) > {harness.here}/inside; exit 7"
-    tool = started(["sh", "-c", script]).finish(7)
+    tool = started(["sh", "-c", script], preexec=preexec).finish(7)
     same_counts(tool, calls_in(harness.here / "started.truth"))
     subprocess.run(["sh", "-c", f"({asked}) > {harness.here}/outside"], stdin=subprocess.DEVNULL,
-                   capture_output=True, check=True)
+                   capture_output=True, check=True, preexec_fn=preexec)
     equal((harness.here / "inside").read_text(), (harness.here / "outside").read_text(), "what the program has")
 
 

@@ -34,6 +34,7 @@ bool readable(int fd)
 TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
 {
     for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+        ::signal(SIGHUP, SIG_DFL); // also behind nohup
         const int asked = status_of([number] {
             EndingSignals signals;
             if (signals.came() || readable(signals.descriptor()))
@@ -50,7 +51,8 @@ TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
         });
         CHECK(WEXITSTATUS(asked) == 42);
         const int again = status_of([number] {
-            ::signal(number, SIG_IGN); // as a shell does for what it starts in the background
+            if (number != SIGHUP)
+                ::signal(number, SIG_IGN); // as a shell does for what it starts in the background
             EndingSignals signals;
             ::raise(number);
             signals.came();
@@ -60,6 +62,59 @@ TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
         CHECK(WIFSIGNALED(again));
         CHECK(WTERMSIG(again) == number);
     }
+}
+
+TEST_CASE("a hangup that is ignored, as behind nohup, ends nothing", "[util]")
+{
+    const int status = status_of([] {
+        ::signal(SIGHUP, SIG_IGN);
+        EndingSignals signals;
+        const EndAtOnce now;
+        ::raise(SIGHUP);
+        if (signals.came())
+            return 1;
+        ::raise(SIGTERM);
+        return 2;
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    const int second = status_of([] {
+        ::signal(SIGHUP, SIG_IGN);
+        EndingSignals signals;
+        ::raise(SIGTERM);
+        if (!signals.came())
+            return 1;
+        ::raise(SIGHUP);
+        return 42;
+    });
+    CHECK(WEXITSTATUS(second) == 42);
+}
+
+TEST_CASE("signals that were inherited ignored or blocked are another program's again, but not ours", "[util]")
+{
+    const int status = status_of([] {
+        ::signal(SIGCHLD, SIG_IGN);
+        sigset_t all;
+        sigfillset(&all);
+        ::sigprocmask(SIG_SETMASK, &all, nullptr);
+        EndingSignals signals;
+        const pid_t child = ::fork();
+        if (child == 0)
+            ::_exit(7);
+        int its = 0;
+        if (::waitpid(child, &its, 0) != child || WEXITSTATUS(its) != 7)
+            return 1;
+        sigset_t blocked;
+        ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+        if (sigismember(&blocked, SIGALRM) || !sigismember(&blocked, SIGTERM))
+            return 2;
+        signals.as_before();
+        ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+        struct sigaction now {};
+        ::sigaction(SIGCHLD, nullptr, &now);
+        return sigismember(&blocked, SIGALRM) && now.sa_handler == SIG_IGN ? 42 : 3;
+    });
+    CHECK(WEXITSTATUS(status) == 42);
 }
 
 TEST_CASE("what leaves nothing behind is ended at once, by a signal that has come before, too", "[util]")
