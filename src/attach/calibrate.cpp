@@ -173,10 +173,11 @@ ProbeCostMeter::~ProbeCostMeter()
 
 const std::optional<ProbeCost>& ProbeCostMeter::cost()
 {
+    const bool ended = child_ && child_->ended(); // before what it wrote is read
     ProbeCost cost;
     if (child_ && !cost_ && read(result_.get(), &cost, sizeof(cost)) == sizeof(cost))
         cost_ = cost;
-    if (child_ && child_->ended())
+    if (ended)
         child_.reset();
     return cost_;
 }
