@@ -43,10 +43,23 @@ namespace {
     _exit(0);
 }
 
+// Killed, but not ended in time: reaped with the next child that begins or ends.
+std::vector<pid_t>& left_behind()
+{
+    static std::vector<pid_t> pids;
+    return pids;
+}
+
+void reap_left_behind()
+{
+    std::erase_if(left_behind(), [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
 } // namespace
 
 Child::Child(std::initializer_list<int> descriptors, const std::function<void()>& work)
 {
+    reap_left_behind();
     for (int fd : descriptors)
         if (fd < 0)
             return;
@@ -86,6 +99,9 @@ Child::~Child()
     // Not for ever: a process that waits for a file system or a device that hangs does not end.
     for (int tries = 0; tries < 100 && !ended(); tries++)
         usleep(1000);
+    reap_left_behind();
+    if (pid_ > 0)
+        left_behind().push_back(pid_);
 }
 
 void Child::kill()

@@ -4,10 +4,14 @@
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <csignal>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdexcept>
+#include <string>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -53,6 +57,36 @@ TEST_CASE("how a child ends", "[child]")
     Child none({-1}, [] {});
     CHECK(none.ended());
     CHECK(!none.succeeded());
+}
+
+TEST_CASE("a child that does not end in time is reaped with the next one", "[child]")
+{
+    // Whom somebody traces is not reaped before that one has seen its end, or ended itself.
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    std::string folder;
+    pid_t tracer = 0;
+    {
+        const Child child({}, [] { pause(); });
+        folder = "/proc/" + std::to_string(child.pid());
+        tracer = fork();
+        if (tracer == 0) {
+            const char traces = ptrace(PTRACE_SEIZE, child.pid(), 0, 0) == 0;
+            (void)!write(ends[1], &traces, 1);
+            for (;;)
+                pause();
+        }
+        char traces = 0;
+        REQUIRE(read(ends[0], &traces, 1) == 1);
+        CHECK(traces);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    CHECK(access(folder.c_str(), F_OK) == 0);
+    ::kill(tracer, SIGKILL);
+    waitpid(tracer, nullptr, 0);
+    const Child next({}, [] {});
+    CHECK(access(folder.c_str(), F_OK) != 0);
 }
 
 TEST_CASE("what is closed is closed, however little of a new child has run", "[child]")
