@@ -39,6 +39,14 @@ std::multimap<uint32_t, Figure> by_pid(const std::vector<Figure>& figures)
 }
 
 constexpr std::string_view no_answer = "NVML does not answer: its figures are missing until it does";
+constexpr std::string_view has_died =
+    "the helper that asks NVML has died: its figures are missing until another one answers";
+constexpr std::string_view keeps_dying =
+    "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing in "
+    "between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without it";
+constexpr unsigned deaths_in_a_row = 3;
+constexpr uint64_t until_next_helper_ns = 1'000'000'000;
+constexpr uint64_t slowly_ns = 60'000'000'000;           // also the age at which a helper is taken to be well
 constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
 constexpr std::chrono::milliseconds time_to_answer(200);
 
@@ -50,13 +58,14 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
         why_ = "NVML is disabled (--nvml off)";
         return;
     }
-    nvml_.emplace(library.empty() ? NvmlPlaces()
-                                  : NvmlPlaces{.library = library, .folders = {}, .root = {}, .is_named = true},
-                  questions_.devices);
+    if (!library.empty())
+        places_ = {.library = library, .folders = {}, .root = {}, .is_named = true};
+    helper_since_ns_ = clock_ns(CLOCK_MONOTONIC);
+    nvml_.emplace(places_, questions_.devices);
     const auto first = nvml_->ask(time_to_start);
     if (!first) { // it may come later
         silent_ = true;
-        warn(no_answer);
+        set_warning(nvml_->ended() ? has_died : no_answer);
         return;
     }
     started_ = true;
@@ -75,21 +84,60 @@ void NvmlFigures::refresh(uint64_t now_ns)
     if (!nvml_ || now_ns + questions_.interval_ns / 20 < due_ns_)
         return;
     due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
-    std::optional<NvmlAnswers> answers = nvml_->ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
-    if (answers && silent_)
-        withdraw(no_answer);
-    if (answers && !std::exchange(started_, true)) { // that was the first one, which only says whether it is there
-        if (!answers->why.empty()) {
-            why_ = answers->why;
-            nvml_.reset();
-            return;
-        }
-        answers = nvml_->ask(time_to_answer);
-    }
-    if (!answers && !silent_)
-        warn(no_answer);
+    std::optional<NvmlAnswers> answers = ask();
+    if (nvml_ && nvml_->ended() && replace_helper(now_ns))
+        answers = ask();
+    if (!nvml_)
+        return;
     silent_ = !answers;
+    if (answers && now_ns >= helper_since_ns_ + slowly_ns)
+        deaths_ = 0;
+    if (answers && deaths_ < deaths_in_a_row)
+        set_warning({});
+    else if (silent_ && warning_.empty())
+        set_warning(no_answer);
     take(std::move(answers).value_or(NvmlAnswers()));
+}
+
+std::optional<NvmlAnswers> NvmlFigures::ask()
+{
+    auto answers = nvml_->ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
+    if (!answers || std::exchange(started_, true))
+        return answers;
+    // That was the first one, which only says whether it is there.
+    if (answers->why.empty())
+        return nvml_->ask(time_to_answer);
+    if (deaths_ == 0) {
+        why_ = answers->why;
+        set_warning({});
+        nvml_.reset();
+    } // or it was there, and may be again: its helper ends, and is replaced
+    return std::nullopt;
+}
+
+bool NvmlFigures::replace_helper(uint64_t now_ns)
+{
+    if (!std::exchange(death_counted_, true))
+        deaths_++;
+    const bool in_a_row = deaths_ >= deaths_in_a_row;
+    set_warning(in_a_row ? keeps_dying : has_died);
+    if (now_ns < helper_since_ns_ + (in_a_row ? slowly_ns : until_next_helper_ns))
+        return false;
+    helper_since_ns_ = now_ns;
+    death_counted_ = started_ = silent_ = false;
+    nvml_.emplace(places_, questions_.devices);
+    return true;
+}
+
+void NvmlFigures::set_warning(std::string_view message)
+{
+    if (message == warning_)
+        return;
+    if (!warning_.empty())
+        withdraw(warning_);
+    if (!message.empty())
+        warn(message);
+    warning_ = message;
 }
 
 void NvmlFigures::take(NvmlAnswers answers)

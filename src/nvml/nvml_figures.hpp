@@ -34,7 +34,8 @@ public:
     const std::string& why() const { return why_; } // it is not available: a sentence; else empty
 
     // Asks everything again, unless it has been asked within the interval: then the answers stay what they are. While
-    // it does not answer nothing is known, which is said. Says once of each device why it does not. now_ns:
+    // it does not answer nothing is known, which is said. Says once of each device why it does not. A helper that has
+    // died is replaced, at most once a second, and once a minute where it dies again and again. now_ns:
     // CLOCK_MONOTONIC.
     void refresh(uint64_t now_ns = clock_ns(CLOCK_MONOTONIC));
 
@@ -60,12 +61,20 @@ public:
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
 
 private:
+    std::optional<NvmlAnswers> ask();
+    bool replace_helper(uint64_t now_ns); // false: not yet
+    void set_warning(std::string_view message);
     void take(NvmlAnswers answers);
 
+    NvmlPlaces places_;
     std::optional<NvmlWorker> nvml_;
     std::string why_;
     bool started_ = false; // it has said that it is there
     bool silent_ = false;  // it owes an answer
+    uint64_t helper_since_ns_ = 0;
+    bool death_counted_ = false; // of this helper
+    unsigned deaths_ = 0;        // in a row
+    std::string_view warning_;   // that holds now; empty: none
     NvmlQuestions questions_;
     uint64_t due_ns_ = 0;
     std::vector<NvmlDeviceState> states_;

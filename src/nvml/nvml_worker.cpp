@@ -126,8 +126,10 @@ std::optional<NvmlAnswers> NvmlWorker::receive(std::chrono::milliseconds longest
             return std::nullopt;
         std::array<char, 65536> buffer;
         const ssize_t got = recv(ends_.ours.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-        if (got <= 0)
-            return std::nullopt; // it has ended, or crashed
+        if (got <= 0) {
+            ended_ = got == 0 || errno != EAGAIN; // or crashed, or was never started
+            return std::nullopt;
+        }
         received_.append(buffer.data(), static_cast<size_t>(got));
     }
 }

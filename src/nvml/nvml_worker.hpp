@@ -22,6 +22,9 @@ public:
     // answer comes unasked, and says whether NVML is there.
     std::optional<NvmlAnswers> ask(std::chrono::milliseconds longest);
 
+    // As the last ask() found it: there will be no answer any more.
+    bool ended() const { return ended_; }
+
 private:
     struct Ends {
         Fd ours, theirs;
@@ -33,6 +36,7 @@ private:
     Ends ends_;
     Child child_;
     bool asked_ = true; // an answer is due
+    bool ended_ = false;
     std::string received_;
 };
 

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudatop and NVML: figures of the GPU's own counters beside those that were counted, and none where there is nobody to
 ask."""
+import contextlib
+import os
+import signal
 import time
+from pathlib import Path
 
 import harness
 from containers import Cgroup, HostRoot, Name, kubepods
 from harness import check, equal, wait_until
 from programs import Tool
 from test_alloc_nvml import Nvml, end, holder, mib
+from test_helpers import helpers
 from tops import case, rows
 
 keys = ("nvml_bytes", "sm_percent", "gpu_percent", "gpu_watts", "mig_instance")
@@ -78,6 +83,49 @@ def it_hangs():
     end(workload)
     tool.finish()
     check(time.monotonic() - begun < 10 * harness.patience, "it ends")
+
+
+def nvml_helper(tool):
+    """The child of the tool that has the library; None: there is none now."""
+    for pid in helpers(tool):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if "libnvidia-ml" in Path(f"/proc/{pid}/maps").read_text():
+                return pid
+    return None
+
+
+@case
+def its_helper_is_killed():
+    """As by the kernel where memory is short: another one is started within a second, and once a minute where that is
+    killed, too. Reports go on."""
+    workload = holder()
+    tool = Nvml("device 0", "name Card", f"process {workload.pid} {25 * mib}").tool("-p", workload.pid, "-i", "0.2")
+    workload.go()
+    has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
+    wait_until(has_figure, "its figure of the process")
+    time.sleep(1)  # the first is replaced at once
+    for turn in range(2):
+        killed = nvml_helper(tool)
+        begun, before = time.monotonic(), len(rows(tool, "pid"))
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: nvml_helper(tool) not in (killed, None), "another helper")
+        wait_until(lambda: len(rows(tool, "pid")) > before + 2 and has_figure(), "the figure is back")
+        check(time.monotonic() - begun < 4 * harness.patience, f"{time.monotonic() - begun:.1f} s until it is back")
+        check(not os.path.exists(f"/proc/{killed}"), "the one that was killed is reaped")
+    told = [line for line in tool.error.splitlines() if "NVML" in line]
+    died = "cudatop: the helper that asks NVML has died: its figures are missing until another one answers"
+    equal(told, [died] * 2, "what it says")
+    os.kill(nvml_helper(tool), signal.SIGKILL)
+    wait_until(lambda: not has_figure(), "rows without the figure")
+    before = len(rows(tool, "pid"))
+    wait_until(lambda: len(rows(tool, "pid")) > before + 15, "reports go on")
+    equal(nvml_helper(tool), None, "a helper, after the third has died")
+    told = [line for line in tool.error.splitlines() if "NVML" in line]
+    equal(told, [died] * 2 + ["cudatop: the helper that asks NVML has died 3 times in a row: it is started once a minute, "
+                              "and its figures are missing in between; dmesg may tell what kills it (out of memory, a "
+                              "crash of the library), and --nvml off does without it"], "what it says")
+    end(workload)
+    tool.finish()
 
 
 @case

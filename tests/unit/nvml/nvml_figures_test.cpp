@@ -2,7 +2,11 @@
 #include "nvml/nvml_figures.hpp"
 
 #include "tests/unit/nvml/nvml_standin.hpp"
+#include "util/clock.hpp"
 #include "util/error.hpp"
+
+#include <csignal>
+#include <sys/wait.h>
 
 using gpusnoop::ImageId;
 using gpusnoop::NvmlFigures;
@@ -19,6 +23,17 @@ std::set<ImageId> images(std::initializer_list<uint32_t> pids)
     for (uint32_t pid : pids)
         set.insert(image{pid, 1});
     return set;
+}
+
+// Of the helper, the only child there is.
+void kill_helper()
+{
+    std::ifstream children("/proc/thread-self/children");
+    pid_t helper = 0;
+    REQUIRE(children >> helper);
+    REQUIRE(kill(helper, SIGKILL) == 0);
+    siginfo_t end{};
+    REQUIRE(waitid(P_PID, static_cast<id_t>(helper), &end, WEXITED | WNOWAIT) == 0);
 }
 
 const std::string begin = "device 0\ndevice 1\n";
@@ -114,6 +129,60 @@ TEST_CASE("NVML is asked at most once per interval", "[nvml]")
     CHECK(!figures.memory_of(images({11})));
     CHECK(!figures.sm_percent_of(images({11})));
     CHECK(!figures.states().at(0).utilization);
+}
+
+TEST_CASE("a helper that dies is replaced within a second, and within a minute where it dies in a row", "[nvml]")
+{
+    std::vector<std::string> warnings;
+    const gpusnoop::WarningsTo to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const Answers answers("device 0\nprocess 11 100\n");
+    NvmlFigures figures(standin(), {.devices = true, .interval_ns = second / 10});
+    uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
+    const auto has_figures_after = [&](uint64_t ns) {
+        figures.refresh(now += ns);
+        return figures.memory_of(images({11})) == 100;
+    };
+    const std::string died = "the helper that asks NVML has died: its figures are missing until another one answers";
+    const std::string in_a_row =
+        "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing "
+        "in between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without "
+        "it";
+    REQUIRE(has_figures_after(second));
+    kill_helper();
+    CHECK(has_figures_after(second));
+    CHECK(warnings == std::vector{died});
+    kill_helper();
+    CHECK(!has_figures_after(second / 2));
+    CHECK(!has_figures_after(second / 4));
+    CHECK(has_figures_after(second / 2));
+    CHECK(warnings == std::vector{died, died});
+    kill_helper();
+    CHECK(!has_figures_after(2 * second));
+    CHECK(!has_figures_after(55 * second));
+    CHECK(has_figures_after(5 * second));
+    kill_helper();
+    CHECK(!has_figures_after(2 * second));
+    CHECK(warnings == std::vector{died, died, in_a_row});
+    CHECK(has_figures_after(60 * second));
+    CHECK(has_figures_after(60 * second)); // it is well
+    kill_helper();
+    CHECK(has_figures_after(second));
+    CHECK(warnings == std::vector{died, died, in_a_row, died});
+}
+
+TEST_CASE("a helper that dies before its first answer is replaced", "[nvml]")
+{
+    std::vector<std::string> warnings;
+    const gpusnoop::WarningsTo to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const Answers answers("hang\n");
+    NvmlFigures figures(standin());
+    CHECK(figures.available());
+    answers.set("device 0\nprocess 11 100\n");
+    kill_helper();
+    const uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
+    figures.refresh(now + second);
+    CHECK(figures.memory_of(images({11})) == 100);
+    CHECK(warnings.size() == 2); // no answer, and the death
 }
 
 TEST_CASE("only what processes hold", "[nvml]")
