@@ -71,8 +71,10 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
         throw Answer(clean_up());
     if (tool.did_without_tracing(options, signals))
         return;
-    if (!options.replay.empty())
+    if (!options.replay.empty()) {
+        const EndAtOnce while_reading_and_printing;
         return replay_tables(tool.spec().name, tool.replayed(), options);
+    }
     if (!options.program.empty() && !options.info) {
         const ProbePlan probes = plan_probes(plan.programs);
         const FileSearch search(probes.probes, plan.counts_runtime);

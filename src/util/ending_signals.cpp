@@ -12,6 +12,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array ignored = {SIGPIPE, SIGXFSZ}; // of writes, which return EPIPE and EFBIG instead
 
 // A signal handler gets at nothing but statics.
 void (*volatile first)() = nullptr;
@@ -57,8 +58,10 @@ bool ending_signal_waits()
 
 EndingSignals::EndingSignals()
 {
-    ::sigaction(SIGPIPE, nullptr, &pipe_before_);
-    ::signal(SIGPIPE, SIG_IGN);
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    for (size_t i = 0; i < ignored.size(); i++)
+        ::sigaction(ignored[i], &ignore, &ignored_before_[i]);
     ::sigaction(SIGCHLD, nullptr, &child_before_);
     ::signal(SIGCHLD, SIG_DFL); // while it is ignored, the kernel reaps our children and waitpid() does not find them
     const sigset_t set = ending_set();
@@ -86,14 +89,15 @@ bool EndingSignals::came()
 
 void EndingSignals::kill_again() const
 {
-    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+    ::sigaction(SIGPIPE, &ignored_before_[0], nullptr);
     const sigset_t set = ending_set();
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 void EndingSignals::as_before() const
 {
-    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+    for (size_t i = 0; i < ignored.size(); i++)
+        ::sigaction(ignored[i], &ignored_before_[i], nullptr);
     ::sigaction(SIGCHLD, &child_before_, nullptr);
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }

@@ -17,8 +17,8 @@ struct Interrupted {};
 
 class EndingSignals {
 public:
-    // From here on they wait for somebody to ask. SIGPIPE is ignored: what a write returns says more. What was
-    // inherited of SIGCHLD and of blocked signals ends here, for our children, too.
+    // From here on they wait for somebody to ask. SIGPIPE and SIGXFSZ are ignored: the error of the write says more. What
+    // was inherited of SIGCHLD and of blocked signals ends here, for our children, too.
     EndingSignals();
 
     int descriptor() const { return signals_.get(); } // readable: came() has something to do
@@ -34,7 +34,7 @@ public:
 
 private:
     sigset_t mask_before_{};
-    struct sigaction pipe_before_ {};
+    std::array<struct sigaction, 2> ignored_before_{}; // SIGPIPE, SIGXFSZ
     struct sigaction child_before_ {};
     Fd signals_;
     std::optional<std::chrono::steady_clock::time_point> came_;

@@ -81,6 +81,10 @@ std::string errno_text(int error)
             "this process may have no more than {} open files (raise the limit: ulimit -n, or LimitNOFILE= "
             "of a systemd service)",
             limit.rlim_cur);
+    if (rlimit limit{}; error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return fmt::format("a file may have no more than {} bytes (raise the limit: ulimit -f, or LimitFSIZE= of a "
+                           "systemd service)",
+                           limit.rlim_cur);
     return std::generic_category().message(error);
 }
 

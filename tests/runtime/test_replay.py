@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """--replay: a recording is shown as it was recorded, as tables and on cudatop's screen, by who may trace nothing."""
+import gzip
+import itertools
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import harness
 from containers import HostRoot, Image, Name, kubepods
 from driver_calls import Calls
 from harness import Skip, check, equal
-from programs import Tool, Workload
+from programs import Tool, Workload, end_at_last
 from ranks import Ranks
 from test_containers import contained, launches_of, traced
 from test_driver_calls import at_calls, commands
@@ -217,3 +222,28 @@ def by_pod():
     equal(launches(again.stdout), pods, f"replayed ({again.stdout} {again.stderr})")
     by_container = replayed("cudalaunch", file, "--by", "namespace,pod,container", "60").stdout
     equal(sorted(map(int, re.findall(r" (\d+) +\d+\.\d ", by_container))), [14, 202, 404, 606], f"by container ({by_container})")
+
+
+endless = {"fifo": lambda path: os.mkfifo(path),
+           "newlines": lambda path: path.write_bytes(gzip.compress(b"\n" * (1 << 26)) * 64)}  # 4 GB in 4 MB
+readers = {"cudatop": ["--replay"], "cudalaunch": ["--replay"], "cudadiff": []}
+
+
+@case(each={f"{tool},{what}": (tool, what) for tool in readers for what in endless})
+def signals_end_the_reading(row):
+    """SIGINT and SIGTERM end a tool that waits for a recording, or that has much to unpack, within a second."""
+    tool, what = row
+    file = harness.here / "recording.gz"
+    endless[what](file)
+    for how, again in itertools.product((signal.SIGINT, signal.SIGTERM), (0.3, 1.5)):
+        run = subprocess.Popen([harness.build / tool, *readers[tool], file, *([file] if tool == "cudadiff" else [])],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        end_at_last(run)
+        time.sleep(again * harness.patience)
+        equal(run.poll(), None, f"it reads ({how})")
+        began = time.monotonic()
+        run.send_signal(how)
+        _, said = run.communicate(timeout=60)
+        check(time.monotonic() - began < harness.patience, f"{how}: {time.monotonic() - began:.2f} s")
+        # cudadiff is killed: an exit status of 0 would be a result.
+        check(run.returncode == (-how if tool == "cudadiff" else 0), f"status {run.returncode}: {said}")

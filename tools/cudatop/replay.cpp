@@ -10,6 +10,7 @@
 #include "run/loop.hpp"
 #include "screen/screen.hpp"
 #include "util/clock.hpp"
+#include "util/ending_signals.hpp"
 #include "util/error.hpp"
 #include "verdicts.hpp"
 
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -157,6 +159,7 @@ void print(const Moments& moments, const std::vector<TopColumn>& columns, size_t
 
 Preferences replay(const Settings& settings, const Options& options, EndingSignals& signals)
 {
+    std::optional<EndAtOnce> until_the_screen_is_shown(std::in_place);
     const Moments moments(std::span(&options.replay, 1), "cudatop");
     std::vector<TopColumn> columns = replayed_columns(moments, options.columns, settings.screen);
     const size_t from = moments.at(options.replay_at);
@@ -166,6 +169,7 @@ Preferences replay(const Settings& settings, const Options& options, EndingSigna
     }
     Screen::Options screen = screen_options(settings, options);
     screen.starting.clear(); // there is nothing to wait for
+    until_the_screen_is_shown.reset();
     return Player(moments, std::move(columns), from, screen, signals).run();
 }
 

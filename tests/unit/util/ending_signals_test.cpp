@@ -2,8 +2,11 @@
 #include "util/ending_signals.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +118,29 @@ TEST_CASE("signals that were inherited ignored or blocked are another program's 
         return sigismember(&blocked, SIGALRM) && now.sa_handler == SIG_IGN ? 42 : 3;
     });
     CHECK(WEXITSTATUS(status) == 42);
+}
+
+TEST_CASE("a write to a file that is too large fails, and a child that execs gets SIGXFSZ back", "[util]")
+{
+    const auto writes_too_much = [] {
+        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
+        const int file = ::mkstemp(name);
+        ::unlink(name);
+        const rlimit limit{1, 1};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        return ::write(file, "ab", 2) == 1 && ::write(file, "b", 1) < 0 && errno == EFBIG ? 42 : 1;
+    };
+    const int fails = status_of([&] {
+        const EndingSignals signals;
+        return writes_too_much();
+    });
+    CHECK(WEXITSTATUS(fails) == 42);
+    const int killed = status_of([&] {
+        EndingSignals().as_before();
+        return writes_too_much();
+    });
+    CHECK(WIFSIGNALED(killed));
+    CHECK(WTERMSIG(killed) == SIGXFSZ);
 }
 
 TEST_CASE("what leaves nothing behind is ended at once, by a signal that has come before, too", "[util]")
