@@ -247,11 +247,15 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     sums_.ledger.add(ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); }));
     ledger_.emplace(settings_.split);
     slices_->forget_names();
-    sums_.saved_ns = wall_ns;
-    if (!sums_.began_ns)
-        sums_.began_ns = wall_ns - std::min(wall_ns, sums_.ledger.ns());
+    constexpr uint64_t worth_a_warning_ns = 1'000'000'000; // less may be NTP
+    const uint64_t back_ns = sums_.saved_at(wall_ns);
     if (!state_)
         return;
+    if (back_ns > worth_a_warning_ns)
+        warn(fmt::format(
+            "the clock was set back by {}: the state '{}' keeps all that was accounted, and its start moves "
+            "back by as much; check the clock",
+            time_text(back_ns), printable(settings_.state)));
     try {
         state_->write(sums_);
     } catch (const Error& error) {

@@ -173,6 +173,15 @@ uint64_t SpendState::unseen_ns() const
     return all > ledger.ns() ? all - ledger.ns() : 0;
 }
 
+uint64_t SpendState::saved_at(uint64_t wall_ns)
+{
+    const uint64_t latest_ns = std::max(began_ns, saved_ns), back_ns = latest_ns - std::min(latest_ns, wall_ns);
+    const uint64_t covered_from_ns = wall_ns - std::min(wall_ns, ledger.ns());
+    began_ns = began_ns ? std::min(began_ns - std::min(began_ns, back_ns), covered_from_ns) : covered_from_ns;
+    saved_ns = wall_ns;
+    return back_ns;
+}
+
 std::string SpendState::text() const
 {
     std::string out(heading);
@@ -281,7 +290,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
         }
         lines++;
     }
-    good &= whole && state.began_ns <= state.saved_ns;
+    good &= whole;
     for (const auto& [account, sum] : sums)
         good &= account->ns == sum;
     if (!good)

@@ -23,6 +23,10 @@ public:
     // Between the two nobody looked, for as long as the ledger's slices do not cover.
     uint64_t unseen_ns() const;
 
+    // Sets saved_ns; the first call sets began_ns, too. If the clock was set back meanwhile, began_ns moves back with
+    // it, so that the time since then always covers the ledger. Returns by how many nanoseconds it was set back, or 0.
+    uint64_t saved_at(uint64_t wall_ns);
+
     std::string text() const;
     // Throws Error where it is not what text() makes; nothing of it is believed unseen.
     static SpendState of(std::string_view text, const std::string& file);

@@ -279,3 +279,25 @@ def over_restarts():
     check(any("nobody looked for" in note for note in total["notes"]), f"what was not seen: {total['notes']}")
     refused(["-p", workload.pid, "--state", state], 1, "--by team")
     workload.stop()
+
+
+@case
+def the_clock_was_set_back():
+    """A state that was saved tomorrow is used with a warning, by this run and the next, and its sums only grow."""
+    workload = Workload("forever; launch vecadd 3; sleep 10; end")
+    nvml, state = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1)), harness.here / "state"
+    workload.go()
+    run = lambda: nvml.tool("-p", workload.pid, "--state", state, "-d", "0.5").finish()  # noqa: E731
+    first = run()
+    check("clock" not in first.error, first.error)
+    moved = lambda found: "time\t{}\t{}\t{}".format(*(int(time) + 86400 * 10**9 for time in found.groups()[:2]), found[3])  # noqa: E731
+    text, moves = re.subn(r"^time\t(\d+)\t(\d+)\t(\d+)$", moved, state.read_text(), flags=re.M)
+    equal(moves, 1, "lines of time")
+    state.write_text(text)
+    before = first.rows[-1]["interval_ns"]
+    for warns in True, False:
+        last = run()
+        equal("the clock was set back by " in last.error, warns, f"warning ({last.error})")
+        check(last.rows[-1]["interval_ns"] >= before + 500_000_000, f"time of all runs: {last.rows[-1]} after {before}")
+        before = last.rows[-1]["interval_ns"]
+    workload.stop()

@@ -66,6 +66,27 @@ TEST_CASE("a state is read as it was written", "[spend]")
     CHECK(SpendState{.view = {}, .began_ns = 5, .saved_ns = 12, .ledger = Ledger()}.unseen_ns() == 7);
 }
 
+TEST_CASE("a state whose clock was set back is read, keeps its sums and covers them", "[spend]")
+{
+    constexpr uint64_t day = 86400 * second;
+    SpendState all = state(5);
+    all.began_ns += 2 * day;
+    all.saved_ns += 2 * day + 7 * second; // 7 s unseen
+    CHECK(all.saved_at(all.saved_ns - day) == day);
+    CHECK(all.unseen_ns() == 7 * second);
+    CHECK(all.saved_at(all.saved_ns + second) == 0);
+    CHECK(all.unseen_ns() == 8 * second);
+    all.began_ns = all.saved_ns + day; // as earlier versions saved it
+    SpendState read = SpendState::of(all.text(), "f");
+    CHECK(read.ledger.ns() == 5 * second);
+    CHECK(read.unseen_ns() == 0);
+    CHECK(read.saved_at(read.saved_ns) == day);
+    CHECK(read.saved_ns - read.began_ns == 5 * second);
+    CHECK(read.saved_at(3 * second) > day); // before the ledger can have begun
+    CHECK(read.began_ns == 0);
+    CHECK(read.ledger.ns() == 5 * second);
+}
+
 TEST_CASE("a state that was cut or changed is none", "[spend]")
 {
     const std::string text = state(2).text();
