@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <csignal>
+#include <sys/resource.h>
+
+namespace gpusnoop {
+
+// As long as it lives, no file grows beyond that.
+class SmallFiles {
+public:
+    explicit SmallFiles(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN))
+    {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit now{most, before_.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &now);
+    }
+    ~SmallFiles()
+    {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+    SmallFiles(const SmallFiles&) = delete;
+    SmallFiles& operator=(const SmallFiles&) = delete;
+
+private:
+    rlimit before_{};
+    void (*handler_)(int);
+};
+
+} // namespace gpusnoop
