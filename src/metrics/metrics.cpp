@@ -5,14 +5,8 @@
 #include "util/clock.hpp"
 #include "util/error.hpp"
 #include "util/options.hpp"
-#include "util/write_all.hpp"
 
-#include <cerrno>
-#include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
@@ -36,6 +30,7 @@ public:
         metrics_.publish();
     }
     void lost(std::span<const Loss> losses) override { warn_of(losses); }
+    void end(uint64_t) override { metrics_.check(); }
     void flush() override {}
     Output* for_people() override { return nullptr; }
     Output* for_programs() override { return this; }
@@ -54,24 +49,26 @@ void add_metrics_options(CommandLine& line, MetricsOptions& options)
               options.listen);
 }
 
-Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version)
-    : page_(tool, version), file_(options.textfile)
+Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version) : page_(tool, version)
 {
-    if (!file_.empty() && !file_.ends_with(".prom"))
-        throw UsageError(fmt::format("--textfile '{}' must end in .prom: node_exporter reads no others", file_));
+    if (!options.textfile.empty() && !options.textfile.ends_with(".prom"))
+        throw UsageError(
+            fmt::format("--textfile '{}' must end in .prom: node_exporter reads no others", options.textfile));
     if (!options.listen.empty())
         server_.emplace(options.listen);
     const std::string text = page_.text();
-    if (!file_.empty())
+    if (!options.textfile.empty()) {
+        file_.emplace(options.textfile, "metrics file", "# HELP gpusnoop_");
         write_file(text);
+    }
     if (server_)
         server_->publish(text);
 }
 
 Metrics::~Metrics()
 {
-    if (!file_.empty())
-        unlink(file_.c_str());
+    if (file_)
+        file_->remove();
 }
 
 void Metrics::serve(Loop& loop)
@@ -85,33 +82,32 @@ void Metrics::serve(Loop& loop)
         warn("whoever reaches that port can read them: names of pods, containers and what else --by says");
 }
 
+void Metrics::check() const
+{
+    if (failure_)
+        throw Error(*failure_);
+}
+
 void Metrics::publish()
 {
     std::string text = page_.text();
-    if (!file_.empty())
+    if (file_)
         try {
             write_file(text);
+            failure_.reset();
         } catch (const Error& error) {
+            failure_ = error.what();
             if (!std::exchange(warned_, true))
-                warn(fmt::format("{}; it is tried again with each report", error.what()));
+                warn(fmt::format("{}; retrying with each report", error.what()));
         }
     if (server_)
         server_->publish(std::move(text));
 }
 
-// Whoever reads the file has all of the old one or all of the new one. For users that are not root, like node_exporter.
+// Readable by other users than root, like node_exporter's.
 void Metrics::write_file(std::string_view text) const
 {
-    const std::string temporary = file_ + ".new"; // which no collector takes for one of its files, *.prom
-    unlink(temporary.c_str());                    // of a run that was killed
-    const Fd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (file && fchmod(file.get(), 0644) == 0 && write_all(file.get(), text) &&
-        rename(temporary.c_str(), file_.c_str()) == 0)
-        return;
-    const int error = errno;
-    unlink(temporary.c_str());
-    throw Error(fmt::format("the file '{}' cannot be written: {}", file_, errno_text(error)),
-                "its folder has to be there, and is one of node_exporter's (--collector.textfile.directory)");
+    file_->replace(text, 0644, Durable::no);
 }
 
 std::unique_ptr<Output> make_metrics_output(Metrics& metrics)

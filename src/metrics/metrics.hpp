@@ -8,6 +8,7 @@
 #include "run/command_line.hpp"
 #include "run/loop.hpp"
 #include "util/metrics_options.hpp"
+#include "util/output_path.hpp"
 
 #include <memory>
 #include <optional>
@@ -31,14 +32,17 @@ public:
     void serve(Loop& loop);
     // As the page is now. A file that cannot be written is warned of once.
     void publish();
+    // Throws Error if the file could not be written last.
+    void check() const;
 
 private:
     void write_file(std::string_view text) const; // throws Error
 
     MetricsPage page_;
-    std::string file_;
+    std::optional<OutputPath> file_;
     std::optional<MetricsServer> server_;
     bool warned_ = false;
+    std::optional<std::string> failure_;
 };
 
 // Rows of reports go to its page, and that is published with the end of each. Nothing goes to standard output.

@@ -2,7 +2,7 @@
 #include "names/scan_cache.hpp"
 
 #include "proc/process.hpp"
-#include "util/write_all.hpp"
+#include "util/output_path.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -121,13 +121,7 @@ void ScanCache::keep(std::string_view build_id, uint64_t file_size, const Regist
         return;
     const std::string bytes = encode(registrations);
     make_room(folder.get(), bytes.size());
-    const std::string temporary = fmt::format("{}.{}", name, getpid());
-    unlinkat(folder.get(), temporary.c_str(), 0); // of an earlier process with this number
-    const Fd file(openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file)
-        return;
-    if (!write_all(file.get(), bytes) || renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0)
-        unlinkat(folder.get(), temporary.c_str(), 0);
+    replace_file(folder, name, bytes, 0600, Durable::no);
 }
 
 unsigned ScanCache::remove_unfinished() const
@@ -143,8 +137,9 @@ unsigned ScanCache::remove_unfinished() const
         unsigned long long size = 0;
         pid_t writer = 0;
         int end = 0;
-        if (sscanf(entry->d_name, "%64[0-9a-f]-%llu.%d%n", id, &size, &writer, &end) == 3 && !entry->d_name[end] &&
-            writer > 0 && !is_alive(writer))
+        char random[9];
+        if (sscanf(entry->d_name, "%64[0-9a-f]-%llu.%d.%8[0-9a-f]%n", id, &size, &writer, random, &end) == 4 &&
+            !entry->d_name[end] && writer > 0 && !is_alive(writer))
             unfinished.emplace_back(entry->d_name);
     }
     unsigned removed = 0;

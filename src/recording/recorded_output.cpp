@@ -5,8 +5,9 @@ namespace gpusnoop {
 
 OutputBeside make_recorded_output(std::unique_ptr<RecordingFile> file)
 {
-    const RecordingFile& written = *file;
+    RecordingFile& written = *file;
     return {make_json_output(this_run(), std::move(file)), [&written] {
+                written.finish();
                 if (written.failure())
                     throw Error(*written.failure());
             }};

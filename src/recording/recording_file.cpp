@@ -6,66 +6,63 @@
 #include "util/write_all.hpp"
 
 #include <cerrno>
-#include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
 
 constexpr std::string_view begin_of_line = R"({"type":)";
 constexpr std::string_view begin_of_table = R"({"type":"table",)";
+constexpr std::string_view older = ".1"; // suffix
+constexpr mode_t mode = 0644;
 
 } // namespace
 
-RecordingFile::RecordingFile(std::string path, uint64_t max) : path_(std::move(path)), file_max_(max / 2)
+RecordingFile::RecordingFile(std::string path, uint64_t max)
+    : packer_(packer_for(path)),
+      path_(std::move(path), packer_ ? fmt::format("{} recording", packer_->name()) : "recording",
+            packer_ ? packer_->magic() : begin_of_line),
+      file_max_(max / 2)
 {
-    packer_ = packer_for(path_);
-    open(O_CREAT);
-    check_what_is_there();
+    path_.open_existing(older); // that is to be replaced later: refused now, not after days
+    file_ = path_.open(mode);
+    end_last_line();
 }
 
 RecordingFile::~RecordingFile()
 {
-    flush();
     finish();
 }
 
-// We are root in somebody's folder: no link is followed, and nothing but a file is opened.
-void RecordingFile::open(int flags)
+void RecordingFile::finish()
 {
-    file_ = Fd(::open(path_.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags, 0644));
-    if (!file_)
-        throw Error(fmt::format("the recording '{}' cannot be written: {}", printable(path_),
-                                errno == ELOOP ? "it is a link" : errno_text(errno)));
+    flush();
+    if (!std::exchange(finished_, true))
+        end_packed();
 }
 
-// Nobody loses another file for having mistaken its name.
-void RecordingFile::check_what_is_there()
+// The last line of a run that was killed may have no end.
+void RecordingFile::end_last_line()
 {
     struct stat st {};
-    if (fstat(file_.get(), &st) || !S_ISREG(st.st_mode))
-        throw Error(fmt::format("the recording '{}' cannot be written: it is no regular file", printable(path_)));
+    char last = '\n';
+    if (fstat(file_.get(), &st) != 0)
+        throw Error(
+            fmt::format("the recording '{}' cannot be written: {}", printable(path_.path()), errno_text(errno)));
     written_ = static_cast<uint64_t>(st.st_size);
-    if (!written_)
-        return;
-    char first[16], last = 0;
-    const ssize_t got = pread(file_.get(), first, sizeof(first), 0);
-    if (!std::string_view(first, got > 0 ? static_cast<size_t>(got) : 0)
-             .starts_with(packer_ ? packer_->magic() : begin_of_line))
-        throw Error(fmt::format("'{}' is there, and is no recording {}", printable(path_),
-                                packer_ ? fmt::format("packed by {}", packer_->name()) : "in plain JSON"),
-                    "name another file (--record)");
-    // The last line of a run that was killed may have no end.
-    if (!packer_ && pread(file_.get(), &last, 1, st.st_size - 1) == 1 && last != '\n' && !write_all(file_.get(), "\n"))
-        throw Error(fmt::format("the recording '{}' cannot be written: {}", printable(path_), errno_text(errno)));
+    if (!packer_ && written_ && pread(file_.get(), &last, 1, st.st_size - 1) == 1 && last != '\n' &&
+        !write_all(file_.get(), "\n"))
+        throw Error(
+            fmt::format("the recording '{}' cannot be written: {}", printable(path_.path()), errno_text(errno)));
 }
 
-void RecordingFile::fail(std::string_view what, int error)
+void RecordingFile::fail(int error)
 {
-    failure_ =
-        fmt::format("the recording '{}' is not whole: it cannot be {}: {}", printable(path_), what, errno_text(error));
+    failure_ = fmt::format("the recording '{}' is not whole: it cannot be written: {}", printable(path_.path()),
+                           errno_text(error));
     warn(*failure_);
 }
 
@@ -74,31 +71,28 @@ bool RecordingFile::write(std::string_view lines)
     const std::string packed = packer_ ? packer_->packed(lines) : "";
     const std::string_view bytes = packer_ ? packed : lines;
     if (!write_all(file_.get(), bytes)) {
-        fail("written", errno);
+        fail(errno);
         return false;
     }
     written_ += bytes.size();
     return true;
 }
 
-void RecordingFile::finish()
+void RecordingFile::end_packed()
 {
     if (packer_ && !failure_ && !first_line_.empty() && !write_all(file_.get(), packer_->end()))
-        fail("written", errno);
+        fail(errno);
 }
 
 void RecordingFile::rotate()
 {
-    finish();
-    const std::string older = path_ + ".1";
-    struct stat st {};
-    if (lstat(older.c_str(), &st) == 0 && !std::exchange(dropped_, true))
-        warn(fmt::format("the recording '{}' has reached its size (--record-max): what is oldest in it goes",
-                         printable(path_)));
-    if (rename(path_.c_str(), older.c_str()))
-        return fail("renamed", errno);
+    end_packed();
     try {
-        open(O_CREAT | O_EXCL);
+        if (path_.open_existing(older) && !std::exchange(dropped_, true))
+            warn(fmt::format("the recording '{}' has reached its size (--record-max): what is oldest in it goes",
+                             printable(path_.path())));
+        path_.rename(file_, older);
+        file_ = path_.create(mode);
     } catch (const Error& error) {
         failure_ = error.what();
         warn(*failure_);

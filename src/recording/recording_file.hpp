@@ -4,6 +4,7 @@
 
 #include "output/output_buffer.hpp"
 #include "util/fd.hpp"
+#include "util/output_path.hpp"
 #include "util/packer.hpp"
 
 #include <cstdint>
@@ -26,26 +27,29 @@ public:
     // Never throws: a full disk ends the recording, not the run. It is told at once.
     void flush() override;
 
+    // Nothing follows: also ends what is packed. Never throws.
+    void finish();
+
     // Why it is not whole; nullopt where it is.
     const std::optional<std::string>& failure() const { return failure_; }
 
 private:
-    void open(int flags);
-    void check_what_is_there();
+    void end_last_line();
     bool write(std::string_view lines);
-    void finish();
+    void end_packed();
     void rotate();
     void note_table();
-    void fail(std::string_view what, int error);
+    void fail(int error);
 
-    std::string path_;
+    std::unique_ptr<Packer> packer_; // null: plain
+    OutputPath path_;
     uint64_t file_max_;
     Fd file_;
-    uint64_t written_ = 0;           // to the file that is open
-    std::unique_ptr<Packer> packer_; // null: plain
+    uint64_t written_ = 0; // to the file that is open
     std::string first_line_, table_line_;
     std::optional<std::string> failure_;
     bool dropped_ = false; // the first of what was recorded
+    bool finished_ = false;
 };
 
 } // namespace gpusnoop

@@ -6,12 +6,11 @@
 #include "screen/list_view.hpp"
 #include "screen/page.hpp"
 #include "util/error.hpp"
-#include "util/fd.hpp"
+#include "util/output_path.hpp"
 #include "util/write_all.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 
 namespace gpusnoop {
 
@@ -77,10 +76,7 @@ std::string screen_json(const ScreenState& state, const Snapshot& snapshot)
 void save_screen(const std::string& name, const ScreenState& state, const Snapshot& snapshot)
 {
     const std::string text = name.ends_with(".json") ? screen_json(state, snapshot) : screen_text(state, snapshot);
-    // We are root in somebody's folder: nothing that is there is followed or written over.
-    const Fd file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file)
-        throw Error("'" + name + "' cannot be created: " + errno_text(errno));
+    const Fd file = OutputPath(name, "screen", "").create(0600);
     if (!write_all(file.get(), text))
         throw Error("the file cannot be written: " + errno_text(errno));
 }

@@ -2,8 +2,8 @@
 #include "util/own_file.hpp"
 
 #include "util/error.hpp"
+#include "util/output_path.hpp"
 #include "util/read_text.hpp"
-#include "util/write_all.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -73,7 +73,7 @@ Fd OwnFile::folder(bool make) const
 {
     constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     std::string path = root_;
-    Fd at(open(path.c_str(), flags));
+    Fd at = open_folder(path, fmt::format("'{}' cannot be opened", path));
     if (!at && errno != ENOENT)
         fail(path, "opened", errno);
     if (!at && make)
@@ -117,17 +117,8 @@ std::optional<std::string> OwnFile::read() const
 
 void OwnFile::write(std::string_view text) const
 {
-    const Fd folder = this->folder(true);
-    const std::string temporary = fmt::format("{}.{}", name_, getpid());
-    unlinkat(folder.get(), temporary.c_str(), 0); // of an earlier process with this number
-    const Fd file(openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file)
+    if (!replace_file(folder(true), name_, text, 0600, Durable::no))
         fail(path(), "written", errno);
-    if (!write_all(file.get(), text) || renameat(folder.get(), temporary.c_str(), folder.get(), name_.c_str()) != 0) {
-        const int error = errno;
-        unlinkat(folder.get(), temporary.c_str(), 0);
-        fail(path(), "written", error);
-    }
 }
 
 } // namespace gpusnoop

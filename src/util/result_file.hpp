@@ -3,6 +3,7 @@
 #pragma once
 
 #include "util/fd.hpp"
+#include "util/output_path.hpp"
 
 #include <string>
 #include <string_view>
@@ -18,10 +19,8 @@ public:
     // Behind what has been written by this run. Throws Error.
     void write(std::string_view bytes);
 
-    const std::string& path() const { return path_; }
-
 private:
-    std::string path_;
+    OutputPath path_;
     std::string what_;
     Fd file_;
     bool begun_ = false;

@@ -342,14 +342,14 @@ def clean_after_a_killed_run():
         time.sleep(2.5)
     check(left and kept, "they are left behind")
     entry = "0123456789abcdef0123-4711"
-    files = entry, f"{entry}.{killed.pid}", f"{entry}.{living.pid}", f"{entry}.{killed.pid}.more", "other"
+    files = entry, f"{entry}.{killed.pid}.0123abcd", f"{entry}.{living.pid}.0123abcd", f"{entry}.{killed.pid}.more", "other"
     for name in files:
         (cache / name).touch(0o600)
     equal([line for line in clean() if "left alone" not in line],
           [f"removed {len(left)} uprobe event{'s'[:len(left) != 1]} of runs that were killed",
            f"removed 1 unfinished file from {cache}"], "what it says")
     equal((events(killed.pid), events(living.pid)), (set(), kept), "events")
-    equal({path.name for path in cache.iterdir()}, set(files) - {f"{entry}.{killed.pid}"}, "files")
+    equal({path.name for path in cache.iterdir()}, set(files) - {f"{entry}.{killed.pid}.0123abcd"}, "files")
     check("nothing to remove" in clean(), "it is clean")
     workload.go()
     same_counts(living.finish(), workload.truth())

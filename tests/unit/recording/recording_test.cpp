@@ -4,16 +4,15 @@
 #include "recording/recording.hpp"
 #include "tests/unit/output/captured.hpp"
 #include "tests/unit/util/folder.hpp"
+#include "tests/unit/util/small_files.hpp"
 #include "util/clock.hpp"
 #include "util/error.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 using namespace gpusnoop;
@@ -27,28 +26,6 @@ std::unique_ptr<Output> recorded(std::unique_ptr<Output> shown, const std::strin
     beside.push_back(make_recorded_output(std::make_unique<RecordingFile>(path, 1 << 30)));
     return make_outputs_beside(std::move(shown), std::move(beside));
 }
-
-// As long as it lives, no file grows beyond that.
-class SmallFiles {
-public:
-    explicit SmallFiles(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN))
-    {
-        getrlimit(RLIMIT_FSIZE, &before_);
-        const rlimit now{most, before_.rlim_max};
-        setrlimit(RLIMIT_FSIZE, &now);
-    }
-    ~SmallFiles()
-    {
-        setrlimit(RLIMIT_FSIZE, &before_);
-        std::signal(SIGXFSZ, handler_);
-    }
-    SmallFiles(const SmallFiles&) = delete;
-    SmallFiles& operator=(const SmallFiles&) = delete;
-
-private:
-    rlimit before_{};
-    void (*handler_)(int);
-};
 
 std::string contents(const std::string& path)
 {
@@ -180,12 +157,59 @@ TEST_CASE("nothing but a recording is written to")
     fs::create_symlink(folder.file("other"), folder.file("link"));
     fs::create_directory(folder.file("folder"));
     REQUIRE(mkfifo(folder.file("fifo").c_str(), 0600) == 0);
-    for (const char* name : {"other", "link", "folder", "fifo", "none/file"})
+    folder.file("a.json.1", "int main() {}\n"); // a.json would replace it
+    for (const char* name : {"other", "link", "folder", "fifo", "none/file", "a.json"})
         CHECK_THROWS_AS(RecordingFile(folder.file(name), 1 << 20), Error);
+    CHECK(contents(folder.file("a.json.1")) == "int main() {}\n");
+    fs::remove(folder.file("a.json.1"));
     record(folder.file("a.json"), 1);
     fs::rename(folder.file("a.json"), folder.file("a.json.gz")); // plain, whatever it is called
     CHECK_THROWS_AS(RecordingFile(folder.file("a.json.gz"), 1 << 20), Error);
     CHECK(contents(folder.file("other")) == "int main() {}\n");
+}
+
+TEST_CASE("a file that appears as FILE.1, or in the place of the recording, ends it and stays")
+{
+    const std::string theirs = "precious";
+    for (const char* name : {"a.json.1", "a.json"}) {
+        const Folder folder;
+        std::optional<std::string> failure;
+        const captured::Written said = captured::written(make_json_output(), [&](Output&) {
+            RecordingFile file(folder.file("a.json"), 2000);
+            file.text = "{\"type\":\"start\",\"schema\":1}\n";
+            file.flush();
+            fs::remove(folder.file(name));
+            folder.file(name, theirs);
+            for (int i = 0; i < 100; i++, file.flush())
+                file.text = R"({"type":"row","n":1})"
+                            "\n";
+            failure = file.failure();
+        });
+        CHECK(contents(folder.file(name)) == theirs);
+        REQUIRE(failure);
+        CHECK(said.err.find(*failure) != said.err.npos);
+    }
+}
+
+TEST_CASE("the end of what is packed is missing where it does not fit, which is a failure")
+{
+    const Folder folder;
+    const std::string path = folder.file("a.json.gz");
+    std::string why;
+    captured::written(make_json_output(), [&](Output&) {
+        auto file = std::make_unique<RecordingFile>(path, 1 << 20);
+        RecordingFile& written = *file;
+        const OutputBeside beside = make_recorded_output(std::move(file));
+        written.text = "{\"type\":\"start\",\"schema\":1}\n";
+        written.flush();
+        const SmallFiles limit(fs::file_size(path));
+        try {
+            beside.check();
+        } catch (const Error& error) {
+            why = error.what();
+        }
+    });
+    CHECK(why.find("is not whole") != why.npos);
 }
 
 TEST_CASE("a full disk ends the recording, and what is shown goes on")
