@@ -72,6 +72,11 @@ public:
     void begin(const Running& running) override;
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void check_results() override
+    {
+        if (unsaved_)
+            throw Error(*unsaved_);
+    }
 
 private:
     void validate(RunPlan& plan) override;
@@ -97,7 +102,7 @@ private:
     SpendState sums_;              // by names, since the last report, or since the state began
     std::optional<StateFile> state_;
     std::optional<Metrics> metrics_;
-    bool complained_ = false;
+    std::optional<Error> unsaved_; // why the last write of the state failed
     uint64_t ticks_ = 0;
     std::optional<Running> running_;
     uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
@@ -258,9 +263,11 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
             time_text(back_ns), printable(settings_.state)));
     try {
         state_->write(sums_);
+        unsaved_.reset();
     } catch (const Error& error) {
-        if (!std::exchange(complained_, true))
+        if (!unsaved_)
             warn(error.what());
+        unsaved_ = error;
     }
 }
 

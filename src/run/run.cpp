@@ -456,6 +456,7 @@ void Run::finish()
         end_report(clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->flush();
+    tool_.check_results();
     tool_.over();
 }
 

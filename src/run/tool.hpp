@@ -156,6 +156,8 @@ public:
     virtual void before_last_report(std::chrono::milliseconds) {}
     // Prints the interval that ends now.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    // After the last report. Throws Error if a result of the tool's own could not be written.
+    virtual void check_results() {}
     // The last report has been made, or there will be none. What takes long, detaching, comes after it.
     virtual void over() {}
 

@@ -3,13 +3,11 @@
 
 #include "util/error.hpp"
 #include "util/read_text.hpp"
-#include "util/write_all.hpp"
+#include "util/text.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <optional>
 #include <sys/file.h>
@@ -19,7 +17,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::string_view heading = "gpuspend state 2";
+constexpr std::string_view heading = "gpuspend state 2", heading_of_all = heading.substr(0, heading.rfind(' '));
 constexpr size_t largest_state = 256 << 20;
 constexpr size_t most_lines = 1'000'000;
 
@@ -299,71 +297,34 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
     return state;
 }
 
-StateFile::StateFile(std::string path) : path_(std::move(path))
+StateFile::StateFile(std::string path)
+    : path_(std::move(path), "state", heading_of_all), lock_(path_.open(0600, ".lock"))
 {
-    const std::string name = path_ + ".lock";
-    lock_ = Fd(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    if (!lock_)
-        fail(path_, "kept", errno);
     if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-        throw Error(fmt::format("the state '{}' is another run's, which goes on", path_));
+        throw Error(fmt::format("state file '{}' is in use by another run", printable(path_.path())),
+                    "end that run, or name another file (--state)");
 }
 
 std::optional<SpendState> StateFile::read() const
 {
-    const Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-    if (!file && errno == ENOENT)
+    const Fd file = path_.open_existing();
+    if (!file)
         return std::nullopt;
+    const std::string& path = path_.path();
     struct stat st {};
-    if (!file || fstat(file.get(), &st) != 0)
-        fail(path_, "read", errno);
-    if (!S_ISREG(st.st_mode))
-        throw Error(fmt::format("the state '{}' is not a regular file", path_));
+    if (fstat(file.get(), &st) != 0)
+        fail(path, "read", errno);
     if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
-        throw Error(fmt::format("the state '{}' belongs to another user, or can be written by others", path_));
+        throw Error(fmt::format("the state '{}' belongs to another user, or can be written by others", path));
     const auto text = read_text(file, largest_state);
     if (!text)
-        fail(path_, "read", errno);
-    return SpendState::of(*text, path_);
+        fail(path, "read", errno);
+    return SpendState::of(*text, path);
 }
 
-// What a rename replaces is whole at each moment; that it is also on the disk, if the machine stops, is what fsync() is
-// for, of the file before and of its folder after.
-void StateFile::write(const SpendState& state, const std::function<void(int step)>& at) const
+void StateFile::write(const SpendState& state) const
 {
-    const auto step = [&](int number) {
-        if (at)
-            at(number);
-    };
-    const std::string text = state.text(), temporary = path_ + ".new";
-    step(0);
-    unlink(temporary.c_str()); // of a run that was killed
-    const Fd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file)
-        fail(path_, "written", errno);
-    step(1);
-    if (at) { // a half of it is there, too, for a moment
-        const std::string_view all = text;
-        if (!write_all(file.get(), all.substr(0, all.size() / 2)))
-            fail(path_, "written", errno);
-        step(2);
-        if (!write_all(file.get(), all.substr(all.size() / 2)))
-            fail(path_, "written", errno);
-    } else if (!write_all(file.get(), text)) {
-        fail(path_, "written", errno);
-    }
-    step(3);
-    if (fsync(file.get()) != 0)
-        fail(path_, "written", errno);
-    step(4);
-    if (rename(temporary.c_str(), path_.c_str()) != 0)
-        fail(path_, "written", errno);
-    step(5);
-    const size_t slash = path_.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory)
-        fsync(directory.get()); // file systems that cannot say so
+    path_.replace(state.text(), 0600, Durable::yes);
 }
 
 } // namespace gpusnoop

@@ -4,9 +4,9 @@
 
 #include "spend/ledger.hpp"
 #include "util/fd.hpp"
+#include "util/output_path.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -39,12 +39,11 @@ public:
 
     // nullopt: there is none yet. Throws Error.
     std::optional<SpendState> read() const;
-    // Written beside it, brought to the disk, and put in its place. at: called before each step (for tests, which end
-    // there). Throws Error.
-    void write(const SpendState& state, const std::function<void(int step)>& at = {}) const;
+    // Replaces it as a whole, on the disk, too. Throws Error.
+    void write(const SpendState& state) const;
 
 private:
-    std::string path_;
+    OutputPath path_;
     Fd lock_;
 };
 

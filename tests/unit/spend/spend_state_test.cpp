@@ -3,11 +3,16 @@
 #include "spend/spend_state.hpp"
 
 #include "spend/bill.hpp"
+#include "tests/unit/util/folder.hpp"
+#include "tests/unit/util/small_files.hpp"
 #include "tests/unit/who/container_host.hpp"
 #include "util/error.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,22 +129,52 @@ TEST_CASE("one run has a state, and others cannot write it", "[spend]")
     CHECK_THROWS_AS(StateFile(folder.path("no/folder").string()), Error);
 }
 
-TEST_CASE("ended before each step, it is the old state or the new one", "[spend]")
+TEST_CASE("a write that fails halfway leaves the old state and nothing else", "[spend]")
 {
-    struct Ended {};
-    const Host folder;
-    const StateFile file(folder.path("state").string());
+    const Folder folder;
+    const StateFile file(folder.file("state"));
     file.write(state(1));
-    for (int last = 0; last <= 5; last++) {
-        const auto end = [&](int step) {
-            if (step == last)
-                throw Ended();
-        };
-        CHECK_THROWS_AS(file.write(state(2), end), Ended);
-        CHECK(seconds_in(file) == (last == 5 ? 2 : 1));
+    for (const size_t room : {size_t{0}, size_t{1}, state(2).text().size() / 2, state(2).text().size() - 1}) {
+        const SmallFiles limit(room);
+        CHECK_THROWS_AS(file.write(state(2)), Error);
+        CHECK(seconds_in(file) == 1);
     }
-    file.write(state(3)); // over what was left
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.file("")), {}) == 2); // with its lock
+    file.write(state(3));
     CHECK(seconds_in(file) == 3);
+}
+
+TEST_CASE("another file in the place of a state, or beside it, is left alone", "[spend]")
+{
+    const Folder folder;
+    const StateFile file(folder.file("state"));
+    folder.file("state.new", "precious");
+    file.write(state(1));
+    std::filesystem::remove(folder.file("state"));
+    folder.file("state", "precious");
+    CHECK_THROWS_AS(file.write(state(1)), Error);
+    CHECK_THROWS_AS(file.read(), Error);
+    for (const char* name : {"state", "state.new"})
+        CHECK(std::filesystem::file_size(folder.file(name)) == 8);
+}
+
+TEST_CASE("a state is whole at any time while it is written", "[spend]")
+{
+    const Folder folder;
+    const std::string path = folder.file("state");
+    StateFile(path).write(state(1));
+    const pid_t writer = fork();
+    REQUIRE(writer >= 0);
+    if (writer == 0)
+        for (const StateFile file(path);;)
+            for (uint64_t slices = 1; slices < 50; slices++)
+                file.write(state(slices));
+    for (int i = 0; i < 2000; i++) {
+        std::ifstream read(path);
+        CHECK_NOTHROW(SpendState::of(std::string(std::istreambuf_iterator<char>(read), {}), "f"));
+    }
+    kill(writer, SIGKILL);
+    REQUIRE(waitpid(writer, nullptr, 0) == writer);
 }
 
 TEST_CASE("killed 100 times at random", "[spend]")
@@ -157,7 +192,7 @@ TEST_CASE("killed 100 times at random", "[spend]")
             for (;;) { // a second each time
                 all.ledger.add(slice(second));
                 all.saved_ns += second;
-                file.write(all, [](int) {});
+                file.write(all);
             }
         }
         usleep(static_cast<useconds_t>(random() % 6000));
