@@ -58,14 +58,15 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
 {
     Fd at = open_start(path);
     std::string rest(path);
-    for (int links = 0; at; ) {
+    for (int links = 0; at;) {
         rest.erase(0, rest.find_first_not_of('/'));
         if (rest.empty())
             break;
         const std::string name = rest.substr(0, rest.find('/'));
         rest.erase(0, name.size());
         Fd next(openat(at.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-        struct stat folder {}, found {};
+        struct stat folder {
+        }, found{};
         if (!next || fstat(at.get(), &folder) != 0 || fstat(next.get(), &found) != 0)
             return {};
         if (!S_ISLNK(found.st_mode)) {
@@ -89,7 +90,7 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
         if (rest.starts_with('/'))
             at = open_start(rest);
     }
-    if (struct stat st {}; at && fstat(at.get(), &st) == 0 && !S_ISDIR(st.st_mode)) {
+    if (struct stat st{}; at && fstat(at.get(), &st) == 0 && !S_ISDIR(st.st_mode)) {
         errno = ENOTDIR;
         return {};
     }
@@ -154,21 +155,22 @@ Fd OutputPath::open_existing(std::string_view suffix) const
         return {};
     if (!file)
         refuse(suffix, errno == ELOOP ? "it is a symbolic link" : errno_text(errno));
-    struct stat st {}, folder {};
+    struct stat st {
+    }, folder{};
     if (fstat(file.get(), &st) != 0 || fstat(folder_.get(), &folder) != 0)
         refuse(suffix, errno_text(errno));
     if (!S_ISREG(st.st_mode))
         refuse(suffix, "it is not a regular file");
     const auto leave = [&](std::string_view why) {
-        throw Error(fmt::format("'{}{}' exists and {}: it is left as it is", printable(path_), suffix, why),
+        throw Error(fmt::format("'{}{}' {}: it is left as it is", printable(path_), suffix, why),
                     "name another file, or move this one away");
     };
     if (st.st_uid != geteuid() && st.st_uid != folder.st_uid)
-        leave("belongs to another user");
+        leave("exists and belongs to another user");
     std::string first(begin_.size(), '\0');
-    if (st.st_size && (pread(file.get(), first.data(), first.size(), 0) != static_cast<ssize_t>(first.size()) ||
-                       first != begin_))
-        leave(fmt::format("is not a gpusnoop {}", kind_));
+    if (st.st_size &&
+        (pread(file.get(), first.data(), first.size(), 0) != static_cast<ssize_t>(first.size()) || first != begin_))
+        leave(fmt::format("exists and is not a gpusnoop {}", kind_));
     return file;
 }
 
@@ -190,7 +192,8 @@ void OutputPath::replace(std::string_view bytes, mode_t mode, Durable durable) c
 
 void OutputPath::rename(const Fd& file, std::string_view suffix) const
 {
-    struct stat there {}, opened {};
+    struct stat there {
+    }, opened{};
     if (fstatat(folder_.get(), name_.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 || fstat(file.get(), &opened) != 0)
         refuse({}, errno_text(errno));
     if (there.st_dev != opened.st_dev || there.st_ino != opened.st_ino)
@@ -204,7 +207,6 @@ void OutputPath::remove() const noexcept
 try {
     if (open_existing())
         unlinkat(folder_.get(), name_.c_str(), 0);
-} catch (const Error&) {
-}
+} catch (const Error&) {}
 
 } // namespace gpusnoop

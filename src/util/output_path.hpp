@@ -13,13 +13,15 @@ namespace gpusnoop {
 
 // Opens a folder with O_PATH, as openat() takes it. A symbolic link in its path is followed only if no other user can
 // have put it there: the link and its folder belong to root or the effective user, and others may not rename in that
-// folder. Throws Error, which begins with `what_fails`, for another link. Empty with errno where there is no such folder.
+// folder. Throws Error, which begins with `what_fails`, for another link. Empty with errno where there is no such
+// folder.
 Fd open_folder(std::string_view path, std::string_view what_fails);
 
 enum class Durable : bool { no, yes }; // yes: on the disk before the call returns
 
-// Writes a new file and renames it to `name` in `folder`: there is the old file or the new one at any time. The temporary
-// name, NAME.PID.RANDOM, is new as well, so no other file is touched. False with errno, and with the old file in place.
+// Writes a new file and renames it to `name` in `folder`: there is the old file or the new one at any time. The
+// temporary name, NAME.PID.RANDOM, is new as well, so no other file is touched. False with errno, and with the old file
+// in place.
 bool replace_file(const Fd& folder, const std::string& name, std::string_view bytes, mode_t mode, Durable durable);
 
 // The folder is opened once: what others do to the path afterwards does not redirect a write. A file with `suffix` is

@@ -254,6 +254,72 @@ def help_that_nobody_takes(tool):
         check("is closed" in Run(*option, "-p", os.getpid(), tool=tool, preexec=closed(1)).finish(1), "says why")
 
 
+# --- results in files ------------------------------------------------------------------------------------------------
+
+results = {"record": ("cudalaunch", "--record", "x.json", "0.1"), "trace": ("cudalaunch", "--trace", "x.json", "-e"),
+           "flames": ("cudalaunch", "--svg", "x.svg"), "metrics": ("cudatop", "--textfile", "x.prom", "0.1"),
+           "state": ("gpuspend", "--state", "state", "0.1")}
+
+
+def result(how, folder, *more, **options):
+    """A tool that keeps a result in this folder, and its target."""
+    tool, option, name, *words = results[how]
+    workload = Workload(endless)
+    return Run("-p", workload.pid, option, folder / name, *words, *more, tool=tool, **options), workload
+
+
+@case(each={how: how for how in results})
+def a_result_on_a_full_disk(how):
+    """The disk is full once it traces: exit 1, and why."""
+    system.private_mounts()
+    disk = harness.here / "disk"
+    disk.mkdir()
+    system.mount("tmpfs", disk, "tmpfs", options="size=64k")
+    run, workload = result(how, disk)
+    run.traces()
+    with open(disk / "other", "wb", buffering=0) as other:
+        try:
+            while other.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+    workload.go()
+    time.sleep(1)
+    said = run.end(1, within=10)
+    check("cannot be written: No space left on device" in said, f"says why: {said}")
+
+
+@case(each={how: how for how in results if how != "state"})
+def a_result_that_may_not_grow(how):
+    """RLIMIT_FSIZE: exit 1 and the limit's name, not SIGXFSZ."""
+    run, workload = result(how, harness.here, preexec=limited(resource.RLIMIT_FSIZE, 2000))
+    workload.go()
+    if how != "metrics":  # whose file is written at the start, too
+        run.traces()
+        time.sleep(1)
+        run.end(1, within=10)
+    check("may have no more than 2000 bytes (raise the limit: ulimit -f" in run.finish(1), f"says why: {run.error}")
+
+
+@case
+def standard_output_that_may_not_grow():
+    """The same of standard output."""
+    workload = Workload(endless)
+    with open(harness.here / "out", "wb") as file:
+        run = Run("-e", "-p", workload.pid, stdout=file, preexec=limited(resource.RLIMIT_FSIZE, 2000)).traces()
+    workload.go()
+    check("ulimit -f" in run.finish(1), f"says why: {run.error}")
+
+
+@case
+def signals_of_the_program():
+    """What a tool ignores, SIGPIPE and SIGXFSZ, the program that it starts gets back."""
+    status = harness.here / "status"
+    Run("--", "sh", "-c", f"grep SigIgn /proc/self/status > {status}").finish()
+    ignored = int(status.read_text().split()[1], 16)
+    equal([number for number in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> number - 1 & 1], [], "ignored signals")
+
+
 # --- more records than can be printed --------------------------------------------------------------------------------
 
 @case(each={"a signal": False, "a duration": True}, alone=True)
@@ -416,3 +482,49 @@ def a_file_that_is_called_like_a_library(tool):
     run = Run(*(["-b"] if tool == "cudatop" else []), "-d", "0.2", tool=tool)
     said = run.finish(0)
     check(str(junk) in said, f"says what is wrong with it: {said}")
+
+
+# --- other users' files ----------------------------------------------------------------------------------------------
+
+other_user = 65534
+
+
+def files_in(folder):
+    return {path.name: path.read_text(errors="replace") for path in folder.iterdir()}
+
+
+@case(each={how: how for how in results})
+def a_link_of_another_user_in_the_path(how):
+    """Root writes a result into another user's folder, where a link leads elsewhere: exit 1, and nothing is written."""
+    theirs, target = harness.here / "theirs", harness.here / "target"
+    theirs.mkdir()
+    target.mkdir()
+    (theirs / "link").symlink_to(target)
+    os.chown(theirs, other_user, other_user)
+    os.chown(theirs / "link", other_user, other_user, follow_symlinks=False)
+    run, _ = result(how, theirs / "link", "-d", "0.1")
+    said = run.finish(1)
+    check("behind the symbolic link 'link'" in said and "hint: name the folder" in said, f"says why: {said}")
+    equal(files_in(target), {}, "files behind the link")
+    os.chown(theirs / "link", 0, 0, follow_symlinks=False)
+    os.chown(theirs, 0, 0)
+    result(how, theirs / "link", "-d", "0.1")[0].finish()
+
+
+@case(each={how: how for how in results})
+def files_that_are_not_the_tools_own(how):
+    """Files called as results, or as what is beside them, stay as they are."""
+    name = results[how][2]
+    folder = harness.here / "folder"
+    folder.mkdir()
+    for called, refused in ((f"{name}.new", False), (f"{name}.1", how == "record"), (name, True)):
+        (folder / called).write_text("precious")
+        said = result(how, folder, "-d", "0.1")[0].finish(1 if refused else 0)
+        check(not refused or f"{called}' exists and is not a gpusnoop" in said and "hint: name another file" in said, f"says why: {said}")
+        equal((folder / called).read_text(), "precious", called)
+        if refused:
+            (folder / called).unlink()
+    made = folder / name
+    if made.exists():
+        os.chown(made, other_user, other_user)
+        check("belongs to another user" in result(how, folder, "-d", "0.1")[0].finish(1), "another user's")

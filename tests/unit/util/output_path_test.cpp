@@ -87,7 +87,8 @@ TEST_CASE("a link in a path is followed only if no other user can have put it th
         CHECK(refused().empty()); // only its owner may rename it
         REQUIRE(chmod(at.c_str(), 0777) == 0);
     }
-    CHECK(refused().find("the recording '" + file + "' cannot be written: its folder is behind the symbolic link 'link'") == 0);
+    CHECK(refused().find("the recording '" + file +
+                         "' cannot be written: its folder is behind the symbolic link 'link'") == 0);
     CHECK(refused().find("| name the folder that the link leads to") != std::string::npos);
     CHECK(fs::is_empty(to + "/in"));
 }
@@ -129,7 +130,8 @@ TEST_CASE("a file that is not the tool's own is neither written nor replaced nor
     const std::string path = folder.file("x");
     const OutputPath out = output(path);
     const auto is_left = [&](const std::string& why) {
-        struct stat before {}, after {};
+        struct stat before {
+        }, after{};
         REQUIRE(lstat(path.c_str(), &before) == 0);
         for (const std::string& said :
              {why_not([&] { out.open(0600); }), why_not([&] { out.replace("ours", 0600, Durable::no); })})
@@ -187,7 +189,8 @@ TEST_CASE("a file that cannot be replaced stays, and nothing is left beside it",
     path.replace("ours", 0600, Durable::no);
     {
         const SmallFiles limit(3);
-        CHECK(why_not([&] { path.replace("ours, longer", 0600, Durable::yes); }).find("ulimit -f") != std::string::npos);
+        CHECK(why_not([&] { path.replace("ours, longer", 0600, Durable::yes); }).find("ulimit -f") !=
+              std::string::npos);
     }
     CHECK(contents(folder.file("x")) == "ours");
     CHECK(contents(folder.file("x.new")) == "precious");
