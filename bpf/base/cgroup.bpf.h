@@ -102,7 +102,16 @@ struct path_walk {
     struct cgroup_path* path;
 };
 
-/* Adds the name of a directory and goes to the one that it is in; 1 at the end. */
+/* The user who may create cgroups in a directory and so chooses their names; 0: root alone. */
+INLINE u32 naming_user(struct kernfs_node* node)
+{
+    const u32 writable_by_others = 0022;
+    u32 uid = READ(node, iattr, ia_uid.val);
+    return uid ? uid : READ(node, mode) & writable_by_others ? CGROUP_ANY_USER : 0;
+}
+
+/* Adds the name of a directory and goes to the one that it is in; 1 at the end. The names that are nearest to the root
+ * are kept: they say whose the cgroup is, and users may add levels without limit below theirs. */
 static long next_name(u32 index, struct path_walk* walk)
 {
     struct kernfs_node* node = walk->node;
@@ -111,8 +120,12 @@ static long next_name(u32 index, struct path_walk* walk)
     u32 at = path->bytes;
     if (node && !parent)
         path->complete = 1; /* the root has no name */
-    if (!parent || at > CGROUP_PATH_BYTES - 256)
+    if (!parent)
         return 1;
+    if (at > CGROUP_PATH_BYTES - 256) {
+        at = 0;
+        path->cut = index;
+    }
     s64 length = kernel_text(path->names + at, 256, READ(node, name));
     if (length <= 0)
         return 1;
@@ -121,16 +134,37 @@ static long next_name(u32 index, struct path_walk* walk)
     return 0;
 }
 
+/* A walk of its own: both would need more stack than is left. */
+static long next_user(u32 index, struct path_walk* walk)
+{
+    u32 user = walk->node ? naming_user(walk->node) : 0;
+    if (user) {
+        walk->path->delegated = index;
+        walk->path->user = user;
+    }
+    walk->node = walk->node ? node_parent(walk->node) : 0;
+    return !walk->node;
+}
+
 INLINE void read_cgroup_path(struct kernfs_node* node, struct cgroup_path* path)
 {
     struct path_walk walk = {.node = node, .path = path};
     path->bytes = 0;
     path->complete = 0;
+    path->cut = 0;
+    path->delegated = 0;
+    path->user = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) { /* 5.17, e6f2dd0f8067 */
         bpf_loop(CGROUP_DEPTH_MAX, next_name, &walk, 0);
+        walk.node = node;
+        bpf_loop(CGROUP_DEPTH_MAX, next_user, &walk, 0);
     } else {
-        for (int i = 0; i < CGROUP_DEPTH_MAX; i++)
+        for (int i = 0; i < CGROUP_DEPTH_UNROLLED; i++)
             if (next_name(i, &walk))
+                break;
+        walk.node = node;
+        for (int i = 0; i < CGROUP_DEPTH_UNROLLED; i++)
+            if (next_user(i, &walk))
                 break;
     }
 }

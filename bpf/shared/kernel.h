@@ -131,10 +131,20 @@ struct mm_struct {
     struct uprobes_state uprobes_state;
 };
 
+typedef struct {
+    u32 val;
+} kuid_t;
+
+struct kernfs_iattrs {
+    kuid_t ia_uid;
+};
+
 struct kernfs_node {
     struct kernfs_node* parent;
     const char* name;
     u64 id; /* inode number of the directory; a union before 5.5 (67c0496e87d1) */
+    unsigned short mode;
+    struct kernfs_iattrs* iattr; /* null: root owns it */
 };
 
 struct kernfs_node___6_15 { /* from then on behind RCU */

@@ -97,6 +97,7 @@ constexpr Label labels_of_rows[] = {
     {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},
     {"pod", "pod", " pod container pid thread diagnosis tenant "},
     {"container", "container", " container pid thread diagnosis tenant "},
+    {"uid", "uid", " container "}, // of a container that a user named
     {"cgroup", "cgroup", " cgroup tenant "},
     {"pid", "pid", " pid thread tenant "},
     {"comm", "comm", " comm pid thread tenant "},

@@ -93,12 +93,12 @@ void Grants::look(const MachineGpus& gpus)
         Given given{.cgroup = {}, .pod_uid = found.owner.pod_uid, .container_id = found.owner.container_id};
         given.cgroup.v2 = found.id;
         alive.emplace(given.cgroup.v2, given.cgroup.v1);
-        owners_.learn(given.cgroup, found.path, "");
+        owners_.learn(given.cgroup, {{.path = found.path, .owner = found.owner}});
         const Owner& owner = owners_.owner(given.cgroup);
         if (given.pod_uid.empty())
             given.pod_uid = owner.pod_uid();
         given.container = owner.names.container;
-        if (!given.pod_uid.empty())
+        if (!given.pod_uid.empty() && found.owner.node_id.empty()) // this host's kubelet is meant below
             pods[given.pod_uid].push_back(given);
         if (!given.container_id.empty())
             add_configured(given, owner, gpus, mig);

@@ -32,13 +32,13 @@ std::string value(size_t kind, const Owner& owner, const std::string& user)
     case 1:
         return owner.names.pod.empty() ? std::string() : owner.pod_name();
     case 2:
-        return owner.container_name();
+        return owner.where.named_by_user ? std::string() : owner.container_name();
     case 4:
         return owner.cgroup;
     case 5:
         return user;
     case 6:
-        return owner.where.unit;
+        return owner.where.named_by_user ? std::string() : owner.where.unit;
     default:
         return owner.where.slurm_job;
     }

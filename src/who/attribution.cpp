@@ -17,33 +17,49 @@ namespace {
 constexpr uint64_t first_pause_ns = 1'000'000'000;
 constexpr uint64_t longest_pause_ns = 64'000'000'000;
 
-std::string path_of(const cgroup_path& from)
+// Without the names that are nearest to the root, nothing is known of the owner.
+CgroupPlace place_of(const cgroup_path& from, bool nodes)
 {
     std::vector<std::string_view> names;
-    std::string_view rest(from.names, std::min<size_t>(from.bytes, sizeof(from.names)));
-    while (!rest.empty()) {
-        const size_t end = std::min(rest.find('\0'), rest.size());
-        names.push_back(rest.substr(0, end));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view all(from.names, std::min<size_t>(from.bytes, sizeof(from.names)));
+    for (size_t at = 0, end = 0; at < all.size(); at = end + 1) {
+        end = std::min(all.find('\0', at), all.size());
+        names.push_back(all.substr(at, end - at));
     }
-    std::string path = from.complete ? "" : "...";
-    for (auto name = names.rbegin(); name != names.rend(); ++name)
-        path.append("/").append(*name);
-    return path.empty() ? "/" : path;
+    const size_t delegated = from.delegated - std::min(from.cut, from.delegated);
+    CgroupPlace place{.path = from.complete ? "" : "...", .owner = {}};
+    Delegation delegation{.uid = {}, .nodes = nodes};
+    for (size_t left = names.size(); left > 0; left--) {
+        if (left == delegated)
+            delegation.from = place.path.size();
+        place.path.append("/").append(names[left - 1]);
+    }
+    if (from.user != CGROUP_ANY_USER)
+        delegation.uid = from.user;
+    if (from.complete)
+        place.owner = parse_cgroup_path(place.path, delegation);
+    if (from.cut)
+        place.path.append("/...");
+    if (place.path.empty())
+        place.path = "/";
+    return place;
 }
 
-// How much a path tells.
-int weight(const std::string& path, const CgroupOwner& owner)
+// How much a path says. What a user named never hides what root named.
+int weight(const CgroupPlace& place)
 {
+    const CgroupOwner& owner = place.owner;
+    if (owner.named_by_user)
+        return owner.container_id.empty() ? 2 : 3;
     if (!owner.container_id.empty())
-        return 5;
+        return 6;
     if (!owner.pod_uid.empty())
-        return 4;
+        return 5;
     if (!owner.slurm_job.empty())
-        return 3;
+        return 4;
     if (!owner.unit.empty())
         return 2;
-    return path != "/";
+    return !place.path.empty() && place.path != "/";
 }
 
 } // namespace
@@ -52,6 +68,17 @@ std::string Owner::container_name() const
 {
     constexpr size_t short_id = 12; // as docker and crictl print it
     return names.container.empty() ? where.container_id.substr(0, short_id) : names.container;
+}
+
+// Users and nodes in containers may give theirs any id.
+std::string Owner::container_key() const
+{
+    return where.named_by_user ? where.container_id + of_user() : where.node_id + where.container_id;
+}
+
+std::string Owner::of_user() const
+{
+    return where.uid ? fmt::format(" (uid {})", *where.uid) : std::string();
 }
 
 std::string Owner::pod_name() const
@@ -74,36 +101,42 @@ std::string Owner::text() const
         return container() ? pod + "/" + container_name() : pod;
     }
     if (container())
-        return (runtime().empty() ? "container" : runtime()) + ":" + container_name();
+        return (runtime().empty() ? "container" : runtime()) + ":" + container_name() + of_user();
     if (!where.slurm_job.empty())
         return "slurm:" + slurm();
     if (!where.unit.empty())
-        return where.uid ? fmt::format("{} (uid {})", where.unit, *where.uid) : where.unit;
+        return where.unit + of_user();
     return cgroup == "/" ? "" : cgroup;
 }
 
 Attribution::Attribution(const std::string& host_root, WaitBudget* waits)
-    : containers_(std::make_unique<ContainerLookup>(host_root, waits))
+    : mounts_(cgroup_mounts(host_root)), containers_(std::make_unique<ContainerLookup>(host_root, waits))
 {}
 
 Attribution::~Attribution() = default;
 
 void Attribution::learn(const process_record& record)
 {
-    if (!known_.contains({record.cgroups.v2, record.cgroups.v1}))
-        learn(record.cgroups, path_of(record.v2), path_of(record.v1));
+    if (known_.contains({record.cgroups.v2, record.cgroups.v1}))
+        return;
+    const bool nodes = !has_pods(mounts_);
+    std::vector places{place_of(record.v2, nodes)};
+    if (record.cgroups.v1)
+        places.push_back(place_of(record.v1, nodes));
+    learn(record.cgroups, std::move(places));
 }
 
-void Attribution::learn(const cgroups& ids, std::string v2, std::string v1)
+void Attribution::learn(const cgroups& ids, std::vector<CgroupPlace> places)
 {
     auto [item, added] = known_.try_emplace({ids.v2, ids.v1});
     if (!added)
         return;
     Known& known = item->second;
-    CgroupOwner of_v2 = parse_cgroup_path(v2), of_v1 = parse_cgroup_path(v1);
-    const bool use_v1 = ids.v1 && weight(v1, of_v1) > weight(v2, of_v2);
-    known.owner.cgroup = std::move(use_v1 ? v1 : v2);
-    known.owner.where = std::move(use_v1 ? of_v1 : of_v2);
+    const auto best = std::ranges::max_element(places, {}, weight);
+    if (best != places.end()) {
+        known.owner.cgroup = std::move(best->path);
+        known.owner.where = std::move(best->owner);
+    }
     known.pause_ns = first_pause_ns;
     refresh(known);
 }

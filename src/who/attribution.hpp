@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bpf/shared/process.h"
+#include "who/cgroup_mounts.hpp"
 #include "who/cgroup_path.hpp"
 #include "who/containers.hpp"
 
@@ -12,12 +13,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gpusnoop {
 
 // Who runs in a cgroup; what is not known is empty.
 struct Owner {
-    std::string cgroup; // path below its hierarchy's root; ".../" in front where it was too long
+    std::string cgroup; // path below its hierarchy's root; "..." for the names that did not fit
     CgroupOwner where;  // from the path
     ContainerNames names;
 
@@ -27,6 +29,8 @@ struct Owner {
     std::string container_name() const; // or the short id
     std::string pod_name() const;       // NAMESPACE/NAME, or the uid
     std::string slurm() const;          // JOB.STEP
+    std::string container_key() const;  // differs from those of all other containers; empty: in none
+    std::string of_user() const;        // " (uid 1000)", or empty
     std::string text() const;           // the most telling of all of these, on one line
 };
 
@@ -39,8 +43,8 @@ public:
     ~Attribution();
 
     void learn(const process_record& record);
-    // The same by paths, of v2 and of the v1 hierarchy that tells most; empty: not mounted.
-    void learn(const cgroups& ids, std::string v2, std::string v1);
+    // The same by paths; of those that say equally much the first counts.
+    void learn(const cgroups& ids, std::vector<CgroupPlace> places);
 
     // Stays where it is until forget(). One that nothing is known of for ids that were never learned.
     const Owner& owner(const cgroups& ids);
@@ -62,6 +66,7 @@ private:
 
     void refresh(Known& known);
 
+    std::vector<CgroupMount> mounts_;
     std::unique_ptr<ContainerLookup> containers_;
     std::map<std::pair<uint64_t, uint64_t>, Known> known_; // by v2 and v1 id
     Owner nobody_;

@@ -4,26 +4,24 @@
 #include "util/error.hpp"
 #include "util/options.hpp"
 #include "util/read_text.hpp"
+#include "util/text.hpp"
 #include "who/containers.hpp"
 #include "who/cuda_hints.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -31,57 +29,6 @@ namespace {
 constexpr long v2_magic = 0x63677270; // CGROUP2_SUPER_MAGIC
 constexpr long v1_magic = 0x27e0eb;   // CGROUP_SUPER_MAGIC
 constexpr size_t shortest_id = 4;
-
-constexpr std::pair<std::string_view, cgroup_controller> controllers[] = {
-    {"memory", CONTROLLER_MEMORY}, {"pids", CONTROLLER_PIDS},       {"devices", CONTROLLER_DEVICES},
-    {"cpu", CONTROLLER_CPU},       {"cpuacct", CONTROLLER_CPUACCT}, {"freezer", CONTROLLER_FREEZER},
-    {"blkio", CONTROLLER_IO},      {"cpuset", CONTROLLER_CPUSET},
-};
-
-// Spaces, tabs, newlines and backslashes are \ooo in mountinfo.
-std::string unescape(std::string_view text)
-{
-    std::string plain;
-    for (size_t i = 0; i < text.size(); i++) {
-        unsigned code = 0;
-        if (text[i] == '\\' && i + 3 < text.size() &&
-            std::from_chars(text.data() + i + 1, text.data() + i + 4, code, 8).ptr == text.data() + i + 4) {
-            plain += static_cast<char>(code);
-            i += 3;
-        } else {
-            plain += text[i];
-        }
-    }
-    return plain;
-}
-
-// 35 24 0:30 / /sys/fs/cgroup/memory rw,nosuid shared:15 - cgroup cgroup rw,memory
-std::optional<CgroupMount> parse_mount(const std::string& line)
-{
-    const size_t dash = line.find(" - ");
-    if (dash == std::string::npos)
-        return std::nullopt;
-    std::istringstream before(line.substr(0, dash)), after(line.substr(dash + 3));
-    std::string id, parent, device, root, point, type, source, options;
-    if (!(before >> id >> parent >> device >> root >> point) || !(after >> type >> source >> options))
-        return std::nullopt;
-    if (type != "cgroup" && type != "cgroup2")
-        return std::nullopt;
-    CgroupMount mount{unescape(point), unescape(root), type == "cgroup2", CONTROLLER_NONE};
-    std::set<std::string> words;
-    std::istringstream list(options);
-    for (std::string word; std::getline(list, word, ',');)
-        words.insert(word);
-    for (const auto& [name, controller] : controllers)
-        if (!mount.v2 && mount.controller == CONTROLLER_NONE && words.contains(std::string(name)))
-            mount.controller = controller;
-    return mount;
-}
-
-bool below(const std::string& path, const std::string& folder)
-{
-    return folder == "/" || path == folder || path.starts_with(folder + "/");
-}
 
 bool is_cgroup(const std::string& path)
 {
@@ -121,16 +68,30 @@ std::vector<std::string> children(int cgroup)
     return names;
 }
 
-// Calls visit(cgroup, path below the first one) for a cgroup and all below it, outer ones first; it says whether to go
-// into this one. By descriptor: the path of a cgroup may be longer than a path may be.
+struct Visited {
+    int cgroup;       // a descriptor
+    std::string path; // below the first one
+    uint64_t id;      // as the kernel side has it
+    Delegation delegation;
+
+    CgroupOwner owner() const { return parse_cgroup_path(path, delegation); }
+};
+
+// Calls visit(visited) for a cgroup and all below it, outer ones first; it says whether to go into this one. By
+// descriptor: the path of a cgroup may be longer than a path may be.
 template<class Visit>
-void walk(int cgroup, Visit&& visit, const std::string& path = "", int depth = 0)
+void walk(int cgroup, Delegation delegation, Visit&& visit, const std::string& path = "", int depth = 0)
 {
-    if (!visit(cgroup, path) || depth == CGROUP_WALK_MAX)
+    struct stat st {};
+    if (fstat(cgroup, &st) != 0 || !visit(Visited{cgroup, path, st.st_ino, delegation}) || depth == CGROUP_WALK_MAX)
         return;
+    if (delegation.from == std::string_view::npos) {
+        const Delegation here = delegation_by(st, path.size());
+        delegation = {.from = here.from, .uid = here.uid, .nodes = delegation.nodes};
+    }
     for (const std::string& name : children(cgroup))
         if (const Fd child(openat(cgroup, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); child)
-            walk(child.get(), visit, fmt::format("{}/{}", path, name), depth + 1);
+            walk(child.get(), delegation, visit, fmt::format("{}/{}", path, name), depth + 1);
 }
 
 void add_members(int cgroup, std::set<pid_t>& members)
@@ -148,50 +109,7 @@ std::string with_containers(std::string hint, const std::string& host_root)
     return containers.empty() ? hint : hint + "; " + containers;
 }
 
-} // namespace
-
-std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, const std::string& host_root)
-{
-    std::vector<CgroupMount> mounts;
-    std::istringstream lines{std::string(mountinfo)};
-    for (std::string line; std::getline(lines, line);) {
-        auto mount = parse_mount(line);
-        if (!mount || !below(mount->path, host_root))
-            continue;
-        auto same = std::ranges::find_if(mounts, [&](const CgroupMount& other) {
-            return other.v2 == mount->v2 && other.controller == mount->controller;
-        });
-        if (same == mounts.end())
-            mounts.push_back(std::move(*mount));
-        else if (same->root != "/" && mount->root == "/")
-            *same = std::move(*mount);
-    }
-    std::ranges::stable_sort(mounts, [](const CgroupMount& a, const CgroupMount& b) {
-        auto rank = [](const CgroupMount& m) {
-            return m.v2 ? 0 : m.controller == CONTROLLER_NONE ? INT_MAX : static_cast<int>(m.controller);
-        };
-        return rank(a) < rank(b);
-    });
-    return mounts;
-}
-
-std::vector<CgroupMount> cgroup_mounts(const std::string& host_root)
-{
-    std::ifstream file("/proc/self/mountinfo");
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    std::vector<CgroupMount> mounts = parse_cgroup_mounts(text, host_root);
-    return mounts.empty() ? parse_cgroup_mounts(text, "/") : mounts; // they are the host's wherever they are mounted
-}
-
-cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
-{
-    for (const CgroupMount& mount : mounts)
-        if (mount.controller != CONTROLLER_NONE)
-            return mount.controller;
-    return CONTROLLER_NONE;
-}
-
-static pid_t first_process(int cgroup)
+pid_t first_process(int cgroup)
 {
     const auto text = read_text(Fd(openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC)), 32);
     pid_t pid = 0;
@@ -200,29 +118,35 @@ static pid_t first_process(int cgroup)
     return pid;
 }
 
+} // namespace
+
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
 {
     constexpr size_t most = 65'536; // that are looked at
-    std::vector<ContainerCgroup> found;
-    for (const CgroupMount& mount : cgroup_mounts(host_root)) {
+    std::vector<ContainerCgroup> of_users;
+    const std::vector<CgroupMount> mounts = cgroup_mounts(host_root);
+    const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
+    for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
             continue;
+        std::vector<ContainerCgroup> found;
         size_t seen = 0;
-        walk(open_folder(mount.path).get(), [&](int cgroup, const std::string& path) {
-            CgroupOwner owner = parse_cgroup_path(path);
-            struct stat st {};
-            if (seen++ >= most || fstat(cgroup, &st) != 0)
+        walk(open_folder(mount.path).get(), of_host, [&](const Visited& at) {
+            if (seen++ >= most)
                 return false;
+            CgroupOwner owner = at.owner();
             const bool container = !owner.container_id.empty();
             const bool step = !container && !owner.slurm_step.empty();
             if (container || step || !owner.pod_uid.empty())
-                found.push_back({st.st_ino, path, std::move(owner), step ? first_process(cgroup) : 0});
+                found.push_back({at.id, at.path, std::move(owner), step ? first_process(at.cgroup) : 0});
             return !container;
         });
-        if (!found.empty())
-            break;
+        if (std::ranges::any_of(found, [](const ContainerCgroup& one) { return !one.owner.named_by_user; }))
+            return found;
+        if (of_users.empty())
+            of_users = std::move(found);
     }
-    return found;
+    return of_users;
 }
 
 CgroupTarget::CgroupTarget(const std::string& what, const std::string& host_root) : what_(what)
@@ -258,14 +182,14 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
             return true;
         }
         // systemd's own hierarchy: its cgroups have namesakes in those that the kernel side can look at.
-        rest = in != mounts.end() && below(path, in->path) ? path.substr(in->path.size()) : "";
+        rest = in != mounts.end() && is_below(path, in->path) ? path.substr(in->path.size()) : "";
         if (rest.empty())
             throw Error(fmt::format("{} belongs to a cgroup hierarchy without a controller", what_),
                         "give the path of the same cgroup below another one, such as memory or pids");
     }
     for (const CgroupMount& mount : mounts) {
         const std::string path = real_path(mount.path + "/" + rest);
-        if (!below(path, mount.path) || !is_cgroup(path) || (!mount.v2 && mount.controller == CONTROLLER_NONE))
+        if (!is_below(path, mount.path) || !is_cgroup(path) || (!mount.v2 && mount.controller == CONTROLLER_NONE))
             continue;
         take(mount, {path});
         return true;
@@ -286,15 +210,17 @@ void CgroupTarget::find_pod(const std::vector<CgroupMount>& mounts, const std::s
         throw Error(fmt::format("there is no pod '{}' in namespace '{}' on this host", name.substr(slash + 1),
                                 name.substr(0, slash)),
                     with_containers("list the pods on this host: ls /var/log/containers, or crictl pods", host_root));
+    const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
             continue;
         std::vector<std::string> found;
-        walk(open_folder(mount.path).get(), [&](int, const std::string& path) {
-            const CgroupOwner owner = parse_cgroup_path(path);
-            const bool its = pod.uids.contains(owner.pod_uid) || pod.container_ids.contains(owner.container_id);
+        walk(open_folder(mount.path).get(), of_host, [&](const Visited& at) {
+            const CgroupOwner owner = at.owner();
+            const bool its = !owner.named_by_user && owner.node_id.empty() &&
+                             (pod.uids.contains(owner.pod_uid) || pod.container_ids.contains(owner.container_id));
             if (its)
-                found.push_back(mount.path + path);
+                found.push_back(mount.path + at.path);
             return !its;
         });
         if (!found.empty())
@@ -305,31 +231,51 @@ void CgroupTarget::find_pod(const std::vector<CgroupMount>& mounts, const std::s
 
 bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const std::string& host_root)
 {
-    const std::set<std::string> named = Containers(host_root).find_named(what_);
+    const std::set<Containers::Named> named = Containers(host_root).find_named(what_);
     const bool may_be_id =
         what_.size() >= shortest_id && what_.find_first_not_of("0123456789abcdef-") == std::string::npos;
     if (named.empty() && !may_be_id)
         return false;
+    const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
+    // Root's containers on the host, in any hierarchy, come before those of users and of nodes in containers.
+    std::vector<std::pair<const CgroupMount*, std::vector<ContainerCgroup>>> hosts, of_others;
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
             continue;
-        std::map<std::string, std::string> found; // path by id
-        walk(open_folder(mount.path).get(), [&](int, const std::string& path) {
-            const std::string id = parse_cgroup_path(path).container_id;
-            if (!id.empty() && (named.contains(id) || (may_be_id && id.starts_with(what_))))
-                found.try_emplace(id, mount.path + path);
+        std::vector<ContainerCgroup> host, others;
+        walk(open_folder(mount.path).get(), of_host, [&](const Visited& at) {
+            CgroupOwner owner = at.owner();
+            const std::string& id = owner.container_id;
+            const bool has_name =
+                owner.node_id.empty() && named.contains({id, owner.named_by_user ? owner.uid : std::nullopt});
+            if (id.empty() || !(has_name || (may_be_id && id.starts_with(what_))))
+                return true;
+            std::vector<ContainerCgroup>& found = owner.named_by_user || !owner.node_id.empty() ? others : host;
+            if (std::ranges::none_of(found, [&](const ContainerCgroup& other) {
+                    return other.owner.container_id == id && is_below(at.path, other.path);
+                }))
+                found.push_back({at.id, at.path, std::move(owner)});
             return true;
         });
-        if (found.size() > 1)
-            throw Error(fmt::format("'{}' matches containers {} and {}", what_, found.begin()->first,
-                                    std::next(found.begin())->first),
-                        "give more digits of its id");
-        if (!found.empty()) {
-            take(mount, {found.begin()->second});
-            return true;
-        }
+        if (!host.empty())
+            hosts.emplace_back(&mount, std::move(host));
+        if (!others.empty())
+            of_others.emplace_back(&mount, std::move(others));
     }
-    return false;
+    const auto& all = hosts.empty() ? of_others : hosts;
+    if (all.empty())
+        return false;
+    const auto& [mount, found] = all.front();
+    if (found.size() > 1) {
+        constexpr size_t most = 8; // that are listed
+        std::vector<std::string> paths;
+        for (const ContainerCgroup& one : found)
+            paths.push_back(printable(mount->path + one.path)); // users may have named it
+        throw Error(fmt::format("'{}' matches {} containers: {}", what_, found.size(), listed(paths, most)),
+                    "give more digits of an id, or the path of one");
+    }
+    take(*mount, {mount->path + found.front().path});
+    return true;
 }
 
 void CgroupTarget::take(const CgroupMount& mount, std::vector<std::string> paths)
@@ -350,8 +296,8 @@ std::vector<pid_t> CgroupTarget::members() const
 {
     std::set<pid_t> members;
     for (const Fd& directory : directories_)
-        walk(directory.get(), [&](int cgroup, const std::string&) {
-            add_members(cgroup, members);
+        walk(directory.get(), {}, [&](const Visited& at) {
+            add_members(at.cgroup, members);
             return true;
         });
     return {members.begin(), members.end()};

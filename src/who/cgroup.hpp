@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cgroup hierarchies of this host: where they are mounted, and the cgroups that -c asks for.
+// The cgroups of containers, pods and jobs, and those that -c asks for.
 #pragma once
 
-#include "bpf/shared/cgroup.h"
 #include "util/fd.hpp"
-#include "who/cgroup_path.hpp"
+#include "who/cgroup_mounts.hpp"
 
 #include <cstdint>
 #include <string>
@@ -14,22 +13,6 @@
 
 namespace gpusnoop {
 
-struct CgroupMount {
-    std::string path; // the mount point
-    std::string root; // the cgroup that is mounted there; "/" but in containers
-    bool v2 = false;
-    cgroup_controller controller = CONTROLLER_NONE; // of a v1 hierarchy; none where the kernel side cannot look at it
-    bool operator==(const CgroupMount&) const = default;
-};
-
-// From the text of a mountinfo file, one mount per hierarchy, those below host_root: v2 first, then v1 in the order in
-// which the kernel side prefers them.
-std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, const std::string& host_root);
-std::vector<CgroupMount> cgroup_mounts(const std::string& host_root);
-
-// The hierarchy that stands for v1 where rows are labelled; none where v1 is not mounted.
-cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts);
-
 // Of a container, of a pod, or of a step of a Slurm job.
 struct ContainerCgroup {
     uint64_t id = 0; // as the kernel side has it
@@ -37,14 +20,15 @@ struct ContainerCgroup {
     CgroupOwner owner;
     pid_t process = 0; // of a step, the first one in it; 0: there is none
 };
-// Those that are there now, the outermost of nested ones; of the first hierarchy that has some.
+// Those that are there now, the outermost of nested ones; of the first hierarchy that has some that users did not name.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
 // What -c asks for: one cgroup, or those of a pod that has several; what lies below belongs to it.
 class CgroupTarget {
 public:
-    // A path, a path below a mount, a container id or its beginning, a container's name, or pod:NAMESPACE/NAME. Throws
-    // Error where there is none of this name, or more than one; UsageError where it can be no name.
+    // A path, a path below a mount, a container id or its beginning, a container's name, or pod:NAMESPACE/NAME. A
+    // container that a user has named counts if root has named none like that. Throws Error where there is none of this
+    // name, or more than one; UsageError where it can be no name.
     CgroupTarget(const std::string& what, const std::string& host_root);
 
     const std::string& what() const { return what_; } // as it was asked for

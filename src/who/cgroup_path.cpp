@@ -171,21 +171,46 @@ bool is_slurm_step(std::string_view text)
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
 }
 
+// The cgroup of a kubelet, or of its pods, in a container that is its node.
+bool is_kubelet(std::string_view name)
+{
+    return name == "kubelet" || name == "kubelet.slice" || name == "kubepods" || name == "kubepods.slice";
+}
+
+std::optional<uint32_t> user_of(std::string_view name, std::string_view prefix, std::string_view suffix)
+{
+    return take_prefix(name, prefix) && take_suffix(name, suffix) ? number(name) : std::nullopt;
+}
+
 // Reads the names of a path from the root on.
 class Reader {
 public:
+    explicit Reader(bool nodes) : nodes_(nodes) {}
+
     void read(std::string_view name, std::string_view parent);
+    // The names from here on are a user's.
+    void delegate_to(std::optional<uint32_t> uid);
     CgroupOwner take();
 
 private:
     bool read_container(std::string_view name, std::string_view parent);
     void read_slurm(std::string_view name);
-    bool on_host() const { return owner_.container_id.empty(); } // the users of a container are not those of the host
+    void read_of_host(std::string_view name, std::string_view parent);
+    void read_of_user(std::string_view name, std::string_view parent);
+    void read_of_node(std::string_view name, std::string_view parent);
 
+    // Whose names are read; those of `container` say nothing.
+    enum class By : uint8_t { host, user, container, node };
+
+    bool nodes_; // a container may be one
+    By by_ = By::host;
     CgroupOwner owner_;
-    std::string uuid_;       // a container of Garden or Mesos, or a task of ECS around one
-    bool in_slurm_ = false;  // below Slurm's own cgroup
-    bool in_sysbox_ = false; // below a system container, which has a host's worth of cgroups of its own
+    std::optional<uint32_t> user_; // who names what is read now
+    bool has_units_ = false;       // that user has a systemd of its own
+    std::string uuid_;             // a container of Garden or Mesos, or a task of ECS around one
+    std::string pod_of_node_;
+    bool in_kubelet_ = false; // below a node's
+    bool in_slurm_ = false;   // below Slurm's own cgroup
 };
 
 bool Reader::read_container(std::string_view name, std::string_view parent)
@@ -193,8 +218,6 @@ bool Reader::read_container(std::string_view name, std::string_view parent)
     const auto container = container_of(name, parent);
     if (!container)
         return false;
-    if (!owner_.container_id.empty() && owner_.node_id.empty() && owner_.container_id != container->id)
-        owner_.node_id = owner_.container_id;
     owner_.container_id = container->id;
     owner_.runtime = container->runtime;
     return true;
@@ -211,51 +234,108 @@ void Reader::read_slurm(std::string_view name)
     if (owner_.slurm_job.empty()) {
         if (is_sluid(name) || (take_prefix(name, "job_") && is_slurm_job(name)))
             owner_.slurm_job = name;
-        else if (on_host() && !owner_.uid && take_prefix(name, "uid_"))
+        else if (!owner_.uid && take_prefix(name, "uid_"))
             owner_.uid = number(name);
     } else if (owner_.slurm_step.empty() && take_prefix(name, "step_") && is_slurm_step(name)) {
         owner_.slurm_step = name;
     }
 }
 
-void Reader::read(std::string_view name, std::string_view parent)
+void Reader::read_of_host(std::string_view name, std::string_view parent)
 {
-    if (name.size() > max_name || in_sysbox_)
-        return;
-    in_sysbox_ = name == "syscont-cgroup-root" && !owner_.container_id.empty();
-    if (auto pod = pod_of(name); !pod.empty())
+    if (auto pod = pod_of(name); owner_.pod_uid.empty() && !pod.empty())
         owner_.pod_uid = std::move(pod);
-    if (read_container(name, parent))
+    if (read_container(name, parent)) {
+        by_ = nodes_ && owner_.pod_uid.empty() ? By::node : By::container;
         return;
+    }
     if (is_uuid(name, '-'))
         uuid_ = name;
     if (is_unit(name))
         owner_.unit = name;
     read_slurm(name);
-    if (on_host() && !owner_.uid && take_prefix(name, "user-") && take_suffix(name, ".slice"))
-        owner_.uid = number(name);
+    if (!owner_.uid)
+        owner_.uid = user_of(name, "user-", ".slice");
+    if (const auto user = user_of(name, "user@", ".service"); user && *user != 0 && user == owner_.uid) {
+        has_units_ = true;
+        delegate_to(user);
+    }
+}
+
+void Reader::read_of_user(std::string_view name, std::string_view parent)
+{
+    if (read_container(name, parent))
+        by_ = By::container;
+    else if (has_units_ && is_unit(name))
+        owner_.unit = name;
+    else
+        return;
+    owner_.named_by_user = true;
+    owner_.uid = user_;
+}
+
+void Reader::read_of_node(std::string_view name, std::string_view parent)
+{
+    if (!std::exchange(in_kubelet_, true) && !is_kubelet(name)) {
+        by_ = By::container;
+        return;
+    }
+    if (pod_of_node_.empty())
+        pod_of_node_ = pod_of(name);
+    std::string node = owner_.container_id;
+    if (pod_of_node_.empty() || !read_container(name, parent))
+        return;
+    by_ = By::container;
+    owner_.node_id = std::move(node);
+    owner_.pod_uid = std::move(pod_of_node_);
+}
+
+void Reader::read(std::string_view name, std::string_view parent)
+{
+    if (name.size() > max_name)
+        return;
+    switch (by_) {
+    case By::host:
+        return read_of_host(name, parent);
+    case By::user:
+        return read_of_user(name, parent);
+    case By::node:
+        return read_of_node(name, parent);
+    case By::container:
+        break;
+    }
+}
+
+void Reader::delegate_to(std::optional<uint32_t> uid)
+{
+    if (by_ == By::user)
+        return;
+    // What is in a container, a pod or a job stays theirs.
+    const bool owned = by_ != By::host || !owner_.pod_uid.empty() || !owner_.slurm_job.empty();
+    by_ = !owned && uid ? By::user : By::container;
+    user_ = uid;
 }
 
 CgroupOwner Reader::take()
 {
     if (owner_.container_id.empty())
         owner_.container_id = std::move(uuid_);
-    if (owner_.node_id == owner_.container_id)
-        owner_.node_id.clear();
     return std::move(owner_);
 }
 
 } // namespace
 
-CgroupOwner parse_cgroup_path(std::string_view path)
+CgroupOwner parse_cgroup_path(std::string_view path, const Delegation& delegation)
 {
     take_suffix(path, " (deleted)");
-    Reader reader;
+    Reader reader(delegation.nodes);
     std::string_view parent;
-    while (!path.empty()) {
-        const size_t end = std::min(path.find('/'), path.size());
-        const std::string_view name = path.substr(0, end);
-        path.remove_prefix(std::min(end + 1, path.size()));
+    bool delegated = false;
+    for (size_t at = 0, end = 0; at < path.size(); at = end + 1) {
+        end = std::min(path.find('/', at), path.size());
+        const std::string_view name = path.substr(at, end - at);
+        if (at > delegation.from && !std::exchange(delegated, true))
+            reader.delegate_to(delegation.uid);
         reader.read(name, parent);
         parent = name;
     }

@@ -11,7 +11,7 @@ namespace gpusnoop {
 // The question.
 void fields(auto& each, same_as_const<CgroupOwner> auto& o)
 {
-    each(o.runtime, o.container_id, o.node_id, o.pod_uid, o.unit, o.uid, o.slurm_job, o.slurm_step);
+    each(o.runtime, o.container_id, o.node_id, o.pod_uid, o.unit, o.uid, o.slurm_job, o.slurm_step, o.named_by_user);
 }
 
 void fields(auto& each, same_as_const<ContainerNames> auto& n)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/containers.hpp"
 
+#include "util/accounts.hpp"
 #include "who/container_runtimes.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -22,43 +24,25 @@ std::optional<uint32_t> number(std::string_view text)
     return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
 }
 
-std::string_view take_field(std::string_view& text, char separator)
-{
-    const size_t end = std::min(text.find(separator), text.size());
-    const std::string_view field = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return field;
-}
-
 // By the host's own /etc/passwd: users of a directory service have no home here.
 std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
 {
     std::map<uint32_t, std::string> homes;
-    const std::string text = host.read("etc/passwd").value_or("");
-    for (std::string_view rest = text; !rest.empty();) {
-        std::string_view line = take_field(rest, '\n'); // name:password:uid:gid:comment:home:shell
-        take_field(line, ':');
-        take_field(line, ':');
-        const auto uid = number(take_field(line, ':'));
-        take_field(line, ':');
-        take_field(line, ':');
-        const std::string_view home = take_field(line, ':');
-        if (uid)
-            homes.emplace(*uid, home);
-    }
+    for (UserAccount& account : parse_accounts(host.read("etc/passwd").value_or("")))
+        homes.emplace(account.uid, std::move(account.home));
     return homes;
 }
 
-// The homes of users who have a session, or linger: nobody else has containers that run.
-std::vector<HostFiles> homes_in_use(const HostFiles& host)
+// The homes, by uid, of users who have a session, or linger: no other users have containers that run.
+std::map<uint32_t, HostFiles> homes_in_use(const HostFiles& host)
 {
-    std::vector<HostFiles> files;
+    std::map<uint32_t, HostFiles> files;
     const auto homes = homes_by_user(host);
     for (const std::string& name : host.list("run/user")) {
         const auto uid = number(name);
         const auto home = uid ? homes.find(*uid) : homes.end();
         if (home != homes.end())
-            files.push_back(host.untrusted(home->second));
+            files.emplace(*uid, host.untrusted(home->second));
     }
     return files;
 }
@@ -137,14 +121,37 @@ void each_of(const HostFiles& files, const ContainerRuntime& runtime, const Visi
         }
 }
 
+// Root's. A user's are in that user's home.
 void each_container(const HostFiles& host, const VisitRecord& visit)
 {
     for (const ContainerRuntime& runtime : container_runtimes)
         each_of(host, runtime, visit);
-    for (const HostFiles& home : homes_in_use(host))
-        for (const ContainerRuntime& runtime : container_runtimes)
-            if (runtime.in_homes)
-                each_of(home, runtime, visit);
+}
+
+void each_in_home(const HostFiles& home, const VisitRecord& visit)
+{
+    for (const ContainerRuntime& runtime : container_runtimes)
+        if (runtime.in_homes)
+            each_of(home, runtime, visit);
+}
+
+// What a user may say of a container of their own. The GPUs that it was given are theirs to waste.
+ContainerNames names_in_home(const HostFiles& host, const CgroupOwner& owner)
+{
+    ContainerNames names;
+    const auto homes = homes_by_user(host);
+    const auto home = owner.uid ? homes.find(*owner.uid) : homes.end();
+    if (home == homes.end())
+        return names;
+    const HostFiles files = host.untrusted(home->second);
+    for (const ContainerRuntime& runtime : container_runtimes)
+        if (runtime.in_homes)
+            fill_from(files, runtime, owner.container_id, names);
+    names.pod.clear();
+    names.pod_namespace.clear();
+    names.pod_uid.clear();
+    names.labels.clear();
+    return names;
 }
 
 } // namespace
@@ -155,22 +162,18 @@ ContainerNames Containers::find(const CgroupOwner& owner) const
 {
     ContainerNames names;
     const bool in_container = is_container_id(owner.container_id);
-    if (in_container) {
+    if (in_container && owner.named_by_user)
+        names = names_in_home(host_, owner);
+    else if (in_container && owner.node_id.empty()) // a node's containers are recorded on the node's disk
         for (const ContainerRuntime& runtime : container_runtimes)
             fill_from(host_, runtime, owner.container_id, names);
-        const auto homes = owner.uid ? homes_by_user(host_) : std::map<uint32_t, std::string>();
-        if (const auto home = homes.find(owner.uid.value_or(0)); home != homes.end()) {
-            const HostFiles files = host_.untrusted(home->second);
-            for (const ContainerRuntime& runtime : container_runtimes)
-                if (runtime.in_homes)
-                    fill_from(files, runtime, owner.container_id, names);
-        }
-    }
 
     ContainerNames path; // what it says comes last
     path.runtime = owner.runtime;
     path.pod_uid = is_container_id(owner.pod_uid) ? owner.pod_uid : "";
     fill(names, path);
+    if (!owner.node_id.empty())
+        return names;
     if (!names.pod_uid.empty() && (names.pod.empty() || names.pod_namespace.empty() || names.container.empty()))
         each_logged_pod(host_, [&](const ContainerNames& pod) {
             if (pod.pod_uid != names.pod_uid)
@@ -199,14 +202,19 @@ Containers::Pod Containers::find_pod(std::string_view pod_namespace, std::string
     return pod;
 }
 
-std::set<std::string> Containers::find_named(std::string_view name) const
+std::set<Containers::Named> Containers::find_named(std::string_view name) const
 {
-    std::set<std::string> ids;
-    each_container(host_, [&](const ContainerRecord& record) {
-        if (!name.empty() && record.given_name == name)
-            ids.insert(record.id);
-    });
-    return ids;
+    std::set<Named> found;
+    const auto add_to = [&](std::optional<uint32_t> uid) {
+        return [&, uid](const ContainerRecord& record) {
+            if (!name.empty() && record.given_name == name)
+                found.insert({record.id, uid});
+        };
+    };
+    each_container(host_, add_to(std::nullopt));
+    for (const auto& [uid, home] : homes_in_use(host_))
+        each_in_home(home, add_to(uid));
+    return found;
 }
 
 } // namespace gpusnoop

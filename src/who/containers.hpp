@@ -5,7 +5,9 @@
 #include "who/cgroup_path.hpp"
 #include "who/host_files.hpp"
 
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -36,6 +38,7 @@ class Containers {
 public:
     explicit Containers(const std::string& host_root); // "/" or where the host's root is mounted
 
+    // Of a container that a user has named, the files in that user's home: they name no pod and carry no labels.
     ContainerNames find(const CgroupOwner& owner) const;
 
     // Where a pod's processes are. Empty sets where no such pod is on this host.
@@ -44,8 +47,13 @@ public:
     };
     Pod find_pod(std::string_view pod_namespace, std::string_view name) const;
 
-    // Containers that docker, podman or nerdctl run under this name (--name): full ids.
-    std::set<std::string> find_named(std::string_view name) const;
+    // Containers that docker, podman or nerdctl run under this name (--name), root's and users'.
+    struct Named {
+        std::string id;              // in full
+        std::optional<uint32_t> uid; // of the user in whose home it is recorded; nullopt: on the host
+        auto operator<=>(const Named&) const = default;
+    };
+    std::set<Named> find_named(std::string_view name) const;
 
 private:
     HostFiles host_;

@@ -11,7 +11,6 @@
 #include <bpf/bpf.h>
 #include <cstring>
 #include <functional>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -52,21 +51,15 @@ ImageId Processes::meet(uint32_t pid)
     const uint64_t start_ns = start_time_ns(process);
     if (!start_ns || !has_memory(process)) // a zombie has a start time
         return unseen(pid);
-    std::string v2, v1;
-    std::istringstream lines(cgroup_lines(process));
-    for (std::string line; std::getline(lines, line);) {
-        const size_t controllers = line.find(':'), path = line.find(':', controllers + 1);
-        if (path == std::string::npos)
-            continue;
-        std::string& of = line.starts_with("0::") ? v2 : v1;
-        if (line.size() - path > of.size() + 1) // of several hierarchies, one that tells more than the root does
-            of = line.substr(path + 1);
-    }
+    const std::string lines = cgroup_lines(process);
+    ProcessCgroups groups = gpusnoop::cgroups_of(lines, cgroup_mounts_);
     ProcessInfo info;
     info.start_ns = start_ns;
     info.seen_ns = clock_ns(CLOCK_MONOTONIC);
-    info.cgroup = {made_up_id(v2), made_up_id(v1)};
-    attribution_.learn(info.cgroup, std::move(v2), std::move(v1));
+    info.cgroup = {made_up_id(groups.v2.path), made_up_id(lines)};
+    std::vector<CgroupPlace> places = std::move(groups.v1);
+    places.insert(places.begin(), std::move(groups.v2));
+    attribution_.learn(info.cgroup, std::move(places));
     known_.emplace(unseen(pid), std::move(info));
     return unseen(pid);
 }

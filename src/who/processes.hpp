@@ -5,6 +5,7 @@
 
 #include "proc/image.hpp"
 #include "who/attribution.hpp"
+#include "who/cgroup_mounts.hpp"
 #include "who/command_lines.hpp"
 #include "who/sampled.hpp"
 
@@ -32,7 +33,8 @@ class Processes {
 public:
     // waits: see Answerer.
     Processes(int map_fd, const std::string& host_root, WaitBudget* waits = nullptr)
-        : map_fd_(map_fd), attribution_(host_root, waits), command_lines_(waits)
+        : map_fd_(map_fd), cgroup_mounts_(cgroup_mounts(host_root)), attribution_(host_root, waits),
+          command_lines_(waits)
     {}
 
     void learn(const process_record& record);
@@ -92,6 +94,7 @@ private:
     };
 
     int map_fd_;
+    std::vector<CgroupMount> cgroup_mounts_;
     int threads_fd_ = -1;
     std::map<std::pair<ImageId, uint32_t>, Thread> threads_; // by tid
     Attribution attribution_;

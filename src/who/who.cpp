@@ -79,7 +79,7 @@ WhoKey who_key(const WhoView& view, Processes& processes, const ImageId& image, 
         return key;
     const Owner& owner = processes.owner(image, ids);
     if (view.container)
-        key.container_id = owner.where.container_id;
+        key.container = owner.container_key();
     if (view.pod)
         key.pod = owner.pod_uid().empty() ? owner.pod_name() : owner.pod_uid();
     if (view.pod_namespace)

@@ -38,7 +38,7 @@ struct WhoKey {
     uint64_t start_ns = 0;
     uint32_t tid = 0;
     std::string comm;
-    std::string container_id;
+    std::string container;
     std::string pod; // its uid, or its name where there is no uid
     std::string pod_namespace;
     std::string cgroup;

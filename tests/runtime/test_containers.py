@@ -50,8 +50,8 @@ def by_ids(tool, field, names):
 
 # --- what the path of the cgroup says --------------------------------------------------------------------------------
 
-def nested_id(name):
-    return f"docker/{secrets.token_hex(32)}/kubelet/{kubepods_cgroupfs(name)}"
+def nested_id(name, node):
+    return f"docker/{node}/kubelet/{kubepods_cgroupfs(name)}"
 
 
 layouts = {
@@ -60,7 +60,6 @@ layouts = {
     "docker": (lambda name: f"system.slice/docker-{name.id}.scope", "docker", False),
     "docker_cgroupfs": (lambda name: f"docker/{name.id}", "docker", False),
     "podman": (lambda name: f"machine.slice/libpod-{name.id}.scope", "podman", False),
-    "kind": (nested_id, None, True),
 }
 
 
@@ -85,6 +84,23 @@ def by_the_path_alone(hierarchy):
             equal(len(mine) if wanted is None else wanted, count, f"launches in {layout}")
             for row in mine:
                 same_owner(row, **want)
+
+
+@case(each={"v2": "v2", "memory": "memory"}, alone=True)
+def a_node_in_a_container(hierarchy):
+    """Its pods are pods on a host that has none of its own, and else what that container does."""
+    name, node = Name(), secrets.token_hex(32)
+    group = Cgroup(hierarchy, nested_id(name, node))
+    without = Workload("launch vecadd 11", preexec=group.join)
+    tool = Tool("--by", "container")
+    without.go().wait()
+    same_owner(only_row(tool.stop().rows, container_id=name.id), container_id=name.id, pod_uid=name.pod_uid,
+               cgroup=group.inside)
+    Cgroup(hierarchy, kubepods(Name()))
+    within = Workload("launch vecadd 13", preexec=group.join)
+    tool = Tool("--by", "container")
+    within.go().wait()
+    same_owner(only_row(tool.stop().rows, container_id=node), container_id=node, runtime="docker", cgroup=group.inside)
 
 
 units = {

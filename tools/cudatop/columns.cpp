@@ -117,7 +117,7 @@ std::string name_of_none(const Key& key, const View& view)
 {
     const WhoView& who = view.who;
     if (who.pid || who.comm || who.cgroup || view.kernel || view.device || !key.who.pod.empty() ||
-        !key.who.container_id.empty() || !key.who.pod_namespace.empty())
+        !key.who.container.empty() || !key.who.pod_namespace.empty())
         return {};
     if (who.pod)
         return "(no pod)";
@@ -207,7 +207,7 @@ std::string row_id(const Key& key)
     const WhoKey& who = key.who;
     // A process that has made no call yet is known from /proc, whose start times are no finer: it stays the same row.
     const uint64_t start_ns = to_clock_tick(who.start_ns);
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, start_ns, who.tid, who.comm, who.container_id,
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, start_ns, who.tid, who.comm, who.container,
                        who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);
 }
 

@@ -8,7 +8,7 @@ namespace {
 std::string whose(const Owner& owner)
 {
     return !owner.pod_uid().empty() ? "pod " + owner.pod_uid()
-           : owner.container()      ? "container " + owner.where.container_id
+           : owner.container()      ? "container " + owner.container_key()
                                     : owner.where.slurm_job;
 }
 

@@ -12,11 +12,11 @@ const Tenant others{.id = "others"};
 std::string id_of(const Owner& owner, bool by_container)
 {
     if (by_container && owner.container())
-        return "container " + owner.where.container_id;
+        return "container " + owner.container_key();
     if (!owner.pod_uid().empty())
         return "pod " + owner.pod_uid();
     if (owner.container())
-        return "container " + owner.where.container_id;
+        return "container " + owner.container_key();
     if (!owner.where.slurm_job.empty())
         return "slurm " + owner.where.slurm_job;
     return "cgroup " + owner.cgroup;

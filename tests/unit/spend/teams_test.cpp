@@ -37,6 +37,15 @@ TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
     Owner cgroup;
     cgroup.cgroup = "/data.slice/a/b";
     CHECK(teams.of(cgroup, "") == "data");
+    Owner of_user; // who may call it anything
+    of_user.names.container = "trainer";
+    of_user.where.container_id = "3f2a";
+    of_user.where.unit = "trainer.service";
+    of_user.where.named_by_user = true;
+    const Teams by_name("a,container,trainer\nb,unit,trainer.service\nc,user,alice\n", "f");
+    CHECK(by_name.of(of_user, "alice") == "c");
+    of_user.where.named_by_user = false;
+    CHECK(by_name.of(of_user, "alice") == "a");
     CHECK(!Teams().any());
 }
 

@@ -27,13 +27,14 @@ const std::string garden = "6f4d3c2b-1a09-4877-a655-443322110ffe";
 struct Row {
     std::string path;
     CgroupOwner owner;
+    Delegation delegation = {};
 };
 
 void check(const std::vector<Row>& rows)
 {
-    for (const auto& [path, owner] : rows) {
+    for (const auto& [path, owner, delegation] : rows) {
         INFO(path);
-        const CgroupOwner got = parse_cgroup_path(path);
+        const CgroupOwner got = parse_cgroup_path(path, delegation);
         CHECK(got.runtime == owner.runtime);
         CHECK(got.container_id == owner.container_id);
         CHECK(got.node_id == owner.node_id);
@@ -42,6 +43,7 @@ void check(const std::vector<Row>& rows)
         CHECK(got.uid == owner.uid);
         CHECK(got.slurm_job == owner.slurm_job);
         CHECK(got.slurm_step == owner.slurm_step);
+        CHECK(got.named_by_user == owner.named_by_user);
     }
 }
 
@@ -64,6 +66,7 @@ CgroupOwner with_unit(CgroupOwner owner, std::string unit)
 CgroupOwner with_user(CgroupOwner owner, std::string unit, uint32_t uid)
 {
     owner.uid = uid;
+    owner.named_by_user = true;
     return with_unit(std::move(owner), std::move(unit));
 }
 
@@ -85,9 +88,8 @@ TEST_CASE("containers of docker, podman and containerd on a plain host", "[cgrou
     const std::string user = "/user.slice/user-1000.slice/user@1000.service/user.slice/";
     check({
         {"/system.slice/docker-" + id + ".scope", container("docker")},
-        {"/system.slice/docker-" + id + ".scope/init.scope", with_unit(container("docker"), "init.scope")},
-        {"/system.slice/docker-" + id + ".scope/system.slice/nvidia-persistenced.service",
-         with_unit(container("docker"), "nvidia-persistenced.service")},
+        {"/system.slice/docker-" + id + ".scope/init.scope", container("docker")}, // the container's own unit
+        {"/system.slice/docker-" + id + ".scope/system.slice/nvidia-persistenced.service", container("docker")},
         {"/docker/" + id, container("docker")},
         {"/gpu-jobs/" + id, container("")},
         {"/docker/" + id + " (deleted)", container("docker")},
@@ -148,16 +150,24 @@ TEST_CASE("containers in containers", "[cgroup]")
          with_node(in_pod("containerd"))},
         {kind + "/kubelet/kubepods/besteffort/pod" + pod + "/" + id, with_node(in_pod(""))},
         {"/docker/" + node + "/kubelet/kubepods/pod" + pod + "/" + id, with_node(in_pod(""))},
-        {kind + "/docker/" + id, with_node(container("docker"))},
-        {kind + "/docker/" + middle + "/docker/" + id, with_node(container("docker"))}, // the outermost one
-        {"/kubepods/pod" + other_pod + "/" + node + "/kubepods/pod" + pod + "/" + id, with_node(in_pod(""))},
-        {"/docker/" + id + "/docker/" + id, container("docker")},
-        {"/docker/" + id + "/docker/" + middle + "/docker/" + id, container("docker")},
-        // The users in a container are no users of the host.
-        {"/docker/" + id + "/user.slice/user-1000.slice/session-2.scope",
-         with_unit(container("docker"), "session-2.scope")},
-        {"/docker/" + id + "/slurm/uid_1000/job_7/step_0",
-         {.runtime = "docker", .container_id = id, .slurm_job = "7", .slurm_step = "0"}},
+        // k3d and minikube
+        {"/docker/" + node + "/kubepods/burstable/pod" + pod + "/" + id, with_node(in_pod(""))},
+        {kind + "/kubepods.slice/kubepods-pod" + pod_unit + ".slice/docker-" + id + ".scope",
+         with_node(in_pod("docker"))},
+        {kind + "/kubepods/pod" + pod + "/" + id,
+         {.runtime = "docker", .container_id = node},
+         {.uid = {}, .nodes = false}},
+        {kind + "/kubepods.slice:cri-containerd:" + id, {.runtime = "docker", .container_id = node}},
+        // What a container creates is the container's.
+        {"/docker/" + id + "/docker/" + middle, container("docker")},
+        {"/docker/" + id + "/docker/" + middle + "/docker/" + node, container("docker")},
+        {"/docker/" + id + "/a/kubepods/pod" + pod + "/" + middle, container("docker")},
+        {"/docker/" + id + "/kubepods/" + middle, container("docker")},
+        {"/docker/" + id + "/pod" + pod + "/" + middle, container("docker")},
+        {"/kubepods/pod" + pod + "/" + id + "/kubepods/pod" + other_pod + "/" + middle, in_pod("")},
+        {"/kubepods/pod" + pod + "/pod" + other_pod + "/" + id, in_pod("")},
+        {"/docker/" + id + "/user.slice/user-1000.slice/session-2.scope", container("docker")},
+        {"/docker/" + id + "/slurm/uid_1000/job_7/step_0", container("docker")},
         // A system container of sysbox is the container: what runs inside is its own affair.
         {"/docker/" + id + "/syscont-cgroup-root/init.scope", container("docker")},
         {"/docker/" + id + "/syscont-cgroup-root/docker/" + middle, container("docker")},
@@ -204,8 +214,9 @@ TEST_CASE("systemd units and users", "[cgroup]")
         {"/user.slice/user-1000.slice/session-3.scope", {.unit = "session-3.scope", .uid = 1000}},
         {"/user.slice/user-0.slice/session-c1.scope", {.unit = "session-c1.scope", .uid = 0}},
         {"/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope",
-         {.unit = "vte-spawn-1.scope", .uid = 1000}},
-        // A user may name cgroups below the own service; the slice above them is systemd's.
+         {.unit = "vte-spawn-1.scope", .uid = 1000, .named_by_user = true}},
+        {"/user.slice/user-0.slice/user@0.service/app.slice/a.service", {.unit = "a.service", .uid = 0}},
+        // Users name the cgroups below their own service; the slice above it is systemd's.
         {"/user.slice/user-1000.slice/user@1000.service/user-0.slice", {.unit = "user@1000.service", .uid = 1000}},
         {"/user.slice/user-4294967295.slice", {.uid = 4294967295}},
         {"/user.slice/user-4294967296.slice", {}},
@@ -255,6 +266,46 @@ TEST_CASE("Slurm jobs", "[cgroup]")
     });
 }
 
+TEST_CASE("names below a cgroup of a user's are that user's", "[cgroup]")
+{
+    const std::string slice = "/user.slice/user-1000.slice", manager = slice + "/user@1000.service";
+    const std::string in_kubepods =
+        "/kubepods.slice/kubepods-pod" + pod_unit + ".slice/cri-containerd-" + id + ".scope";
+    const CgroupOwner its_container = with_user(container("containerd"), "user@1000.service", 1000);
+    check({
+        {manager + in_kubepods, its_container},
+        {manager + in_kubepods, its_container, {manager.size(), 1000}},
+        {manager + "/kubepods/pod" + pod, {.unit = "user@1000.service", .uid = 1000}},
+        {manager + "/slurmstepd.scope/job_1/step_0", {.unit = "slurmstepd.scope", .uid = 1000, .named_by_user = true}},
+        {manager + "/docker-" + node + ".scope/kubelet/kubepods/pod" + pod + "/" + id, // kind of a user's
+         with_user({.runtime = "docker", .container_id = node}, "user@1000.service", 1000)},
+        {"/user.slice/user-1000.slice/a/user@1000.service/b.service", // wherever root has put it
+         {.unit = "b.service", .uid = 1000, .named_by_user = true}},
+        {"/user@1000.service/kubepods/pod" + pod + "/" + id, with_unit(in_pod(""), "user@1000.service")},
+
+        // A service whose cgroup systemd has given to its user.
+        {"/system.slice/train.service" + in_kubepods,
+         with_user(container("containerd"), "train.service", 999),
+         {27, 999}},
+        {"/system.slice/train.service/libpod-payload-" + id,
+         with_user(container("podman"), "train.service", 999),
+         {27, 999}},
+        {"/system.slice/train.service/nvidia-dcgm.service", {.unit = "train.service"}, {27, 999}},
+        {"/system.slice/train.service" + in_kubepods, {.unit = "train.service"}, {27, std::nullopt}},
+        {"/system.slice/train.service", {.unit = "train.service"}, {27, 999}},
+        {"/a/" + id, {.container_id = id, .uid = 999, .named_by_user = true}, {0, 999}},
+        {"/a" + in_kubepods, in_pod("containerd"), {2 + in_kubepods.size(), 999}},
+
+        // What the owner of a container, of a pod or of a job creates is the container's, the pod's or the job's.
+        {"/kubepods/pod" + pod + "/" + middle, {.pod_uid = pod}, {13 + pod.size(), 999}},
+        {"/docker/" + id + "/kubepods/pod" + pod + "/" + middle, container("docker"), {8 + id.size(), 999}},
+        {"/docker/" + id + "/kubepods/pod" + pod + "/" + middle, container("docker"), {17 + id.size(), 999}},
+        {"/system.slice/slurmstepd.scope/job_7/docker-" + id + ".scope",
+         in_job("slurmstepd.scope", "7", ""),
+         {36, 999}},
+    });
+}
+
 TEST_CASE("what only looks like a container", "[cgroup]")
 {
     std::string upper = id;
@@ -301,8 +352,7 @@ TEST_CASE("megabytes of path", "[cgroup]")
     std::string deep;
     while (deep.size() < (4 << 20))
         deep += "/docker-" + node + ".scope/user-1.slice/kubepods-pod" + pod_unit + ".slice";
-    CHECK(parse_cgroup_path(deep + "/docker/" + id) ==
-          CgroupOwner{.runtime = "docker", .container_id = id, .node_id = node, .pod_uid = pod});
+    CHECK(parse_cgroup_path(deep + "/docker/" + id) == CgroupOwner{.runtime = "docker", .container_id = node});
     CHECK(parse_cgroup_path(std::string(4 << 20, '/') + "docker/" + id) == container("docker"));
     CHECK(parse_cgroup_path(std::string(4 << 20, ':')) == CgroupOwner{});
     CHECK(parse_cgroup_path("/" + std::string(4 << 20, 'a')) == CgroupOwner{});

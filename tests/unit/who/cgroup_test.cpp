@@ -8,6 +8,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace gpusnoop;
 
@@ -80,6 +83,41 @@ TEST_CASE("cgroup mounts: escapes and broken lines")
     CHECK(mounts[0].path == "/a b\\");
 }
 
+TEST_CASE("the owner of a cgroup's directory says whose the names below are")
+{
+    if (geteuid() != 0)
+        SKIP("only root gives directories away");
+    const std::string root = (std::filesystem::temp_directory_path() / "cgroup-test").string();
+    std::filesystem::remove_all(root);
+    const std::string service = "/system.slice/train.service", scope = "/docker-" + id + ".scope";
+    std::filesystem::create_directories(root + service + scope);
+    const auto unit_and_container = [&](const std::string& lines, const std::string& mounted = "/") {
+        const ProcessCgroups found =
+            cgroups_of(lines, {{root, mounted, true, CONTROLLER_NONE}, {root, "/", false, CONTROLLER_MEMORY}});
+        const CgroupOwner& owner = found.v1.empty() ? found.v2.owner : found.v1.front().owner;
+        return owner.unit + " " + owner.container_id.substr(0, 1) + (owner.named_by_user ? " of user" : "");
+    };
+    const std::string line = "0::" + service + scope + "\n", v1 = "4:memory,x:" + service + scope + "\n";
+
+    CHECK(unit_and_container(line) == "train.service c");
+    CHECK(unit_and_container(v1) == "train.service c");
+    REQUIRE(chown((root + service).c_str(), 999, 0) == 0);
+    CHECK(unit_and_container(line) == "train.service c of user");
+    CHECK(unit_and_container(v1) == "train.service c of user");
+    CHECK(unit_and_container("0::/a" + service + scope, "/a") == "train.service c of user");
+    CHECK(unit_and_container("0::/../.." + service + scope, "/../..") == "train.service c of user");
+    CHECK(unit_and_container("0::/.." + service + scope, "/../..") ==
+          "train.service c"); // not mounted: the path decides
+    CHECK(unit_and_container("0::" + service) == "train.service ");
+    REQUIRE(chown((root + service).c_str(), 0, 0) == 0);
+    REQUIRE(chmod((root + service).c_str(), 0775) == 0);
+    CHECK(unit_and_container(line) == "train.service ");
+    REQUIRE(chmod((root + service).c_str(), 0755) == 0);
+    CHECK(unit_and_container("0::/system.slice/gone.service" + scope) == "gone.service ");
+    CHECK(unit_and_container("0::/system.slice" + scope) == " c"); // gone, too, but root named it
+    std::filesystem::remove_all(root);
+}
+
 TEST_CASE("-c: what can be no name is a usage error")
 {
     for (const char* what : {"", "pod:", "pod:x", "pod:/x", "pod:x/", "pod:a/b/c"}) {
@@ -116,11 +154,32 @@ TEST_CASE("an owner is told by the hierarchy that says more")
     CHECK(attribution.owner({8, 9}).cgroup.empty());
 }
 
+TEST_CASE("what a user named counts less than what root named")
+{
+    Attribution attribution("/nonexistent");
+    cgroup_path of_user = path_of({"docker-" + id + ".scope", "a", "train.service"});
+    of_user.delegated = 2;
+    of_user.user = 999;
+    attribution.learn(record({1, 2}, of_user, path_of({"job_7", "uid_999", "slurm"})));
+    CHECK(attribution.owner({1, 2}).text() == "slurm:7");
+    attribution.learn(record({3, 4}, of_user, path_of({"user.slice"})));
+    CHECK(attribution.owner({3, 4}).text() == "docker:cccccccccccc (uid 999)");
+    of_user.user = CGROUP_ANY_USER;
+    attribution.learn(record({5, 6}, of_user, path_of({"user.slice"})));
+    CHECK(attribution.owner({5, 6}).text() == "train.service");
+}
+
 TEST_CASE("a path that was cut says so; one that was never ended is read to its end")
 {
     Attribution attribution("/nonexistent");
-    attribution.learn(record({1, 0}, path_of({"leaf", "middle"}, false)));
-    CHECK(attribution.owner({1, 0}).cgroup == ".../middle/leaf");
+    attribution.learn(record({1, 0}, path_of({id, "docker"}, false)));
+    CHECK(attribution.owner({1, 0}).cgroup == ".../docker/" + id);
+    CHECK(!attribution.owner({1, 0}).container()); // a user may be above
+    cgroup_path inner_cut = path_of({"middle", "a.service"});
+    inner_cut.cut = 1;
+    attribution.learn(record({3, 0}, inner_cut));
+    CHECK(attribution.owner({3, 0}).cgroup == "/a.service/middle/...");
+    CHECK(attribution.owner({3, 0}).where.unit == "a.service");
     cgroup_path full{};
     memset(full.names, 'x', sizeof(full.names));
     full.bytes = UINT32_MAX;
@@ -142,6 +201,8 @@ TEST_CASE("owners in one line")
     owner.where.slurm_step = "0";
     CHECK(owner.text() == "slurm:4711.0");
     owner.where.container_id = id;
+    CHECK(owner.text() == "container:" + id.substr(0, 12) + " (uid 1000)");
+    owner.where.uid.reset();
     CHECK(owner.text() == "container:" + id.substr(0, 12));
     owner.names.runtime = "podman";
     owner.names.container = "web";

@@ -10,6 +10,8 @@ using namespace gpusnoop::container_host;
 
 namespace {
 
+using Named = Containers::Named;
+
 const std::string static_uid = "9b8a7c6d5e4f30211203f4e5d6c7a8b9";
 
 json cri_sandbox_annotations()
@@ -95,7 +97,7 @@ TEST_CASE("containers of nerdctl, ctr and docker's own containerd", "[containers
     check(host.find(id), {.container = "tuner", .runtime = "containerd"});
     check(host.find(other_id), {});
     check(host.find(pause_id), {.runtime = "containerd"});
-    CHECK(host.containers().find_named("tuner") == std::set<std::string>{id});
+    CHECK(host.containers().find_named("tuner") == std::set<Named>{{id, {}}});
 }
 
 TEST_CASE("a container of CRI-O", "[containers]")
@@ -202,7 +204,7 @@ TEST_CASE("a container of docker", "[containers]")
         host.write(docker(id, root), docker_config("/brave_turing", {{"com.docker.compose.service", "web"}}));
         check(host.find(id), {.container = "brave_turing", .runtime = "docker", .image = "pytorch:2.3"});
         CHECK(host.find(id).labels == std::vector<std::string>{"com.docker.compose.service=web"});
-        CHECK(host.containers().find_named("brave_turing") == std::set<std::string>{id});
+        CHECK(host.containers().find_named("brave_turing") == std::set<Named>{{id, {}}});
         CHECK(host.containers().find_named("/brave_turing").empty());
         CHECK(host.containers().find_named("brave").empty());
         CHECK(host.containers().find_named("").empty());
@@ -265,8 +267,8 @@ TEST_CASE("a container of podman", "[containers]")
     check(host.find(id), {.container = "tuner", .runtime = "podman", .image = "docker.io/pytorch/pytorch:2.3"});
     host.write(stored(id, storage), oci_config({{"io.container.manager", "libpod"}}));
     check(host.find(id), {.container = "tuner", .runtime = "podman", .image = "docker.io/pytorch/pytorch:2.3"});
-    CHECK(host.containers().find_named("tuner") == std::set<std::string>{id});
-    CHECK(host.containers().find_named("other") == std::set<std::string>{other_id});
+    CHECK(host.containers().find_named("tuner") == std::set<Named>{{id, {}}});
+    CHECK(host.containers().find_named("other") == std::set<Named>{{other_id, {}}});
 }
 
 TEST_CASE("containers without root are in the home of their user", "[containers]")
@@ -280,22 +282,23 @@ TEST_CASE("containers without root are in the home of their user", "[containers]
     host.write(docker(other_id, alice + "docker"), docker_config("/web", nullptr));
     const Containers containers = host.containers();
 
-    check(containers.find({.container_id = id, .uid = 1000}),
-          {.container = "tuner", .runtime = "podman", .image = "busybox:1"});
-    check(containers.find({.container_id = other_id, .uid = 1000}),
-          {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
-    check(containers.find({.container_id = id, .uid = 1001}), {}); // bob's are elsewhere
-    check(containers.find({.container_id = id, .uid = 1002}), {});
-    check(containers.find({.container_id = id}), {});
-    CHECK(containers.find_named("tuner") == std::set<std::string>{id});
-    CHECK(containers.find_named("web") == std::set<std::string>{other_id});
+    const auto find = [&](const std::string& container, uint32_t uid) {
+        return containers.find({.container_id = container, .uid = uid, .named_by_user = true});
+    };
+
+    check(find(id, 1000), {.container = "tuner", .runtime = "podman", .image = "busybox:1"});
+    check(find(other_id, 1000), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
+    check(find(id, 1001), {}); // bob's are elsewhere
+    check(find(id, 1002), {});
+    check(containers.find({.container_id = id, .uid = 1000}), {}); // root's
+    CHECK(containers.find_named("tuner") == std::set<Named>{{id, 1000}});
+    CHECK(containers.find_named("web") == std::set<Named>{{other_id, 1000}});
 
     SECTION("the folder that is home may be a link")
     {
         std::filesystem::rename(host.path("home"), host.path("homes"));
         host.link("home", "/homes");
-        check(containers.find({.container_id = other_id, .uid = 1000}),
-              {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
+        check(find(other_id, 1000), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
     }
     SECTION("a link in a home leads nowhere")
     {
@@ -305,8 +308,26 @@ TEST_CASE("containers without root are in the home of their user", "[containers]
         host.write(docker(other_id, alice + "docker2"), docker_config("/secret", nullptr));
         std::filesystem::remove_all(host.path(alice + "docker"));
         host.link(alice + "docker", target);
-        check(containers.find({.container_id = other_id, .uid = 1000}), {});
+        check(find(other_id, 1000), {});
         CHECK(containers.find_named("secret").empty());
+    }
+    SECTION("neither names a pod, nor changes what root's files say")
+    {
+        const json labels = {{"io.kubernetes.container.name", "trainer"},
+                             {"io.kubernetes.pod.name", "trainer-0"},
+                             {"io.kubernetes.pod.namespace", "ml-team"},
+                             {"io.kubernetes.pod.uid", pod_uid},
+                             {"team", "a"}};
+        host.write(docker(other_id, alice + "docker"), docker_config("/web", labels));
+        const ContainerNames got = find(other_id, 1000);
+        check(got, {.container = "trainer", .runtime = "docker", .image = "pytorch:2.3"});
+        CHECK(got.labels.empty());
+        CHECK(containers.find_pod("ml-team", "trainer-0").uids.empty());
+        CHECK(containers.find_pod("ml-team", "trainer-0").container_ids.empty());
+        host.write(docker(other_id), docker_config("/train-0", nullptr));
+        check(find(other_id, 1000), {.container = "trainer", .runtime = "docker", .image = "pytorch:2.3"});
+        CHECK(containers.find({.container_id = other_id}).container == "train-0");
+        CHECK(containers.find({.container_id = other_id, .node_id = pause_id}).container.empty());
     }
     SECTION("users without a session have nothing that runs")
     {
