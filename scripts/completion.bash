@@ -151,6 +151,9 @@ _gpusnoop() {
     *,--record,* | *,--replay,* | *,--svg,* | *,--pprof,* | *,--speedscope,* | *,--trace,*)
         _gpusnoop_reply "$cur" "" < <(compgen -f -- "$cur")
         ;;
+    *,--user,*)
+        _gpusnoop_reply "$cur" "" < <(compgen -u -- "$cur")
+        ;;
     *,--host-root,*)
         _gpusnoop_reply "$cur" "" < <(compgen -d -- "$cur")
         ;;

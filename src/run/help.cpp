@@ -15,8 +15,8 @@ struct OptionGroup {
 
 const OptionGroup groups[] = {
     {"What is traced",
-     {"pid", "tid", "cgroup", "name", "failed", "latency", "least", "interrupts", "cheap", "max-overhead", "api",
-      "no-monitor", "xid"}},
+     {"pid", "tid", "cgroup", "name", "user", "failed", "latency", "least", "interrupts", "cheap", "max-overhead",
+      "api", "no-monitor", "xid"}},
     {"How it is shown",
      {"batch",       "why",      "tcp",     "files",         "by",          "per",        "fail-if",      "split",
       "prices",      "teams",    "summary", "storms",        "warm-up",     "events",     "stalled",      "ras",

@@ -9,6 +9,7 @@
 #include "util/suggestion.hpp"
 #include "util/text.hpp"
 #include "who/cuda_hints.hpp"
+#include "who/host_files.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -84,6 +85,14 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                           "a cgroup (-c) must be a path, a container's id or name, or pod:NAMESPACE/NAME, not empty");
                   o.cgroup = text;
               });
+    line.text("--user", "NAME", "run the program (--) as this user: a name or a number", [&o](const std::string& text) {
+        const auto passwd = HostFiles("/").read("etc/passwd");
+        o.user = find_account(passwd.value_or(""), text);
+        if (!o.user)
+            throw UsageError(fmt::format("there is no user '{0}' in /etc/passwd; for one of a directory service: "
+                                         "-- runuser -u {0} -- PROGRAM",
+                                         printable(text)));
+    });
     line.text("-d,--duration", "SECONDS", "stop after this time (or 5m, 2h)",
               [&o](const std::string& text) { o.duration = seconds("a duration (-d)", text); });
     auto take_interval = [&o](std::string_view what) {
@@ -214,6 +223,8 @@ void check_shared_options(const Options& options)
         throw UsageError("give a process (-p) or a thread (-t), not both");
     if (!options.program.empty() && (options.tid || !options.pids.empty() || !options.cgroup.empty()))
         throw UsageError("a program that is started (--) is traced alone: leave out -p, -t and -c");
+    if (options.user && options.program.empty())
+        throw UsageError("a user (--user) is for a program that is started: add -- PROGRAM");
 }
 
 void add_name_options(CommandLine& line, NameOptions& options)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/started_program.hpp"
 
+#include "util/capabilities.hpp"
+#include "who/host_files.hpp"
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -8,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <poll.h>
 #include <sstream>
 #include <sys/socket.h>
@@ -79,8 +83,38 @@ void leave_the_terminal()
             dup2(null, fd);
 }
 
-// All that the child does before it is the program.
-[[noreturn]] void begin(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals)
+struct Identity {
+    UserAccount account;
+    std::vector<gid_t> groups;
+};
+
+Identity identity_of(const UserAccount& account)
+{
+    return {account, groups_of(HostFiles("/").read("etc/group").value_or(""), account)};
+}
+
+// For good: 0, or why the process is not that user. Groups come first, for they take a capability that goes with the
+// user.
+int become(const Identity& to)
+{
+    const UserAccount& account = to.account;
+    if (setgroups(to.groups.size(), to.groups.data()) || setresgid(account.gid, account.gid, account.gid) ||
+        setresuid(account.uid, account.uid, account.uid))
+        return errno;
+    // Securebits may keep the capabilities.
+    if (account.uid != 0 && (!keep_capabilities({}) || setresuid(0, 0, 0) == 0))
+        return EPERM;
+    setenv("HOME", account.home.c_str(), 1);    // NOLINT(concurrency-mt-unsafe): the only thread
+    setenv("USER", account.name.c_str(), 1);    // NOLINT(concurrency-mt-unsafe)
+    setenv("LOGNAME", account.name.c_str(), 1); // NOLINT(concurrency-mt-unsafe)
+    setenv("SHELL", account.shell.empty() ? "/bin/sh" : account.shell.c_str(), 1); // NOLINT(concurrency-mt-unsafe)
+    return 0;
+}
+
+// All that the child does before it is the program. The gate takes CAP_SYS_ADMIN, so it is entered before the identity
+// changes.
+[[noreturn]] void begin(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
+                        const std::optional<Identity>& identity)
 {
     signals.as_before();
     char how = 0;
@@ -94,7 +128,9 @@ void leave_the_terminal()
     if (how == silently)
         leave_the_terminal();
     int error = EIO; // the gatekeeper has ended
-    if (!gate || gate->enter()) {
+    if (!gate || gate->enter())
+        error = identity ? become(*identity) : 0;
+    if (!error) {
         execvp(words[0], words);
         error = errno;
     }
@@ -105,10 +141,14 @@ void leave_the_terminal()
 } // namespace
 
 StartedProgram::StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals,
-                               const std::optional<MappingGate::Policy>& policy)
-    : name_(words.front())
+                               const std::optional<MappingGate::Policy>& policy, const std::optional<UserAccount>& user)
+    : name_(words.front()), as_user_(user ? fmt::format(" as user {}", user->name) : "")
 {
     check(name_);
+    if (user && !(has_capability(CAP_SETUID) && has_capability(CAP_SETGID)))
+        throw Error(fmt::format("{} cannot be started{}: CAP_SETUID and CAP_SETGID are needed", name_, as_user_),
+                    "run the tool as root");
+    const std::optional<Identity> identity = user ? std::optional(identity_of(*user)) : std::nullopt;
     if (policy)
         gate_.emplace(*policy);
     std::vector<char*> arguments;
@@ -122,7 +162,7 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
         pid_ = fork();
         if (pid_ == 0) {
             to_it_ = {};
-            begin(arguments.data(), from_tool.get(), gate(), signals);
+            begin(arguments.data(), from_tool.get(), gate(), signals, identity);
         }
         if (gate_)
             gate_->forked();
@@ -150,7 +190,7 @@ int StartedProgram::status_of(int waited)
 {
     int error = 0;
     if (recv(to_it_.get(), &error, sizeof(error), MSG_DONTWAIT) == sizeof(error))
-        warn(fmt::format("{} cannot be started: {}", name_, errno_text(error)));
+        warn(fmt::format("{} cannot be started{}: {}", name_, as_user_, errno_text(error)));
     if (!WIFSIGNALED(waited))
         return WEXITSTATUS(waited);
     const int signal = WTERMSIG(waited);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program that the command line ends with (-- PROGRAM ARGS): a child that is held before its exec until the probes
 // are in, so that its first call is seen. It is as if the tool had not been there: the identity, capabilities, limits,
-// signals and descriptors are those that the tool was started with.
+// signals and descriptors are those that the tool was started with, or the identity is another user's (--user).
 #pragma once
 
 #include "proc/mapping_gate.hpp"
+#include "util/accounts.hpp"
 #include "util/ending_signals.hpp"
 #include "util/error.hpp"
 #include "util/fd.hpp"
@@ -31,9 +32,11 @@ private:
 class StartedProgram {
 public:
     // words: the program, looked for in PATH, and its arguments. Before anything is given up or raised. policy:
-    // of its gate; without one it never waits once it has begun.
+    // of its gate; without one it never waits once it has begun. user: that it runs as, with that user's groups, HOME,
+    // SHELL, USER and LOGNAME, and no capabilities but root's.
     StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals,
-                   const std::optional<MappingGate::Policy>& policy = std::nullopt);
+                   const std::optional<MappingGate::Policy>& policy = std::nullopt,
+                   const std::optional<UserAccount>& user = std::nullopt);
     ~StartedProgram(); // one that is still held ends, without having begun
     StartedProgram(const StartedProgram&) = delete;
     StartedProgram& operator=(const StartedProgram&) = delete;
@@ -51,6 +54,7 @@ private:
     int status_of(int waited);
 
     std::string name_;
+    std::string as_user_; // " as user NAME", or empty
     std::optional<MappingGate> gate_;
     pid_t pid_ = -1;
     Fd to_it_; // takes what it is to do, and says in return why it could not be executed

@@ -80,7 +80,8 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
         const FileSearch search(probes.probes, plan.counts_runtime);
         const MappingGate::Policy gate{.holds = [&search](std::string_view path) { return search.may_matter(path); },
                                        .holds_exec = search.in_any_file()};
-        program.emplace(options.program, signals, probes.probes.empty() ? std::nullopt : std::optional(gate));
+        program.emplace(options.program, signals, probes.probes.empty() ? std::nullopt : std::optional(gate),
+                        options.user);
         options.pids = {program->pid()};
     }
     raise_descriptor_limit();

@@ -2,6 +2,8 @@
 // What all tools can be asked for. How it is asked: shared_options.hpp.
 #pragma once
 
+#include "util/accounts.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -29,6 +31,7 @@ struct Answer {
 struct Options {
     std::vector<pid_t> pids;
     std::vector<std::string> program; // to be started and traced, with its arguments
+    std::optional<UserAccount> user;  // that the program runs as; nullopt: as the tool was started
     pid_t tid = 0;
     std::string comm;
     std::string cgroup; // as it was asked for

@@ -90,6 +90,7 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         {"--live-entries", "4096"},
         {"--record-max", "1G"},
         {"--weight", "launches"},
+        {"--user", "root"},
     };
     const std::map<std::string, std::string> by_type = {{"FOLDER", "/host"}, {"COMM", "name"}, {"CGROUP", "/x"},
                                                         {"FILE", "off"},     {"TEXT", "x"},    {"[N]", ""}};
@@ -114,6 +115,8 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
         words.push_back("--leaks");
     if (option == "--at")
         words.insert(words.end(), {"--replay", "x"});
+    if (option == "--user")
+        words.insert(words.end(), {"--", "true"});
     if (option == "--warm-up")
         words.push_back("--storms");
     return words;
