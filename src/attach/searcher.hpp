@@ -3,7 +3,9 @@
 #pragma once
 
 #include "attach/targets.hpp"
+#include "proc/process.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <vector>
@@ -31,6 +33,20 @@ struct Targets::Searcher {
     std::vector<CudaFile*> files; // of this search
     Clock::time_point begun, looked_at;
     Clock::duration silent{};
+    uint64_t busy_before_ns = 0; // of the helper, when this search began
+
+    // That it has run, or waited for a CPU.
+    uint64_t busy_ns() const
+    {
+        const auto share = cpu_share(helper.pid(), helper.pid());
+        return share ? share->used_ns + share->waited_ns : 0;
+    }
+    // How long files have kept this search waiting: a busy machine, or a large file, is nobody's fault.
+    Clock::duration blocked(Clock::time_point now) const
+    {
+        const auto busy = std::chrono::nanoseconds(busy_ns() - std::min(busy_before_ns, busy_ns()));
+        return std::max<Clock::duration>(now - begun - busy, {});
+    }
 };
 
 } // namespace gpusnoop

@@ -13,7 +13,7 @@ class SlowUsers {
 public:
     using Clock = TimeAccounts<uint64_t>::Clock;
 
-    // so_far: what a search that goes on has taken.
+    // so_far: how long files have kept a search waiting that goes on.
     bool include(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const
     {
         const auto own = slow_part(so_far) + of_user_.used(user, now);
@@ -30,7 +30,7 @@ public:
     }
 
 private:
-    // Most searches take a few milliseconds, even on a busy machine.
+    // Most files are read within a few milliseconds.
     static constexpr Clock::duration quick = std::chrono::milliseconds(250);
     static constexpr Clock::duration for_user = std::chrono::seconds(2);
     static constexpr Clock::duration for_all = std::chrono::seconds(4);

@@ -109,6 +109,7 @@ void Targets::ask(Searcher& searcher, SearchRequest request, int file)
 {
     searcher.begun = searcher.looked_at = Clock::now();
     searcher.silent = {};
+    searcher.busy_before_ns = searcher.busy_ns();
     searcher.user = request.pid ? owner_of(request.pid).value_or(0) : 0;
     request.dropped = files_.dropped();
     searcher.request = std::move(request);
@@ -122,7 +123,7 @@ bool Targets::has_turn(uint64_t user) const
 {
     const auto now = Clock::now();
     const auto is_slow = [&](const Searcher& s) {
-        return s.request && slow_users_.include(s.user, now, now - s.begun);
+        return s.request && slow_users_.include(s.user, now, s.blocked(now));
     };
     return !slow_users_.include(user, now) || std::ranges::count_if(searchers_, is_slow) < searchers_of_slow_max;
 }
@@ -190,7 +191,7 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     const auto waits = [&] {
         const auto now = Clock::now();
         return std::ranges::any_of(searchers_, [&](const Searcher& s) {
-            return s.request && !slow_users_.include(s.user, now, now - s.begun);
+            return s.request && !slow_users_.include(s.user, now, s.blocked(now));
         });
     };
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
@@ -406,7 +407,7 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
         all &= file != nullptr; // it was dropped meanwhile
     }
     const SearchRequest request = *std::exchange(searcher.request, std::nullopt);
-    slow_users_.searched(searcher.user, Clock::now() - searcher.begun, Clock::now());
+    slow_users_.searched(searcher.user, searcher.blocked(Clock::now()), Clock::now());
     if (request.what == SearchRequest::What::again) { // a file that was not examined is examined later
         if (CudaFile* const file = std::exchange(searcher.again, nullptr))
             postpone(file);

@@ -67,10 +67,11 @@ private:
     HashTable<held_key, held> map_;
 };
 
-// Between open and load: makes room for so many entries.
+// Between open and load: makes room for so many entries of one process, whose share is three quarters of the table.
 template<class Skeleton>
-void size_held_table(Skeleton& skeleton, uint32_t entries)
+void size_held_table(Skeleton& skeleton, uint32_t entries_of_one)
 {
+    const uint32_t entries = entries_of_one + entries_of_one / 3;
     const uint32_t in_hash = std::min<uint32_t>(entries, HELD_IN_HASH);
     skeleton.rodata->holds_beyond = entries > in_hash;
     bpf_map__set_max_entries(skeleton.maps.held, in_hash);

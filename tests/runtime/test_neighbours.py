@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another user's program makes so much of something that no table has room for it. Each process has a share of every
+table, so what others do is counted exactly; reports and Ctrl-C are in time."""
+import collections
+import json
+import re
+import signal
+import time
+
+import harness
+from harness import case, check, equal, wait_until
+from neighbours import Neighbour
+from programs import Tool, Workload
+from ranks import Ranks, same_waits
+from truth import same_counts
+
+interval = 0.5
+# The bound is 0.2 s for a report and 1 s for the end, on a machine that does nothing else.
+late_by, end_within = 1, 3
+
+
+def memory(pid, what):
+    """KiB."""
+    return int(next(line for line in open(f"/proc/{pid}/status") if line.startswith(what)).split()[1])
+
+
+class Report:
+    """What a tool has printed, of which there are tens of thousands of lines."""
+
+    def __init__(self, tool, pid):
+        lines = [line for line in tool.lines if line.startswith('{"type":"row"')]
+        self.rows = [json.loads(line) for line in lines if f'"pid":{pid},' in line]
+        times = sorted({int(re.search(r'"monotonic_ns":(\d+)', line)[1]) / 1e9 for line in lines})
+        self.longest = max(later - earlier for earlier, later in zip(times, times[1:-1]))
+
+
+def stop(tool):
+    """Seconds from SIGINT to its end."""
+    begun = time.monotonic()
+    tool.process.send_signal(signal.SIGINT)
+    equal(tool.process.wait(60 * harness.patience), 0, f"exit status ({tool.error})")
+    return time.monotonic() - begun
+
+
+@case(each={"10000/s": 10, "200000/s": 200}, alone=True, timeout=240)
+def a_new_kernel_for_each_launch(per_ms):
+    """Thousands of rows and of unknown names a second: the victim's launches are counted, and have their names."""
+    victim = Workload("repeat 1500; launch vecadd 1; launch saxpy 1; sleep 1; end")
+    neighbour = Neighbour("launches", 4000 * per_ms, per_ms)
+    tool = Tool("--by", "pid,kernel", "-i", interval, losses=True)
+    neighbour.go()
+    victim.go().wait()
+    took = stop(tool)
+    report = Report(tool, victim.pid)
+    launches = collections.Counter()
+    for row in report.rows:
+        launches[row.get("kernel", "").partition("(")[0]] += row["launches"]
+    equal(dict(launches), {"vecadd": 1500, "saxpy": 1500}, "launches of the victim")
+    late = report.longest - interval
+    check(late < late_by * harness.patience and took < end_within * harness.patience,
+          f"a report is late by {late:.2f} s, the end comes {took:.2f} s after SIGINT")
+
+
+@case(alone=True, timeout=240)
+def memory_of_a_process_is_given_back():
+    neighbour = Neighbour("launches", 1000000, 200)
+    tool = Tool("--by", "pid,kernel", "-i", interval, losses=True)
+    neighbour.go().done()
+    most = memory(tool.pid, "VmHWM:")
+    neighbour.end()
+    time.sleep(1 + 2 * interval)
+    after = memory(tool.pid, "VmRSS:")
+    stop(tool)
+    check(most < 200 << 10 and after < 120 << 10, f"{most} KiB, {after} KiB afterwards")
+
+
+def newest(tool):
+    rows = [record for record in tool.whole_records if record["type"] == "row"]
+    return [row for row in rows if row["monotonic_ns"] == rows[-1]["monotonic_ns"]] if rows else []
+
+
+@case(tool="ncclwait")
+def more_communicators_than_the_table_has():
+    ranks = Ranks(2, "comm A; touch {up}; repeat 1500; call A ncclAllReduce 1; end; barrier; destroy A")
+    neighbour = Neighbour("communicators", 20000)
+    tool = Tool("-p", f"{','.join(ranks.pids)},{neighbour.pid}", "--by", "rank", losses=True)
+    neighbour.go().done()
+    ranks.go().wait()
+    neighbour.end()
+    tool.finish()
+    mine = [row for row in tool.rows if row.get("pid") in map(int, ranks.pids)]
+    same_waits(mine, ranks.calls())
+
+
+@case(tool="gpualloc")
+def more_allocations_than_the_table_has():
+    """What is live is exact for the others."""
+    victim = Workload("repeat 500; alloc a 64; end; alloc b 1000; free b; touch {dir}/made; wait {dir}/end", "workload-driver")
+    neighbour = Neighbour("allocations", 20000)
+    tool = Tool("-p", f"{victim.pid},{neighbour.pid}", "--live-entries", 4096, "-i", interval, losses=True)
+    neighbour.go().done()
+    victim.go()
+    wait_until(lambda: (harness.here / "made").exists(), "the victim has allocated")
+    live = lambda: [(row["live_allocations"], row["live_bytes"]) for row in newest(tool) if row.get("pid") == victim.pid]
+    wait_until(lambda: live() == [(500, 32000)], f"what the victim holds: {live()}")
+    (harness.here / "end").touch()
+    victim.wait()
+    neighbour.end()
+    tool.finish()
+    rows = [row for row in tool.rows if row.get("pid") == victim.pid]
+    equal((sum(row["allocs"] for row in rows), sum(row["untracked"] for row in rows)), (501, 0), "of the victim")
+
+
+@case(each={"captures": "captures", "graphs": "graphs"})
+def more_graphs_than_the_table_has(what):
+    """What others record is not counted as launched, and what their graphs launch is."""
+    victim = Workload("capture begin; launch vecadd 3 stream=1; capture end; graph 7 stream=1; launch saxpy 2")
+    neighbour = Neighbour(what, 70000)
+    tool = Tool("-p", f"{victim.pid},{neighbour.pid}", "--by", "pid,kernel", losses=True)
+    neighbour.go().done()
+    truth = victim.go().truth()
+    neighbour.end()
+    tool.finish()
+    tool.all_records = [row for row in tool.records if row.get("pid") != neighbour.pid]
+    same_counts(tool, truth, by=("pid", "kernel"))
