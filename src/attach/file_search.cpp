@@ -113,19 +113,20 @@ std::pair<FileSearch::Key, std::string> FileSearch::told(std::string_view at)
 SearchEnd FileSearch::mapped(pid_t pid)
 {
     SearchEnd end;
-    const std::vector<Mapping> all = mappings(pid);
+    std::vector<Mapping> all = mappings(pid);
     end.refused = all.empty() && mappings_are_refused(pid);
     const auto may_be_cuda = [this](const Mapping& m) { return named(m.path) || is_memfd(m.path); };
     if (!in_any_file() && std::ranges::none_of(all, may_be_cuda))
         return end;
     const auto begun = std::chrono::steady_clock::now();
+    std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
+    // Addresses grow, and the kernel maps the executable below its libraries.
+    const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
+    std::ranges::stable_partition(all, [this](const Mapping& m) { return named(m.path); }); // before files that are slow
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
-        if (!mapping.executable || !mapping.inode)
-            continue;
         const Key key(mapping.device, mapping.inode);
-        // Addresses grow, and the kernel maps the executable below its libraries.
-        const bool executable_itself = seen.empty();
+        const bool executable_itself = key == program;
         if (!seen.insert(key).second || (boring(key) && !named(mapping.path)) || refused(key))
             continue;
         if (std::chrono::steady_clock::now() - begun > time_for_a_look) {

@@ -5,13 +5,17 @@ import collections
 import json
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import harness
 from harness import case, check, equal, wait_until
 from neighbours import Neighbour
-from programs import Tool, Workload
+from programs import Tool, Workload, end_at_last
 from ranks import Ranks, same_waits
+from test_helpers import file_system
+from test_hostile_files import copy_of_driver
 from truth import same_counts
 
 interval = 0.5
@@ -34,6 +38,13 @@ class Report:
         self.longest = max(later - earlier for earlier, later in zip(times, times[1:-1]))
 
 
+def launches_of(report):
+    launches = collections.Counter()
+    for row in report.rows:
+        launches[row.get("kernel", "").partition("(")[0]] += row["launches"]
+    return dict(launches)
+
+
 def stop(tool):
     """Seconds from SIGINT to its end."""
     begun = time.monotonic()
@@ -52,10 +63,7 @@ def a_new_kernel_for_each_launch(per_ms):
     victim.go().wait()
     took = stop(tool)
     report = Report(tool, victim.pid)
-    launches = collections.Counter()
-    for row in report.rows:
-        launches[row.get("kernel", "").partition("(")[0]] += row["launches"]
-    equal(dict(launches), {"vecadd": 1500, "saxpy": 1500}, "launches of the victim")
+    equal(launches_of(report), {"vecadd": 1500, "saxpy": 1500}, "launches of the victim")
     late = report.longest - interval
     check(late < late_by * harness.patience and took < end_within * harness.patience,
           f"a report is late by {late:.2f} s, the end comes {took:.2f} s after SIGINT")
@@ -63,7 +71,7 @@ def a_new_kernel_for_each_launch(per_ms):
 
 @case(alone=True, timeout=240)
 def memory_of_a_process_is_given_back():
-    neighbour = Neighbour("launches", 1000000, 200)
+    neighbour = Neighbour("launches", 300000, 200)
     tool = Tool("--by", "pid,kernel", "-i", interval, losses=True)
     neighbour.go().done()
     most = memory(tool.pid, "VmHWM:")
@@ -77,6 +85,55 @@ def memory_of_a_process_is_given_back():
 def newest(tool):
     rows = [record for record in tool.whole_records if record["type"] == "row"]
     return [row for row in rows if row["monotonic_ns"] == rows[-1]["monotonic_ns"]] if rows else []
+
+
+slow_names = """
+import os, sys, time
+from ctypes import *
+user, driver, paths = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+os.setgroups([]); os.setresgid(user, user, user); os.setresuid(user, user, user)
+libc, cuda = CDLL(None), CDLL(driver)
+libc.mmap.restype = c_void_p
+handles = [libc.mmap(None, c_size_t(4096), 5, 2, os.open(path, os.O_RDONLY), c_long(0)) for path in paths]
+print("up", flush=True)
+sys.stdin.readline()
+while True:
+    for handle in handles:
+        cuda.cuLaunchKernel(c_void_p(handle + 64), 1, 1, 1, 1, 1, 1, 0, None, None, None)
+    time.sleep(0.001)
+"""
+
+
+@case(each={"1": 1, "4": 4}, alone=True, timeout=240)
+def users_whose_files_are_slow(users):
+    """Their kernels' handles lead into files that take 0.4 s to open: reports and the end are in time, and others'
+    launches are counted exactly, with names."""
+    data = harness.here / "data"
+    data.write_bytes(bytes(4096))
+    file, server = file_system("slow", data)
+    driver = copy_of_driver("of_slow")["LD_LIBRARY_PATH"] + "/libcuda.so.1"
+    slow = []
+    for number in range(users):
+        paths = [f"{file}@{3 + 20 * number + i}" for i in range(20)]
+        slow.append(subprocess.Popen([sys.executable, "-c", slow_names, str(60000 + number), driver, *paths], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True, cwd="/"))
+        end_at_last(slow[-1])
+        equal(slow[-1].stdout.readline(), "up\n", "a slow user's program")
+    server.send_signal(signal.SIGUSR1)
+    victim = Workload("repeat 3000; launch vecadd 1; launch saxpy 1; sleep 1; end")
+    begun = time.monotonic()
+    tool = Tool("--by", "pid,kernel", "-i", interval, losses=True)
+    started = time.monotonic() - begun
+    for each in slow:
+        each.stdin.write("\n")
+        each.stdin.flush()
+    victim.go().wait()
+    took = stop(tool)
+    report = Report(tool, victim.pid)
+    equal(launches_of(report), {"vecadd": 3000, "saxpy": 3000}, "launches of the victim")
+    late = report.longest - interval
+    check(late < late_by * harness.patience and took < end_within * harness.patience and started < 6 * harness.patience,
+          f"a report is late by {late:.2f} s, the end comes {took:.2f} s after SIGINT, the start took {started:.1f} s")
 
 
 @case(tool="ncclwait")
