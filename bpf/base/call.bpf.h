@@ -168,33 +168,31 @@ INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
 /* Not on the stack, which is short. */
 struct call_stats no_calls = {};
 
-INLINE struct call_stats* new_row(struct task_struct* task, const struct call_key* key)
+/* A row of less detail: CallSums of the front end makes the same. keep: all bits, or none. Without a branch, as the
+ * verifier would walk through all that follows twice. */
+INLINE void make_coarse_unless(struct call_key* key, u64 keep)
 {
-    introduce_row(task, key);
-    if (!take_row(word_of_image(&key->image), ENTRIES_OF(&calls)))
-        return 0;
-    bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
-    return bpf_map_lookup_elem(&calls, key);
+    key->subject &= keep;
+    key->stream &= keep;
+    key->caller &= keep;
+    key->cgroups.v2 &= keep;
+    key->cgroups.v1 &= keep;
+    key->tid &= keep;
+    key->stack |= ~keep;
+    key->flags &= keep | ~CALL_SUBJECT;
 }
 
-/* The row of a process that has its share of the table, for calls that find no room in the ring either: it has less
- * detail than the view asks for. CallSums of the front end makes the same rows. */
-static __attribute__((noinline)) struct call_stats* coarse_row(struct call_key* key)
+INLINE struct call_stats* new_row(struct task_struct* task, struct call_key* key)
 {
-    if (!key)
+    introduce_row(task, key);
+    u64 image = word_of_image(&key->image);
+    u32 turn =
+        GUARDED && !GUARDED_CALLS ? take_row_guarded(image, ENTRIES_OF(&calls)) : take_row(image, ENTRIES_OF(&calls));
+    if (turn == ROW_REFUSED)
         return 0;
-    key->subject = key->stream = key->caller = key->cgroups.v2 = key->cgroups.v1 = 0;
-    key->flags &= ~CALL_SUBJECT;
-    key->tid = 0;
-    key->stack = -1;
-    struct call_stats* stats = bpf_map_lookup_elem(&calls, key);
-    if (!stats) {
-        bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
-        stats = bpf_map_lookup_elem(&calls, key);
-    }
-    if (stats)
-        lose(LOSS_DETAIL, 1);
-    return stats;
+    make_coarse_unless(key, opaque(turn == ROW_TAKEN ? ~0ULL : 0));
+    bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&calls, key);
 }
 
 /* A row in front that was free belongs to this key, + 1; 0 where another task has come before. */
@@ -276,8 +274,6 @@ INLINE struct call_stats* count_call(struct task_struct* task, struct call* call
     struct call_stats* stats = bpf_map_lookup_elem(&calls, &call->key);
     if (!stats)
         stats = new_row(task, &call->key);
-    if (!stats && ring_is_half_full()) /* the rest is for others */
-        stats = coarse_row(&call->key);
     if (!stats) {
         send_spill(task, call, entry_ns, duration_ns);
         return 0;

@@ -122,7 +122,8 @@ SearchEnd FileSearch::mapped(pid_t pid)
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
     // Addresses grow, and the kernel maps the executable below its libraries.
     const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
-    std::ranges::stable_partition(all, [this](const Mapping& m) { return named(m.path); }); // before files that are slow
+    std::ranges::stable_partition(all,
+                                  [this](const Mapping& m) { return named(m.path); }); // before files that are slow
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
         const Key key(mapping.device, mapping.inode);

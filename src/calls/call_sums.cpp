@@ -113,7 +113,13 @@ void CallSums::add_coarse(const CallDelta& delta)
     merged_ += delta.count;
     const call_key coarse = of_process(delta.key);
     const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
-    gpusnoop::add(row(room ? coarse : of_all(coarse), false), delta);
+    const call_key key = room ? coarse : of_all(coarse);
+    gpusnoop::add(row(key, false), delta);
+    if (has_detail_[places_.at(key)]) { // it was the key of a row with all detail
+        has_detail_[places_.at(key)] = false;
+        rows_of_[key.image]--;
+        detailed_--;
+    }
 }
 
 // Rows of this process lose their detail.

@@ -17,8 +17,8 @@ struct Interrupted {};
 
 class EndingSignals {
 public:
-    // From here on they wait for somebody to ask. SIGPIPE and SIGXFSZ are ignored: the error of the write says more. What
-    // was inherited of SIGCHLD and of blocked signals ends here, for our children, too.
+    // From here on they wait for somebody to ask. SIGPIPE and SIGXFSZ are ignored: the error of the write says more.
+    // What was inherited of SIGCHLD and of blocked signals ends here, for our children, too.
     EndingSignals();
 
     int descriptor() const { return signals_.get(); } // readable: came() has something to do

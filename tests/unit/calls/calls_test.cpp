@@ -288,13 +288,13 @@ TEST_CASE("a process with new rows all the time takes none from others")
         key.image = {pid, 1};
         sums.add({.key = key, .count = 1});
     };
-    for (uint64_t number = 0; number < 1000; number++)
+    for (uint64_t number = 1; number <= 1000; number++)
         add(1, number);
-    for (uint64_t number = 0; number < 50; number++)
+    for (uint64_t number = 1; number <= 50; number++)
         add(2, number);
-    for (uint64_t number = 1000; number < 2000; number++)
+    for (uint64_t number = 1001; number <= 2000; number++)
         add(1, number);
-    for (uint64_t number = 0; number < 50; number++)
+    for (uint64_t number = 1; number <= 50; number++)
         add(3, number);
     std::map<uint32_t, uint64_t> calls, rows;
     for (const CallDelta& row : sums.rows()) {
