@@ -61,7 +61,7 @@ struct held {
 struct held_bytes {
     __u64 now; /* memory of the device */
     __u64 peak;
-    __u64 entries; /* of any kind, in the table of what is held */
+    __u64 entries; /* of any kind of memory, in the table of allocations */
 };
 
 struct holding_record {

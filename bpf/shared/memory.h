@@ -11,7 +11,7 @@
 struct address_space {
     __u32 epoch;
     __u32 whole;   /* seen from its first call on, and nothing forgotten: what is not known to be pinned is not */
-    __u64 entries; /* of this epoch, in the tables of what is known of its memory */
+    __u64 entries; /* of this epoch, in the tables of allocations and ranges */
 };
 
 /* An address or a handle, of which all bits count. A trie's value lies right behind its key, and atomic additions to it

@@ -14,7 +14,7 @@ enum shared_table {
     SHARED_LEGACY_SHAPES,
     SHARED_GRAPHS,
     SHARED_EXECS,
-    SHARED_PHYSICAL_MEMORY, /* what it is; until its process exits, or frees it */
+    SHARED_PHYSICAL_MEMORY,
     SHARED_HELD,
     SHARED_PHYSICALS,
     SHARED_MAPPINGS,

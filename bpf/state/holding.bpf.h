@@ -86,7 +86,7 @@ INLINE struct context_held* bytes_of_context(const struct image* image, u32 numb
     return bpf_map_lookup_elem(&context_bytes, &key);
 }
 
-/* Whether the process may have another entry in the table of what is held. */
+/* True if the process may have another entry in the table of allocations. */
 INLINE bool may_hold(const struct image* image)
 {
     struct held_bytes* bytes = bytes_of(image);

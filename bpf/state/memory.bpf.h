@@ -108,13 +108,13 @@ __attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u
     return walk.blocks;
 }
 
-/* Of one process: a quarter of the ranges, at least one of which each allocation has. */
+/* One process gets a quarter of the ranges. Each allocation has one at least. */
 INLINE bool has_room(const struct address_space* space)
 {
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-#define RANGES_OF_ALLOCATION 4 /* at least: there is room for so many times as many ranges as allocations */
+#define RANGES_OF_ALLOCATION 4 /* the least that one is charged for: the table of ranges is that much larger */
 
 INLINE u64 entries_for(u32 blocks)
 {

@@ -41,7 +41,7 @@ struct Targets::Searcher {
         const auto share = cpu_share(helper.pid(), helper.pid());
         return share ? share->used_ns + share->waited_ns : 0;
     }
-    // How long files have kept this search waiting: a busy machine, or a large file, is nobody's fault.
+    // Time that this search was blocked by files, without that for a CPU: a busy machine does not count.
     Clock::duration blocked(Clock::time_point now) const
     {
         const auto busy = std::chrono::nanoseconds(busy_ns() - std::min(busy_before_ns, busy_ns()));

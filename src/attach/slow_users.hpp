@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users whose files take long to read. Nobody else's processes wait for theirs.
+// Users whose files block searches for long. Processes of other users come first.
 #pragma once
 
 #include "util/time_accounts.hpp"
@@ -13,7 +13,7 @@ class SlowUsers {
 public:
     using Clock = TimeAccounts<uint64_t>::Clock;
 
-    // so_far: how long files have kept a search waiting that goes on.
+    // so_far: time that a running search has been blocked.
     bool include(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const
     {
         const auto own = slow_part(so_far) + of_user_.used(user, now);

@@ -6,7 +6,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t crowd = 16; // so many processes share the limit before one has to give up rows for others
+constexpr size_t crowd = 16; // a process keeps its rows if it has less than this part of the limit
 
 call_key of_process(call_key key)
 {

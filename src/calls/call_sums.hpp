@@ -25,7 +25,7 @@ public:
     static size_t
     limit_for(std::optional<std::chrono::nanoseconds> interval); // between reports; nullopt: one, at the end
 
-    // Of rows with all detail; as many without it are kept besides.
+    // limit: of rows with all detail. As many rows without it are kept beside them.
     explicit CallSums(size_t limit = usual_limit) : limit_(limit) {}
 
     void add(const CallDelta& delta);
