@@ -44,8 +44,14 @@ struct Targets::Searcher {
     // Time that this search was blocked by files, without that for a CPU: a busy machine does not count.
     Clock::duration blocked(Clock::time_point now) const
     {
-        const auto busy = std::chrono::nanoseconds(busy_ns() - std::min(busy_before_ns, busy_ns()));
-        return std::max<Clock::duration>(now - begun - busy, {});
+        const uint64_t busy = busy_ns();
+        return std::max<Clock::duration>(now - begun - std::chrono::nanoseconds(busy - std::min(busy_before_ns, busy)),
+                                         {});
+    }
+    // It works for a user whose files are slow.
+    bool is_for(const SlowUsers& users, Clock::time_point now) const
+    {
+        return request && users.include(user, now, blocked(now));
     }
 };
 

@@ -122,9 +122,7 @@ void Targets::ask(Searcher& searcher, SearchRequest request, int file)
 bool Targets::has_turn(uint64_t user) const
 {
     const auto now = Clock::now();
-    const auto is_slow = [&](const Searcher& s) {
-        return s.request && slow_users_.include(s.user, now, s.blocked(now));
-    };
+    const auto is_slow = [&](const Searcher& s) { return s.is_for(slow_users_, now); };
     return !slow_users_.include(user, now) || std::ranges::count_if(searchers_, is_slow) < searchers_of_slow_max;
 }
 
@@ -190,9 +188,8 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     size_t next = 0;
     const auto waits = [&] {
         const auto now = Clock::now();
-        return std::ranges::any_of(searchers_, [&](const Searcher& s) {
-            return s.request && !slow_users_.include(s.user, now, s.blocked(now));
-        });
+        return std::ranges::any_of(searchers_,
+                                   [&](const Searcher& s) { return s.request && !s.is_for(slow_users_, now); });
     };
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
     while ((next < looks.size() || waits()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {

@@ -77,6 +77,19 @@ size_t CallSums::limit_for(std::optional<std::chrono::nanoseconds> interval)
     return std::min(usual_limit, rows_per_second * static_cast<size_t>(seconds));
 }
 
+// Calls again(delta, has_detail) for each row, which adds it again, to the same row or to another one.
+template<class F>
+void CallSums::rebuild(F&& again)
+{
+    const std::vector<CallDelta> rows = std::exchange(rows_, {});
+    const std::vector<bool> has_detail = std::exchange(has_detail_, {});
+    places_.clear();
+    rows_of_.clear();
+    detailed_ = 0;
+    for (size_t i = 0; i < rows.size(); i++)
+        again(rows[i], has_detail[i]);
+}
+
 // False where the process gets no more rows with all detail.
 bool CallSums::make_room_for(const ImageId& image)
 {
@@ -93,7 +106,12 @@ bool CallSums::make_room_for(const ImageId& image)
     }
     const ImageId largest = most->first;
     coarse_.insert(largest);
-    rebuild(largest);
+    rebuild([&](const CallDelta& delta, bool has_detail) {
+        if (has_detail && largest == ImageId(delta.key.image))
+            add_coarse(delta);
+        else
+            gpusnoop::add(row(delta.key, has_detail), delta);
+    });
     return true;
 }
 
@@ -122,34 +140,14 @@ void CallSums::add_coarse(const CallDelta& delta)
     }
 }
 
-// Rows of this process lose their detail.
-void CallSums::rebuild(const ImageId& image)
-{
-    const std::vector<CallDelta> rows = std::exchange(rows_, {});
-    const std::vector<bool> has_detail = std::exchange(has_detail_, {});
-    places_.clear();
-    rows_of_.clear();
-    detailed_ = 0;
-    for (size_t i = 0; i < rows.size(); i++)
-        if (has_detail[i] && image == ImageId(rows[i].key.image))
-            add_coarse(rows[i]);
-        else
-            gpusnoop::add(row(rows[i].key, has_detail[i]), rows[i]);
-}
-
 void CallSums::merge(const std::set<ImageId>& images)
 {
-    const std::vector<CallDelta> rows = std::exchange(rows_, {});
-    const std::vector<bool> has_detail = std::exchange(has_detail_, {});
-    places_.clear();
-    rows_of_.clear();
-    detailed_ = 0;
-    for (size_t i = 0; i < rows.size(); i++) {
-        const bool all = images.contains(rows[i].key.image);
-        if (all)
-            merged_ += has_detail[i] ? rows[i].count : 0;
-        gpusnoop::add(row(all ? of_all(rows[i].key) : rows[i].key, !all && has_detail[i]), rows[i]);
-    }
+    rebuild([&](const CallDelta& delta, bool has_detail) {
+        const bool all = images.contains(delta.key.image);
+        if (all && has_detail)
+            merged_ += delta.count;
+        gpusnoop::add(row(all ? of_all(delta.key) : delta.key, !all && has_detail), delta);
+    });
 }
 
 void CallSums::clear()

@@ -41,7 +41,8 @@ private:
     CallDelta& row(const call_key& key, bool has_detail);
     bool make_room_for(const ImageId& image);
     void add_coarse(const CallDelta& delta);
-    void rebuild(const ImageId& image);
+    template<class F>
+    void rebuild(F&& again);
 
     size_t limit_;
     uint64_t merged_ = 0;

@@ -128,19 +128,24 @@ bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
     return true;
 }
 
+// False where it says nothing, or there is no room.
+bool KernelNames::set_alias(Process& process, const name_record& record)
+{
+    // cudart 12 hands out the stub's own address.
+    Known* const known = record.alias != record.handle ? known_at(process, record.handle) : nullptr;
+    if (!known)
+        return false;
+    known->alias = record.alias;
+    known->correlated = record.source == NAME_CORRELATED;
+    return true;
+}
+
 void KernelNames::learn(const name_record& record, size_t size)
 {
     Process& process = processes_[record.image];
     if (record.alias) {
-        if (record.alias == record.handle)
-            return; // cudart 12 hands out the stub's own address
-        Known* const known = known_at(process, record.handle);
-        if (!known)
-            return;
-        known->alias = record.alias;
-        known->correlated = record.source == NAME_CORRELATED;
-        // Not when somebody asks: the process may have gone by then.
-        name(record.image, record.handle);
+        if (set_alias(process, record))
+            name(record.image, record.handle); // now, as the process may have exited by the time a report needs it
         return;
     }
     const NameSource source = record.source == NAME_LOOKUP ? NameSource::lookup : NameSource::registration;
@@ -211,12 +216,10 @@ bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t 
     name_record record{};
     if (unsent_fd_ < 0 || bpf_map_lookup_and_delete_elem(unsent_fd_, &key, &record))
         return false;
-    if (!record.alias) {
+    if (record.alias)
+        set_alias(process, record);
+    else
         learn_unread(record, process, true);
-    } else if (Known* const known = record.alias != handle ? known_at(process, handle) : nullptr) {
-        known->alias = record.alias;
-        known->correlated = record.source == NAME_CORRELATED;
-    }
     return true;
 }
 

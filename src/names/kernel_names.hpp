@@ -104,6 +104,7 @@ private:
     Unread* unread_at(Process& process, uint64_t handle);
     Unnamed* unnamed_at(Process& process, uint64_t handle);
     bool set_name(Process& process, uint64_t handle, KernelName name);
+    bool set_alias(Process& process, const name_record& record);
     void release(Process& process, size_t bytes);
     void drop_known(Process& process, uint64_t handle);
     void drop_unread(Process& process, uint64_t handle);
