@@ -9,27 +9,6 @@
 #include <utility>
 
 namespace gpusnoop {
-namespace {
-
-bool is_wait(const probe_row& row)
-{
-    if (row.asynchronous || row.wait == WAIT_POLL || row.wait == WAIT_VALUE)
-        return false;
-    return row.kind == KIND_WAIT || (row.kind == KIND_COPY && row.direction != DIRECTION_SET) ||
-           (row.kind == KIND_FREE && row.wait == WAIT_FREE);
-}
-
-} // namespace
-
-std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime)
-{
-    std::vector<std::string_view> symbols;
-    for (const Probe& probe : probes) {
-        const bool counted = probe.library == Library::hip || (probe.library == Library::driver ? driver : runtime);
-        symbols.push_back(counted && is_wait(probe.row) ? std::string_view(probe.symbol) : std::string_view());
-    }
-    return symbols;
-}
 
 bool is_in_scope(const thread_registers& thread, const Options& options)
 {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "bpf/shared/thread_registers.h"
-#include "probes/probes.hpp"
 #include "proc/answerer.hpp"
 #include "stacks/inside_messages.hpp"
 #include "util/options.hpp"
@@ -18,9 +17,6 @@
 #include <vector>
 
 namespace gpusnoop {
-
-// The functions that wait, of these layers, at the numbers of their rows less one; others have no name there.
-std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
 
 // The options select the thread: -t, and -n by the name of it or of its process.
 bool is_in_scope(const thread_registers& thread, const Options& options);

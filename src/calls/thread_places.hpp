@@ -4,6 +4,7 @@
 #pragma once
 
 #include "calls/inside_waits.hpp"
+#include "probes/probes.hpp"
 #include "proc/thread_registers.hpp"
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,6 +19,37 @@
 namespace gpusnoop {
 
 using TimeParts = std::array<uint64_t, TIME_PARTS>; // ns
+
+// What a part is called in tables and in JSON.
+struct TimePartName {
+    std::string_view header, key;
+};
+
+inline constexpr auto time_part_names = [] {
+    std::array<TimePartName, TIME_PARTS> of{};
+    of[TIME_LAUNCH] = {"LAUNCH%", "launch_ns"};
+    of[TIME_COPY] = {"COPY%", "copy_ns"};
+    of[TIME_WAIT] = {"WAIT%", "wait_ns"};
+    of[TIME_MEMORY] = {"MEM%", "memory_ns"};
+    of[TIME_CALL] = {"CALL%", "call_ns"};
+    of[TIME_CPU] = {"CPU%", "cpu_ns"};
+    of[TIME_RUNQ] = {"RUNQ%", "runq_ns"};
+    of[TIME_THROTTLED] = {"THROT%", "throttled_ns"};
+    of[TIME_HARDIRQ] = {"HIRQ%", "hardirq_ns"};
+    of[TIME_SOFTIRQ] = {"SIRQ%", "softirq_ns"};
+    of[TIME_STOPPED] = {"STOP%", "stopped_ns"};
+    of[TIME_LOCK] = {"LOCK%", "lock_ns"};
+    of[TIME_POLL] = {"POLL%", "poll_ns"};
+    of[TIME_PIPE] = {"PIPE%", "pipe_ns"};
+    of[TIME_SOCKET] = {"SOCK%", "socket_ns"};
+    of[TIME_DISK] = {"DISK%", "disk_ns"};
+    of[TIME_FAULT] = {"FAULT%", "fault_ns"};
+    of[TIME_SLEEP] = {"SLEEP%", "sleep_ns"};
+    of[TIME_DRIVER] = {"DRIVER%", "driver_ns"};
+    of[TIME_CHILD] = {"CHILD%", "child_ns"};
+    of[TIME_OTHER] = {"OTHER%", "other_ns"};
+    return of;
+}();
 
 struct TimeSums {
     uint64_t wall_ns = 0; // by the clock; the parts add up to it

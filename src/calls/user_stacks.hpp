@@ -7,8 +7,8 @@
 #include "bpf/shared/window.h"
 #include "calls/copied_stacks.hpp"
 #include "calls/python_stacks.hpp"
+#include "names/frames.hpp"
 #include "names/stack_names.hpp"
-#include "output/output.hpp"
 #include "proc/image.hpp"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 
 #include "calls/inside_waits.hpp"
 #include "calls/waits.hpp"
+#include "probes/probes.hpp"
 #include "proc/answerer.hpp"
 #include "proc/thread_registers.hpp"
 #include "stacks/found_stacks.hpp"

@@ -12,7 +12,7 @@ using K = TimeKey;
 using G = TimeGroup;
 using C = Context;
 
-constexpr const auto& names = part_names;
+constexpr const auto& names = time_part_names;
 
 // A share of the time of all threads of the row.
 template<time_part part>
@@ -211,7 +211,7 @@ std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups
                 return sums.ns[part] && sums.ns[part] * shown_of >= sums.wall_ns;
             });
     const auto show = [&](std::string_view name) {
-        const auto named = std::ranges::find(names, name, &PartName::header);
+        const auto named = std::ranges::find(names, name, &TimePartName::header);
         const auto part = static_cast<size_t>(named - names.begin());
         if (named != names.end() && is_told(part, context.settings) && (!context.settings.cheap || is_call(part)))
             parts.set(part);

@@ -19,7 +19,7 @@ using L = GapLine;
 // "PIPE 143.2 ms"; "DISK 20.1 ms on train/part-7.tar"
 std::string longest_block(const waker& waker, const std::string& file)
 {
-    const std::string_view header = part_names[std::min<size_t>(waker.part, TIME_OTHER)].header;
+    const std::string_view header = time_part_names[std::min<size_t>(waker.part, TIME_OTHER)].header;
     return fmt::format("{} {:.1f} ms{}{}", header.substr(0, header.size() - 1),
                        static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
 }
@@ -34,7 +34,7 @@ std::string_view until_words(const waker& waker)
 
 std::string reason_key(const waker& waker)
 {
-    const std::string_view key = part_names[std::min<size_t>(waker.part, TIME_OTHER)].key;
+    const std::string_view key = time_part_names[std::min<size_t>(waker.part, TIME_OTHER)].key;
     return std::string(key.substr(0, key.rfind('_')));
 }
 
@@ -84,7 +84,7 @@ uint64_t took(const period& period)
 }
 
 template<time_part part>
-constexpr Field<C, L> part_field = {{"", part_names[part].key, Unit::count},
+constexpr Field<C, L> part_field = {{"", time_part_names[part].key, Unit::count},
                                     [](const C& c) { return is_told(part, c.settings) ? Shown::json : Shown::no; },
                                     [](const L& l, const C&) { return Cell(uint64_t{l.call.gap.ns[part]}); }};
 
@@ -181,7 +181,7 @@ std::vector<std::pair<std::string_view, uint64_t>> fields_of_bucket(const GapGro
     const TimeParts& parts = group.parts.at(bucket);
     for (size_t part = 0; part < TIME_PARTS; part++)
         if (is_told(part, settings))
-            fields.emplace_back(part_names[part].key, parts[part]);
+            fields.emplace_back(time_part_names[part].key, parts[part]);
     return fields;
 }
 
@@ -198,7 +198,7 @@ std::string largest_parts(const TimeParts& parts)
     std::string text;
     for (size_t part : std::span(order).first(most))
         if (const double percent = 100 * static_cast<double>(parts[part]) / all; percent >= least) {
-            const std::string_view header = part_names[part].header;
+            const std::string_view header = time_part_names[part].header;
             text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", header.substr(0, header.size() - 1), percent);
         }
     return text;

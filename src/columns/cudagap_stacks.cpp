@@ -14,13 +14,13 @@ const Field<C, K, G> fields[] = {
     {{"REASON", "", Unit::text, 7},
      always<C>,
      [](const K& k, const G&, const C&) {
-         const std::string_view header = part_names[k.part].header;
+         const std::string_view header = time_part_names[k.part].header;
          return Cell(std::string(header.substr(0, header.size() - 1)));
      }},
     {{"", "reason", Unit::text},
      json_only<C>,
      [](const K& k, const G&, const C&) {
-         const std::string_view key = part_names[k.part].key;
+         const std::string_view key = time_part_names[k.part].key;
          return Cell(std::string(key.substr(0, key.rfind('_'))));
      }},
     {{"TIME(s)", "blocked_ns", Unit::seconds, 9}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.ns); }},

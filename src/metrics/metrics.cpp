@@ -41,14 +41,6 @@ private:
 
 } // namespace
 
-void add_metrics_options(CommandLine& line, MetricsOptions& options)
-{
-    line.text("--textfile", "FILE.prom", "metrics for node_exporter's textfile collector, in place of tables",
-              options.textfile);
-    line.text("--listen", "[ADDR:]PORT", "metrics for Prometheus at /metrics (of 127.0.0.1), in place of tables",
-              options.listen);
-}
-
 Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version) : page_(tool, version)
 {
     if (!options.textfile.empty() && !options.textfile.ends_with(".prom"))

@@ -5,7 +5,6 @@
 #include "metrics/page.hpp"
 #include "metrics/server.hpp"
 #include "output/output.hpp"
-#include "run/command_line.hpp"
 #include "run/loop.hpp"
 #include "util/metrics_options.hpp"
 #include "util/output_path.hpp"
@@ -16,8 +15,6 @@
 #include <string_view>
 
 namespace gpusnoop {
-
-void add_metrics_options(CommandLine& line, MetricsOptions& options);
 
 class Metrics {
 public:

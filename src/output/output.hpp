@@ -2,6 +2,7 @@
 // Where results go. stdout carries data only; a write that fails because the reader has gone ends the run quietly.
 #pragma once
 
+#include "names/frames.hpp"
 #include "output/histogram.hpp"
 #include "output/run_identity.hpp"
 #include "output/table.hpp"
@@ -32,23 +33,6 @@ struct OutputClosed {};
 class OutputStalled : public Error {
 public:
     using Error::Error;
-};
-
-// A frame of a stack for programs to read: what its line says, taken apart.
-struct CodeFrame {
-    std::string_view language; // "python", "native"; empty: the line is no frame, but says something of the stack
-    std::string function;      // empty: not known
-    std::string file;          // the same; of native code the name of the library or program
-    std::optional<int64_t> line;
-};
-
-// A stack, innermost first.
-struct Frames {
-    std::vector<std::string> lines;
-    std::vector<CodeFrame> parts; // the same; none where the lines say it all
-
-    Frames() = default;
-    Frames(std::vector<std::string> all) : lines(std::move(all)) {} // NOLINT
 };
 
 // Lines below a row or an event; in JSON a list of its own. Mostly the frames of a user stack, innermost first.

@@ -24,6 +24,14 @@ Probe make_probe(const TableEntry& entry, std::string_view suffix)
     return probe;
 }
 
+bool is_wait(const probe_row& row)
+{
+    if (row.asynchronous || row.wait == WAIT_POLL || row.wait == WAIT_VALUE)
+        return false;
+    return row.kind == KIND_WAIT || (row.kind == KIND_COPY && row.direction != DIRECTION_SET) ||
+           (row.kind == KIND_FREE && row.wait == WAIT_FREE);
+}
+
 } // namespace
 
 Library library_of(uint8_t layer)
@@ -45,6 +53,16 @@ std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds)
         }
     }
     return selected;
+}
+
+std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime)
+{
+    std::vector<std::string_view> symbols;
+    for (const Probe& probe : probes) {
+        const bool counted = probe.library == Library::hip || (probe.library == Library::driver ? driver : runtime);
+        symbols.push_back(counted && is_wait(probe.row) ? std::string_view(probe.symbol) : std::string_view());
+    }
+    return symbols;
 }
 
 Runtime runtime_of(std::string_view soname)

@@ -44,6 +44,9 @@ Library library_of(uint8_t layer);
 // All rows of these kinds in one library, each variant (_ptsz) a row of its own.
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 
+// The functions that wait, of these layers, at the numbers of their rows less one; others have no name there.
+std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
+
 // Major version behind a soname as a bit of Runtime: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
 // any_runtime where it has none: the static runtime does not tell its version, so only rows that hold for all versions
 // apply to it.

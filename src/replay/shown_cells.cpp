@@ -2,7 +2,7 @@
 #include "replay/shown_cells.hpp"
 
 #include "calls/launch_groups.hpp"
-#include "columns/cudagap_parts.hpp"
+#include "calls/thread_times.hpp"
 #include "who/who.hpp"
 
 #include <algorithm>
@@ -243,10 +243,10 @@ const Derived* derived_of(const Column& column, std::string_view tool)
 }
 
 // What a thread's time is made of, of its row in a table of cudagap: nullptr where the column is another one.
-const cudagap::PartName* part_of_time(const Column& column, std::string_view tool)
+const TimePartName* part_of_time(const Column& column, std::string_view tool)
 {
-    const auto* const found = std::ranges::find(cudagap::part_names, column.header, &cudagap::PartName::header);
-    return tool == "cudagap" && column.key.empty() && found != cudagap::part_names.end() ? found : nullptr;
+    const auto* const found = std::ranges::find(time_part_names, column.header, &TimePartName::header);
+    return tool == "cudagap" && column.key.empty() && found != time_part_names.end() ? found : nullptr;
 }
 
 // Of the process that is older than the run, or of calls of which a share was seen.

@@ -187,6 +187,14 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.flag("--clean", "remove what runs that were killed have left, and exit", o.clean);
 }
 
+void add_metrics_options(CommandLine& line, MetricsOptions& options)
+{
+    line.text("--textfile", "FILE.prom", "metrics for node_exporter's textfile collector, in place of tables",
+              options.textfile);
+    line.text("--listen", "[ADDR:]PORT", "metrics for Prometheus at /metrics (of 127.0.0.1), in place of tables",
+              options.listen);
+}
+
 void refuse_flame_options(CommandLine& line, std::string_view why)
 {
     for (const FlameForm& form : flame_forms())

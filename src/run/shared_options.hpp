@@ -3,6 +3,7 @@
 #pragma once
 
 #include "names/name_options.hpp"
+#include "util/metrics_options.hpp"
 #include "util/options.hpp"
 
 #include <span>
@@ -18,6 +19,9 @@ void add_shared_options(CommandLine& line, Options& options, std::span<const std
 
 // Of tools that show names of kernels.
 void add_name_options(CommandLine& line, NameOptions& options);
+
+// Of tools whose reports are metrics, too.
+void add_metrics_options(CommandLine& line, MetricsOptions& options);
 
 // Of a tool without stacks: which is a reason for each of what is drawn of those.
 void refuse_flame_options(CommandLine& line, std::string_view why);
