@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpusnoop: live tracers for GPUs. README.md has the two commands that do everything: make demo, make test.
 
-# The registry: a tool is bpf/X.bpf.c, tools/X.cpp (and tools/X_*.cpp or tools/X/), its columns in src/columns/, man/X.8,
-# tools/X_example.txt. READERS of recordings trace nothing: of them there are no BPF programs and no columns, and they are
-# no business of those who try each tool on a kernel, who read TOOLS.
+# The registry: a tool is bpf/X.bpf.c, tools/X/ and man/X.8. READERS read recordings and have no BPF programs, so tests
+# that try each tool on a kernel go by TOOLS alone.
 TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend
 READERS := cudadiff
 # Second names: gpuioctl is nvioctl, whose calls are not only NVIDIA's.
@@ -87,7 +86,7 @@ VARIANT_LDFLAGS := -static -s
 LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf $(wildcard $(BUILD)/libraries/libeu.a) -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt \
         $(if $(filter x86_64,$(MACHINE)),-lZydis)
 # Linked before the library's, and so in its place: a static program cannot dlopen.
-INSTEAD := $(BUILD)/obj/static/src/nvml/nvml.o
+INSTEAD := $(BUILD)/obj/static/src/gpu/nvml.o
 endif
 LIBS += -lncursesw -ltinfo
 
@@ -95,7 +94,7 @@ SRC     := $(filter-out $(OTHER_MACHINE),$(wildcard src/*/*.cpp))
 SRC_OBJ := $(SRC:%.cpp=$(OBJ)/%.o)
 TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
 # All of the tools but main().
-TOOL_SRC := $(filter-out tools/main.cpp,$(wildcard tools/*.cpp tools/*/*.cpp))
+TOOL_SRC := $(wildcard tools/*/*.cpp)
 TOOL_OBJ := $(TOOL_SRC:%.cpp=$(OBJ)/%.o)
 # What the library itself loads.
 LIBRARY_BPF := inodes threads calibrate
@@ -259,7 +258,7 @@ bench:
 include tests/standin/standin.mk
 include tests/standin/interrupts/interrupts.mk
 
-include tests/unit/probes/abi/abi.mk
+include tests/unit/attach/abi/abi.mk
 include tests/bench/bench.mk
 include tests/kernels/kernels.mk
 include tests/screen/screen.mk
@@ -292,7 +291,9 @@ install: all
 	install -m 755 -s $(BIN)/gpusnoop $(DESTDIR)$(PREFIX)/bin
 	for t in $(TOOLS) $(READERS) $(ALIASES); do ln -sf gpusnoop $(DESTDIR)$(PREFIX)/bin/$$t; done
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 README.md LICENSE $(TOOLS:%=tools/%_example.txt) $(READERS:%=tools/%_example.txt) $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
+	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/gpusnoop
+	for t in $(TOOLS) $(READERS); do \
+	    install -m 644 tools/$$t/example.txt $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/$${t}_example.txt; done
 	install -d $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
 	install -m 644 docs/*.* $(DESTDIR)$(PREFIX)/share/doc/gpusnoop/docs
 	for t in $(TOOLS) $(READERS) $(ALIASES); do \
@@ -319,7 +320,7 @@ format-check:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
 tidy: $(SKELETONS) $(GEN)/driver_tables.hpp
-	$(Q)printf '%s\n' $(SRC) $(wildcard tools/*.cpp tools/*/*.cpp) | xargs -P 2 -I{} $(CLANG_TIDY) --quiet {} -- $(ALL_CXXFLAGS)
+	$(Q)printf '%s\n' $(SRC) tools/main.cpp $(TOOL_SRC) | xargs -P 2 -I{} $(CLANG_TIDY) --quiet {} -- $(ALL_CXXFLAGS)
 
 clean:
 	rm -rf $(BUILD)

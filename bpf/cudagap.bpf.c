@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Where the time of threads goes that call. */
-#include "calls/gap.bpf.h"
-#include "state/interrupts.bpf.h"
-#include "state/off_cpu.bpf.h"
+#include "kinds/gap.bpf.h"
+#include "kinds/interrupts.bpf.h"
+#include "kinds/off_cpu.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -2,6 +2,6 @@
 /* Waits. */
 #define SHOWS_WAITING
 
-#include "calls/wait.bpf.h"
+#include "kinds/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -7,10 +7,10 @@
 #define SHOWS_WAITING
 #define WINDOW_DEPTH 6
 
-#include "calls/allocation.bpf.h"
-#include "calls/copy.bpf.h"
-#include "calls/driver_hook.bpf.h"
-#include "calls/launch.bpf.h"
-#include "calls/wait.bpf.h"
+#include "kinds/allocation.bpf.h"
+#include "kinds/copy.bpf.h"
+#include "kinds/driver_hook.bpf.h"
+#include "kinds/launch.bpf.h"
+#include "kinds/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

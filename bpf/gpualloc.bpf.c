@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Allocations and frees. */
-#include "calls/allocation.bpf.h"
+#include "kinds/allocation.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -5,9 +5,9 @@
  */
 #define OPEN_CALLS 8
 
-#include "calls/allocation.bpf.h"
-#include "calls/copy.bpf.h"
-#include "calls/launch.bpf.h"
-#include "calls/wait.bpf.h"
+#include "kinds/allocation.bpf.h"
+#include "kinds/copy.bpf.h"
+#include "kinds/launch.bpf.h"
+#include "kinds/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: the tool whose name it was called by, or whose name is its first argument.
-#include "tools.hpp"
-#include "util/error.hpp"
+#include "base/error.hpp"
+#include "tools/tools.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Order of accesses to words that publish other data, to the front end (src/maps/shared_word.hpp) or another CPU.
+/* Order of accesses to words that publish other data, to the front end (src/base/shared_word.hpp) or another CPU.
  *
  * store_ordered() stores a word after all earlier stores and before all later ones. load_acquire() loads a word before
  * everything that is read later. Words have 64 bits.

@@ -8,7 +8,7 @@
 #include "base/thread.bpf.h"
 #include "shared/wait.h"
 
-#ifdef SHOWS_WAITING      /* by objects with calls/wait.bpf.h, before all includes */
+#ifdef SHOWS_WAITING      /* by objects with kinds/wait.bpf.h, before all includes */
 bool waits_go_on = false; /* set by the front end: some thread has been in a wait for more than LONG_WAIT_NS */
 int end_left_wait(u64 sp, u64 least_age);
 

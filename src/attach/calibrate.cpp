@@ -3,12 +3,12 @@
 
 #include "attach/links.hpp"
 #include "attach/refusal.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "base/skeleton.hpp"
 #include "calibrate.skel.h"
-#include "maps/skeleton.hpp"
 #include "proc/process.hpp"
-#include "util/clock.hpp"
-#include "util/error.hpp"
-#include "util/fd.hpp"
 
 #include <algorithm>
 #include <array>

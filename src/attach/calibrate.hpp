@@ -3,8 +3,8 @@
 #pragma once
 
 #include "attach/tier.hpp"
-#include "util/child.hpp"
-#include "util/fd.hpp"
+#include "base/fd.hpp"
+#include "reader/child.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "attach/file_guard.hpp"
-#include "probes/probes.hpp"
+#include "attach/probes.hpp"
+#include "base/fd.hpp"
 #include "proc/file_id.hpp"
-#include "util/fd.hpp"
 
 #include <cstdint>
 #include <set>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "attach/placement.hpp"
-#include "instructions/dispatch_tables.hpp"
+#include "code/dispatch_tables.hpp"
 
 #include "bpf/shared/probe.h"
 

@@ -2,8 +2,8 @@
 // Probes on every process in place of those on single ones.
 #include "attach/attach.hpp"
 
+#include "base/error.hpp"
 #include "proc/running_thread.hpp"
-#include "util/error.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_guard.hpp"
 
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <algorithm>
 #include <cerrno>

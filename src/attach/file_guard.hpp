@@ -7,8 +7,8 @@
 // writers wait in open() or truncate() until release(). Without a lease, a write is noticed only after it has happened.
 #pragma once
 
+#include "base/fd.hpp"
 #include "proc/file_id.hpp"
-#include "util/fd.hpp"
 
 #include <chrono>
 #include <compare>

@@ -3,12 +3,12 @@
 
 #include "attach/dispatch_placement.hpp"
 #include "attach/nccl_identity.hpp"
-#include "instructions/decoder.hpp"
+#include "base/error.hpp"
+#include "base/regular_file.hpp"
+#include "code/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"
-#include "proc/reader.hpp"
-#include "util/error.hpp"
-#include "util/regular_file.hpp"
+#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <charconv>

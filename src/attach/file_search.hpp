@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA libraries among the mappings of a process, and the functions in them. All that is read here is the process' own:
-// it may be made to hang, to grow, or to attack its reader. So it is read in a helper (util/helper.hpp), which may read
-// what root may, and nothing else.
+// it may be made to hang, to grow, or to attack its reader. So it is read in a helper (reader/helper.hpp), which may
+// read what root may, and nothing else.
 #pragma once
 
+#include "attach/probes.hpp"
 #include "attach/search_messages.hpp"
-#include "elf/elf.hpp"
-#include "probes/probes.hpp"
+#include "base/regular_file.hpp"
+#include "code/elf.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
-#include "util/helper.hpp"
-#include "util/regular_file.hpp"
+#include "reader/helper.hpp"
 
 #include <algorithm>
 #include <compare>

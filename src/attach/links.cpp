@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/links.hpp"
 
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include "bpf/shared/attach.h"
 

@@ -5,7 +5,7 @@
 #include "attach/targets.hpp"
 #include "attach/tier.hpp"
 #include "attach/tracefs.hpp"
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <functional>
 #include <memory>

@@ -3,8 +3,8 @@
 
 #include "attach/refusal.hpp"
 #include "attach/user_reads.hpp"
+#include "base/fd.hpp"
 #include "proc/process.hpp"
-#include "util/fd.hpp"
 
 #include <algorithm>
 #include <atomic>

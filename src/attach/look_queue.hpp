@@ -4,7 +4,7 @@
 // so that others are seen as soon as they come.
 #pragma once
 
-#include "util/time_accounts.hpp"
+#include "base/time_accounts.hpp"
 
 #include <map>
 #include <optional>

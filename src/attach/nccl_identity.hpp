@@ -3,8 +3,8 @@
 // functions that return its fields are public, and their code says where these are.
 #pragma once
 
-#include "elf/elf.hpp"
-#include "instructions/decoder.hpp"
+#include "code/decoder.hpp"
+#include "code/elf.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/placement.hpp"
 
-#include "instructions/decoder.hpp"
+#include "code/decoder.hpp"
 
 #include <algorithm>
 #include <array>

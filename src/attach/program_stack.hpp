@@ -2,7 +2,7 @@
 // Whose stack a BPF program runs on, by the machine code that the kernel has made of it.
 #pragma once
 
-#include "probes/calling_convention.hpp"
+#include "attach/calling_convention.hpp"
 
 #include <cstddef>
 #include <span>

@@ -2,7 +2,7 @@
 // What the kernel's own statistics say of how long BPF programs run (5.8, d46edd671a14).
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <optional>
 #include <string>

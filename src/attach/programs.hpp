@@ -3,7 +3,7 @@
 #pragma once
 
 #include "attach/links.hpp"
-#include "probes/probe_kinds.hpp"
+#include "attach/probe_kinds.hpp"
 
 #include <cstdint>
 #include <span>

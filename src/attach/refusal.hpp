@@ -2,7 +2,7 @@
 // Why the kernel did not load a BPF object, in a sentence: from the error, and from what libbpf and the verifier said.
 #pragma once
 
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "attach/cuda_file.hpp"
-#include "util/message.hpp"
+#include "reader/message.hpp"
 
 #include <cstdint>
 #include <optional>

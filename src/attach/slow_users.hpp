@@ -2,7 +2,7 @@
 // Users whose files block searches for long. Processes of other users come first.
 #pragma once
 
-#include "util/time_accounts.hpp"
+#include "base/time_accounts.hpp"
 
 #include <chrono>
 #include <cstdint>

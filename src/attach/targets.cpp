@@ -2,9 +2,9 @@
 #include "attach/targets.hpp"
 
 #include "attach/searcher.hpp"
+#include "base/error.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
-#include "util/error.hpp"
 
 #include "bpf/shared/attach.h"
 

@@ -9,10 +9,10 @@
 #include "attach/culprits.hpp"
 #include "attach/file_search.hpp"
 #include "attach/known_files.hpp"
+#include "attach/probes.hpp"
 #include "attach/slow_users.hpp"
-#include "probes/probes.hpp"
+#include "base/fd.hpp"
 #include "proc/file_id.hpp"
-#include "util/fd.hpp"
 
 #include <chrono>
 #include <functional>

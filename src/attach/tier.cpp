@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/tier.hpp"
 
-#include "util/error.hpp"
-#include "util/fd.hpp"
-#include "util/machine.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "base/machine.hpp"
 
 #include <bpf/bpf.h>
 #include <cerrno>

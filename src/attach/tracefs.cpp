@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/tracefs.hpp"
 
+#include "base/error.hpp"
+#include "base/read_text.hpp"
 #include "proc/process.hpp"
-#include "util/error.hpp"
-#include "util/read_text.hpp"
 
 #include <algorithm>
 #include <cerrno>

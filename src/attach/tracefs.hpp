@@ -3,7 +3,7 @@
 // and detaching cost the same for one and for hundreds.
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/user_reads.hpp"
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <bpf/bpf.h>
 #include <iterator>

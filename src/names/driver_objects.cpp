@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/driver_objects.hpp"
 
+#include "base/machine.hpp"
 #include "proc/process.hpp"
-#include "util/machine.hpp"
 
 #include <algorithm>
 

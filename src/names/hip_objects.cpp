@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/hip_objects.hpp"
 
-#include "instructions/dispatch_tables.hpp"
+#include "base/machine.hpp"
+#include "code/dispatch_tables.hpp"
 #include "proc/process.hpp"
-#include "util/machine.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 // elsewhere: it is read from the code of the library's own hipKernelNameRef(), and believed once two kernels agree.
 #pragma once
 
-#include "elf/elf.hpp"
-#include "instructions/decoder.hpp"
+#include "code/decoder.hpp"
+#include "code/elf.hpp"
 
 #include <cstddef>
 #include <cstdint>

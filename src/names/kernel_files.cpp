@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/kernel_files.hpp"
 
+#include "base/error.hpp"
 #include "names/registration_scan.hpp"
 #include "proc/mapped_file.hpp"
-#include "util/error.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

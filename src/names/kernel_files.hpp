@@ -2,8 +2,8 @@
 // Files that processes map, for the names of their kernels: symbols, and what a scan of the code has found.
 #pragma once
 
-#include "elf/elf.hpp"
-#include "elf/elf_image.hpp"
+#include "code/elf.hpp"
+#include "code/elf_image.hpp"
 #include "names/name_messages.hpp"
 #include "names/registrations.hpp"
 #include "proc/process.hpp"

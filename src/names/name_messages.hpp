@@ -5,7 +5,7 @@
 
 #include "names/name_source.hpp"
 #include "proc/image.hpp"
-#include "util/message.hpp"
+#include "reader/message.hpp"
 
 #include <cstddef>
 #include <cstdint>

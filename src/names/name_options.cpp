@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/name_options.hpp"
 
+#include "base/options.hpp"
 #include "names/scan_cache.hpp"
-#include "util/options.hpp"
 
 #include <fmt/format.h>
 

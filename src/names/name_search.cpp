@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/name_search.hpp"
 
-#include "elf/load_bias.hpp"
+#include "code/load_bias.hpp"
 #include "names/registration_scan.hpp"
 #include "proc/cuda_libraries.hpp"
-#include "proc/reader.hpp"
+#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <cstring>

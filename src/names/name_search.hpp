@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a process' files and memory say about its kernels. All of it is the process' own, which may be made to hang, to
-// grow, or to attack its reader: so this is a helper's work (util/helper.hpp), which may read and nothing else.
+// grow, or to attack its reader: so this is a helper's work (reader/helper.hpp), which may read and nothing else.
 #pragma once
 
 #include "names/driver_objects.hpp"
@@ -9,7 +9,7 @@
 #include "names/name_messages.hpp"
 #include "proc/image.hpp"
 #include "proc/process.hpp"
-#include "util/helper.hpp"
+#include "reader/helper.hpp"
 
 #include <chrono>
 #include <cstdint>

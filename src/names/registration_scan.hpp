@@ -3,9 +3,9 @@
 // statically, or statically and stripped. The file may be anything: time and memory are bounded for any.
 #pragma once
 
-#include "elf/elf.hpp"
-#include "elf/elf_image.hpp"
-#include "instructions/decoder.hpp"
+#include "code/decoder.hpp"
+#include "code/elf.hpp"
+#include "code/elf_image.hpp"
 #include "names/registrations.hpp"
 
 #include <optional>

@@ -3,7 +3,7 @@
 // the handle of which stub. All addresses are in the file's own numbering.
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/scan_cache.hpp"
 
+#include "base/output_path.hpp"
 #include "proc/process.hpp"
-#include "util/output_path.hpp"
 
 #include <algorithm>
 #include <cstdio>

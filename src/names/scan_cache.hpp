@@ -3,8 +3,8 @@
 // and each entry once more against the file it is about (registered_name()).
 #pragma once
 
+#include "base/fd.hpp"
 #include "names/registrations.hpp"
-#include "util/fd.hpp"
 
 #include <cstdint>
 #include <optional>

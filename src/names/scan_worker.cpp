@@ -2,7 +2,7 @@
 #include "names/scan_worker.hpp"
 
 #include "names/registration_scan.hpp"
-#include "util/confinement.hpp"
+#include "reader/confinement.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -4,9 +4,9 @@
 // calls or much time, whose answer is checked. Slices of the loop's tick would give none of that.
 #pragma once
 
+#include "base/fd.hpp"
 #include "names/registrations.hpp"
-#include "util/child.hpp"
-#include "util/fd.hpp"
+#include "reader/child.hpp"
 
 #include <chrono>
 #include <optional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "proc/image.hpp"
-#include "util/message.hpp"
+#include "reader/message.hpp"
 
 #include <cstddef>
 #include <cstdint>

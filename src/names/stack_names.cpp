@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/stack_names.hpp"
 
+#include "base/text.hpp"
 #include "names/kernel_text.hpp"
 #include "names/stack_messages.hpp"
 #include "names/user_symbols.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 // helper (UserSymbols), as it reads what the process has chosen.
 #pragma once
 
-#include "proc/answerer.hpp"
 #include "proc/image.hpp"
+#include "reader/answerer.hpp"
 
 #include <chrono>
 #include <cstdint>

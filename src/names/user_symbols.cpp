@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/user_symbols.hpp"
 
-#include "elf/elf.hpp"
-#include "elf/load_bias.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/machine.hpp"
+#include "code/elf.hpp"
+#include "code/load_bias.hpp"
 #include "names/kernel_text.hpp"
 #include "proc/mapped_file.hpp"
-#include "proc/reader.hpp"
 #include "proc/running_thread.hpp"
-#include "util/clock.hpp"
-#include "util/error.hpp"
-#include "util/machine.hpp"
+#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <elfutils/libdwfl.h>

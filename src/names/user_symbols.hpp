@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses of a process' user stack -> "symbol+0x1f (libfoo.so)". Only the process' own files are asked, each opened
 // through the process: no path of the host, no separate debug files, no network. They may be made to hang, to grow, or
-// to attack their reader: so this is a helper's work (util/helper.hpp), which StackNames asks.
+// to attack their reader: so this is a helper's work (reader/helper.hpp), which StackNames asks.
 #pragma once
 
 #include "names/stack_messages.hpp"
 #include "proc/process.hpp"
-#include "util/helper.hpp"
+#include "reader/helper.hpp"
 
 #include <array>
 #include <chrono>

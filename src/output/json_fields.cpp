@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/json_fields.hpp"
 
-#include "util/append_format.hpp"
-#include "util/text.hpp"
+#include "base/append_format.hpp"
+#include "base/text.hpp"
 
 #include <cmath>
 

@@ -2,8 +2,8 @@
 // The fields of a JSON record: how a cell is written for a program, in the JSON output and in a saved screen alike.
 #pragma once
 
-#include "output/table.hpp"
-#include "util/local_time.hpp"
+#include "base/local_time.hpp"
+#include "rows/table.hpp"
 
 #include <cstdint>
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // What the outputs share: lines on their way to where they go, stdout for most.
 #pragma once
 
-#include "output/output.hpp"
-#include "util/error.hpp"
+#include "base/error.hpp"
+#include "rows/output.hpp"
 
 #include <fmt/format.h>
 #include <memory>

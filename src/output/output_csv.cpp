@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comma-separated values (RFC 4180, but for the line end, which is a newline): one header, then rows of one kind.
+#include "base/text.hpp"
 #include "output/output_buffer.hpp"
-#include "util/text.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One JSON object per line, tagged by "type". Fields are only ever added within a schema number.
+#include "base/append_format.hpp"
+#include "base/clock.hpp"
+#include "base/clock_error.hpp"
+#include "base/text.hpp"
 #include "output/json_fields.hpp"
 #include "output/output_buffer.hpp"
-#include "output/table_columns.hpp"
-#include "util/append_format.hpp"
-#include "util/clock.hpp"
-#include "util/clock_error.hpp"
-#include "util/text.hpp"
+#include "rows/table_columns.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/output.hpp"
+#include "rows/output.hpp"
 
 namespace gpusnoop {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bcc's habits: one header, padded columns, star histograms.
-#include "output/cell_text.hpp"
+#include "base/append_format.hpp"
+#include "base/text.hpp"
 #include "output/output_buffer.hpp"
-#include "util/append_format.hpp"
-#include "util/text.hpp"
+#include "rows/cell_text.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 // What is shown, and files beside it that get all of it, too.
 #pragma once
 
-#include "output/output.hpp"
+#include "rows/output.hpp"
 
 #include <functional>
 #include <memory>

@@ -2,7 +2,7 @@
 // CPUs that come online, from the kernel's uevents (lib/kobject_uevent.c).
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <optional>
 #include <string_view>

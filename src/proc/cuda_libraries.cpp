@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/cuda_libraries.hpp"
 
+#include "base/machine.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
-#include "util/machine.hpp"
-#include "util/text.hpp"
 
 #include <iterator>
 #include <utility>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/file_id.hpp"
 
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "base/skeleton.hpp"
 #include "inodes.skel.h"
-#include "maps/skeleton.hpp"
 #include "proc/process.hpp"
-#include "util/error.hpp"
-#include "util/fd.hpp"
 
 #include "bpf/shared/inodes.h"
 

@@ -2,9 +2,9 @@
 // Files of a process: the one behind a mapping, and one at a path.
 #pragma once
 
+#include "base/fd.hpp"
+#include "base/regular_file.hpp"
 #include "proc/process.hpp"
-#include "util/fd.hpp"
-#include "util/regular_file.hpp"
 
 #include <optional>
 #include <string>

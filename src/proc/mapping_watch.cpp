@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/mapping_watch.hpp"
 
-#include "util/error.hpp"
-#include "util/machine.hpp"
+#include "base/error.hpp"
+#include "base/machine.hpp"
 
 #include <algorithm>
 #include <bpf/libbpf.h>

@@ -3,8 +3,8 @@
 // without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
 #pragma once
 
+#include "base/fd.hpp"
 #include "proc/cpu_hotplug.hpp"
-#include "util/fd.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/process.hpp"
 
+#include "base/fd.hpp"
+#include "base/read_text.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/running_thread.hpp"
-#include "util/fd.hpp"
-#include "util/read_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/tcp_sockets.hpp"
 
+#include "base/error.hpp"
+#include "base/fd.hpp"
 #include "proc/running_thread.hpp"
-#include "util/error.hpp"
-#include "util/fd.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/thread_registers.hpp"
 
-#include "maps/bpf_map.hpp"
-#include "maps/skeleton.hpp"
+#include "base/bpf_map.hpp"
+#include "base/fd.hpp"
+#include "base/skeleton.hpp"
 #include "threads.skel.h"
-#include "util/fd.hpp"
 
 #include <array>
 #include <bpf/bpf.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/thread_state.hpp"
 
-#include "util/read_text.hpp"
+#include "base/read_text.hpp"
 
 #include <charconv>
 #include <fmt/format.h>

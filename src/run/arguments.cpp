@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/arguments.hpp"
 
-#include "util/text.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <iterator>

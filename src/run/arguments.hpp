@@ -2,7 +2,7 @@
 // Numbers and times on a command line: all of the text is one, or a sentence says what it should be.
 #pragma once
 
-#include "util/options.hpp"
+#include "base/options.hpp"
 
 #include <charconv>
 #include <chrono>

@@ -3,19 +3,19 @@
 // calls are, and what is shown of them, is the tool's.
 #pragma once
 
+#include "base/skeleton.hpp"
 #include "bpf/shared/window.h"
-#include "calls/call_events.hpp"
-#include "calls/call_sums.hpp"
-#include "calls/call_view.hpp"
-#include "calls/calls.hpp"
-#include "calls/code_places.hpp"
-#include "calls/ended_epochs.hpp"
-#include "calls/user_stacks.hpp"
-#include "maps/skeleton.hpp"
+#include "code/found_stacks.hpp"
+#include "names/code_places.hpp"
+#include "names/user_stacks.hpp"
+#include "rows/call_events.hpp"
+#include "rows/call_sums.hpp"
+#include "rows/call_view.hpp"
+#include "rows/calls.hpp"
+#include "rows/ended_epochs.hpp"
 #include "run/lines.hpp"
 #include "run/sampling.hpp"
 #include "run/tool.hpp"
-#include "stacks/found_stacks.hpp"
 #include "who/processes.hpp"
 
 #include <bpf/libbpf.h>

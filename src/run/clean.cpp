@@ -2,9 +2,9 @@
 #include "run/clean.hpp"
 
 #include "attach/tracefs.hpp"
+#include "base/error.hpp"
 #include "names/scan_cache.hpp"
 #include "run/preflight.hpp"
-#include "util/error.hpp"
 
 #include <fmt/format.h>
 

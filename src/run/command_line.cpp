@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/command_line.hpp"
 
-#include "util/options.hpp"
-#include "util/suggestion.hpp"
+#include "base/options.hpp"
+#include "base/suggestion.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -2,7 +2,7 @@
 // What stands in the place of a report that has nothing to show: whether nobody did anything, or nobody could have.
 #pragma once
 
-#include "util/options.hpp"
+#include "base/options.hpp"
 
 #include <chrono>
 #include <cstddef>

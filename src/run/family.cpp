@@ -2,8 +2,8 @@
 #include "run/family.hpp"
 
 #include "attach/attach.hpp"
+#include "base/error.hpp"
 #include "proc/process.hpp"
-#include "util/error.hpp"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -6,12 +6,12 @@
 #include "attach/refusal.hpp"
 #include "attach/targets.hpp"
 #include "attach/user_reads.hpp"
-#include "calls/call_sums.hpp"
-#include "nvml/nvml_figures.hpp"
-#include "util/capabilities.hpp"
-#include "util/descriptors.hpp"
-#include "util/error.hpp"
-#include "util/text.hpp"
+#include "base/capabilities.hpp"
+#include "base/descriptors.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "gpu/nvml_figures.hpp"
+#include "rows/call_sums.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "attach/kernel_hooks.hpp"
+#include "attach/probes.hpp"
 #include "attach/tier.hpp"
-#include "probes/probes.hpp"
+#include "base/options.hpp"
 #include "run/tool.hpp"
-#include "util/options.hpp"
 #include "who/scope.hpp"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/lines.hpp"
 
-#include "maps/shared_word.hpp"
+#include "base/shared_word.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 // The lines of -e (bpf/base/lines.bpf.h), read in the order in which they were sent.
 #pragma once
 
+#include "base/shared_array.hpp"
 #include "bpf/shared/line.h"
-#include "maps/shared_array.hpp"
 
 #include <chrono>
 #include <cstddef>

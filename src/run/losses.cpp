@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/losses.hpp"
 
-#include "maps/cpu_sums.hpp"
+#include "base/cpu_sums.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>

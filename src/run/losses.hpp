@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bpf/shared/loss.h"
-#include "output/output.hpp"
+#include "rows/output.hpp"
 
 #include <array>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "attach/refusal.hpp"
 #include "attach/tier.hpp"
-#include "util/capabilities.hpp"
+#include "base/capabilities.hpp"
 
 #include <bpf/libbpf.h>
 #include <cerrno>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of the started program that wait to map a file until it has its probes.
+#include "base/error.hpp"
 #include "proc/process.hpp"
 #include "run/run.hpp"
 #include "run/started_program.hpp"
-#include "util/error.hpp"
 
 #include <fmt/format.h>
 #include <utility>

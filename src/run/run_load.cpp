@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel takes of a tool, and the tool's programs loaded into it.
 #include "attach/program_stack.hpp"
+#include "base/error.hpp"
 #include "bpf/shared/attach.h"
 #include "proc/process.hpp"
 #include "run/run.hpp"
 #include "run/started_program.hpp"
 #include "run/surroundings.hpp"
-#include "util/error.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,11 +2,11 @@
 #include "run/sampling.hpp"
 
 #include "attach/attach.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/loop.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
-#include "run/loop.hpp"
-#include "util/clock.hpp"
-#include "util/error.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <ctime>

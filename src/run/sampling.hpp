@@ -5,10 +5,10 @@
 
 #include "attach/calibrate.hpp"
 #include "attach/program_times.hpp"
-#include "calls/call_sample.hpp"
+#include "base/fd.hpp"
+#include "rows/call_sample.hpp"
 #include "run/duty_cycle.hpp"
 #include "run/tool.hpp"
-#include "util/fd.hpp"
 
 #include <cstdint>
 #include <functional>

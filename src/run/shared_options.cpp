@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/shared_options.hpp"
 
-#include "flames/flames_output.hpp"
-#include "flames/forms.hpp"
+#include "base/error.hpp"
+#include "base/suggestion.hpp"
+#include "base/text.hpp"
+#include "output/flames_output.hpp"
+#include "output/forms.hpp"
 #include "run/arguments.hpp"
 #include "run/command_line.hpp"
-#include "util/error.hpp"
-#include "util/suggestion.hpp"
-#include "util/text.hpp"
 #include "who/cuda_hints.hpp"
 #include "who/host_files.hpp"
 

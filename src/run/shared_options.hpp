@@ -2,9 +2,9 @@
 // The command line that all tools share. A letter means the same in every tool.
 #pragma once
 
+#include "base/options.hpp"
 #include "names/name_options.hpp"
-#include "util/metrics_options.hpp"
-#include "util/options.hpp"
+#include "output/metrics_options.hpp"
 
 #include <span>
 #include <string_view>

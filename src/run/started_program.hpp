@@ -4,11 +4,11 @@
 // signals and descriptors are those that the tool was started with, or the identity is another user's (--user).
 #pragma once
 
-#include "proc/mapping_gate.hpp"
-#include "util/accounts.hpp"
-#include "util/ending_signals.hpp"
-#include "util/error.hpp"
-#include "util/fd.hpp"
+#include "base/accounts.hpp"
+#include "base/ending_signals.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "run/mapping_gate.hpp"
 
 #include <optional>
 #include <string>

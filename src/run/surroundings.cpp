@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/surroundings.hpp"
 
-#include "util/descriptors.hpp"
-#include "util/error.hpp"
+#include "base/descriptors.hpp"
+#include "base/error.hpp"
 
 #include <bit>
 #include <bpf/libbpf.h>

@@ -4,6 +4,9 @@
 #include "attach/file_search.hpp"
 #include "attach/programs.hpp"
 #include "attach/refusal.hpp"
+#include "base/ending_signals.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "output/output_buffer.hpp"
 #include "run/clean.hpp"
 #include "run/command_line.hpp"
@@ -11,9 +14,6 @@
 #include "run/shared_options.hpp"
 #include "run/started_program.hpp"
 #include "run/surroundings.hpp"
-#include "util/ending_signals.hpp"
-#include "util/error.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <exception>

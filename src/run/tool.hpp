@@ -5,14 +5,14 @@
 
 #include "attach/attach.hpp"
 #include "attach/kernel_hooks.hpp"
+#include "attach/probes.hpp"
 #include "attach/programs.hpp"
-#include "output/output.hpp"
-#include "probes/probes.hpp"
-#include "proc/wait_budget.hpp"
-#include "replay/replay.hpp"
-#include "util/ending_signals.hpp"
-#include "util/error.hpp"
-#include "util/options.hpp"
+#include "base/ending_signals.hpp"
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "output/replay.hpp"
+#include "reader/wait_budget.hpp"
+#include "rows/output.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,8 @@
 // The lines of a screen that are no table: the bars of a GPU, the footer.
 #include "screen/draw.hpp"
 
+#include "base/text.hpp"
 #include "screen/plot.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // The list of a screen, worked out: which rows and columns are seen where.
 #pragma once
 
-#include "output/cell_text.hpp"
+#include "rows/cell_text.hpp"
 #include "screen/screen_state.hpp"
 
 namespace gpusnoop {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/plot.hpp"
 
+#include "base/text.hpp"
 #include "screen/canvas.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <array>

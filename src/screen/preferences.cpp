@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/preferences.hpp"
 
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <cmath>
 #include <fmt/format.h>

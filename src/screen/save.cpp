@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/save.hpp"
 
+#include "base/error.hpp"
+#include "base/output_path.hpp"
+#include "base/write_all.hpp"
 #include "output/json_fields.hpp"
 #include "screen/draw.hpp"
 #include "screen/list_view.hpp"
 #include "screen/page.hpp"
-#include "util/error.hpp"
-#include "util/output_path.hpp"
-#include "util/write_all.hpp"
 
 #include <algorithm>
 #include <cerrno>

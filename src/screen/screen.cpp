@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/screen.hpp"
 
+#include "base/clock.hpp"
+#include "base/error.hpp"
 #include "screen/draw.hpp"
 #include "screen/save.hpp"
-#include "util/clock.hpp"
-#include "util/error.hpp"
 
 #include <type_traits>
 #include <utility>

@@ -3,11 +3,11 @@
 // loop watches its descriptors.
 #pragma once
 
+#include "base/error.hpp"
+#include "base/withdrawals.hpp"
 #include "screen/screen_state.hpp"
 #include "screen/terminal.hpp"
 #include "screen/typed_ahead.hpp"
-#include "util/error.hpp"
-#include "util/withdrawals.hpp"
 
 #include <chrono>
 #include <functional>

@@ -2,9 +2,9 @@
 // What a key does in the list; the rest is in screen_pages.cpp and screen_prompt.cpp.
 #include "screen/screen_keys.hpp"
 
+#include "base/text.hpp"
 #include "screen/canvas.hpp"
 #include "screen/list_view.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is typed in: a filter, a search, an interval, the name of a file.
+#include "base/text.hpp"
 #include "screen/canvas.hpp"
 #include "screen/list_view.hpp"
 #include "screen/screen_keys.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 // changes nothing in it.
 #pragma once
 
-#include "output/table.hpp"
+#include "rows/table.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/terminal.hpp"
 
+#include "base/error.hpp"
 #include "screen/terminal_patience.hpp"
 #include "screen/terminal_theme.hpp"
 #include "screen/terminal_type.hpp"
-#include "util/error.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,10 +2,10 @@
 // The terminal, as long as it belongs to the screen. The only part that knows ncurses.
 #pragma once
 
+#include "base/fd.hpp"
 #include "screen/canvas.hpp"
 #include "screen/keys.hpp"
 #include "screen/terminal_rescue.hpp"
-#include "util/fd.hpp"
 
 #include <csignal>
 #include <memory>

@@ -2,7 +2,7 @@
 // How long ncurses may write to a terminal that takes nothing: one that was stopped (Ctrl-S), or that nobody reads.
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <ctime>
 

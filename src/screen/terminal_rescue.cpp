@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/terminal_rescue.hpp"
 
-#include "util/ending_signals.hpp"
+#include "base/ending_signals.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/terminal_type.hpp"
 
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <clocale>
 #include <cstdint>

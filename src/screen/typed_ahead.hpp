@@ -2,7 +2,7 @@
 // Keys that are typed while this process cannot read them: the kernel's verifier has it for up to a second.
 #pragma once
 
-#include "util/helper.hpp"
+#include "reader/helper.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/attribution.hpp"
 
-#include "util/clock.hpp"
+#include "base/clock.hpp"
 #include "who/container_lookup.hpp"
 
 #include <algorithm>

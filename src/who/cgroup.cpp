@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cgroup.hpp"
 
-#include "util/error.hpp"
-#include "util/options.hpp"
-#include "util/read_text.hpp"
-#include "util/text.hpp"
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "base/read_text.hpp"
+#include "base/text.hpp"
 #include "who/containers.hpp"
 #include "who/cuda_hints.hpp"
 

@@ -2,7 +2,7 @@
 // The cgroups of containers, pods and jobs, and those that -c asks for.
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 #include "who/cgroup_mounts.hpp"
 
 #include <cstdint>

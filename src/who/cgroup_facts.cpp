@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cgroup_facts.hpp"
 
-#include "util/read_text.hpp"
+#include "base/read_text.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -2,8 +2,8 @@
 #include "who/command_lines.hpp"
 
 #include "proc/process.hpp"
-#include "proc/reader.hpp"
-#include "util/message.hpp"
+#include "reader/message.hpp"
+#include "reader/reader.hpp"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // command_line() of processes, by a helper: what it reads is the process' own memory, which may hang.
 #pragma once
 
-#include "proc/answerer.hpp"
 #include "proc/image.hpp"
+#include "reader/answerer.hpp"
 
 #include <chrono>
 #include <map>

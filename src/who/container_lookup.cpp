@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/container_lookup.hpp"
 
-#include "proc/reader.hpp"
+#include "reader/reader.hpp"
 #include "who/container_messages.hpp"
 
 namespace gpusnoop {

@@ -3,7 +3,7 @@
 // user's home, and the disk they are on may hang.
 #pragma once
 
-#include "proc/answerer.hpp"
+#include "reader/answerer.hpp"
 #include "who/containers.hpp"
 
 #include <map>

@@ -2,7 +2,7 @@
 // What ContainerLookup and its helper tell each other. A question has one answer each.
 #pragma once
 
-#include "util/message.hpp"
+#include "reader/message.hpp"
 #include "who/cgroup_path.hpp"
 #include "who/containers.hpp"
 

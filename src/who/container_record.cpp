@@ -2,7 +2,7 @@
 // The labels and annotations by which kubelets and runtimes mark their containers.
 #include "who/container_record.hpp"
 
-#include "util/json_strings.hpp"
+#include "base/json_strings.hpp"
 
 #include <algorithm>
 #include <array>

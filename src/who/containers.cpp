@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/containers.hpp"
 
-#include "util/accounts.hpp"
+#include "base/accounts.hpp"
 #include "who/container_runtimes.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // What the docker daemon keeps about each container: containers/ID/config.v2.json below its data folder.
 #include "who/container_runtimes.hpp"
 
-#include "util/json_strings.hpp"
+#include "base/json_strings.hpp"
 
 namespace gpusnoop {
 

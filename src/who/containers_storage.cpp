@@ -2,7 +2,7 @@
 // The storage that CRI-O and podman share: a list of all containers, and the OCI configuration of each.
 #include "who/container_runtimes.hpp"
 
-#include "util/json_strings.hpp"
+#include "base/json_strings.hpp"
 
 #include <array>
 

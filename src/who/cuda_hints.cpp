@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cuda_hints.hpp"
 
-#include "proc/cuda_users.hpp"
+#include "base/capabilities.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
-#include "util/capabilities.hpp"
-#include "util/text.hpp"
+#include "who/cuda_users.hpp"
 #include "who/processes.hpp"
 
 #include <fmt/format.h>

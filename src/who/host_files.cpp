@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/host_files.hpp"
 
-#include "util/read_text.hpp"
-#include "util/regular_file.hpp"
+#include "base/read_text.hpp"
+#include "base/regular_file.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

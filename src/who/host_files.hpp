@@ -2,7 +2,7 @@
 // Small files of the host, whose root may be mounted somewhere else (in a container: -v /:/host).
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/processes.hpp"
 
-#include "maps/bpf_map.hpp"
+#include "base/bpf_map.hpp"
+#include "base/clock.hpp"
 #include "proc/process.hpp"
 #include "proc/running_thread.hpp"
-#include "util/clock.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/scope.hpp"
 
-#include "proc/cuda_users.hpp"
+#include "base/error.hpp"
 #include "proc/process.hpp"
-#include "util/error.hpp"
+#include "who/cuda_users.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,8 +3,8 @@
 // the cgroup of -c, those of -n alone, or all.
 #pragma once
 
-#include "util/fd.hpp"
-#include "util/options.hpp"
+#include "base/fd.hpp"
+#include "base/options.hpp"
 #include "who/cgroup.hpp"
 #include "who/named_processes.hpp"
 

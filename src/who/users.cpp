@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/users.hpp"
 
-#include "util/accounts.hpp"
+#include "base/accounts.hpp"
 #include "who/host_files.hpp"
 
 #include <fmt/format.h>

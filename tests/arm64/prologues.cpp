@@ -3,7 +3,7 @@
 // how many are a gate that ends in a jump through a pointer. Files of another machine are refused by elf/, so this
 // reads it.
 #include "attach/placement.hpp"
-#include "instructions/decoder.hpp"
+#include "code/decoder.hpp"
 
 #include <cstdio>
 #include <cstdlib>

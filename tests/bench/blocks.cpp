@@ -2,7 +2,7 @@
 // What one building block of a handler costs: attaches the program of that name and holds it until stdin ends.
 //
 //     blocks OBJECT NAME PID PATH OFFSET
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -4,7 +4,7 @@
 //     floor entry|pair|session PID PATH OFFSET[,OFFSET]
 //     floor perf PID PATH OFFSET
 #include "attach/tier.hpp"
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <bpf/bpf.h>
 #include <cstdio>

@@ -279,15 +279,15 @@ check_man() {
     check "$page: has every column and key" "$(columns_of "$tool" | not_in_man "$tool")"
     check "$page: explains keys that there are" "$(keys_without_column "$tool")"
     [ "$tool" != cudatop ] || check "$page: has every rule of the diagnosis" \
-        "$(sed -nE 's/^    \{"([a-z]+)", .*/\1/p' src/diagnosis/rules.cpp | grep -vxFf <(sed -nE 's/^\.B ([a-z]+)$/\1/p' "$page"))"
+        "$(sed -nE 's/^    \{"([a-z]+)", .*/\1/p' tools/cudatop/rules.cpp | grep -vxFf <(sed -nE 's/^\.B ([a-z]+)$/\1/p' "$page"))"
     [ "$tool" != cudatop ] || check "$page and gpuspend's: have every metric" \
-        "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/metrics/page.cpp |
+        "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/output/metrics_page.cpp |
             grep -vxFf <(sed -nE 's/^\.BR? gpusnoop_(\w+).*/\1/p' "$page" man/gpuspend.8))"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
 }
 
 check_example() {
-    local tool=$1 example=tools/$1_example.txt
+    local tool=$1 example=tools/$1/example.txt
     check "$example: options that do not exist" "$(unknown_options "$tool" "$example")"
     same "$example: ends with --help" "$("$build/$tool" --help)" \
         "$(awk -v tool="$tool" 'on; $0 ~ tool " --help$" { on = 1 }' "$example")"

@@ -7,15 +7,7 @@ FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
-FUZZ_ROOMS   := util maps proc elf instructions python output recording replay compare flames probes who attach names stacks nvml driver diagnosis
-FUZZ_RUN     := arguments command_line help shared_options
-FUZZ_CALLS   := allocations call_results call_view calls code_places gpu holdings launch_groups process_gpus
-FUZZ_SPEND   := allotments bill dcgm_page dra efficiency grants kubelet ledger machine_gpus prices shares spend_state teams
-FUZZ_SCREEN  := canvas detail_page draw draw_lines history layout list_view messages page plot preferences screen_state top_rows
-FUZZ_CUDATOP := cells columns fields held replayed row_gpus verdicts
-FUZZ_SRC     := $(foreach room,$(FUZZ_ROOMS),$(wildcard src/$(room)/*.cpp)) $(FUZZ_RUN:%=src/run/%.cpp) $(FUZZ_CALLS:%=src/calls/%.cpp) \
-                $(FUZZ_SPEND:%=src/spend/%.cpp) $(FUZZ_SCREEN:%=src/screen/%.cpp) \
-                $(FUZZ_CUDATOP:%=tools/cudatop/%.cpp)
+FUZZ_SRC     := $(SRC) $(TOOL_SRC)
 comma        := ,
 FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed frames)
 

@@ -3,7 +3,7 @@
 // (target.cpp).
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <cstdint>
 #include <cstring>

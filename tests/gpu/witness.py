@@ -59,7 +59,7 @@ def find(given, python):
 
 def counted_by(root):
     """The functions of the driver that each tool counts, as the probe table has them."""
-    text = "".join(path.read_text() for path in sorted((root / "src/probes").glob("probe_table*.cpp")))
+    text = "".join(path.read_text() for path in sorted((root / "src/attach").glob("probe_table*.cpp")))
     rows = re.findall(r'\{"(cu(?!da)\w+)(?:\[(_\w+)\])?", KIND_(\w+),', text)
     return {tool: {name + suffix for name, variant, kind in rows if re.fullmatch(wanted, kind)
                    for suffix in {"", variant}} for tool, wanted in kinds.items()}

@@ -45,7 +45,7 @@ def files():
     bpftool = os.environ.get("BPFTOOL") or shutil.which("bpftool", path=path_there)
     wanted = {path for folder in (root / "tests", build / "standin", modules) for path in tree(folder)}
     wanted |= {build / folder / tool for folder in ("", "static") for tool in tools}
-    wanted |= {root / "Makefile", root / "src/probes/probe_table.cpp"}  # cases read them
+    wanted |= {root / "Makefile", root / "src/attach/probe_table.cpp"}  # cases read them
     wanted |= {pathlib.Path(path) for path in (python, os.path.realpath(python), bpftool) if path}
     wanted = {path for path in wanted if path.exists()}
     wanted |= libraries([path for path in wanted if is_elf(path)])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A made-up machine with AMD GPUs: /sys/class as amdgpu and KFD of Linux 6.12 make it, which a tool sees in place of the real
-one (unit/nvml/amd_host.hpp has more of what there may be)."""
+one (unit/gpu/amd_host.hpp has more of what there may be)."""
 import os
 
 import harness

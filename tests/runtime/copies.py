@@ -111,7 +111,7 @@ table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", (KIND_COPY\w*),\s*((?:[^{}
 def table():
     """The rows of the probe table that count copies, each variant by its name: what the tool attaches to."""
     rows = []
-    for name, variant, kind, rest in table_line.findall((harness.root / "src/probes/probe_table.cpp").read_text()):
+    for name, variant, kind, rest in table_line.findall((harness.root / "src/attach/probe_table.cpp").read_text()):
         layer = "runtime" if name.startswith("cuda") else "driver"
         for suffix in ("", variant) if variant else ("",):
             rows.append(Row(name + suffix, layer, set(re.findall(r"cudart(\d+)", rest)), kind))

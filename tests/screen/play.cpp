@@ -3,11 +3,11 @@
 // N]
 // [--crash SIGNAL|fault|overflow|terminate|exit|warn]. A crash comes with the row "1000" being opened. What was asked
 // for goes to the file in PLAY_LOG, a line each.
-#include "run/loop.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/loop.hpp"
 #include "scene.hpp"
 #include "screen/screen.hpp"
-#include "util/clock.hpp"
-#include "util/error.hpp"
 
 #include <csignal>
 #include <cstdio>

@@ -2,7 +2,7 @@
 // Snapshots of a machine that does not exist, the same ones every time.
 #pragma once
 
-#include "output/histogram.hpp"
+#include "rows/histogram.hpp"
 #include "screen/snapshot.hpp"
 
 #include <array>

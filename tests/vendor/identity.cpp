@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where communicators of a library say which they are: an offset, or "unknown".
 #include "attach/nccl_identity.hpp"
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdio>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 // Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
 // out. looks_up: another function is known to be behind it.
 #include "attach/dispatch_placement.hpp"
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdio>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints what is registered in a file, one JSON line for each kernel, and one over all of them.
+#include "base/error.hpp"
 #include "names/registration_scan.hpp"
-#include "util/error.hpp"
 
 #include <cstdio>
 #include <ctime>

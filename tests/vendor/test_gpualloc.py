@@ -23,7 +23,7 @@ table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", KIND_(\w+),\s*(\{?[^}]*)\}
 def table():
     """The rows of the probe table that the tool attaches to, each variant by its name."""
     rows = []
-    text = "".join(path.read_text() for path in sorted((harness.root / "src/probes").glob("probe_table*.cpp")))
+    text = "".join(path.read_text() for path in sorted((harness.root / "src/attach").glob("probe_table*.cpp")))
     for name, variant, kind, rest in table_line.findall(text):
         layer = "runtime" if name.startswith("cuda") else "driver"
         for suffix in ("", variant) if variant else ("",):

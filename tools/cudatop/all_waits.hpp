@@ -2,11 +2,11 @@
 // Every wait of an interval: those that return, those that go on, those from before tracing, and where they are.
 #pragma once
 
-#include "calls/earlier_waits.hpp"
-#include "calls/wait_stacks.hpp"
-#include "calls/waits.hpp"
-#include "columns.hpp"
-#include "util/clock.hpp"
+#include "base/clock.hpp"
+#include "tools/cudasync/earlier_waits.hpp"
+#include "tools/cudasync/wait_stacks.hpp"
+#include "tools/cudasync/waits.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // that are called so, and those that have counted.
 #pragma once
 
-#include "diagnosis/diagnosis.hpp"
+#include "tools/cudatop/diagnosis.hpp"
 #include "who/processes.hpp"
 
 #include <cstddef>

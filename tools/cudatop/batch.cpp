@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch.hpp"
+#include "tools/cudatop/batch.hpp"
 
 #include <cmath>
 #include <vector>

@@ -2,7 +2,7 @@
 // Snapshots without a screen: tables one below the other, or JSON.
 #pragma once
 
-#include "output/output.hpp"
+#include "rows/output.hpp"
 #include "screen/snapshot.hpp"
 #include "screen/top_rows.hpp"
 

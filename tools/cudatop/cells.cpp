@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cells.hpp"
+#include "tools/cudatop/cells.hpp"
 
-#include "row_gpus.hpp"
-#include "verdicts.hpp"
+#include "tools/cudatop/row_gpus.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 // known is an empty cell, or nullopt.
 #pragma once
 
-#include "columns.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <cstdint>
 #include <initializer_list>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "columns.hpp"
+#include "tools/cudatop/columns.hpp"
 
-#include "fields.hpp"
+#include "base/suggestion.hpp"
 #include "proc/process.hpp"
-#include "util/suggestion.hpp"
-#include "verdicts.hpp"
+#include "tools/cudatop/fields.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

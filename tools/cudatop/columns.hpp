@@ -2,17 +2,17 @@
 // The columns of cudatop: one table for the screen, for text and for JSON.
 #pragma once
 
-#include "calls/process_gpus.hpp"
-#include "calls/report.hpp"
-#include "diagnosis/diagnosis.hpp"
-#include "groups.hpp"
-#include "held.hpp"
+#include "gpu/nvml_figures.hpp"
 #include "names/name_options.hpp"
-#include "nvml/nvml_figures.hpp"
+#include "output/metrics_options.hpp"
+#include "rows/process_gpus.hpp"
+#include "rows/report.hpp"
 #include "screen/preferences.hpp"
 #include "screen/snapshot.hpp"
 #include "screen/top_rows.hpp"
-#include "util/metrics_options.hpp"
+#include "tools/cudatop/diagnosis.hpp"
+#include "tools/cudatop/groups.hpp"
+#include "tools/cudatop/held.hpp"
 #include "who/users.hpp"
 
 #include <cstdint>

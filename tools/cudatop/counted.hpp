@@ -2,8 +2,8 @@
 // What an interval had, kept to be shown again in another way.
 #pragma once
 
-#include "groups.hpp"
-#include "head.hpp"
+#include "tools/cudatop/groups.hpp"
+#include "tools/cudatop/head.hpp"
 
 #include <cstdint>
 #include <set>

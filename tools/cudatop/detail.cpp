@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "detail.hpp"
+#include "tools/cudatop/detail.hpp"
 
-#include "columns/cudalaunch_columns.hpp"
-#include "columns/cudamemcpy_columns.hpp"
-#include "columns/cudasync_columns.hpp"
-#include "columns/gpualloc_columns.hpp"
-#include "columns/nvioctl_columns.hpp"
-#include "parts.hpp"
+#include "base/clock.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
-#include "stack_samples.hpp"
-#include "util/clock.hpp"
-#include "util/text.hpp"
+#include "tools/cudalaunch/columns.hpp"
+#include "tools/cudamemcpy/columns.hpp"
+#include "tools/cudasync/columns.hpp"
+#include "tools/cudatop/parts.hpp"
+#include "tools/cudatop/stack_samples.hpp"
+#include "tools/gpualloc/columns.hpp"
+#include "tools/nvioctl/columns.hpp"
 
 #include <algorithm>
 #include <cstdlib>

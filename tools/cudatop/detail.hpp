@@ -2,10 +2,10 @@
 // One row of cudatop in full: the tables and histograms that the single tools would show of its processes.
 #pragma once
 
-#include "calls/call_view.hpp"
-#include "calls/calls.hpp"
-#include "columns.hpp"
-#include "since_opened.hpp"
+#include "rows/call_view.hpp"
+#include "rows/calls.hpp"
+#include "tools/cudatop/columns.hpp"
+#include "tools/cudatop/since_opened.hpp"
 
 #include <functional>
 #include <set>

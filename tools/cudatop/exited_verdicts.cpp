@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exited_verdicts.hpp"
+#include "tools/cudatop/exited_verdicts.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,8 +2,8 @@
 // Verdicts about processes that exited while --why watched, beside those of the last interval.
 #pragma once
 
-#include "diagnosis/verdict.hpp"
-#include "verdicts.hpp"
+#include "tools/cudatop/verdict.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
 #include <cstddef>
 #include <cstdint>

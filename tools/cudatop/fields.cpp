@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fields.hpp"
+#include "tools/cudatop/fields.hpp"
 
-#include "calls/call_fields.hpp"
-#include "calls/call_results.hpp"
-#include "cells.hpp"
-#include "row_gpus.hpp"
+#include "rows/call_fields.hpp"
+#include "tools/cudatop/call_results.hpp"
+#include "tools/cudatop/cells.hpp"
+#include "tools/cudatop/row_gpus.hpp"
 
 namespace gpusnoop::cudatop {
 namespace {

@@ -2,7 +2,7 @@
 // What cudatop shows of a row: one table, of what is its own.
 #pragma once
 
-#include "columns.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <span>
 #include <string_view>

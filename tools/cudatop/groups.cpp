@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "groups.hpp"
+#include "tools/cudatop/groups.hpp"
 
-#include "calls/call_results.hpp"
-#include "calls/process_gpus.hpp"
+#include "rows/process_gpus.hpp"
+#include "tools/cudatop/call_results.hpp"
 
 #include <algorithm>
 

@@ -3,12 +3,12 @@
 // all of them have of one process (or thread, pod, ...).
 #pragma once
 
-#include "calls/allocations.hpp"
-#include "calls/copies.hpp"
-#include "calls/driver_calls.hpp"
-#include "calls/graphs.hpp"
-#include "calls/launch_groups.hpp"
-#include "calls/waits.hpp"
+#include "rows/launch_groups.hpp"
+#include "tools/cudagraph/graphs.hpp"
+#include "tools/cudamemcpy/copies.hpp"
+#include "tools/cudasync/waits.hpp"
+#include "tools/gpualloc/allocations.hpp"
+#include "tools/nvioctl/driver_calls.hpp"
 
 #include <array>
 #include <compare>

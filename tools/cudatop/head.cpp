@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "head.hpp"
+#include "tools/cudatop/head.hpp"
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
-#include "util/error.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // The head of the table: what is traced, what was lost, what tracing costs, and how the GPUs are.
 #pragma once
 
-#include "calls/process_gpus.hpp"
-#include "nvml/nvml_figures.hpp"
+#include "gpu/nvml_figures.hpp"
+#include "rows/process_gpus.hpp"
 #include "run/cost.hpp"
 #include "run/tool.hpp"
 #include "screen/snapshot.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "held.hpp"
+#include "tools/cudatop/held.hpp"
 
 namespace gpusnoop::cudatop {
 namespace {

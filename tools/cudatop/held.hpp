@@ -2,9 +2,9 @@
 // The GPUs that the pod, the container or the Slurm job of a row was given, on a node of Kubernetes.
 #pragma once
 
-#include "calls/gpu.hpp"
-#include "spend/grants.hpp"
-#include "who/who.hpp"
+#include "rows/gpu.hpp"
+#include "rows/who.hpp"
+#include "tools/gpuspend/grants.hpp"
 
 #include <map>
 #include <set>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kept_preferences.hpp"
+#include "tools/cudatop/kept_preferences.hpp"
 
-#include "columns.hpp"
-#include "util/error.hpp"
-#include "util/options.hpp"
-#include "util/text.hpp"
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

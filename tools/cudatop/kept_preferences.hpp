@@ -2,8 +2,8 @@
 // What keys chose on the screens of earlier runs: gpusnoop/cudatop.json in the user's folder of settings.
 #pragma once
 
+#include "base/own_file.hpp"
 #include "screen/preferences.hpp"
-#include "util/own_file.hpp"
 
 #include <optional>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live.hpp"
+#include "tools/cudatop/live.hpp"
 
-#include "run/loop.hpp"
-#include "util/error.hpp"
+#include "base/error.hpp"
+#include "base/loop.hpp"
 
 #include <cerrno>
 #include <sys/timerfd.h>

@@ -2,11 +2,11 @@
 // The screen in a run: its timer, its keys, and what would have gone to stderr.
 #pragma once
 
-#include "columns.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
 #include "run/tool.hpp"
 #include "screen/screen.hpp"
-#include "util/error.hpp"
-#include "util/fd.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <chrono>
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include "tools/cudatop/options.hpp"
 
-#include "metrics/metrics.hpp"
+#include "output/metrics.hpp"
 #include "run/command_line.hpp"
 #include "run/shared_options.hpp"
 

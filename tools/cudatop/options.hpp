@@ -2,7 +2,7 @@
 // The options that cudatop alone has, and which of them go together.
 #pragma once
 
-#include "columns.hpp"
+#include "tools/cudatop/columns.hpp"
 
 namespace gpusnoop {
 class CommandLine;

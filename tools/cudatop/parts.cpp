@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parts.hpp"
+#include "tools/cudatop/parts.hpp"
 
 #include <sstream>
 #include <utility>

@@ -2,7 +2,7 @@
 // What a tool prints, as parts of a page.
 #pragma once
 
-#include "output/output.hpp"
+#include "rows/output.hpp"
 #include "screen/snapshot.hpp"
 
 #include <string>

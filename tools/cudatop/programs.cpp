@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "programs.hpp"
+#include "tools/cudatop/programs.hpp"
 
 namespace gpusnoop::cudatop {
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replay.hpp"
+#include "tools/cudatop/replay.hpp"
 
-#include "batch.hpp"
-#include "live.hpp"
-#include "output/output.hpp"
-#include "recording/moments.hpp"
-#include "replayed.hpp"
+#include "base/clock.hpp"
+#include "base/ending_signals.hpp"
+#include "base/error.hpp"
+#include "base/loop.hpp"
+#include "output/moments.hpp"
+#include "rows/output.hpp"
 #include "run/arguments.hpp"
-#include "run/loop.hpp"
 #include "screen/screen.hpp"
-#include "util/clock.hpp"
-#include "util/ending_signals.hpp"
-#include "util/error.hpp"
-#include "verdicts.hpp"
+#include "tools/cudatop/batch.hpp"
+#include "tools/cudatop/live.hpp"
+#include "tools/cudatop/replayed.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,8 +2,8 @@
 // A recording, shown as it was: on the screen, or as tables. Nothing is traced.
 #pragma once
 
-#include "columns.hpp"
-#include "util/ending_signals.hpp"
+#include "base/ending_signals.hpp"
+#include "tools/cudatop/columns.hpp"
 
 namespace gpusnoop::cudatop {
 

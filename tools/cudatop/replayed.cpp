@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replayed.hpp"
+#include "tools/cudatop/replayed.hpp"
 
-#include "columns.hpp"
-#include "diagnosis/rules.hpp"
-#include "output/column_choice.hpp"
-#include "verdicts.hpp"
+#include "rows/column_choice.hpp"
+#include "tools/cudatop/columns.hpp"
+#include "tools/cudatop/rules.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ Cell marked(Cell cell, const Record& record, const Column& column)
 
 Cell cell_of(const Record& record, const Column& column)
 {
-    // Rows by thread, which alone have that key, have the thread's name in the column (calls/report.hpp).
+    // Rows by thread, which alone have that key, have the thread's name in the column (rows/report.hpp).
     const Record::Value* const thread = column.header == "COMM" ? record.value("thread_comm") : nullptr;
     if (thread)
         return cell_of(*thread, column.unit);

@@ -2,7 +2,7 @@
 // A moment of a recording, as the screen and tables show it: what lines of JSON have, and no more.
 #pragma once
 
-#include "recording/moments.hpp"
+#include "output/moments.hpp"
 #include "screen/snapshot.hpp"
 
 #include <string>

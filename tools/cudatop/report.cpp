@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an interval was, as rows: on the screen, in tables and in JSON.
-#include "batch.hpp"
-#include "detail.hpp"
-#include "tool.hpp"
-#include "util/clock.hpp"
-#include "verdicts.hpp"
+#include "base/clock.hpp"
+#include "tools/cudatop/batch.hpp"
+#include "tools/cudatop/detail.hpp"
+#include "tools/cudatop/tool.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
 #include <algorithm>
 #include <iterator>

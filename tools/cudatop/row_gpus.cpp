@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "row_gpus.hpp"
+#include "tools/cudatop/row_gpus.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -2,7 +2,7 @@
 // The GPUs of a row, and what NVML says of it on them.
 #pragma once
 
-#include "columns.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "send_signal.hpp"
+#include "tools/cudatop/send_signal.hpp"
 
+#include "base/error.hpp"
+#include "base/fd.hpp"
 #include "proc/process.hpp"
 #include "proc/running_thread.hpp"
-#include "util/error.hpp"
-#include "util/fd.hpp"
 
 #include <cerrno>
 #include <csignal>

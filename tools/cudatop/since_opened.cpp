@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "since_opened.hpp"
+#include "tools/cudatop/since_opened.hpp"
 
 #include <algorithm>
 #include <iterator>

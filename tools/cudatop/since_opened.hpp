@@ -2,9 +2,9 @@
 // What a row has called, has waited, and holds more, since it was opened.
 #pragma once
 
-#include "calls/call_sums.hpp"
-#include "calls/holdings.hpp"
-#include "calls/waits.hpp"
+#include "rows/call_sums.hpp"
+#include "rows/holdings.hpp"
+#include "tools/cudasync/waits.hpp"
 
 #include <cstdint>
 #include <set>

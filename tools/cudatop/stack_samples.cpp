@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stack_samples.hpp"
+#include "tools/cudatop/stack_samples.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

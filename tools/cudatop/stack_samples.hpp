@@ -2,7 +2,7 @@
 // Where calls come from of which only some have their stack taken: how many of these have which.
 #pragma once
 
-#include "calls/calls.hpp"
+#include "rows/calls.hpp"
 #include "screen/snapshot.hpp"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stack_table.hpp"
+#include "tools/cudatop/stack_table.hpp"
 
 #include "bpf/shared/call.h"
 

@@ -3,7 +3,7 @@
 // place back.
 #pragma once
 
-#include "util/clock.hpp"
+#include "base/clock.hpp"
 
 #include <cstdint>
 #include <set>

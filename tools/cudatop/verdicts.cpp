@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verdicts.hpp"
+#include "tools/cudatop/verdicts.hpp"
 
-#include "columns.hpp"
+#include "tools/cudatop/columns.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,10 +2,10 @@
 // What is wrong, in words: above the table of a screen, below one of a batch, and instead of one (--why).
 #pragma once
 
-#include "diagnosis/diagnosis.hpp"
-#include "groups.hpp"
-#include "output/output.hpp"
+#include "rows/output.hpp"
 #include "screen/snapshot.hpp"
+#include "tools/cudatop/diagnosis.hpp"
+#include "tools/cudatop/groups.hpp"
 
 #include <cstddef>
 #include <cstdint>

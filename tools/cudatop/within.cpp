@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "within.hpp"
+#include "tools/cudatop/within.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // Rows are the processes of one row of another list: of a pod, of a GPU, ...
 #pragma once
 
-#include "columns.hpp"
-#include "groups.hpp"
+#include "tools/cudatop/columns.hpp"
+#include "tools/cudatop/groups.hpp"
 
 #include <map>
 #include <optional>

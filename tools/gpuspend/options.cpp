@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include "tools/gpuspend/options.hpp"
 
-#include "metrics/metrics.hpp"
+#include "base/suggestion.hpp"
+#include "output/metrics.hpp"
 #include "run/shared_options.hpp"
-#include "util/http_page.hpp"
-#include "util/suggestion.hpp"
+#include "tools/gpuspend/http_page.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -2,8 +2,8 @@
 // What a run of gpuspend was asked for, and whether that goes together.
 #pragma once
 
-#include "columns/gpuspend_columns.hpp"
 #include "run/command_line.hpp"
+#include "tools/gpuspend/columns.hpp"
 
 namespace gpusnoop::gpuspend {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slices.hpp"
+#include "tools/gpuspend/slices.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,17 +3,17 @@
 // each did there.
 #pragma once
 
-#include "calls/calls.hpp"
-#include "calls/holdings.hpp"
-#include "calls/process_gpus.hpp"
-#include "columns/gpuspend_columns.hpp"
-#include "driver/mig_files.hpp"
-#include "spend/dcgm.hpp"
-#include "spend/grants.hpp"
-#include "spend/ledger.hpp"
-#include "spend/machine_gpus.hpp"
-#include "spend/prices.hpp"
-#include "spend/teams.hpp"
+#include "gpu/mig_files.hpp"
+#include "rows/calls.hpp"
+#include "rows/holdings.hpp"
+#include "rows/process_gpus.hpp"
+#include "tools/gpuspend/columns.hpp"
+#include "tools/gpuspend/dcgm.hpp"
+#include "tools/gpuspend/grants.hpp"
+#include "tools/gpuspend/ledger.hpp"
+#include "tools/gpuspend/machine_gpus.hpp"
+#include "tools/gpuspend/prices.hpp"
+#include "tools/gpuspend/teams.hpp"
 #include "who/processes.hpp"
 #include "who/users.hpp"
 

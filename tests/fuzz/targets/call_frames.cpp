@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How to unwind through the code of any file, at any address.
-#include "elf/call_frames.hpp"
+#include "code/call_frames.hpp"
 #include "tests/fuzz/target.hpp"
 
 using namespace gpusnoop;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dcgm-exporter's page, and the answer that it comes in, from whoever listens there.
-#include "spend/dcgm_page.hpp"
+#include "tools/gpuspend/dcgm_page.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/http_page.hpp"
+#include "tools/gpuspend/http_page.hpp"
 
 using namespace gpusnoop;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of the kernel's log, in which a process chooses its name, and the driver's version.
-#include "driver/command_layouts.hpp"
-#include "driver/xids.hpp"
+#include "gpu/command_layouts.hpp"
+#include "gpu/xids.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any file may be mapped by a process, and all is asked of it.
-#include "elf/elf_image.hpp"
+#include "base/error.hpp"
+#include "code/elf_image.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/error.hpp"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kubelet, NVIDIA's DRA driver and environments say of who was given which GPU.
-#include "spend/allotments.hpp"
-#include "spend/dra.hpp"
-#include "spend/kubelet.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tools/gpuspend/allotments.hpp"
+#include "tools/gpuspend/dra.hpp"
+#include "tools/gpuspend/kubelet.hpp"
 
 using namespace gpusnoop;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of prices and of teams.
-#include "spend/prices.hpp"
-#include "spend/teams.hpp"
+#include "base/error.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/error.hpp"
+#include "tools/gpuspend/prices.hpp"
+#include "tools/gpuspend/teams.hpp"
 
 using namespace gpusnoop;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text and JSON of whatever bytes traced processes hand us.
-#include "output/output.hpp"
+#include "rows/output.hpp"
+#include "base/text.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/text.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of what keys chose, which somebody has written by hand, or damaged.
 #include "screen/preferences.hpp"
+#include "base/error.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/error.hpp"
 
 using namespace gpusnoop;
 

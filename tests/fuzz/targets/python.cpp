@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an interpreter says of itself, its lists of threads, and code with its table of lines.
-#include "python/code.hpp"
-#include "python/interpreter.hpp"
-#include "python/layout.hpp"
-#include "python/line_table.hpp"
-#include "python/thread_storage.hpp"
+#include "code/python_code.hpp"
+#include "code/python_interpreter.hpp"
+#include "code/python_layout.hpp"
+#include "code/python_line_table.hpp"
+#include "code/python_thread_storage.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <span>

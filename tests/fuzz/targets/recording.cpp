@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording that somebody has sent.
-#include "compare/comparison.hpp"
-#include "compare/words.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/error.hpp"
-#include "util/text.hpp"
+#include "tools/cudadiff/comparison.hpp"
+#include "tools/cudadiff/words.hpp"
 
 using namespace gpusnoop;
 using namespace gpusnoop::cudadiff;

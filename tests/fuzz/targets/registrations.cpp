@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any file may be scanned for the kernels that it registers.
+#include "base/error.hpp"
 #include "names/registration_scan.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/error.hpp"
 
 using namespace gpusnoop;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a run of gpuspend: whatever is taken adds up, and is written as it was read.
-#include "spend/spend_state.hpp"
+#include "tools/gpuspend/spend_state.hpp"
 
+#include "base/error.hpp"
 #include "tests/fuzz/target.hpp"
-#include "util/error.hpp"
 
 using namespace gpusnoop;
 

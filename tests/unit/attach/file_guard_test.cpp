@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_guard.hpp"
 
-#include "tests/unit/util/folder.hpp"
+#include "tests/unit/base/folder.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>

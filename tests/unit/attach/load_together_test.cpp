@@ -2,8 +2,8 @@
 #include "attach/load_together.hpp"
 
 #include "attach/refusal.hpp"
+#include "base/skeleton.hpp"
 #include "deep.skel.h"
-#include "maps/skeleton.hpp"
 #include "refused.skel.h"
 #include "tests/unit/attach/bpf_here.hpp"
 

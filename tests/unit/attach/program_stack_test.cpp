@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/program_stack.hpp"
 
+#include "base/skeleton.hpp"
 #include "deep.skel.h"
-#include "maps/skeleton.hpp"
 #include "tests/unit/attach/bpf_here.hpp"
 
 #include <array>

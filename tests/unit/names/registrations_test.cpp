@@ -2,7 +2,7 @@
 #include "names/registration_scan.hpp"
 #include "names/scan_cache.hpp"
 #include "names/scan_worker.hpp"
-#include "tests/unit/elf/elf_fixtures.hpp"
+#include "tests/unit/code/elf_fixtures.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>

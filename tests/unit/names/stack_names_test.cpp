@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/stack_names.hpp"
 
-#include "probes/calling_convention.hpp"
+#include "attach/calling_convention.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>

@@ -2,8 +2,8 @@
 // What an output writes, caught in a file; and a row with one cell of every kind.
 #pragma once
 
-#include "output/output.hpp"
-#include "util/fd.hpp"
+#include "base/fd.hpp"
+#include "rows/output.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>

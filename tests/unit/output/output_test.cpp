@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
 #include "tests/unit/output/captured.hpp"
-#include "util/error.hpp"
 
 #include <algorithm>
 #include <csignal>

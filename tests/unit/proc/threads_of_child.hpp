@@ -2,7 +2,7 @@
 // A child process whose threads sleep until they are made to exit, in any order.
 #pragma once
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,8 +2,8 @@
 // --help lists what a tool takes, and nothing else.
 #include "run/help.hpp"
 
+#include "base/options.hpp"
 #include "tools/tools.hpp"
-#include "util/options.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

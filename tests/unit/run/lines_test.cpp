@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/lines.hpp"
 
-#include "util/fd.hpp"
+#include "base/fd.hpp"
 
 #include <bpf/bpf.h>
 #include <catch2/catch_test_macros.hpp>

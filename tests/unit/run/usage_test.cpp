@@ -2,7 +2,7 @@
 // What a command line cannot mean is refused, in one sentence that names what is wrong with it.
 #include "tools/tools.hpp"
 
-#include "util/options.hpp"
+#include "base/options.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
 #include "screen/canvas.hpp"
 #include "tests/unit/screen/locale_fixture.hpp"
-#include "util/text.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
 #include "screen/preferences.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
-#include "util/error.hpp"
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 

@@ -2,7 +2,7 @@
 #include "screen/save.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
-#include "util/error.hpp"
+#include "base/error.hpp"
 
 #include <fcntl.h>
 #include <filesystem>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cgroup.hpp"
 
-#include "util/error.hpp"
-#include "util/options.hpp"
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "rows/who.hpp"
 #include "who/attribution.hpp"
-#include "who/who.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Allocations and frees, counted by row; and a table of what is held, in which each free finds what it frees. So a free
+ * counts in the row of its allocation, and the difference of both is what that row holds. */
+#ifndef GPUSNOOP_ALLOCATION_BPF_H
+#define GPUSNOOP_ALLOCATION_BPF_H
+
+#include "kinds/context_end.bpf.h"
+#include "kinds/memory_size.bpf.h"
+#include "kinds/physical.bpf.h"
+#include "kinds/state.bpf.h"
+
+const volatile bool stacks_of_allocations = false; /* whatever per_stack says */
+const volatile bool measure_lifetime = false;      /* in place of the duration */
+
+/* Counts a call as it is described. */
+static __attribute__((noinline)) int count_memory(struct task_struct* task, struct call* call, u64 entry_ns,
+                                                  u64 duration_ns)
+{
+    if (!task || !call)
+        return 0;
+    struct call_key* key = &call->key;
+    struct memory_call* memory = &call->memory;
+    if (!per_device)
+        key->device = DEVICE_UNKNOWN;
+    bool with_age = memory->since_ns && (emit_events || measure_lifetime);
+    u64 now = with_age || key->result ? bpf_ktime_get_ns() : 0;
+    u64 age = with_age && memory->since_ns < now ? now - memory->since_ns : 0;
+    if (per_size)
+        key->memory.size = memory->sized ? histogram_bucket(memory->bytes) : BUCKET_NONE;
+    if (measure_lifetime)
+        key->duration = age && !key->result ? duration_bucket(age) : BUCKET_NONE;
+    memory->since_ns = age;
+    struct call_stats* stats = count_call(task, call, 1, entry_ns, duration_ns);
+    if (!stats)
+        return 0;
+    add(&stats->memory.bytes, memory->bytes);
+    if (!memory->sized)
+        add(&stats->memory.unsized, 1);
+    if (key->result) {
+        guard_begin();
+        stats->memory.last_bytes = memory->bytes;
+        stats->last = now;
+        guard_end();
+    }
+    return 0;
+}
+
+/* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory is a pool. */
+INLINE u32 physical_holding(u32 location, u32 holding)
+{
+    return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
+}
+
+/* The device that memory is on: its pool's or location's, or that of the thread's current context. */
+INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, u32 layer)
+{
+    struct thread_state* thread = thread_state(task);
+    if (!thread)
+        return DEVICE_UNKNOWN;
+    begin_image(thread, image);
+    if (layer == LAYER_HIP)
+        return (u8)(hip_device_of(task, thread) - 1);
+    struct context* context = thread->context ? context_of(image, thread->context) : 0;
+    return (u8)((context ? context->device : *device_by(thread, layer)) - 1);
+}
+
+/* Reads the stream where somebody asks for it: true where the call is recorded there, not executed. */
+INLINE bool is_captured(struct arguments* arguments, const volatile struct probe_row* row, struct call_key* key)
+{
+    if (!row->asynchronous || !(captures_open || per_stream))
+        return false;
+    u64 stream = stream_argument(row, read_argument_alike(arguments, row, ARG_STREAM));
+    if (per_stream)
+        key->stream = stream;
+    return under_capture(&key->image, stream);
+}
+
+/* By itself: what it has on the stack is not below all that follows. */
+static __attribute__((noinline)) int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
+{
+    if (ctx && key)
+        read_stack(ctx, key, COPIED_AT_ENTRY);
+    return 0;
+}
+
+/* By itself: in a session, what it has on the stack would be below all that a return calls. */
+static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    struct memory_call* memory = &kept.call.memory;
+    u32 holding = row->holding;
+    key->kind = opaque(row->kind == KIND_TRIM ? KIND_TRIM : KIND_ALLOC);
+    begin_arguments(ctx, row, &arguments);
+    if (stacks_of_allocations && !per_stack)
+        read_stack_apart(ctx, key);
+    if (per_device || follow)
+        key->device = opaque(device_of_thread(&key->image, task, row->layer));
+    if (has_argument(row, ARG_LOCATION)) {
+        u32 location = read_argument_alike(&arguments, row, ARG_LOCATION);
+        holding = physical_holding(location, holding);
+        key->device = opaque(location == 1 ? read_argument_alike(&arguments, row, ARG_DEVICE) : DEVICE_UNKNOWN);
+    }
+    if (is_captured(&arguments, row, key) || holding == HOLDING_GRAPH) {
+        holding = HOLDING_GRAPH;
+        key->flags |= CALL_RECORDED;
+    }
+    key->flags = opaque(key->flags);
+    key->memory.holding = opaque(holding);
+    memory->address = read_argument_alike(&arguments, row, ARG_ADDRESS);
+    kept.list = has_argument(row, ARG_OUT) ? read_argument_alike(&arguments, row, ARG_OUT) + row->out_offset
+                                           : read_argument_alike(&arguments, row, ARG_HANDLE);
+    if (key->kind != KIND_TRIM)
+        kept.count = opaque(read_bytes(&arguments, row, memory));
+    memory->since_ns = opaque(has_argument(row, ARG_PITCH) /* where it is stored, until it is */
+                                  ? read_argument_alike(&arguments, row, ARG_PITCH) + row->pitch_offset
+                                  : 0);
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
+    return keep_call(ctx, task, &kept, now) ? 0 : 1;
+}
+
+/* What the call has stored: the address or handle, and the bytes of a row. False where that cannot be read. */
+INLINE bool read_results(const volatile struct probe_row* row, struct kept_call* kept)
+{
+    struct memory_call* memory = &kept->call.memory;
+    u64 pitch = 0, error = 0;
+    if (row->kind == KIND_ALLOC || row->kind == KIND_PHYSICAL_NEW)
+        error |= bpf_probe_read_user(&memory->address, 8, (void*)kept->list);
+    if (has_argument(row, ARG_PITCH)) {
+        error |= bpf_probe_read_user(&pitch, 8, (void*)memory->since_ns);
+        memory->bytes = kept->count;
+        memory->sized = opaque(!error && times(&memory->bytes, pitch));
+    }
+    memory->since_ns = 0;
+    return !error;
+}
+
+/* Where what the call has made is found again when it is freed. */
+INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* kept)
+{
+    struct call_key* key = &kept->call.key;
+    struct memory_call* memory = &kept->call.memory;
+    if (row->kind == KIND_PHYSICAL_NEW) {
+        u64 number = new_physical(&key->image, memory->address);
+        return number ? held_key(&key->image, number, SPACE_PHYSICAL).place : 0;
+    }
+    if (row->kind == KIND_MAP)
+        add_mapping(&key->image, memory->address, kept->list);
+    return held_key(&key->image, memory->address, space_of(row->holding)).place;
+}
+
+static __attribute__((noinline)) int alloc_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    struct kept_call* kept = ended.kept;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    struct call_key* key = &kept->call.key;
+    struct memory_call* memory = &kept->call.memory;
+    if (!key->result && key->kind == KIND_ALLOC) {
+        bool readable = read_results(row, kept);
+        if (readable && !memory->address)
+            return 0; /* of no bytes, by the runtime: there is nothing */
+        u64 place = readable ? place_made(row, kept) : 0;
+        if (place)
+            hold(task, &kept->call, place, bpf_ktime_get_ns());
+        else
+            key->flags |= CALL_UNTRACKED;
+        if (!readable)
+            lose(LOSS_UNTRACKED, 1);
+    }
+    memory->since_ns = 0;
+    count_memory(task, &kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(alloc, alloc_entry_body, alloc_return_body)
+
+/* What is freed leaves the table before the call: once it is free, another thread may be given the same address. */
+INLINE int free_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call_of_process(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    begin_arguments(ctx, row, &arguments);
+    u64 address = read_argument(&arguments, row, ARG_ADDRESS);
+    key->kind = KIND_FREE;
+    kept.call.memory.address = address;
+    bool in_graph = is_captured(&arguments, row, key) || row->holding == HOLDING_GRAPH;
+    if (in_graph)
+        key->flags |= CALL_RECORDED;
+    key->flags = opaque(key->flags);
+    struct held_key place = held_key(&key->image, address, space_of(row->holding));
+    struct held what = {};
+    if (follow && find_held(&place, &what)) {
+        fill_from_held(&kept.call, &what);
+        /* What a graph allocates it allocates again when it runs again: only its own node frees it for good. */
+        if (what.holding == HOLDING_GRAPH && !in_graph)
+            key->flags |= CALL_UNTRACKED;
+        else
+            kept.count = opaque(take_held(&place));
+    } else if (!wanted(task)) {
+        return 1;
+    }
+    u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
+    if (keep_call(ctx, task, &kept, now))
+        return 0;
+    if (kept.count)
+        put_held(&place, &what, BPF_NOEXIST);
+    return 1;
+}
+
+INLINE int free_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    struct kept_call* kept = ended.kept;
+    struct call_key* key = &kept->call.key;
+    if (!kept->call.memory.address)
+        return 0; /* frees nothing, and never fails */
+    if (kept->count) {
+        struct held what = held_again(&kept->call);
+        if (key->result) {
+            u32 holding = probe_row(kept->row)->holding;
+            struct held_key place = held_key(&key->image, kept->call.memory.address, space_of(holding));
+            if (put_held(&place, &what, BPF_NOEXIST))
+                lose(LOSS_STATE, 1);
+        } else {
+            uncount_held(&key->image, &what);
+        }
+    }
+    count_memory(task, &kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(free, free_entry_body, free_return_body)
+
+/* These have an entry on their own stack, so that it is not on that of what is called next as well: before 6.13 the
+ * stacks of all frames together are 512 bytes. */
+static __attribute__((noinline)) int describe_held(struct held_key* place, struct call* call)
+{
+    struct held what = {};
+    if (!place || !call || !find_held(place, &what))
+        return 0;
+    fill_from_held(call, &what);
+    return 1;
+}
+
+/* 0: nothing is mapped there. */
+static __attribute__((noinline)) u64 mapped_bytes(struct held_key* place, u64* since_ns)
+{
+    struct held what = {};
+    if (!place || !since_ns || !find_held(place, &what) || what.holding != HOLDING_MAPPED)
+        return 0;
+    *since_ns = what.since_ns;
+    return what.bytes;
+}
+
+/* Takes an entry out, and tells a call of it. False where there was none. */
+static __attribute__((noinline)) int take_out(struct held_key* place, struct call* call)
+{
+    struct held what = {};
+    if (!place || !call || !find_held(place, &what) || !take_held(place))
+        return 0;
+    fill_from_held(call, &what);
+    uncount_held(&place->image, &what);
+    return 1;
+}
+
+/* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
+ * frees. False where there was none. */
+static __attribute__((noinline)) int let_go(struct task_struct* task, const struct ended_call* ended,
+                                            struct held_key* place)
+{
+    if (!task || !ended || !place)
+        return 0;
+    struct call call = ended->kept->call;
+    if (!take_out(place, &call))
+        return 0;
+    count_memory(task, &call, ended->entry_ns, ended->duration_ns);
+    return 1;
+}
+
+/* By itself, as above. */
+static __attribute__((noinline)) int handle_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call_of_process(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    begin_arguments(ctx, row, &arguments);
+    key->kind = KIND_FREE;
+    kept.count = opaque(wanted(task)); /* what it frees was allocated by who is: no matter who frees it */
+    kept.call.memory.bytes = read_argument(&arguments, row, ARG_BYTES);
+    if (row->kind == KIND_UNMAP)
+        kept.call.memory.address = read_argument(&arguments, row, ARG_ADDRESS);
+    else if (row->kind == KIND_PHYSICAL_FREE)
+        kept.call.memory.address = read_argument(&arguments, row, ARG_HANDLE);
+    else
+        kept.call.memory.address = read_argument(&arguments, row, ARG_OUT);
+    if (row->kind == KIND_PHYSICAL_FREE && follow) {
+        /* As with addresses: the last holder's number may be somebody else's before the call returns. */
+        u64 number = number_of_handle(&key->image, kept.call.memory.address);
+        struct physical* physical = physical_of(&key->image, number);
+        if (physical && __sync_fetch_and_add(&physical->references, -1) == 1)
+            forget_handle(&key->image, kept.call.memory.address);
+        kept.list = number;
+    }
+    if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
+        return 0;
+    hold_handle_again(&key->image, kept.call.memory.address, kept.list);
+    return 1;
+}
+
+/* The last holder has let go of physical memory, and it is mapped nowhere. */
+INLINE void free_physical(struct task_struct* task, const struct ended_call* ended, u64 number)
+{
+    const struct image* image = &ended->kept->call.key.image;
+    struct held_key place = held_key(image, number, SPACE_PHYSICAL);
+    forget_physical(image, number);
+    let_go(task, ended, &place);
+}
+
+INLINE void released(struct task_struct* task, struct ended_call* ended)
+{
+    struct call_key* key = &ended->kept->call.key;
+    u64 number = ended->kept->list;
+    struct physical* physical = physical_of(&key->image, number);
+    if (physical && key->result) {
+        hold_handle_again(&key->image, ended->kept->call.memory.address, number);
+    } else if (physical && physical->references <= 0 && physical->mappings <= 0) {
+        free_physical(task, ended, number);
+        return;
+    }
+    if (physical && !key->result)
+        return; /* a handle less, of several or of what stays mapped, is no free */
+    struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
+    bool known = number && describe_held(&place, &ended->kept->call);
+    if (!known && !ended->kept->count)
+        return;
+    count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
+}
+
+struct unmap_walk {
+    struct task_struct* task;
+    struct ended_call* ended;
+    u64 address;
+    u64 end;
+};
+
+/* Entries that are younger than the call are of another thread, which has been given the addresses since. */
+static long unmap_next(u32 index, struct unmap_walk* walk)
+{
+    struct ended_call* ended = walk->ended;
+    const struct image* image = &ended->kept->call.key.image;
+    struct held_key place = held_key(image, walk->address, SPACE_ADDRESS);
+    u64 since_ns = 0, bytes = walk->address < walk->end ? mapped_bytes(&place, &since_ns) : 0;
+    if (!bytes)
+        return 1;
+    if (since_ns < ended->entry_ns) {
+        ended->kept->call.memory.address = walk->address;
+        let_go(walk->task, ended, &place);
+        ended->kept->call.key.duration = BUCKET_NONE; /* there is one of the call */
+        u64 number = drop_mapping(image, walk->address);
+        if (number)
+            free_physical(walk->task, ended, number);
+    }
+    walk->address += bytes;
+    return 0;
+}
+
+#define MAPPINGS_MAX (1 << 16) /* that one call takes away */
+
+INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
+{
+    struct memory_call* memory = &ended->kept->call.memory;
+    struct unmap_walk walk = {
+        .task = task, .ended = ended, .address = memory->address, .end = memory->address + memory->bytes};
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
+    else
+        unmap_next(0, &walk);
+    if (walk.address < walk.end && ended->kept->count) {
+        memory->bytes = 0;
+        count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
+    }
+}
+
+static __attribute__((noinline)) int handle_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    struct call_key* key = &ended.kept->call.key;
+    u32 kind = probe_row(ended.kept->row)->kind;
+    key->device = DEVICE_UNKNOWN;
+    if (kind == KIND_PHYSICAL_FREE && follow) {
+        released(task, &ended);
+    } else if (kind == KIND_PHYSICAL_HOLD) {
+        u64 number = number_of_handle(&key->image, read_word(ended.kept->call.memory.address));
+        struct physical* physical = key->result ? 0 : physical_of(&key->image, number);
+        if (physical)
+            __sync_fetch_and_add(&physical->references, 1);
+    } else if (kind == KIND_UNMAP && follow && !key->result) {
+        unmapped(task, &ended);
+    } else if (ended.kept->count) {
+        key->memory.holding = probe_row(ended.kept->row)->holding;
+        count_memory(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
+    }
+    return 0;
+}
+
+CALL_PROGRAMS(handle, handle_entry_body, handle_return_body)
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Calls of NCCL: what was called, when, and of which communicator. Ranks are processes, so who was late is told by the
+ * front end, which hears of all of them. */
+#ifndef GPUSNOOP_COLLECTIVE_BPF_H
+#define GPUSNOOP_COLLECTIVE_BPF_H
+
+#include "base/front_calls.bpf.h"
+#include "base/python.bpf.h"
+#include "base/wanted.bpf.h"
+#include "base/window.bpf.h"
+#include "kinds/comms.bpf.h"
+#include "kinds/event.bpf.h"
+#include "kinds/state.bpf.h"
+#include "shared/collective.h"
+
+const volatile bool per_stream =
+    false; /* it may lie on the stack, and reading that takes a fifth of what a call costs */
+
+const volatile bool stacks_of_calls = false;
+
+#define CALLER_FRAMES 64
+
+/* 1 entry where they are not asked for. */
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, 16384);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, CALLER_FRAMES * sizeof(u64));
+} call_stacks SEC(".maps");
+
+#define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
+
+__u32 comms_seen = 0; /* numbers them */
+
+/* What another process has in its memory may be anything. */
+INLINE bool is_plausible(const struct comm_identity* identity)
+{
+    return identity->hash && identity->rank >= 0 && identity->rank < identity->ranks && identity->device >= 0 &&
+           identity->device < COMM_DEVICES_MAX;
+}
+
+/* Of the file that the probe is in. */
+INLINE u64 word_of_file(struct pt_regs* ctx)
+{
+    return bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
+}
+
+/* Where the file's code tells where communicators have it. */
+INLINE bool read_identity(u64 word, u64 handle, struct comm_identity* identity)
+{
+    u64 offset = (word & ~(u64)COMM_HAS_MAGIC) * 8;
+    if (!offset || (word & COMM_HAS_MAGIC && read_word(handle) != COMM_MAGIC))
+        return false;
+    u64 address = handle + offset - offsetof(struct comm_identity, rank);
+    return !bpf_probe_read_user(identity, sizeof(*identity), (void*)address) && is_plausible(identity);
+}
+
+INLINE void identify(u64 word, const struct handle_number* key, struct comm* comm, bool is_new)
+{
+    struct comm_identity identity = {};
+    comm->known = read_identity(word, key->number, &identity);
+    if (!comm->known && !is_new)
+        return;
+    struct comm_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        comm->known = 0; /* it is told the next time */
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    record->type = RECORD_COMM;
+    record->number = comm->number;
+    record->image = key->image;
+    record->made = comm->made;
+    record->identity = identity;
+    if (!comm->known)
+        record->identity.ranks = 0;
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+/* One that is made is not complete before its group ends, so it is asked again until it is. */
+static __attribute__((noinline)) struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
+{
+    struct comm* comm = comm_in_table(key);
+    bool is_new = !comm;
+    if (is_new) {
+        struct comm fresh = {.number = __sync_fetch_and_add(&comms_seen, 1) + 1, .made = made};
+        introduce(&key->image, cgroups_of(untrusted(bpf_get_current_task_btf())));
+        add_comm(key, &fresh);
+        comm = comm_in_table(key);
+    }
+    if (!comm) {
+        lose(LOSS_STATE, 1);
+        return 0;
+    }
+    if (!comm->known)
+        identify(word, key, comm, is_new);
+    return comm;
+}
+
+enum collective_word {
+    KEPT_ROW,
+    KEPT_COMM,
+    KEPT_OUT,
+    KEPT_HANDLE,
+    KEPT_SEQUENCE,
+    KEPT_ELEMENTS,
+    KEPT_TYPE,
+    KEPT_ROOT,
+    KEPT_REDUCTION,
+    KEPT_CAPTURED,
+    KEPT_STREAM,
+};
+
+INLINE int coll_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    if (!number)
+        return 1;
+    struct front_call* call = begin_front_call(ctx, task);
+    if (!call)
+        return 1; /* NCCL's own, of a function that is written in terms of others */
+    const volatile struct probe_row* row = probe_row(number);
+    struct arguments arguments;
+    begin_arguments(ctx, row, &arguments);
+    call->word[KEPT_ROW] = number;
+    call->word[KEPT_SEQUENCE] = read_argument(&arguments, row, ARG_COUNT);
+    call->word[KEPT_COMM] = 0;
+    call->word[KEPT_OUT] = read_argument(&arguments, row, ARG_OUT);
+    call->word[KEPT_ELEMENTS] = read_argument(&arguments, row, ARG_BYTES);
+    call->word[KEPT_TYPE] = read_argument(&arguments, row, ARG_FORMAT);
+    call->word[KEPT_ROOT] = read_argument(&arguments, row, ARG_ROOT);
+    call->word[KEPT_REDUCTION] = read_argument(&arguments, row, ARG_REDUCTION);
+    call->word[KEPT_CAPTURED] = 0;
+    struct handle_number key = {.image = image_of(task), .number = read_argument(&arguments, row, ARG_HANDLE)};
+    call->word[KEPT_HANDLE] = key.number;
+    u64 stream = per_stream || captures_open ? read_argument(&arguments, row, ARG_STREAM) : 0;
+    call->word[KEPT_STREAM] = stream;
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    if (has_argument(row, ARG_HANDLE)) {
+        struct comm* comm = comm_in_front(&key);
+        if (!comm || !comm->known)
+            comm = find_comm(word_of_file(ctx), &key, 0);
+        call->word[KEPT_COMM] = comm ? comm->number : 0;
+        if (row->kind != KIND_COMM_ASKED)
+            call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
+        call->word[KEPT_CAPTURED] = under_capture(&key.image, stream);
+    }
+    if (row->kind == KIND_COMM_GONE)
+        forget_comm(&key); /* the address may be another one's before this returns */
+    call->entry_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+/* A global function, so that it is verified once, however many of them a call makes. */
+__attribute__((noinline)) int note_comm(u64 word, u64 handle)
+{
+    struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
+    if (!handle)
+        return 0;
+    forget_comm(&key); /* one whose end was missed */
+    find_comm(word, &key, 1);
+    return 0;
+}
+
+/* Which are known as soon as they are complete. */
+INLINE void note_comms(struct pt_regs* ctx, const struct front_call* call)
+{
+    u64 count = call->word[KEPT_SEQUENCE] ?: 1;
+    for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++)
+        note_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
+}
+
+/* Taken as the call returns: on entry the frame of its caller may not be found. */
+INLINE s32 stack_of_caller(struct pt_regs* ctx)
+{
+    s32 stack =
+        follow_python ? read_python_stack(PT_REGS_SP(ctx), PT_REGS_IP(ctx), STACK_NOT_READ, COPIED_AT_RETURN) : -1;
+    if (stack < 0)
+        stack = window_stack_of(ctx, COPIED_AT_RETURN);
+    if (stack >= 0)
+        return stack;
+    guard_begin();
+    stack = bpf_get_stackid(ctx, &call_stacks, BPF_F_USER_STACK);
+    guard_end();
+    if (stack < 0)
+        lose(LOSS_STACK, 1);
+    return stack;
+}
+
+INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call, s32 result,
+                            bool asynchronous)
+{
+    s32 stack = stacks_of_calls ? stack_of_caller(ctx) : -1;
+    struct collective_call* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        lose(LOSS_EVENT, 1);
+        return;
+    }
+    record->type = RECORD_COLLECTIVE;
+    record->row = call->word[KEPT_ROW];
+    record->pid = task->tgid;
+    record->tid = task->pid;
+    record->comm = call->word[KEPT_COMM];
+    record->sequence = call->word[KEPT_SEQUENCE];
+    record->result = result;
+    record->data_type = call->word[KEPT_TYPE] < 0xff ? call->word[KEPT_TYPE] : 0xff;
+    record->reduction =
+        call->word[KEPT_REDUCTION] < COLLECTIVE_OWN_REDUCTION ? call->word[KEPT_REDUCTION] : COLLECTIVE_OWN_REDUCTION;
+    record->captured = call->word[KEPT_CAPTURED];
+    record->asynchronous = asynchronous;
+    record->entry_ns = call->entry_ns;
+    record->duration_ns = bpf_ktime_get_ns() - call->entry_ns;
+    record->elements = call->word[KEPT_ELEMENTS];
+    record->stream = call->word[KEPT_STREAM];
+    record->root = call->word[KEPT_ROOT];
+    record->stack = stack;
+    read_comm(task, (u64*)record->thread_name);
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+/* What became of a communicator is asked again and again; it is told once. */
+INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call)
+{
+    struct handle_number key = {.image = image_of(task), .number = call->word[KEPT_HANDLE]};
+    s32 error = 0;
+    bpf_probe_read_user(&error, sizeof(error), (void*)call->word[KEPT_OUT]);
+    struct comm* comm = collective_failed(error) ? comm_in_table(&key) : 0;
+    if (comm && __sync_lock_test_and_set(&comm->error, error) != error)
+        send_collective(ctx, task, call, error, true);
+}
+
+/* A call fails that is of no communicator: those of a process are told as of one that is unknown. */
+INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
+{
+    struct handle_number key = {.image = image_of(task)};
+    struct comm* comm = find_comm(word_of_file(ctx), &key, 0);
+    call->word[KEPT_COMM] = comm ? comm->number : 0;
+    call->word[KEPT_SEQUENCE] = 0;
+}
+
+INLINE void coll_ends(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
+{
+    s32 result = PT_REGS_RC(ctx);
+    u32 kind = probe_row(call->word[KEPT_ROW])->kind;
+    bool failed = collective_failed(result);
+    if (kind == KIND_COMM_NEW && !failed) {
+        note_comms(ctx, call);
+    } else if (kind == KIND_COMM_ASKED && !failed) {
+        if (call->word[KEPT_OUT])
+            send_error(ctx, task, call);
+    } else {
+        if (failed && !call->word[KEPT_COMM])
+            of_none(ctx, task, call);
+        send_collective(ctx, task, call, result, false);
+    }
+}
+
+INLINE int coll_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    bool lost = false;
+    struct front_call* call = returning_front_call(ctx, task, &lost);
+    if (call) {
+        coll_ends(ctx, task, call);
+        end_front_call(call);
+    } else if (lost) {
+        lose_end(task, false);
+    }
+    return 0;
+}
+
+CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
+
+/* These are attached and detached while threads wait: what is left open then is no loss. */
+INLINE int waited_entry_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!follow_call(ctx, PART_STATE, &at))
+        return 1;
+    at.call->entry_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+INLINE int waited_return_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!followed_returns(ctx, PART_STATE, &at) || (s32)PT_REGS_RC(ctx) != 0)
+        return 0;
+    struct waited_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record)
+        return 0; /* there will be others */
+    record->type = RECORD_WAITED;
+    record->pid = at.task->tgid;
+    record->tid = at.task->pid;
+    record->zero = 0;
+    record->begin_ns = at.call->entry_ns;
+    record->end_ns = bpf_ktime_get_ns();
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+    return 0;
+}
+
+/* Attached while ranks are to be aligned. */
+CALL_PROGRAMS(waited, waited_entry_body, waited_return_body)
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Copies, sets and prefetches, counted in the kernel by row; one record per copy only for -e. */
+#ifndef GPUSNOOP_COPY_BPF_H
+#define GPUSNOOP_COPY_BPF_H
+
+#include "base/api_call.bpf.h"
+#include "kinds/memory.bpf.h"
+#include "kinds/state.bpf.h"
+
+const volatile bool per_memory = false;   /* pinned or pageable, where names tell no more than host */
+const volatile bool measure_rate = false; /* in place of the duration */
+
+/* Bytes per microsecond are megabytes per second. What returns before the copy is done says nothing of it: that is what
+ * sets do, too, whatever they are called. By itself, so that the verifier forgets which of these it was. */
+static __attribute__((noinline)) u32 rate_bucket(const struct call* call, u64 duration_ns)
+{
+    if (!call)
+        return BUCKET_NONE;
+    const struct copy* copy = &call->copy;
+    const struct call_key* key = &call->key;
+    bool timed = copy->sized && duration_ns && !key->result && key->copy.direction != DIRECTION_SET &&
+                 !(key->flags & (CALL_ASYNCHRONOUS | CALL_RECORDED));
+    return opaque(timed ? histogram_bucket(copy->bytes * 1000 / duration_ns) : BUCKET_NONE);
+}
+
+INLINE void add_copy_to(struct call_stats* stats, const struct copy* copy)
+{
+    if (!copy->sized)
+        add(&stats->copy.unsized, copy->copies);
+    else if (copy->bytes < SMALL_COPY)
+        add(&stats->copy.small, copy->copies);
+    add(&stats->copy.bytes, copy->bytes);
+    if (copy->copies != copy->begins)
+        add(&stats->copy.continued, (u64)copy->copies - copy->begins);
+}
+
+__attribute__((noinline)) int record_copy_in_table(struct call* call, u64 entry_ns, u64 duration_ns)
+{
+    struct call_stats* stats = count_argument(call, call ? call->copy.copies : 0, entry_ns, duration_ns);
+    if (stats)
+        add_copy_to(stats, &call->copy);
+    return 0;
+}
+
+INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
+{
+    struct copy* copy = &call->copy;
+    struct call_key* key = &call->key;
+    if (per_size)
+        key->copy.size = opaque(copy->sized ? histogram_bucket(copy->bytes) : BUCKET_NONE);
+    if (measure_rate)
+        key->duration = rate_bucket(call, opaque(duration_ns));
+    struct call_stats* stats = count_often(call, copy->copies, entry_ns, duration_ns);
+    if (stats)
+        add_copy_to(stats, copy);
+    else
+        record_copy_in_table(call, entry_ns, duration_ns);
+}
+
+/* What is known of a copy is looked up in tables, not branched for: the verifier walks through every branch, once for
+ * each of those before. */
+struct ends {
+    u8 source;
+    u8 destination;
+};
+
+static const volatile struct ends ends_of_direction[DIRECTIONS] = {
+    [DIRECTION_H2D] = {MEMORY_HOST, MEMORY_DEVICE},   [DIRECTION_D2H] = {MEMORY_DEVICE, MEMORY_HOST},
+    [DIRECTION_D2D] = {MEMORY_DEVICE, MEMORY_DEVICE}, [DIRECTION_H2H] = {MEMORY_HOST, MEMORY_HOST},
+    [DIRECTION_P2P] = {MEMORY_DEVICE, MEMORY_DEVICE},
+};
+
+/* enum cudaMemcpyKind, hipMemcpyKind; 4: the addresses tell. HIP's 1024, between devices without compute units (6.0),
+ * is at 8. */
+static const volatile u8 direction_of_kind[16] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
+                                                  DIRECTION_D2D, [8] = DIRECTION_D2D};
+
+INLINE u32 direction_by_number(u32 kind)
+{
+    return direction_of_kind[(kind | kind >> 7) & 15];
+}
+
+/* By enumeration (enum memory_types). Where a number is not here, the address tells: unified and managed memory. */
+static const volatile u8 memory_of_type[TYPES] = {
+    [TYPES_CUDA + 1] = MEMORY_HOST,     [TYPES_CUDA + 2] = MEMORY_DEVICE, [TYPES_CUDA + 3] = MEMORY_ARRAY,
+    [TYPES_OPERAND + 2] = MEMORY_ARRAY, [TYPES_HIP5 + 0] = MEMORY_HOST,   [TYPES_HIP5 + 1] = MEMORY_DEVICE,
+    [TYPES_HIP5 + 2] = MEMORY_ARRAY,    [TYPES_HIP6 + 1] = MEMORY_HOST,   [TYPES_HIP6 + 2] = MEMORY_DEVICE,
+    [TYPES_HIP6 + 10] = MEMORY_ARRAY,
+};
+
+INLINE u32 memory_by_number(const volatile struct probe_row* row, u32 type)
+{
+    return memory_of_type[(row->types + type) & (TYPES - 1)];
+}
+
+enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE, SIDES };
+
+static const volatile u8 side_of_memory[8] = {
+    [MEMORY_DEVICE] = SIDE_DEVICE, [MEMORY_ARRAY] = SIDE_DEVICE, [MEMORY_PINNED] = SIDE_HOST,
+    [MEMORY_PAGEABLE] = SIDE_HOST, [MEMORY_HOST] = SIDE_HOST,
+};
+
+static const volatile u8 direction_between[16] = {
+    [SIDE_HOST << 2 | SIDE_HOST] = DIRECTION_H2H,
+    [SIDE_HOST << 2 | SIDE_DEVICE] = DIRECTION_H2D,
+    [SIDE_DEVICE << 2 | SIDE_HOST] = DIRECTION_D2H,
+    [SIDE_DEVICE << 2 | SIDE_DEVICE] = DIRECTION_D2D,
+};
+
+_Static_assert(DIRECTIONS <= 8 && MEMORIES <= 8 && SIDES <= 4, "tables are indexed without a check");
+
+INLINE void set_ends(const volatile struct probe_row* row, struct call_key* key, u32 direction, u32 source,
+                     u32 destination)
+{
+    u32 sides = side_of_memory[source & 7] << 2 | side_of_memory[destination & 7];
+    key->copy.direction = direction == DIRECTION_UNKNOWN ? direction_between[sides & 15] : direction;
+    if (per_memory)
+        key->copy.memory = copy_memory(source, destination);
+}
+
+/* One end of a copy: its arguments, by number. */
+struct end {
+    u32 address;
+    u32 host_address;
+    u32 type;
+    u32 array;
+};
+
+/* The memory that an array lies in, or a pointer of that type; `expected` where the type does not tell. */
+INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct probe_row* row, struct end end,
+                          u32 expected)
+{
+    if (read_argument(arguments, row, end.array))
+        return MEMORY_ARRAY;
+    u32 memory = memory_by_number(row, read_argument(arguments, row, end.type));
+    return opaque(memory ?: expected);
+}
+
+INLINE u32 memory_of_end(struct arguments* arguments, const volatile struct probe_row* row, const struct image* image,
+                         struct end end, u32 expected, u64* address)
+{
+    if (!has_argument(row, end.address) && !has_argument(row, end.array))
+        return MEMORY_DEVICE; /* a variable by its name */
+    u32 memory = memory_by_type(arguments, row, end, expected);
+    u32 where = end.address;
+    if (memory == MEMORY_ARRAY && has_argument(row, end.array))
+        where = end.array;
+    else if (memory == MEMORY_HOST && has_argument(row, end.host_address))
+        where = end.host_address;
+    *address = read_argument(arguments, row, where);
+    if (memory == MEMORY_ARRAY || (memory && !per_memory))
+        return memory;
+    return memory_at(image, *address, memory);
+}
+
+/* Direction and memory of a copy, and its addresses. */
+INLINE void read_ends(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
+{
+    struct call_key* key = &call->key;
+    u32 direction = row->direction;
+    if (has_argument(row, ARG_DIRECTION))
+        direction = direction_by_number(read_argument(arguments, row, ARG_DIRECTION));
+    if (direction != DIRECTION_UNKNOWN && !per_memory && !emit_events) {
+        key->copy.direction = direction;
+        return;
+    }
+    const struct end from = {ARG_SOURCE, ARG_SOURCE_HOST, ARG_SOURCE_TYPE, ARG_SOURCE_ARRAY};
+    const struct end to = {ARG_DESTINATION, ARG_DESTINATION_HOST, ARG_DESTINATION_TYPE, ARG_DESTINATION_ARRAY};
+    const volatile struct ends* expected = &ends_of_direction[direction & 7];
+    u32 source = MEMORY_UNKNOWN;
+    /* Forgotten before the other end is looked at, or their cases would multiply. */
+    u32 destination =
+        opaque(memory_of_end(arguments, row, &key->image, to, expected->destination, &call->copy.destination));
+    if (direction != DIRECTION_SET && direction != DIRECTION_PREFETCH)
+        source = memory_of_end(arguments, row, &key->image, from, expected->source, &call->copy.source);
+    set_ends(row, key, direction, opaque(source), destination);
+}
+
+INLINE void read_copy_size(struct arguments* arguments, const volatile struct probe_row* row, struct copy* copy)
+{
+    u64 bytes = read_argument(arguments, row, ARG_BYTES);
+    u64 height = read_argument(arguments, row, ARG_HEIGHT);
+    u64 depth = read_argument(arguments, row, ARG_DEPTH);
+    /* The size of an array's elements was said when it was made. */
+    bool in_elements = false;
+    if (row->array_elements) {
+        u64 arrays =
+            read_argument(arguments, row, ARG_SOURCE_ARRAY) | read_argument(arguments, row, ARG_DESTINATION_ARRAY);
+        u32 from = read_argument(arguments, row, ARG_SOURCE_TYPE),
+            to = read_argument(arguments, row, ARG_DESTINATION_TYPE);
+        in_elements =
+            arrays || memory_by_number(row, from) == MEMORY_ARRAY || memory_by_number(row, to) == MEMORY_ARRAY;
+    }
+    copy->sized = opaque(!arguments->error && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
+                         times(&bytes, row->element_bytes) && bytes < BYTES_MAX);
+    copy->bytes = copy->sized ? bytes : 0;
+}
+
+INLINE void read_copy(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
+{
+    read_copy_size(arguments, row, &call->copy);
+    read_ends(arguments, row, call);
+    if (arguments->error)
+        call->key.copy.direction = row->direction;
+}
+
+/* Everything of a call that is read before what it copies; 0 where it is not to be counted. */
+INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
+                                                   struct arguments* arguments, struct ended_call* call)
+{
+    const volatile struct probe_row* row = begin_call_of_row(ctx, task, number, SAMPLED_COPIES, call->kept);
+    if (!row)
+        return 0;
+    struct call_key* key = &call->kept->call.key;
+    key->kind = KIND_COPY;
+    if (times_entries())
+        call->entry_ns = bpf_ktime_get_ns();
+    begin_arguments(ctx, row, arguments);
+    if (per_stream || emit_events || captures_open) {
+        u64 stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
+        if (per_stream)
+            key->stream = stream;
+        if (row->asynchronous && under_capture(&key->image, stream))
+            key->flags |= CALL_RECORDED;
+        key->flags = opaque(key->flags);
+    }
+    return row;
+}
+
+INLINE int copy_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call room = {};
+    struct ended_call call = {.kept = &room};
+    const volatile struct probe_row* row = begin_copy(ctx, task, wanted_row(ctx, task), &arguments, &call);
+    if (!row)
+        return 1;
+    call.kept->call.copy.copies = 1;
+    call.kept->call.copy.begins = 1;
+    read_copy(&arguments, row, &call.kept->call);
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    if (need_return)
+        return keep_call(ctx, task, call.kept, call.entry_ns) ? 0 : 1;
+    record_copy(&call.kept->call, call.entry_ns, 0);
+    return 1;
+}
+
+INLINE int copy_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (end_call(ctx, task, &ended))
+        record_copy(&ended.kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
+
+#define COUNT_MAX (1 << 20) /* no batch has more: a call that says so fails */
+#define BATCH_MAX 4096      /* copies of one call that are looked at one by one */
+
+/* What is read of a batch, and the copy in it that is being looked at. In the thread's storage, not on the stack: from
+ * 6.19 on the verifier walks through the body of a loop once for each state of the stack that an element may leave
+ * behind, and of what lies in maps it keeps no account. */
+struct batch {
+    struct arguments arguments;
+    struct call element;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct batch);
+} batches SEC(".maps");
+
+INLINE struct batch* batch_of(struct task_struct* task)
+{
+    struct batch* batch = bpf_task_storage_get(&batches, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!batch)
+        lose(LOSS_START, 1);
+    return batch;
+}
+
+struct batch_walk {
+    struct batch* batch;
+    struct task_struct* task;
+    const struct ended_call* call;
+};
+
+/* Element of the lists of a batch. */
+INLINE void read_listed(struct arguments* arguments, const volatile struct probe_row* row, const struct copy* lists,
+                        u32 index, struct call* call)
+{
+    struct copy* copy = &call->copy;
+    u64 at = index * 8ULL, bytes = 0;
+    u64 error = bpf_probe_read_user(&bytes, 8, (void*)(lists->bytes + at));
+    error |= bpf_probe_read_user(&copy->destination, 8, (void*)(lists->destination + at));
+    u32 source = MEMORY_UNKNOWN, destination = MEMORY_UNKNOWN;
+    bool look = row->direction == DIRECTION_UNKNOWN || per_memory;
+    if (has_argument(row, ARG_SOURCE)) {
+        error |= bpf_probe_read_user(&copy->source, 8, (void*)(lists->source + at));
+        if (look)
+            source = memory_at(&call->key.image, copy->source, MEMORY_UNKNOWN);
+    }
+    if (look)
+        destination = memory_at(&call->key.image, copy->destination, MEMORY_UNKNOWN);
+    set_ends(row, &call->key, row->direction, source, destination);
+    copy->sized = opaque(!error && bytes < BYTES_MAX);
+    copy->bytes = copy->sized ? bytes : 0;
+    arguments->error = error;
+    if (error)
+        call->key.copy.direction = row->direction;
+}
+
+/* By itself, so that what it needs is on the stack only while it reads. True where something could not be read. */
+static __attribute__((noinline)) int read_element(struct batch* batch, const struct kept_call* kept, u32 index)
+{
+    if (!batch || !kept)
+        return 0;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    struct arguments* arguments = &batch->arguments;
+    if (row->kind == KIND_COPY_BATCH) {
+        read_listed(arguments, row, &kept->call.copy, index, &batch->element);
+    } else {
+        arguments->block = kept->list + index * row->block_words * 8ULL;
+        read_copy(arguments, row, &batch->element);
+    }
+    return arguments->error != 0;
+}
+
+/* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
+ * at once, without size and direction. A batch of none is a call all the same. */
+static long record_batched(u32 index, struct batch_walk* walk)
+{
+    const struct kept_call* kept = walk->call->kept;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    struct call* call = &walk->batch->element;
+    u64 duration = opaque(index ? 0 : walk->call->duration_ns); /* there is one of the call */
+    u32 left = kept->count - index;
+    __builtin_memset(call, 0, sizeof(*call));
+    call->key = kept->call.key;
+    if (index)
+        call->key.duration = BUCKET_NONE;
+    u32 last = !left || index >= BATCH_MAX; /* no bool: making one is a branch */
+    if (last) {
+        call->key.copy.direction = row->direction;
+        call->copy.sized = !left;
+    } else {
+        last = read_element(walk->batch, kept, index);
+    }
+    last = opaque(last) & 1;
+    call->copy.copies = last ? left : 1;
+    call->copy.begins = index == 0;
+    record_copy(call, walk->call->entry_ns, duration);
+    return last;
+}
+
+INLINE void record_batch(struct batch_walk* walk)
+{
+    u32 count = walk->call->kept->count;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(count <= BATCH_MAX ? count ?: 1 : BATCH_MAX + 1, record_batched, walk, 0);
+    else
+        record_batched(BATCH_MAX, walk);
+    if (walk->batch->arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+}
+
+/* False where the call is not to be counted. By itself, as above. */
+static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments,
+                                                 struct ended_call* call, struct open_call* room)
+{
+    if (!ctx || !arguments || !call || !room)
+        return 0;
+    struct kept_call* kept = (struct kept_call*)room->word;
+    call->kept = kept;
+    const volatile struct probe_row* row = begin_copy(ctx, bpf_get_current_task_btf(), number, arguments, call);
+    if (!row)
+        return 0;
+    u64 count = has_argument(row, ARG_COUNT) ? read_argument(arguments, row, ARG_COUNT) : 1;
+    kept->count = opaque(count < COUNT_MAX ? count : COUNT_MAX);
+    kept->list = arguments->block;
+    if (row->kind == KIND_COPY_BATCH) {
+        kept->call.copy.destination = read_argument(arguments, row, ARG_DESTINATION);
+        kept->call.copy.source = read_argument(arguments, row, ARG_SOURCE);
+        kept->call.copy.bytes = read_argument(arguments, row, ARG_BYTES);
+    }
+    return 1;
+}
+
+/* Kept in the thread's state from the beginning: with what each copy takes, the stack has no room for it. */
+INLINE int batch_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    if (!number)
+        return 1;
+    struct batch* batch = batch_of(task);
+    struct open_call* room = batch ? open_call_of(ctx, task, PART_COUNT) : 0;
+    if (!room)
+        return 1;
+    __builtin_memset(room->word, 0, sizeof(room->word));
+    struct ended_call call = {.kept = (struct kept_call*)room->word};
+    struct batch_walk walk = {.batch = batch, .task = task, .call = &call};
+    if (!begin_batch(ctx, number, &batch->arguments, &call, room)) {
+        room->place = 0;
+        return 1;
+    }
+    room->entry_ns = call.entry_ns;
+    if (need_return)
+        return 0;
+    record_batch(&walk);
+    room->place = 0;
+    return 1;
+}
+
+INLINE int batch_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    struct batch* batch = batch_of(task);
+    if (!batch)
+        return 0;
+    struct batch_walk walk = {.batch = batch, .task = task, .call = &ended};
+    begin_arguments(ctx, probe_row(ended.kept->row), &batch->arguments);
+    record_batch(&walk);
+    return 0;
+}
+
+CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
+
+/* Where both layers are counted, and nothing else is to be known of a runtime call's return. A copy may take several
+ * driver calls, so that none of them tells that it was the last. */
+INLINE int leave_entry_body(struct pt_regs* ctx)
+{
+    return is_idle(ctx) || !wanted(bpf_get_current_task_btf());
+}
+
+INLINE int leave_return_body(struct pt_regs* ctx)
+{
+    struct thread_state* thread = thread_state(bpf_get_current_task_btf());
+    if (thread)
+        runtime_leave(ctx, thread);
+    return 0;
+}
+
+CALL_PROGRAMS(leave, leave_entry_body, leave_return_body)
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What graphs consist of, from the calls that make them, and what executes them. */
+#ifndef GPUSNOOP_GRAPH_BPF_H
+#define GPUSNOOP_GRAPH_BPF_H
+
+#include "base/share.bpf.h"
+#include "kinds/stream.bpf.h"
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct graph);
+} graphs SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct graph_exec);
+} execs SEC(".maps");
+
+__u64 graphs_made = 0; /* and execs */
+
+INLINE struct graph* graph_of(const struct image* image, u64 handle)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    return bpf_map_lookup_elem(&graphs, &key);
+}
+
+INLINE void graph_made(const struct image* image, u64 handle, const struct graph_nodes* nodes, u64 now)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    struct graph new = {.number = __sync_fetch_and_add(&graphs_made, 1) + 1, .born_ns = now, .nodes = *nodes};
+    if (PUT_SHARED(&graphs, SHARED_GRAPHS, &key, &new))
+        lose(LOSS_STATE, 1);
+}
+
+/* What is being destroyed loses its handle before the call, which may be another's before the call returns: meanwhile
+ * it is found by its number, which no handle looks like. */
+INLINE struct handle_number going_key(const struct image* image, u64 number)
+{
+    return (struct handle_number){.image = *image, .number = number | 1ull << 63};
+}
+
+INLINE void goes(void* map, const struct image* image, u64 handle, u64 number, const void* value)
+{
+    struct handle_number key = {.image = *image, .number = handle}, going = going_key(image, number);
+    bpf_map_update_elem(map, &going, value, BPF_ANY);
+    bpf_map_delete_elem(map, &key);
+}
+
+/* The call has returned. */
+INLINE void went(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool gone)
+{
+    struct handle_number going = going_key(image, number);
+    const void* value = number ? bpf_map_lookup_elem(map, &going) : 0;
+    if (!value)
+        return;
+    if (gone) {
+        DELETE_SHARED(map, table, &going);
+        return;
+    }
+    struct handle_number key = {.image = *image, .number = handle};
+    bpf_map_update_elem(map, &key, value, BPF_NOEXIST);
+    bpf_map_delete_elem(map, &going);
+}
+
+INLINE struct graph* graph_going(const struct image* image, u64 number)
+{
+    struct handle_number going = going_key(image, number);
+    return number ? bpf_map_lookup_elem(&graphs, &going) : 0;
+}
+
+INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
+{
+    for (int i = 0; i < GRAPH_NODES; i++)
+        __sync_fetch_and_add(&to->of[i], nodes->of[i]);
+    if (nodes->unknown)
+        to->unknown = 1;
+}
+
+/* Of a graph that was made before tracing began only that is known. */
+INLINE struct graph_nodes nodes_of_graph(const struct image* image, u64 handle)
+{
+    struct graph* graph = graph_of(image, handle);
+    if (graph)
+        return graph->nodes;
+    return (struct graph_nodes){.unknown = 1};
+}
+
+/* enum CUgraphNodeType */
+static const volatile u8 node_of_type[16] = {NODE_KERNEL, NODE_COPY, NODE_SET, NODE_HOST};
+#define NODE_TYPE_GRAPH 4
+
+INLINE void graph_node_added(const struct image* image, u64 handle, u32 node, u64 child)
+{
+    struct graph* graph = graph_of(image, handle);
+    u64 place = opaque(node); /* or the compiler checks one register, and 6.1 sees another one used */
+    if (!graph)
+        return;
+    if (child) {
+        struct graph_nodes nodes = nodes_of_graph(image, child);
+        add_nodes(&graph->nodes, &nodes);
+    } else if (place < GRAPH_NODES) {
+        __sync_fetch_and_add(&graph->nodes.of[place], 1);
+    }
+}
+
+INLINE struct graph_exec* exec_of(const struct image* image, u64 handle)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    return bpf_map_lookup_elem(&execs, &key);
+}
+
+static __attribute__((noinline)) struct graph_exec* new_exec(const struct image* image, u64 handle,
+                                                             struct graph_exec* new)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    new->handle = handle;
+    new->number = __sync_fetch_and_add(&graphs_made, 1) + 1;
+    if (PUT_SHARED(&execs, SHARED_EXECS, &key, new))
+        lose(LOSS_STATE, 1);
+    return bpf_map_lookup_elem(&execs, &key);
+}
+
+INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 graph, u64 now, u64 took_ns)
+{
+    struct graph_exec new = {.born_ns = now, .instantiate_ns = took_ns, .graph = graph};
+    new.nodes = nodes_of_graph(image, graph);
+    return new_exec(image, handle, &new);
+}
+
+/* Instantiated before tracing began. */
+INLINE struct graph_exec* exec_met(const struct image* image, u64 handle)
+{
+    struct graph_exec* exec = exec_of(image, handle);
+    if (exec)
+        return exec;
+    struct graph_exec new = {.nodes = {.unknown = 1}};
+    introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
+    return new_exec(image, handle, &new);
+}
+
+/* The one with this number, whatever has its handle by now; 0 where it is gone. */
+INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u64 number)
+{
+    struct graph_exec* exec = exec_of(image, handle);
+    if (exec && exec->number == number)
+        return exec;
+    struct handle_number going = going_key(image, number);
+    return bpf_map_lookup_elem(&execs, &going);
+}
+
+/* What a call is about, from its arguments. */
+struct graph_words {
+    u64 graph;
+    u64 exec;
+    u64 out;
+    u64 child;
+    u64 stream;
+    u64 node_type;
+};
+
+INLINE void read_graph_words(struct arguments* arguments, const volatile struct probe_row* row,
+                             struct graph_words* words)
+{
+    words->graph = read_argument(arguments, row, ARG_GRAPH);
+    words->exec = read_argument(arguments, row, ARG_FUNC);
+    words->out = read_argument(arguments, row, ARG_OUT);
+    words->child = read_argument(arguments, row, ARG_CHILD);
+    words->stream = stream_argument(row, read_argument(arguments, row, ARG_STREAM));
+    words->node_type =
+        has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
+}
+
+/* Calls that make graphs, executable ones or captures. Their process is introduced first: see capture_begin(). */
+INLINE bool makes_graphs(u32 kind)
+{
+    return kind == KIND_CAPTURE_BEGIN || kind == KIND_CAPTURE_END || kind == KIND_GRAPH_NEW ||
+           kind == KIND_GRAPH_INSTANTIATE;
+}
+
+/* What a capture has recorded becomes a graph, or part of one: its handle is in words->graph then. Returns how long it
+ * took, 0 where its begin was not seen. */
+INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
+{
+    struct capture ended = {.nodes = {.unknown = 1}};
+    bool known = !capture_goes_on(result) && capture_end(image, words->stream, &ended);
+    if (!result) {
+        words->graph = ended.graph ?: read_word(words->out);
+        struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
+        if (graph)
+            add_nodes(&graph->nodes, &ended.nodes);
+        else if (!ended.graph) /* else the graph was there before tracing began: this is not all of it */
+            graph_made(image, words->graph, &ended.nodes, now);
+    }
+    return known ? now - ended.begun_ns : 0;
+}
+
+INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
+{
+    if (row->holding == HOLDING_GRAPH)
+        return NODE_OTHER;
+    return row->node != NODE_UNTOLD ? row->node : node_of_type[type & 15];
+}
+
+/* A call that destroys has begun; words->child is free then. */
+INLINE void graph_call_destroys(const struct image* image, u32 kind, struct graph_words* words)
+{
+    struct graph_exec* exec = kind == KIND_EXEC_GONE ? exec_of(image, words->exec) : 0;
+    struct graph* graph = kind == KIND_GRAPH_GONE ? graph_of(image, words->graph) : 0;
+    if (exec)
+        goes(&execs, image, words->exec, exec->number, exec);
+    if (graph)
+        goes(&graphs, image, words->graph, graph->number, graph);
+    if (kind == KIND_GRAPH_GONE)
+        words->child = graph ? graph->number : 0;
+}
+
+/* The call has succeeded: what there is now. `number` is of the executable graph that it is about. */
+INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
+                              struct graph_words* words, u64 number, u64 now, u64 took_ns)
+{
+    struct graph_exec* exec;
+    struct graph_nodes nodes = {};
+    switch (row->kind) {
+    case KIND_CAPTURE_BEGIN:
+        capture_begin(image, words->stream, words->graph);
+        break;
+    case KIND_GRAPH_NEW:
+        if (words->graph)
+            nodes = nodes_of_graph(image, words->graph);
+        words->graph = read_word(words->out);
+        graph_made(image, words->graph, &nodes, now);
+        break;
+    case KIND_ALLOC:
+    case KIND_FREE:
+    case KIND_GRAPH_NODE:
+        graph_node_added(image, words->graph, node_kind(row, words->node_type),
+                         words->node_type == NODE_TYPE_GRAPH ? words->child : 0);
+        break;
+    case KIND_GRAPH_INSTANTIATE:
+        words->exec = read_word(words->out);
+        exec_made(image, words->exec, words->graph, now, took_ns);
+        break;
+    case KIND_GRAPH_UPDATE:
+        exec = exec_numbered(image, words->exec, number);
+        if (exec)
+            exec->nodes = nodes_of_graph(image, words->graph);
+        break;
+    }
+}
+
+/* What was destroyed is forgotten; where that failed it has its handle back. */
+INLINE void graph_call_destroyed(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
+                                 bool gone)
+{
+    if (kind == KIND_EXEC_GONE)
+        went(&execs, SHARED_EXECS, image, words->exec, number, gone);
+    else if (kind == KIND_GRAPH_GONE)
+        went(&graphs, SHARED_GRAPHS, image, words->graph, words->child, gone);
+}
+
+#endif

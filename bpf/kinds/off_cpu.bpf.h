@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Threads that leave a CPU, and come back: the scheduler tells. */
+#ifndef GPUSNOOP_OFF_CPU_BPF_H
+#define GPUSNOOP_OFF_CPU_BPF_H
+
+#include "kinds/block_reason.bpf.h"
+#include "kinds/wakers.bpf.h"
+
+#define FAR_UP (64 << 10)
+
+/* It is further up its stack than its outermost call began: it has left that without a return (longjmp, exception).
+ * Not where it is far from there: a signal's handler may have a stack of its own. */
+INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
+{
+    u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
+    for (u32 i = 0; i < OPEN_CALLS; i++)
+        if (stack_of(thread->open[i].place) > outermost)
+            outermost = stack_of(thread->open[i].place);
+    return sp > outermost && sp - outermost < FAR_UP;
+}
+
+static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
+{
+    struct thread_state* thread = thread_state(task);
+    struct thread_time* time = any_time_of(thread, task);
+    if (!time)
+        return 0;
+    has_cpu(task, thread, time);
+    u64 call = time->now & TIME_CALL_BITS;
+    if (call && thread && has_left_call(task, thread))
+        call = 0;
+    time->faults = task->maj_flt - time->faults_before;
+    begin_queueing(task, time);
+    u32 off = TIME_OTHER;
+    /* The state may be gone from a thread that has been woken meanwhile, but is never 0 before it is on the CPU again:
+     * TASK_WAKING. */
+    if (preempted || !task->__state) {
+        time->preempted++;
+        off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
+    } else {
+        time->blocked++;
+        if (is_stopped(task)) {
+            off = TIME_STOPPED;
+        } else if (!call) {
+            off = block_reason(task, time);
+            if (stacks_of_blocks && thread && thread->place)
+                take_stacks(ctx, time);
+        }
+    }
+    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0, UP_TO_NOW);
+    return 0;
+}
+
+static __attribute__((noinline)) int enter_cpu(struct task_struct* task)
+{
+    struct thread_state* thread = thread_state(task);
+    struct thread_time* time = any_time_of(thread, task);
+    if (time)
+        end_absence(task, thread, time, UP_TO_NOW);
+    return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switched, bool preempt, struct task_struct* prev, struct task_struct* next)
+{
+    if (may_have_time(prev))
+        leave_cpu(ctx, prev, preempt);
+    if (may_have_time(next))
+        enter_cpu(next);
+    return 0;
+}
+
+/* Only where it is asked for who wakes. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(waking, struct task_struct* task)
+{
+    if (may_have_time(task))
+        wake(ctx, task);
+    return 0;
+}
+
+/* Only where it is asked for lines or files, and the kernel has it: all page faults of the machine pay. */
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(faulted, unsigned long address)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (!may_have_time(task))
+        return 0;
+    struct thread_time* time = any_time_of(thread_state(task), task);
+    if (time)
+        time->fault = address;
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(exited, struct task_struct* task)
+{
+    if (may_have_time(task)) {
+        end_time(task, task->pid);
+        end_following(task->pid);
+    }
+    return 0;
+}
+
+/* A thread that is not its process' first one takes the id of that. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(executed, struct task_struct* task, int tid)
+{
+    end_time(task, tid);
+    end_following(tid);
+    end_following(task->pid);
+    return 0;
+}
+
+#endif

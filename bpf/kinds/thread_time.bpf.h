@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The time of threads that call, in parts: who has one, and how it goes from one part to the next. */
+#ifndef GPUSNOOP_THREAD_TIME_BPF_H
+#define GPUSNOOP_THREAD_TIME_BPF_H
+
+#include "base/order.bpf.h"
+#include "base/places.bpf.h"
+#include "base/process.bpf.h"
+#include "kinds/queueing.bpf.h"
+#include "shared/thread_time.h"
+
+const volatile bool follow_switches = true; /* or there is but the scheduler's own account of a thread */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, PLACES_MAX);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
+    __type(value, struct thread_time);
+} thread_times SEC(".maps");
+
+/* How many threads have one, by their id: what all others pay for the scheduler's tracepoints is a look at this. */
+#define MARKS 4096 /* a power of two */
+__u32 marks[MARKS] = {};
+
+INLINE bool may_have_time(struct task_struct* task)
+{
+    return marks[task->pid & (MARKS - 1)];
+}
+
+INLINE void mark(u32 tid, s32 change)
+{
+    __sync_fetch_and_add(&marks[tid & (MARKS - 1)], change);
+}
+
+/* NULL also where the thread was left without a place. */
+INLINE struct thread_time* time_of(const struct thread_state* thread)
+{
+    if (!thread || !thread->place)
+        return 0;
+    u32 place = thread->place - 1;
+    return bpf_map_lookup_elem(&thread_times, &place);
+}
+
+INLINE void read_cpu_use(struct task_struct* task, struct cpu_use* use)
+{
+    use->used_ns = task->se.sum_exec_runtime;
+    use->waited_ns = task->sched_info.run_delay;
+    use->turns = task->sched_info.pcount;
+}
+
+/* The first call of a thread. */
+static __attribute__((noinline)) int begin_time(struct thread_state* thread)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    thread->place = new_place() + 1;
+    struct thread_time* time = time_of(thread);
+    if (!time) {
+        lose(LOSS_THREAD, 1);
+        return 0;
+    }
+    struct image image = image_of(task);
+    struct cgroups cgroups = cgroups_of(untrusted(task));
+    introduce(&image, cgroups);
+    time->image = image;
+    time->cgroups = cgroups;
+    time->tid = task->pid;
+    time->faults_before = task->maj_flt;
+    read_comm(task, (u64*)time->comm);
+    if (!follow_switches)
+        read_cpu_use(task, &time->at_begin);
+    store_ordered(&time->begin_ns, bpf_ktime_get_ns());
+    mark(task->pid, 1);
+    return 0;
+}
+
+#define UP_TO_NOW (~0ULL)
+
+/* Replaces some bits of what a thread is in. The time since that began, but at most so much of it, belongs to what it
+ * was in, but for what it has waited for a CPU; and to whoever has replaced the word: the scheduler comes in between
+ * where a program can be preempted. */
+static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
+{
+    for (int i = 0; i < 4; i++) {
+        u64 before = *(volatile u64*)&time->now;
+        u32 part = time_part_of(before);
+        if (part >= TIME_PARTS)
+            return 0;
+        u64 since = before >> TIME_SINCE_SHIFT, until = bpf_ktime_get_ns() - time->begin_ns;
+        if (until < since) /* the clock may go back by some ns where it is adjusted (timekeeping.c) */
+            until = since;
+        if (until - since > at_most)
+            until = since + at_most;
+        u64 after = until << TIME_SINCE_SHIFT | (before & ~bits & ((1 << TIME_SINCE_SHIFT) - 1)) | to;
+        if (__sync_val_compare_and_swap(&time->now, before, after) != before)
+            continue;
+        u64 elapsed = until - since;
+        if (is_queued(part) || queued > elapsed)
+            queued = elapsed;
+        if (queued) {
+            u64 throttled = throttled_of(time, part, queued);
+            add(&time->ns[TIME_THROTTLED], throttled);
+            add(&time->ns[TIME_RUNQ], queued - throttled);
+        }
+        u64 of_part = part;
+        barrier_var(of_part); /* or the check is not where 6.1 wants it */
+        if (of_part < TIME_PARTS)
+            add(&time->ns[of_part], elapsed - queued);
+        return 0;
+    }
+    lose(LOSS_TURN, 1);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Host time that goes by in calls which wait for the device. What returns is counted by row; what has not returned yet
+ * is in a table of its own, or a thread that waits for ever would not be seen at all. */
+#ifndef GPUSNOOP_WAIT_BPF_H
+#define GPUSNOOP_WAIT_BPF_H
+
+#include "base/api_call.bpf.h"
+#include "base/order.bpf.h"
+#include "base/places.bpf.h"
+#include "kinds/state.bpf.h"
+#include "shared/wait.h"
+
+#define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
+
+const volatile bool show_waiting = false;
+const volatile bool stacks_of_waits = false; /* some, whatever per_stack says: see sample_stack() */
+const volatile bool waits_alone = true;      /* false: copies and frees are counted by programs of their own, too */
+
+/* When the last report was made. A call that began before has a part of its time there: the front end reads the whole
+ * of it from its thread's place, where it stays behind for that, and not from the table. The last bit tells odd reports
+ * from even ones: what the one before has left is still being read. */
+__u64 reported_ns = 0;
+
+/* A place for each thread that has waited, which it keeps: to find it costs next to nothing. No thread waits twice at
+ * once, but for a runtime call around a driver call, of which one is counted. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, PLACES_MAX);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
+    __type(value, struct waiting);
+} waiting SEC(".maps");
+
+INLINE struct waiting* place_of(struct thread_state* thread)
+{
+    u32 place = thread->place - 1;
+    return bpf_map_lookup_elem(&waiting, &place);
+}
+
+INLINE bool is_counted_elsewhere(u32 wait)
+{
+    return !waits_alone && (wait == WAIT_COPY || wait == WAIT_FREE);
+}
+
+/* A thread that calls at `sp` has left the wait that its place shows (longjmp, exception), unless it calls from within
+ * it: further down the stack, and the wait's return address is still that of the return probe. A wait younger than this
+ * is not looked at: it may be a part of this very call, kept by another program. By itself, for it is seldom; verified
+ * once, and not in each place. */
+__attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct thread_state* thread = thread_state(task);
+    struct waiting* place = thread && thread->place ? place_of(thread) : 0;
+    if (!place || !place->now.since_ns || bpf_ktime_get_ns() < place->now.since_ns + least_age)
+        return 0;
+    if (sp < thread->waits_at && awaits_return(task, thread->waits_at))
+        return 0;
+    store_ordered(&place->now.since_ns, 0);
+    if (!is_counted_elsewhere(place->now.key.wait.wait))
+        lose(LOSS_LEFT, 1);
+    return 0;
+}
+
+INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
+                          const struct call_key* key, u64 now)
+{
+    if (!thread->place)
+        thread->place = new_place() + 1;
+    struct waiting* place = place_of(thread);
+    if (!place) {
+        thread->place = 0;
+        lose(LOSS_WAITING, 1);
+        return;
+    }
+    if (place->now.since_ns)
+        end_left_wait(PT_REGS_SP(ctx), 0);
+    struct image* before = &place->now.key.image;
+    if (before->pid != key->image.pid || before->serial != key->image.serial)
+        introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
+    thread->waits_at = PT_REGS_SP(ctx);
+    place->thread_start_ns = task->start_boottime;
+    place->now.key = *key;
+    store_ordered(&place->now.since_ns, now);
+}
+
+/* True where the time of the call is told by parts. */
+INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
+{
+    struct waiting* place = place_of(thread);
+    if (!place || place->now.since_ns != ended->entry_ns)
+        return false;
+    u64 reported = reported_ns;
+    bool in_parts = ended->entry_ns < reported && ended->duration_ns >= least_ns;
+    if (in_parts) {
+        struct wait_call* spanning = &place->spanning[reported & 1];
+        store_ordered(&spanning->since_ns, 0);
+        spanning->key = place->now.key;
+        spanning->key.stack = ended->kept->call.key.stack;
+        spanning->key.caller = ended->kept->call.key.caller;
+        spanning->ended_ns = ended->entry_ns + ended->duration_ns;
+        store_ordered(&spanning->since_ns, ended->entry_ns);
+    }
+    store_ordered(&place->now.since_ns, 0);
+    return in_parts;
+}
+
+/* A stack costs more than all else that a wait does, so it is taken of a thread's first wait, and of one in every so
+ * much that it has waited: of each long one, and of many short ones as many as tell where the time goes. At its return,
+ * where it is known how long it was: what frame pointers lead to is the same as at entry, but begins with the caller.
+ */
+INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
+{
+    u64 waited = thread->waited_ns + ended->duration_ns;
+    bool due = !thread->waited_ns || waited >= STACK_EVERY_NS;
+    thread->waited_ns = due ? 1 : waited;
+    if (!due)
+        return;
+    read_stack(ctx, &ended->kept->call.key, COPIED_AT_RETURN);
+}
+
+INLINE u32 wait_of(const volatile struct probe_row* row)
+{
+    return row->kind == KIND_COPY ? WAIT_COPY : row->wait;
+}
+
+INLINE int wait_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_sampled_call(ctx, task, SAMPLED_POLLS, 0, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    key->kind = KIND_WAIT;
+    key->wait.wait = wait_of(row);
+    if (per_stream) {
+        struct arguments arguments;
+        begin_arguments(ctx, row, &arguments);
+        key->stream = stream_argument(row, read_argument(&arguments, row, ARG_STREAM));
+    }
+    if (emit_events && has_argument(row, ARG_HANDLE))
+        key->subject = register_argument(ctx, row, ARG_HANDLE);
+    u64 now = bpf_ktime_get_ns();
+    struct thread_state* thread = thread_state_create(task);
+    struct open_call* call = keep_call_in(ctx, thread, PART_WAIT, &kept, now);
+    if (!call)
+        return 1;
+    bool shown = show_waiting && key->wait.wait != WAIT_POLL;
+    if (shown || is_counted_elsewhere(key->wait.wait))
+        call->place &= ~PLACE_TOLD;
+    if (shown)
+        begin_waiting(ctx, task, thread, key, now);
+    return 0;
+}
+
+__attribute__((noinline)) int record_wait_in_table(struct call* wait, u64 entry_ns, u64 duration_ns)
+{
+    count_argument(wait, 1, entry_ns, duration_ns);
+    return 0;
+}
+
+INLINE int wait_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    struct thread_state* thread = end_call_as(ctx, task, PART_WAIT, &ended);
+    if (!thread)
+        return 0;
+    struct call_key* key = &ended.kept->call.key;
+    if (stacks_of_waits && !per_stack && key->wait.wait != WAIT_POLL)
+        sample_stack(ctx, thread, &ended);
+    if (show_waiting && key->wait.wait != WAIT_POLL && end_waiting(thread, &ended))
+        key->flags |= CALL_IN_PARTS;
+    if (ended.duration_ns < least_ns)
+        return 0;
+    /* The answer to a question, not a failure. */
+    if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {
+        if (only_failed)
+            return 0;
+        key->result = 0;
+        key->flags |= CALL_NOT_READY;
+    }
+    if (!count_often(&ended.kept->call, 1, ended.entry_ns, ended.duration_ns))
+        record_wait_in_table(&ended.kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
+}
+
+CALL_PROGRAMS(wait, wait_entry_body, wait_return_body)
+
+#endif

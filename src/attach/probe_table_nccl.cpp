@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL 2.3 to 2.31, and RCCL, which has its functions: nccl.h. Where both spell one differently, both are here.
+#include "attach/probe_table.hpp"
+
+namespace gpusnoop {
+namespace {
+
+constexpr const char* all_reduce = "(_, _, bytes, int format, int reduction, handle, stream)";
+constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int root, handle, stream)";
+constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // and what has a root as well
+constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
+constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";
+constexpr const char* message = "(_, bytes, int format, _, handle, stream)";
+constexpr const char* made = "(out)";
+
+constexpr TableEntry table[] = {
+    {"ncclAllReduce", KIND_COLLECTIVE, all_reduce},
+    {"ncclReduce", KIND_COLLECTIVE, reduce},
+    {"ncclBroadcast", KIND_COLLECTIVE, broadcast},
+    {"ncclBcast", KIND_COLLECTIVE, in_place},
+    {"ncclAllGather", KIND_COLLECTIVE, all_gather},
+    {"ncclReduceScatter", KIND_COLLECTIVE, all_reduce},
+    {"ncclAlltoAll", KIND_COLLECTIVE, all_gather}, // 2.28.3
+    {"ncclGather", KIND_COLLECTIVE, broadcast},
+    {"ncclScatter", KIND_COLLECTIVE, broadcast},
+    // The same with a structure of options behind the others: 2.31
+    {"ncclAllReduceConfig", KIND_COLLECTIVE, all_reduce},
+    {"ncclReduceConfig", KIND_COLLECTIVE, reduce},
+    {"ncclBroadcastConfig", KIND_COLLECTIVE, broadcast},
+    {"ncclAllGatherConfig", KIND_COLLECTIVE, all_gather},
+    {"ncclReduceScatterConfig", KIND_COLLECTIVE, all_reduce},
+    {"ncclAlltoAllConfig", KIND_COLLECTIVE, all_gather},
+    {"ncclGatherConfig", KIND_COLLECTIVE, broadcast},
+    {"ncclScatterConfig", KIND_COLLECTIVE, broadcast},
+    // RCCL. How much AllToAllv sends is in an array.
+    {"ncclAllToAll", KIND_COLLECTIVE, all_gather},
+    {"ncclAllToAllv", KIND_COLLECTIVE, "(_, _, _, _, _, _, int format, handle, stream)"},
+    {"ncclAllReduceWithBias", KIND_COLLECTIVE, all_reduce},
+
+    {"ncclSend", KIND_MESSAGE, message},
+    {"ncclRecv", KIND_MESSAGE, message},
+    {"ncclPutSignal", KIND_MESSAGE, "(_, bytes, int format, _, _, _, _, _, _, handle, stream)"}, // 2.29.2
+    {"ncclSignal", KIND_MESSAGE, "(_, _, _, _, handle, stream)"},
+    {"ncclWaitSignal", KIND_MESSAGE, "(_, _, handle, stream)"},
+
+    {"ncclGroupStart", KIND_GROUP_BEGIN, ""},
+    {"ncclGroupEnd", KIND_GROUP_END, ""},
+    {"ncclGroupSimulateEnd", KIND_GROUP_DROP, ""}, // 2.22.3
+
+    // An id by value is on the stack.
+    {"ncclCommInitRank", KIND_COMM_NEW, made},
+    {"ncclCommInitRankConfig", KIND_COMM_NEW, made},
+    {"ncclCommInitRankScalable", KIND_COMM_NEW, made},
+    {"ncclCommInitRankMulti", KIND_COMM_NEW, made}, // RCCL 5
+    {"ncclCommInitAll", KIND_COMM_NEW, "(out, int count)"},
+    {"ncclCommSplit", KIND_COMM_NEW, "(_, _, _, out)"},
+    {"ncclCommShrink", KIND_COMM_NEW, "(_, _, _, out)"},
+    {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
+    {"ncclCommDestroy", KIND_COMM_GONE, "(handle)"},
+    {"ncclCommAbort", KIND_COMM_GONE, "(handle)"},
+    // Of which only failures are told.
+    {"ncclCommGetAsyncError", KIND_COMM_ASKED, "(handle, out)"}, // 2.4.2
+    {"ncclCommFinalize", KIND_COMM_ASKED, "(handle)"},           // 2.14.3
+    {"ncclCommRevoke", KIND_COMM_ASKED, "(handle)"},             // 2.28.7
+    {"ncclCommSuspend", KIND_COMM_ASKED, "(handle)"},            // 2.29.7
+    {"ncclCommResume", KIND_COMM_ASKED, "(handle)"},             // 2.29.7
+};
+
+} // namespace
+
+std::span<const TableEntry> nccl_entries()
+{
+    return table;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/bpf_map.hpp"
+
+#include <bpf/libbpf.h>
+#include <cerrno>
+
+namespace gpusnoop {
+namespace {
+
+bpf_map_info map_info(int fd)
+{
+    bpf_map_info info{};
+    uint32_t size = sizeof(info);
+    if (int error = bpf_map_get_info_by_fd(fd, &info, &size))
+        throw Error("a BPF table cannot be read: " + errno_text(-error));
+    return info;
+}
+
+constexpr size_t buffer_bytes = 256 << 10; // of values, where they are of many CPUs
+
+size_t value_bytes(const bpf_map_info& info)
+{
+    if (info.type != BPF_MAP_TYPE_PERCPU_HASH && info.type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
+        return info.value_size;
+    return (info.value_size + 7) / 8 * 8 * static_cast<size_t>(libbpf_num_possible_cpus());
+}
+
+} // namespace
+
+HashReader::HashReader(int fd) : fd_(fd)
+{
+    const bpf_map_info info = map_info(fd);
+    key_size_ = info.key_size;
+    value_size_ = value_bytes(info);
+    wanted_ = static_cast<uint32_t>(std::clamp<size_t>(buffer_bytes / value_size_, 16, 512));
+}
+
+bool HashReader::next()
+{
+    for (;; wanted_ *= 2) { // one bucket of the hash holds more than was asked for
+        keys_.resize(wanted_ * key_size_);
+        values_.resize(wanted_ * value_size_);
+        count_ = wanted_;
+        LIBBPF_OPTS(bpf_map_batch_opts, options);
+        const int error = bpf_map_lookup_batch(fd_, first_ ? nullptr : &position_, &position_, keys_.data(),
+                                               values_.data(), &count_, &options);
+        if (error == -ENOSPC)
+            continue;
+        if (error && error != -ENOENT)
+            throw Error("a BPF table cannot be read: " + errno_text(-error));
+        first_ = false;
+        return !error;
+    }
+}
+
+size_t max_entries(int map_fd)
+{
+    return map_info(map_fd).max_entries;
+}
+
+size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone)
+{
+    const bpf_map_info info = map_info(map_fd);
+    std::vector<std::vector<std::byte>> found;
+    auto add = [&](const std::byte* key) {
+        if (gone(key))
+            found.emplace_back(key, key + info.key_size);
+    };
+    if (info.type == BPF_MAP_TYPE_LPM_TRIE) { // not to be read in batches before 5.16
+        std::vector<std::byte> key(info.key_size), next(info.key_size);
+        for (void* last = nullptr; bpf_map_get_next_key(map_fd, last, next.data()) == 0; last = key.data())
+            add((key = next).data());
+    } else {
+        HashReader(map_fd).for_each([&](const std::byte* key, const std::byte*) { add(key); });
+    }
+    // Deleting while walking would send the walk back to its start.
+    return static_cast<size_t>(std::ranges::count_if(found, [&](const std::vector<std::byte>& key) {
+        return bpf_map_delete_elem(map_fd, key.data()) == 0; // a program may have been faster
+    }));
+}
+
+size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone)
+{
+    const bool trie = map_info(map_fd).type == BPF_MAP_TYPE_LPM_TRIE; // its keys begin with the length of a prefix
+    return erase_keys(map_fd, [&](const std::byte* key) {
+        image of{};
+        memcpy(&of, key + (trie ? sizeof(uint32_t) : 0), sizeof(of));
+        return gone(of);
+    });
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread's event loop: descriptors, timers and signals.
+#pragma once
+
+#include "base/ending_signals.hpp"
+#include "base/fd.hpp"
+
+#include <chrono>
+#include <deque>
+#include <functional>
+
+namespace gpusnoop {
+
+class Loop {
+public:
+    // Signals end run().
+    explicit Loop(EndingSignals& signals);
+    ~Loop();
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+
+    using Handler = std::function<void()>;
+
+    // Calls the handler whenever fd (not owned) is readable, until remove(fd).
+    void watch(int fd, Handler handler);
+    void remove(int fd);
+
+    void every(std::chrono::nanoseconds period, Handler handler);
+    void after(std::chrono::nanoseconds delay, Handler handler);
+
+    // Each time the loop is about to sleep. True: there is more to do, so that it does not sleep.
+    void before_wait(std::function<bool()> handler) { before_wait_ = std::move(handler); }
+
+    void run(); // until stop(), or until a handler throws Interrupted
+    void stop() { running_ = false; }
+    bool stopped() const { return !running_; }
+
+private:
+    struct Source {
+        int fd;
+        Handler handler;
+    };
+
+    void add_timer(std::chrono::nanoseconds first, std::chrono::nanoseconds period, Handler handler);
+
+    Fd epoll_;
+    std::deque<Fd> timers_;
+    std::deque<Source> sources_; // a deque: handlers may add sources while one of them runs
+    std::function<bool()> before_wait_;
+    bool running_ = true;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+
+#include "base/append_format.hpp"
+#include "base/text_width.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gpusnoop {
+
+namespace {
+
+bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+bool is_plain_in_json(char c)
+{
+    return is_plain(c) && c != '"' && c != '\\';
+}
+
+} // namespace
+
+CodePoint first_code_point(std::string_view text)
+{
+    auto lead = static_cast<unsigned char>(text[0]);
+    if (lead < 0x80)
+        return {lead, 1};
+    if (lead < 0xc2 || lead > 0xf4)
+        return {};
+    size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (text.size() < length)
+        return {};
+    char32_t code = lead & (0x7fU >> length);
+    for (size_t i = 1; i < length; ++i) {
+        auto next = static_cast<unsigned char>(text[i]);
+        if ((next & 0xc0) != 0x80)
+            return {};
+        code = code << 6 | (next & 0x3f);
+    }
+    bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
+    if (overlong || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff)
+        return {};
+    return {code, length};
+}
+
+bool steers_terminal(char32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+void append_utf8(std::string& to, char32_t code)
+{
+    const auto byte = [&](char32_t value) { to += static_cast<char>(value); };
+    if (code < 0x80)
+        return byte(code);
+    if (code < 0x800) {
+        byte(0xc0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            byte(0xe0 | code >> 12);
+        } else {
+            byte(0xf0 | code >> 18);
+            byte(0x80 | (code >> 12 & 0x3f));
+        }
+        byte(0x80 | (code >> 6 & 0x3f));
+    }
+    byte(0x80 | (code & 0x3f));
+}
+
+std::string printable(std::string_view text)
+{
+    std::string result;
+    append_printable(result, text);
+    return result;
+}
+
+size_t append_printable(std::string& to, std::string_view text, size_t width)
+{
+    // Nearly every name is plain ASCII.
+    if (std::all_of(text.begin(), text.end(), is_plain)) {
+        if (text.size() <= width) {
+            to += text;
+            return text.size();
+        }
+        to.append(text, 0, width ? width - 1 : 0);
+        to.append(width ? 1 : 0, '+');
+        return width;
+    }
+
+    size_t columns = 0;
+    size_t cut = to.size(), cut_columns = 0; // where the text ends if it must be cut
+    auto put = [&](std::string_view character, size_t wide = 1) {
+        to += character;
+        columns += wide;
+        if (columns < width) {
+            cut = to.size();
+            cut_columns = columns;
+        }
+    };
+    while (!text.empty() && columns <= width) {
+        CodePoint c = first_code_point(text);
+        std::string_view bytes = text.substr(0, c.length ? c.length : 1);
+        text.remove_prefix(bytes.size());
+        if (c.length && !steers_terminal(c.code)) {
+            const int wide = columns_of(c.code);
+            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // a terminal shows a substitute
+            continue;
+        }
+        for (char byte : bytes) {
+            constexpr std::string_view digits = "0123456789ABCDEF";
+            auto value = static_cast<unsigned char>(byte);
+            put("\\");
+            put("x");
+            put(digits.substr(value >> 4, 1));
+            put(digits.substr(value & 15, 1));
+        }
+    }
+    if (columns <= width)
+        return columns;
+    to.resize(cut);
+    to.append(width ? 1 : 0, '+');
+    return width ? cut_columns + 1 : 0;
+}
+
+void append_json_string(std::string& to, std::string_view text)
+{
+    to += '"';
+    for (size_t at = 0; at < text.size();) {
+        size_t run = at;
+        while (run < text.size() && is_plain_in_json(text[run]))
+            ++run;
+        to.append(text, at, run - at);
+        at = run;
+        if (at == text.size())
+            break;
+
+        CodePoint c = first_code_point(text.substr(at));
+        if (c.length == 0)
+            to += "\xEF\xBF\xBD"; // U+FFFD
+        else if (c.code == '"' || c.code == '\\')
+            to.append({'\\', static_cast<char>(c.code)});
+        else if (steers_terminal(c.code)) // the same text to a JSON reader, harmless on a terminal
+            append_format(to, "\\u{:04x}", static_cast<uint32_t>(c.code));
+        else
+            to.append(text, at, c.length);
+        at += c.length ? c.length : 1;
+    }
+    to += '"';
+}
+
+void for_each_field(std::string_view text,
+                    const std::function<void(std::string_view key, std::string_view value)>& each)
+{
+    while (!text.empty()) {
+        const size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const size_t colon = line.find(':');
+        if (colon != std::string_view::npos)
+            each(line.substr(0, colon), line.substr(std::min(line.find_first_not_of(" \t", colon + 1), line.size())));
+    }
+}
+
+std::string human_bytes(uint64_t bytes)
+{
+    if (bytes < 1024)
+        return std::to_string(bytes);
+    // Divided once more where one decimal would round up to 1024.0.
+    auto value = static_cast<double>(bytes) / 1024;
+    size_t unit = 0;
+    while (value >= 1023.95) {
+        value /= 1024;
+        ++unit;
+    }
+    return fmt::format("{:.1f}{}", value, "KMGTPE"[unit]);
+}
+
+} // namespace gpusnoop

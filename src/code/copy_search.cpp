@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/copy_search.hpp"
+
+#include "base/error.hpp"
+#include "bpf/shared/stack_copy.h"
+#include "code/unwinder.hpp"
+#include "reader/reader.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <new>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
+
+} // namespace
+
+void CopySearch::serve(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        const auto question = read_message<CopyQuestion>(message->bytes);
+        if (!question)
+            return;
+        task.says(fmt::format("the stacks of process {}", question->pid));
+        if (!task.connection.send(message_of(answer(*question))))
+            return;
+    }
+}
+
+CopyAnswer CopySearch::answer(const CopyQuestion& question)
+{
+    CopyAnswer answer{.stack = question.stack, .again = (question.at & COPIED_AGAIN) != 0};
+    const uint32_t at = question.at & ~uint32_t{COPIED_AGAIN};
+    if (!question.pid || question.bytes.size() < sizeof(uint64_t))
+        return answer;
+    if (modules_.full())
+        modules_.forget();
+    try {
+        ProcessImage image(static_cast<pid_t>(question.pid), modules_);
+        const uint64_t top = question.thread.sp;
+        image.only_copied(top, question.bytes);
+        for (const InsideQuestion::Replaced& replaced : question.thread.replaced)
+            image.put_return(replaced.slot, replaced.address);
+        FrameRegisters registers = registers_of(question.thread);
+        if (at == COPIED_AT_ENTRY)
+            leave_function(image, registers);
+        const std::vector<StackFrame> frames =
+            unwind(image, registers, at == COPIED_ANYWHERE ? FirstFrame::runs : FirstFrame::calls);
+        for (const StackFrame& frame : frames)
+            if (answer.callers.size() < CopyAnswer::callers_max)
+                answer.callers.push_back(frame.address);
+        answer.cut = image.asked_beyond();
+    } catch (const std::bad_alloc&) { // the next process has room again
+        modules_.forget();
+    } catch (const Error&) {}
+    return answer;
+}
+
+} // namespace gpusnoop

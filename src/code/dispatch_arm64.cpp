@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/dispatch_arm64.hpp"
+
+#include "code/filled_table.hpp"
+#include "code/own_frame.hpp"
+#include "code/registers_arm64.hpp"
+#include "code/words_arm64.hpp"
+
+#include <map>
+#include <utility>
+
+namespace gpusnoop::arm64 {
+namespace {
+
+constexpr size_t arguments = 8; // x0 to x7
+constexpr size_t kept_first = 19;
+constexpr size_t steps_max = 64;
+
+// What a register or a word of the stack holds while arguments are handed on.
+struct Held {
+    enum Kind : uint8_t {
+        unknown,
+        entered,   // what that register held when the function was called
+        for_check, // the return address, signed with the stack pointer
+        table,
+        slot,
+    } kind = unknown;
+    size_t reg = 0;      // of entered
+    bool whole = false;  // ... all of it, not its lower half alone
+    uint32_t offset = 0; // slot: where in the table
+};
+
+// A function of that kind, instruction by instruction.
+class HandingOn {
+public:
+    HandingOn()
+    {
+        for (size_t i = 0; i < x31; i++)
+            held_[i] = {Held::entered, i, true, 0};
+    }
+
+    // False where it does anything else.
+    bool follow(uint32_t word, uint64_t at);
+    // Where it jumps to the pointer in this register.
+    std::optional<Dispatch> result(size_t target) const;
+
+private:
+    bool is_own(size_t number) const { return held_[number].kind == Held::entered && held_[number].reg == number; }
+    bool call(uint64_t target);
+    bool access(const Access& access);
+
+    std::array<Held, 32> held_{};
+    OwnFrame<Held> frame_;
+    int64_t signed_at_ = 0; // where the stack pointer was then
+    uint64_t table_of_ = 0;
+};
+
+bool HandingOn::access(const Access& access)
+{
+    if (access.base != x31) {
+        const Held& base = held_[access.base];
+        if (!access.loads || access.count != 1 || access.bytes != 8 || access.before || access.after ||
+            base.kind != Held::table || access.offset < 0 || access.numbers[0] == x31)
+            return false;
+        held_[access.numbers[0]] = {Held::slot, 0, true, static_cast<uint32_t>(access.offset)};
+        return true;
+    }
+    if (!frame_.move_stack(access.before))
+        return false;
+    for (size_t i = 0; i < access.count; i++) {
+        const int64_t at = frame_.stack() + access.offset + static_cast<int64_t>(i * access.bytes),
+                      bytes = access.bytes;
+        Held& reg = held_[access.numbers[i]];
+        if (access.numbers[i] == x31)
+            return false;
+        if (access.loads) {
+            reg = frame_.load(at, bytes);
+        } else if (!frame_.store(at, bytes, reg)) {
+            return false;
+        }
+    }
+    return frame_.move_stack(access.after);
+}
+
+bool HandingOn::call(uint64_t target)
+{
+    if (table_of_)
+        return false;
+    table_of_ = target;
+    for (size_t number = 0; number <= lost_in_calls; number++)
+        held_[number] = {};
+    held_[link] = {};
+    held_[0] = {Held::table, 0, true, 0};
+    return true;
+}
+
+bool HandingOn::follow(uint32_t word, uint64_t at)
+{
+    if (bti.matches(word) || nop.matches(word))
+        return true;
+    if (sign_return.matches(word) && is_own(link)) {
+        held_[link].kind = Held::for_check;
+        signed_at_ = frame_.stack();
+        return true;
+    }
+    if (check_return.matches(word) && held_[link].kind == Held::for_check && frame_.stack() == signed_at_) {
+        held_[link].kind = Held::entered;
+        return true;
+    }
+    if (bl.matches(word))
+        return call(call_target(word, at));
+    if (const auto memory_access = access_of(word))
+        return access(*memory_access);
+    if ((add_immediate.matches(word) || sub_immediate.matches(word)) && rn(word) == x31) {
+        const auto number = static_cast<int64_t>(added(word)) * (add_immediate.matches(word) ? 1 : -1);
+        if (rd(word) == x31)
+            return frame_.move_stack(number);
+        held_[rd(word)] = {}; // where its frame is
+        return true;
+    }
+    const bool low = move_low.matches(word);
+    if ((!low && !move.matches(word)) || rm(word) == x31 || rd(word) == x31)
+        return false;
+    held_[rd(word)] = held_[rm(word)];
+    held_[rd(word)].whole = held_[rd(word)].whole && !low;
+    return true;
+}
+
+std::optional<Dispatch> HandingOn::result(size_t target) const
+{
+    const Held& to = held_[target];
+    if (to.kind != Held::slot || !to.whole || frame_.stack() != 0)
+        return std::nullopt;
+    for (size_t number = kept_first; number <= link; number++)
+        if (!is_own(number) || !held_[number].whole)
+            return std::nullopt;
+    Dispatch found{.table_of = table_of_, .slot = to.offset};
+    for (size_t number = 0; number < arguments; number++) {
+        const auto bit = static_cast<uint8_t>(1U << number);
+        if (!is_own(number))
+            continue;
+        found.low |= bit;
+        if (held_[number].whole)
+            found.whole |= bit;
+    }
+    return found;
+}
+
+// What is known where code is: what registers hold, and words behind the stack pointer.
+struct State {
+    Registers registers;
+    std::map<int64_t, Argument> spilled;
+};
+
+// What code stores at places that are known.
+class Stores {
+public:
+    // False where it goes back to code that has been read, or stores in a way that is not followed.
+    bool follow(uint32_t word, uint64_t at);
+    // Before the instruction there is read: others may lead here.
+    void arrive(uint64_t at);
+    bool reached() const { return reached_; }
+    FilledTable::Return returned() { return table_.returned(state_.registers[0]); }
+    const FilledTable& table() const { return table_; }
+
+private:
+    void lead(uint64_t to);
+    bool access(const Access& access);
+
+    State state_;
+    bool reached_ = true;
+    std::map<uint64_t, State> led_; // by where branches lead further on
+    FilledTable table_;
+};
+
+void Stores::lead(uint64_t to)
+{
+    const auto [place, is_new] = led_.emplace(to, state_);
+    if (is_new)
+        return;
+    place->second.registers.meet(state_.registers);
+    std::erase_if(place->second.spilled, [this](const auto& word) {
+        const auto here = state_.spilled.find(word.first);
+        return here == state_.spilled.end() || here->second != word.second;
+    });
+}
+
+void Stores::arrive(uint64_t at)
+{
+    if (!led_.contains(at))
+        return;
+    if (reached_)
+        lead(at);
+    state_ = std::move(led_.extract(at).mapped());
+    reached_ = true;
+}
+
+bool Stores::access(const Access& access)
+{
+    const Argument base = state_.registers[access.base];
+    if (!access.loads && base.kind == Argument::constant && (access.before || access.after || access.bytes != 8))
+        return false;
+    if (access.base == x31 && (access.before || access.after))
+        state_.spilled.clear();
+    for (size_t i = 0; i < access.count; i++) {
+        const int64_t offset = access.offset + static_cast<int64_t>(i * access.bytes);
+        const size_t number = access.numbers[i];
+        const Argument held = number == x31 ? Argument{Argument::constant, 0} : state_.registers[number];
+        if (access.base == x31 && !access.loads)
+            state_.spilled[offset] = access.bytes == 8 ? held : Argument{};
+        else if (!access.loads && base.kind == Argument::constant)
+            table_.store(base.value + static_cast<uint64_t>(offset), held);
+    }
+    return true;
+}
+
+bool Stores::follow(uint32_t word, uint64_t at)
+{
+    if (is_conditional(word) || b.matches(word)) {
+        const uint64_t to = b.matches(word) ? call_target(word, at) : conditional_target(word, at);
+        if (to <= at)
+            return false;
+        lead(to);
+    }
+    const auto memory_access = access_of(word);
+    if (memory_access && !access(*memory_access))
+        return false;
+    if ((add_immediate.matches(word) || sub_immediate.matches(word)) && rd(word) == x31)
+        state_.spilled.clear();
+    state_.registers.follow(word, at);
+    if (memory_access && memory_access->loads && memory_access->base == x31 && memory_access->count == 1 &&
+        memory_access->bytes == 8 && !memory_access->before && !memory_access->after)
+        if (const auto word_there = state_.spilled.find(memory_access->offset); word_there != state_.spilled.end())
+            state_.registers.set(memory_access->numbers[0], word_there->second);
+    reached_ = !goes_elsewhere(word);
+    return true;
+}
+
+} // namespace
+
+std::optional<Dispatch> dispatch_of(const Code& code)
+{
+    HandingOn function;
+    const Words words(code);
+    for (size_t i = 0; i < words.size() && i < steps_max; i++) {
+        if (br.matches(words[i]))
+            return function.result(rn(words[i]));
+        if (!function.follow(words[i], words.address(i)))
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+std::vector<Filled> filled_by(const Code& code)
+{
+    Stores stores;
+    const Words words(code);
+    for (size_t i = 0; i < words.size(); i++) {
+        stores.arrive(words.address(i));
+        if (!stores.reached())
+            continue;
+        if (ret.matches(words[i])) {
+            const FilledTable::Return what = stores.returned();
+            if (what == FilledTable::Return::none)
+                return {};
+            if (what == FilledTable::Return::filled)
+                break;
+        }
+        if (!stores.follow(words[i], words.address(i)))
+            return {};
+    }
+    return stores.table().all();
+}
+
+} // namespace gpusnoop::arm64

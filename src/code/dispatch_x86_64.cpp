@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/dispatch_x86_64.hpp"
+
+#include "code/filled_table.hpp"
+#include "code/own_frame.hpp"
+#include "code/registers_x86_64.hpp"
+
+#include <algorithm>
+
+namespace gpusnoop::x86_64 {
+namespace {
+
+constexpr size_t rax = 0, rsp = 4;
+constexpr std::array<size_t, 6> in_registers = {7, 6, 2, 1, 8, 9}; // rdi, rsi, rdx, rcx, r8, r9
+constexpr std::array<size_t, 6> kept_by_all = {3, 5, 12, 13, 14, 15};
+constexpr size_t steps_max = 64;
+
+// What a register or a word of the stack holds while arguments are handed on.
+struct Held {
+    enum Kind : uint8_t { unknown, entered, table, slot } kind = unknown;
+    size_t reg = 0;      // entered: what that register held when the function was called
+    bool whole = false;  // ... all of it, not its lower half alone
+    uint32_t offset = 0; // slot: where in the table
+};
+
+// A function of that kind, instruction by instruction.
+class HandingOn {
+public:
+    HandingOn()
+    {
+        for (size_t i = 0; i < registers; i++)
+            held_[i] = {Held::entered, i, true, 0};
+    }
+
+    enum class Step { on, done, other };
+    Step follow(const Instruction& instruction, uint64_t next);
+    std::optional<Dispatch> result(const Held& target) const;
+    const Held& target() const { return target_; }
+
+private:
+    bool call(const Instruction& instruction, uint64_t next);
+    bool move(const Instruction& instruction);
+    bool move_stack(const Instruction& instruction);
+    bool push(const Instruction& instruction);
+    bool pop(const Instruction& instruction);
+    Held in_table(const ZydisDecodedOperand& operand) const;
+
+    std::array<Held, registers> held_{};
+    OwnFrame<Held> frame_;
+    uint64_t table_of_ = 0;
+    Held target_;
+};
+
+bool is_on_stack(const ZydisDecodedOperand& operand)
+{
+    return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.base == ZYDIS_REGISTER_RSP &&
+           operand.mem.index == ZYDIS_REGISTER_NONE;
+}
+
+Held HandingOn::in_table(const ZydisDecodedOperand& operand) const
+{
+    const auto base = operand.type == ZYDIS_OPERAND_TYPE_MEMORY ? number_of(operand.mem.base) : std::nullopt;
+    if (!base || held_[*base].kind != Held::table || operand.mem.index != ZYDIS_REGISTER_NONE || operand.size != 64 ||
+        operand.mem.disp.value < 0 || operand.mem.disp.value > INT32_MAX)
+        return {};
+    return {Held::slot, 0, true, static_cast<uint32_t>(operand.mem.disp.value)};
+}
+
+bool HandingOn::move(const Instruction& instruction)
+{
+    const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
+    const int64_t bytes = to.size / 8;
+    if (bytes != 4 && bytes != 8)
+        return false;
+    Held value;
+    if (from.type == ZYDIS_OPERAND_TYPE_REGISTER) {
+        const auto number = number_of(from.reg.value);
+        if (!number || *number == rsp)
+            return false;
+        value = held_[*number];
+        value.whole = value.whole && bytes == 8;
+    } else if (is_on_stack(from)) {
+        value = frame_.load(frame_.stack() + from.mem.disp.value, bytes);
+    } else if (value = in_table(from); value.kind == Held::unknown) {
+        return false;
+    }
+    if (is_on_stack(to))
+        return frame_.store(frame_.stack() + to.mem.disp.value, bytes, value);
+    const auto number = to.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(to.reg.value) : std::nullopt;
+    if (!number || *number == rsp)
+        return false;
+    held_[*number] = value;
+    return true;
+}
+
+bool HandingOn::move_stack(const Instruction& instruction)
+{
+    const ZydisDecodedOperand &to = instruction.operands[0], &by = instruction.operands[1];
+    if (to.type != ZYDIS_OPERAND_TYPE_REGISTER || to.reg.value != ZYDIS_REGISTER_RSP ||
+        by.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || by.imm.value.s == INT64_MIN)
+        return false;
+    return frame_.move_stack(instruction.is(ZYDIS_MNEMONIC_SUB) ? -by.imm.value.s : by.imm.value.s);
+}
+
+bool HandingOn::push(const Instruction& instruction)
+{
+    const ZydisDecodedOperand& what = instruction.operands[0];
+    const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
+    if (!number || *number == rsp || what.size != 64)
+        return false;
+    return frame_.move_stack(-8) && frame_.store(frame_.stack(), 8, held_[*number]);
+}
+
+bool HandingOn::pop(const Instruction& instruction)
+{
+    const ZydisDecodedOperand& what = instruction.operands[0];
+    const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
+    if (!number || *number == rsp || what.size != 64 || frame_.stack() > -8)
+        return false;
+    held_[*number] = frame_.load(frame_.stack(), 8);
+    return frame_.move_stack(8);
+}
+
+bool HandingOn::call(const Instruction& instruction, uint64_t next)
+{
+    const ZydisDecodedOperand& first = instruction.operands[0];
+    if (table_of_ || first.type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        return false;
+    table_of_ = next + first.imm.value.u;
+    for (const size_t number : lost_in_calls)
+        held_[number] = {};
+    held_[rax] = {Held::table, 0, true, 0};
+    return true;
+}
+
+HandingOn::Step HandingOn::follow(const Instruction& instruction, uint64_t next)
+{
+    const auto on = [](bool it_is) { return it_is ? Step::on : Step::other; };
+    switch (instruction.info.mnemonic) {
+    case ZYDIS_MNEMONIC_ENDBR64:
+    case ZYDIS_MNEMONIC_NOP:
+        return Step::on;
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_ADD:
+        return on(move_stack(instruction));
+    case ZYDIS_MNEMONIC_PUSH:
+        return on(push(instruction));
+    case ZYDIS_MNEMONIC_POP:
+        return on(pop(instruction));
+    case ZYDIS_MNEMONIC_MOV:
+        return on(move(instruction));
+    case ZYDIS_MNEMONIC_CALL:
+        return on(call(instruction, next));
+    case ZYDIS_MNEMONIC_JMP:
+        break;
+    default:
+        return Step::other;
+    }
+    const ZydisDecodedOperand& first = instruction.operands[0];
+    const auto number = first.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(first.reg.value) : std::nullopt;
+    target_ = number ? held_[*number] : in_table(first);
+    return Step::done;
+}
+
+std::optional<Dispatch> HandingOn::result(const Held& target) const
+{
+    const auto is_own = [this](size_t number) {
+        return held_[number].kind == Held::entered && held_[number].reg == number;
+    };
+    if (target.kind != Held::slot || !target.whole || frame_.stack() != 0 ||
+        !std::ranges::all_of(kept_by_all, [&](size_t number) { return is_own(number) && held_[number].whole; }))
+        return std::nullopt;
+    Dispatch found{.table_of = table_of_, .slot = target.offset};
+    for (size_t i = 0; i < in_registers.size(); i++) {
+        const size_t number = in_registers[i];
+        const auto bit = static_cast<uint8_t>(1U << i);
+        if (!is_own(number))
+            continue;
+        found.low |= bit;
+        if (held_[number].whole)
+            found.whole |= bit;
+    }
+    return found;
+}
+
+// Two words of a vector register.
+using Pair = std::array<Argument, 2>;
+
+// What code stores at places that are known.
+class Stores {
+public:
+    void follow(const Instruction& instruction, uint64_t next);
+    FilledTable::Return returned() { return table_.returned(registers_[rax]); }
+    const FilledTable& table() const { return table_; }
+
+private:
+    Pair* vector(const ZydisDecodedOperand& operand);
+    Argument word(const ZydisDecodedOperand& operand, uint64_t next) const;
+    bool follow_vector(const Instruction& instruction, uint64_t next);
+
+    Registers registers_;
+    std::array<Pair, registers> vectors_{};
+    FilledTable table_;
+};
+
+Pair* Stores::vector(const ZydisDecodedOperand& operand)
+{
+    if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER || ZydisRegisterGetClass(operand.reg.value) != ZYDIS_REGCLASS_XMM)
+        return nullptr;
+    const auto id = static_cast<size_t>(ZydisRegisterGetId(operand.reg.value));
+    return id < vectors_.size() ? &vectors_[id] : nullptr;
+}
+
+// 64 bits of a general register or of memory.
+Argument Stores::word(const ZydisDecodedOperand& operand, uint64_t next) const
+{
+    if (is_memory_at_rip(operand))
+        return {Argument::loaded, next + static_cast<uint64_t>(operand.mem.disp.value)};
+    const auto number = operand.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(operand.reg.value) : std::nullopt;
+    if (number && operand.size == 64)
+        return registers_[*number];
+    return operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? Argument{Argument::constant, operand.imm.value.u}
+                                                        : Argument{};
+}
+
+// False where it is no instruction on vectors that is known.
+bool Stores::follow_vector(const Instruction& instruction, uint64_t next)
+{
+    const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
+    Pair *const target = vector(to), *const source = vector(from);
+    const uint64_t address = is_memory_at_rip(to) ? next + static_cast<uint64_t>(to.mem.disp.value) : 0;
+    switch (instruction.info.mnemonic) {
+    case ZYDIS_MNEMONIC_MOVQ:
+        if (target)
+            *target = {source ? (*source)[0] : word(from, next), Argument{Argument::constant, 0}};
+        else if (address && source)
+            table_.store(address, (*source)[0]);
+        return target || address;
+    case ZYDIS_MNEMONIC_MOVHPS:
+    case ZYDIS_MNEMONIC_MOVHPD:
+        if (target)
+            (*target)[1] = word(from, next);
+        else if (address && source)
+            table_.store(address, (*source)[1]);
+        return target || address;
+    case ZYDIS_MNEMONIC_PUNPCKLQDQ:
+        if (target)
+            (*target)[1] = source ? (*source)[0] : Argument{};
+        return target;
+    case ZYDIS_MNEMONIC_MOVUPS:
+    case ZYDIS_MNEMONIC_MOVAPS:
+    case ZYDIS_MNEMONIC_MOVDQU:
+    case ZYDIS_MNEMONIC_MOVDQA:
+        if (target)
+            *target = source ? *source : Pair{};
+        else if (address && source) {
+            table_.store(address, (*source)[0]);
+            table_.store(address + 8, (*source)[1]);
+        }
+        return target || address;
+    default:
+        return false;
+    }
+}
+
+void Stores::follow(const Instruction& instruction, uint64_t next)
+{
+    const ZydisDecodedOperand& first = instruction.operands[0];
+    if (follow_vector(instruction, next))
+        return;
+    if (instruction.info.meta.category == ZYDIS_CATEGORY_CALL)
+        vectors_ = {};
+    else if (Pair* const target = instruction.info.operand_count_visible ? vector(first) : nullptr)
+        *target = {};
+    if (instruction.is(ZYDIS_MNEMONIC_MOV) && is_memory_at_rip(first) && first.size == 64)
+        table_.store(next + static_cast<uint64_t>(first.mem.disp.value), word(instruction.operands[1], next));
+    registers_.follow(instruction, next);
+}
+
+} // namespace
+
+std::optional<Dispatch> dispatch_of(const Code& code)
+{
+    HandingOn function;
+    Instruction instruction;
+    size_t at = 0;
+    for (size_t step = 0; step < steps_max && at < code.bytes.size(); step++) {
+        if (!decode(code.bytes.subspan(at), instruction))
+            return std::nullopt;
+        at += instruction.info.length;
+        switch (function.follow(instruction, code.address + at)) {
+        case HandingOn::Step::done:
+            return function.result(function.target());
+        case HandingOn::Step::other:
+            return std::nullopt;
+        case HandingOn::Step::on:
+            break;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<Filled> filled_by(const Code& code)
+{
+    Stores stores;
+    Instruction instruction;
+    for (size_t at = 0; at < code.bytes.size(); at += instruction.info.length) {
+        if (!decode(code.bytes.subspan(at), instruction))
+            return {};
+        if (instruction.info.meta.category == ZYDIS_CATEGORY_RET) {
+            const FilledTable::Return what = stores.returned();
+            if (what == FilledTable::Return::none)
+                return {};
+            if (what == FilledTable::Return::filled)
+                break;
+        }
+        stores.follow(instruction, code.address + at + instruction.info.length);
+    }
+    return stores.table().all();
+}
+
+} // namespace gpusnoop::x86_64

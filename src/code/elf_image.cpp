@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/elf_image.hpp"
+
+#include "code/elf_machine.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t block_size = 4096;
+constexpr size_t blocks_max = 512;             // of each file, and there may be hundreds
+constexpr uint64_t dynamic_max = 4096;         // entries
+constexpr uint64_t relocations_max = 16 << 20; // cuBLASLt 13.0 has 375,000
+constexpr size_t found_max = 64;
+
+} // namespace
+
+ElfImage::ElfImage(const Elf& elf) : elf_(elf)
+{
+    const auto segments = elf.segments();
+    const auto dynamic = std::ranges::find(segments, Elf64_Word{PT_DYNAMIC}, &Elf64_Phdr::p_type);
+    if (dynamic == segments.end())
+        return;
+    const uint64_t entries = std::min<uint64_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), dynamic_max);
+    for (uint64_t i = 0; i < entries; i++) {
+        Elf64_Dyn entry{};
+        if (!load(dynamic->p_vaddr + i * sizeof(entry), entry) || entry.d_tag == DT_NULL)
+            break;
+        dynamic_.emplace(entry.d_tag, entry.d_un.d_val);
+    }
+}
+
+bool ElfImage::within(uint64_t address, uint32_t flag) const
+{
+    return std::ranges::any_of(elf_.segments(), [&](const Elf64_Phdr& s) {
+        return s.p_type == PT_LOAD && (s.p_flags & flag) && address >= s.p_vaddr && address - s.p_vaddr < s.p_memsz;
+    });
+}
+
+const std::vector<uint8_t>& ElfImage::block(uint64_t number) const
+{
+    if (const auto known = blocks_.find(number); known != blocks_.end())
+        return known->second;
+    if (blocks_.size() >= blocks_max)
+        blocks_.clear();
+    return blocks_[number] = elf_.bytes(number * block_size, block_size);
+}
+
+size_t ElfImage::read(uint64_t address, std::span<uint8_t> to) const
+{
+    for (const Elf64_Phdr& s : elf_.segments()) {
+        if (s.p_type != PT_LOAD || address < s.p_vaddr || address - s.p_vaddr >= s.p_filesz)
+            continue;
+        const uint64_t skipped = address - s.p_vaddr;
+        const uint64_t size = std::min<uint64_t>(to.size(), s.p_filesz - skipped);
+        for (uint64_t done = 0; done < size;) {
+            const uint64_t offset = s.p_offset + skipped + done;
+            const std::vector<uint8_t>& from = block(offset / block_size);
+            const uint64_t start = offset % block_size;
+            if (start >= from.size())
+                return done; // the file has been cut since
+            const uint64_t part = std::min(size - done, from.size() - start);
+            std::copy_n(from.begin() + static_cast<ptrdiff_t>(start), part, to.begin() + static_cast<ptrdiff_t>(done));
+            done += part;
+        }
+        return size;
+    }
+    return 0;
+}
+
+std::string ElfImage::string_at(uint64_t address, size_t max) const
+{
+    std::string text;
+    uint8_t piece[256];
+    while (text.size() <= max) {
+        const size_t got = read(address + text.size(), piece);
+        const auto* const end = std::find(piece, piece + got, 0);
+        text.append(reinterpret_cast<const char*>(piece), static_cast<size_t>(end - piece));
+        if (end != piece + got)
+            return text.size() <= max ? text : "";
+        if (got < sizeof(piece))
+            return "";
+    }
+    return "";
+}
+
+void ElfImage::each_relocation(const std::function<void(const Elf64_Rela&)>& found) const
+{
+    constexpr std::pair<int64_t, int64_t> tables[] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
+    for (const auto& [tag, size_tag] : tables) {
+        const auto start = dynamic_.find(tag);
+        const auto size = dynamic_.find(size_tag);
+        if (start == dynamic_.end() || size == dynamic_.end())
+            continue;
+        uint64_t left = std::min<uint64_t>(size->second / sizeof(Elf64_Rela), relocations_max);
+        std::vector<Elf64_Rela> piece(1024);
+        for (uint64_t at = start->second; left > 0;) {
+            const uint64_t bytes = std::min<uint64_t>(left, piece.size()) * sizeof(Elf64_Rela);
+            const size_t got = read(at, {reinterpret_cast<uint8_t*>(piece.data()), bytes}) / sizeof(Elf64_Rela);
+            if (got == 0)
+                break;
+            std::for_each_n(piece.begin(), got, found);
+            at += got * sizeof(Elf64_Rela);
+            left -= got;
+        }
+    }
+}
+
+bool ElfImage::symbol(uint64_t index, Elf64_Sym& to) const
+{
+    const auto table = dynamic_.find(DT_SYMTAB);
+    return table != dynamic_.end() && load(table->second + index * sizeof(Elf64_Sym), to);
+}
+
+std::vector<std::vector<uint64_t>> ElfImage::slots(std::span<const std::string_view> names) const
+{
+    std::vector<std::vector<uint64_t>> found(names.size());
+    const auto strings = dynamic_.find(DT_STRTAB);
+    if (strings == dynamic_.end())
+        return found;
+    each_relocation([&](const Elf64_Rela& r) {
+        const uint64_t type = ELF64_R_TYPE(r.r_info);
+        Elf64_Sym s{};
+        if ((type != elf_of_host.jump_slot && type != elf_of_host.global) || !symbol(ELF64_R_SYM(r.r_info), s))
+            return;
+        for (size_t i = 0; i < names.size(); i++) {
+            char name[64]{};
+            const size_t size = std::min(names[i].size() + 1, sizeof(name)); // with its zero
+            if (read(strings->second + s.st_name, {reinterpret_cast<uint8_t*>(name), size}) == size &&
+                std::string_view(name, size - 1) == names[i] && name[size - 1] == '\0' && found[i].size() < found_max)
+                found[i].push_back(r.r_offset);
+        }
+    });
+    return found;
+}
+
+std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64_t> addresses) const
+{
+    std::unordered_map<uint64_t, uint64_t> found;
+    if (addresses.empty())
+        return found;
+    // Relative relocations that are packed (RELR), and programs that are not moved, have the pointer in the file.
+    for (const uint64_t address : addresses)
+        if (uint64_t value = 0; load(address, value) && value != 0)
+            found[address] = value;
+    const std::unordered_set<uint64_t> wanted(addresses.begin(), addresses.end());
+    each_relocation([&](const Elf64_Rela& r) {
+        if (!wanted.contains(r.r_offset))
+            return;
+        Elf64_Sym s{};
+        const uint64_t type = ELF64_R_TYPE(r.r_info);
+        if (type == elf_of_host.relative)
+            found[r.r_offset] = static_cast<uint64_t>(r.r_addend);
+        else if ((type == elf_of_host.global || type == elf_of_host.absolute) && symbol(ELF64_R_SYM(r.r_info), s) &&
+                 s.st_shndx != SHN_UNDEF)
+            found[r.r_offset] = s.st_value + (type == elf_of_host.absolute ? static_cast<uint64_t>(r.r_addend) : 0);
+        else
+            found.erase(r.r_offset);
+    });
+    return found;
+}
+
+} // namespace gpusnoop

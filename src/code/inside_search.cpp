@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/inside_search.hpp"
+
+#include "base/error.hpp"
+#include "code/decoder.hpp"
+#include "proc/cuda_libraries.hpp"
+#include "reader/reader.hpp"
+
+#include <fmt/format.h>
+#include <new>
+#include <set>
+#include <unordered_map>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
+constexpr size_t thunk_bytes = 48;           // all of it on arm64, which has the longest
+
+// The pointer that the function jumps through, in the file's numbering; 0 where it is no thunk. By the file: in memory
+// there may be a probe in it.
+uint64_t slot_of(const Elf& elf, const Symbol& function)
+{
+    const std::vector<uint8_t> code = elf.bytes(function.file_offset, thunk_bytes);
+    const auto jump = host_decoder().thunk_jump({code, function.address});
+    return jump ? jump->target : 0;
+}
+
+} // namespace
+
+void InsideSearch::serve(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        const auto question = read_message<InsideQuestion>(message->bytes);
+        if (!question)
+            return;
+        task.says(fmt::format("the stacks of process {}", question->pid));
+        if (!task.connection.send(message_of(answer(*question))))
+            return;
+    }
+}
+
+// Functions are looked for where the tools look for them (attach/file_search.hpp): in CUDA's libraries, and where the
+// runtime may be part of the file.
+void InsideSearch::add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries)
+{
+    const auto [known, added] = defined_.try_emplace(code.module);
+    if (added) {
+        const Elf& elf = code.module->elf;
+        const bool main = code.mapping == image.mappings().data();
+        const std::string& path = code.mapping->path;
+        std::unordered_map<std::string_view, uint32_t> numbers;
+        std::vector<std::string_view> names;
+        for (uint32_t i = 0; i < symbols_.size(); i++)
+            if (!symbols_[i].empty() && numbers.emplace(symbols_[i], i + 1).second)
+                names.push_back(symbols_[i]);
+        if (main || is_cuda(path) || is_nccl(path) || is_memfd(path) || elf.has_section(".nvFatBinSegment") ||
+            elf.has_section(".nv_fatbin"))
+            for (const Symbol& symbol : elf.functions(names))
+                known->second.push_back({symbol.address, slot_of(elf, symbol), numbers.at(symbol.name)});
+    }
+    // Of several functions that are one, the stack does not tell which was called: it is named by the shortest.
+    const auto add = [&](uint64_t address, uint32_t number) {
+        const auto [entry, is_new] = entries.emplace(address, number);
+        if (!is_new && symbols_[number - 1].size() < symbols_[entry->second - 1].size())
+            entry->second = number;
+    };
+    for (const Function& function : known->second) {
+        add(function.address + code.bias, function.number);
+        if (const auto behind = function.slot ? image.word(function.slot + code.bias) : std::nullopt)
+            add(*behind, function.number);
+    }
+}
+
+// The outermost: what one of these calls within itself is not what the program waits in.
+InsideCall InsideSearch::call_in(std::span<const StackFrame> frames, const Entries& entries) const
+{
+    InsideCall found;
+    size_t caller = frames.size();
+    for (size_t i = 0; i + 1 < frames.size(); i++) {
+        const StackFrame& frame = frames[i];
+        if (!frame.code.module)
+            continue;
+        const auto start = frame.code.module->frames.function_start(frame.inside() - frame.code.bias);
+        const auto entry = start ? entries.find(*start + frame.code.bias) : entries.end();
+        if (entry == entries.end())
+            continue;
+        caller = i + 1;
+        found.probe = entry->second;
+        found.stack = frames[caller].stack;
+    }
+    for (size_t i = caller; i < frames.size() && found.callers.size() < InsideCall::callers_max; i++)
+        found.callers.push_back(frames[i].address);
+    return found;
+}
+
+InsideAnswer InsideSearch::answer(const InsideQuestion& question)
+{
+    if (modules_.full()) {
+        defined_.clear();
+        modules_.forget();
+    }
+    InsideAnswer answer{.pid = question.pid, .calls = std::vector<InsideCall>(question.threads.size())};
+    try {
+        ProcessImage image(static_cast<pid_t>(question.pid), modules_);
+        Entries entries;
+        std::set<const Module*> looked_at;
+        for (size_t i = 0; i < question.threads.size(); i++) {
+            for (const InsideQuestion::Replaced& replaced : question.threads[i].replaced)
+                image.put_return(replaced.slot, replaced.address);
+            const std::vector<StackFrame> frames = unwind(image, registers_of(question.threads[i]));
+            for (const StackFrame& frame : frames)
+                if (frame.code.module && looked_at.insert(frame.code.module.get()).second)
+                    add_entries(image, frame.code, entries);
+            answer.calls[i] = call_in(frames, entries);
+        }
+    } catch (const std::bad_alloc&) { // what is not known is in none, and the next process has room again
+        defined_.clear();
+        modules_.forget();
+    } catch (const Error&) {}
+    return answer;
+}
+
+} // namespace gpusnoop

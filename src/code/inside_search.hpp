@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which calls of CUDA threads are in, by their stacks: for calls that began before there were probes. A helper's work
+// (reader/helper.hpp), as it reads what processes have.
+//
+// A frame is in such a call where its function is the exported one, or what the exported one jumps to: NVIDIA's driver
+// exports thunks of 30 bytes (up to 575), which leave no frame, and implementations behind them. What called it does
+// not matter, be it through a pointer or by a jump.
+#pragma once
+
+#include "code/inside_messages.hpp"
+#include "code/process_image.hpp"
+#include "code/unwinder.hpp"
+#include "reader/helper.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace gpusnoop {
+
+class InsideSearch {
+public:
+    // The functions to look for, at the numbers of their rows less one; others have no name there. Must outlive the
+    // object.
+    explicit InsideSearch(std::span<const std::string_view> symbols) : symbols_(symbols) {}
+
+    // A helper's whole life.
+    void serve(Helper::Task& task);
+
+    InsideAnswer answer(const InsideQuestion& question);
+
+private:
+    // Where calls begin in one process, and the number of their rows.
+    using Entries = std::map<uint64_t, uint32_t>;
+
+    void add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries);
+    InsideCall call_in(std::span<const StackFrame> frames, const Entries& entries) const;
+
+    std::span<const std::string_view> symbols_;
+    Modules modules_;
+    // One that a module defines; addresses are in its file's own numbering.
+    struct Function {
+        uint64_t address = 0;
+        uint64_t slot = 0; // that it jumps through, where it is a thunk
+        uint32_t number = 0;
+    };
+    std::map<std::shared_ptr<const Module>, std::vector<Function>> defined_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/python_layout.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace gpusnoop {
+namespace {
+
+// What is alike in all versions, or in most.
+constexpr python_layout usual = {
+    .start_ns = 0,
+    .slot = 0,
+    .thread_id = 152,
+    .frame = 72,
+    .frame_behind = PYTHON_NONE,
+    .code = 0,
+    .previous = 8,
+    .instruction = 56,
+    .instruction_bytes = 8,
+    .owner = 70,
+    .entry = PYTHON_NONE,
+    .on_heap = false,
+    .code_mask = ~0ULL,
+    .check = 88, // how many free variables, and a version that no two functions have
+    .file = 112,
+    .name = 128,
+    .first_line = 68,
+    .table = 136,
+    .first_instruction = 200,
+    .text_length = 16,
+    .text_state = 32,
+    .text_ascii = 40,
+    .text_other = 56,
+    .bytes_size = 16,
+    .bytes_data = 32,
+    .minor = 0,
+    .zero = 0,
+    .self = 0,
+};
+
+// Frames are objects, which have an index; names are not qualified. Code has no number, but a table of lines of its
+// own.
+constexpr python_layout until_3_10(uint8_t instruction)
+{
+    python_layout layout = usual;
+    layout.thread_id = 176;
+    layout.frame = 24;
+    layout.code = 32;
+    layout.previous = 24;
+    layout.instruction = instruction;
+    layout.instruction_bytes = 4;
+    layout.owner = PYTHON_NONE;
+    layout.on_heap = true;
+    layout.check = 120;
+    layout.file = 104;
+    layout.name = 112;
+    layout.first_line = 40;
+    layout.table = 120;
+    layout.first_instruction = 0;
+    layout.text_ascii = 48;
+    layout.text_other = 72;
+    return layout;
+}
+
+constexpr python_layout of_3_11()
+{
+    python_layout layout = usual;
+    layout.frame = 56;
+    layout.frame_behind = 8;
+    layout.code = 32;
+    layout.previous = 48;
+    layout.owner = PYTHON_NONE;
+    layout.entry = 68;
+    layout.check = 136;
+    layout.first_line = 72;
+    layout.first_instruction = 184;
+    layout.text_ascii = 48;
+    layout.text_other = 72;
+    return layout;
+}
+
+constexpr python_layout of_3_12()
+{
+    python_layout layout = usual;
+    layout.thread_id = 136;
+    layout.frame = 56;
+    layout.frame_behind = 0;
+    layout.first_instruction = 192;
+    return layout;
+}
+
+constexpr python_layout of_3_14()
+{
+    python_layout layout = usual;
+    layout.owner = 74;
+    layout.code_mask = ~7ULL; // how the reference is counted
+    layout.first_instruction = 208;
+    return layout;
+}
+
+constexpr python_layout of_3_15()
+{
+    python_layout layout = of_3_14();
+    layout.thread_id = 176;
+    return layout;
+}
+
+constexpr PythonVersion versions[] = {
+    {8, 32, 0, 8, 8, false, until_3_10(104)},   {9, 32, 0, 8, 8, false, until_3_10(104)},
+    {10, 32, 0, 8, 8, false, until_3_10(96)},   {11, 40, 0, 16, 8, false, of_3_11()},
+    {12, 40, 0, 72, 8, false, of_3_12()},       {13, 632, 7264, 7344, 8, false, usual},
+    {14, 808, 7272, 7344, 8, false, of_3_14()}, {15, 936, 7264, 7336, 8, true, of_3_15()}, // gh-132510
+};
+
+// Where _Py_DebugOffsets has the offsets that are taken from it.
+struct Told {
+    unsigned minor;
+    uint16_t interpreters, next_interpreter, threads, next_thread, frame, thread_id, previous, code, instruction, owner;
+    uint16_t file, name, table, first_line, first_instruction, text_state, text_length, text_ascii, bytes_size,
+        bytes_data;
+};
+constexpr Told told[] = {
+    {13, 40, 64, 72, 168, 184, 192, 232, 240, 248, 264, 280, 296, 304, 312, 344, 544, 552, 560, 520, 528},
+    {14, 40, 64, 72, 192, 208, 216, 256, 264, 272, 288, 320, 336, 344, 352, 384, 624, 632, 640, 600, 608},
+    {15, 40, 64, 72, 192, 208, 240, 320, 328, 336, 352, 384, 400, 408, 416, 448, 720, 728, 736, 696, 704},
+};
+constexpr std::string_view cookie = "xdebugpy";
+constexpr size_t version_at = 8, free_threaded_at = 16;
+
+template<class T>
+bool take(std::span<const uint8_t> from, size_t at, T& to)
+{
+    uint64_t word = 0;
+    if (at + sizeof(word) > from.size())
+        return false;
+    memcpy(&word, from.data() + at, sizeof(word));
+    to = static_cast<T>(word);
+    return to == word && (sizeof(T) > 1 || word != PYTHON_NONE);
+}
+
+} // namespace
+
+std::optional<PythonVersion> python_version(unsigned minor)
+{
+    const auto* const found = std::ranges::find(versions, minor, &PythonVersion::minor);
+    if (found == std::end(versions))
+        return std::nullopt;
+    PythonVersion version = *found;
+    version.layout.minor = static_cast<uint8_t>(minor);
+    return version;
+}
+
+std::optional<PythonOffsets> offsets_told(std::span<const uint8_t> runtime)
+{
+    uint32_t hex = 0;
+    if (runtime.size() < cookie.size() || !std::equal(cookie.begin(), cookie.end(), runtime.begin()) ||
+        !take(runtime, version_at, hex) || hex >> 24 != 3)
+        return std::nullopt;
+    const unsigned minor = hex >> 16 & 0xff;
+    PythonOffsets offsets;
+    uint64_t free_threaded = 0;
+    take(runtime, free_threaded_at, free_threaded);
+    offsets.free_threaded = free_threaded != 0;
+    offsets.version.minor = minor;
+    const auto* const at = std::ranges::find(told, minor, &Told::minor);
+    const auto known = python_version(minor);
+    if (at == std::end(told) || !known || offsets.free_threaded)
+        return offsets;
+    PythonVersion& v = offsets.version = *known;
+    python_layout& l = v.layout;
+    const bool all =
+        take(runtime, at->interpreters, v.interpreters) && take(runtime, at->next_interpreter, v.next_interpreter) &&
+        take(runtime, at->threads, v.threads) && take(runtime, at->next_thread, v.next_thread) &&
+        take(runtime, at->frame, l.frame) && take(runtime, at->thread_id, l.thread_id) &&
+        take(runtime, at->previous, l.previous) && take(runtime, at->code, l.code) &&
+        take(runtime, at->instruction, l.instruction) && take(runtime, at->owner, l.owner) &&
+        take(runtime, at->file, l.file) && take(runtime, at->name, l.name) && take(runtime, at->table, l.table) &&
+        take(runtime, at->first_line, l.first_line) && take(runtime, at->first_instruction, l.first_instruction) &&
+        take(runtime, at->text_state, l.text_state) && take(runtime, at->text_length, l.text_length) &&
+        take(runtime, at->text_ascii, l.text_ascii) && take(runtime, at->bytes_size, l.bytes_size) &&
+        take(runtime, at->bytes_data, l.bytes_data);
+    if (!all)
+        return std::nullopt;
+    l.text_other = static_cast<uint16_t>(l.text_ascii + 2 * sizeof(uint64_t)); // UTF-8, and its length
+    return offsets;
+}
+
+} // namespace gpusnoop

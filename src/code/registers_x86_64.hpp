@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What x86-64's general registers hold behind each instruction, as far as that is known without running the code.
+#pragma once
+
+#include "code/decoder.hpp"
+
+#include <Zydis/Zydis.h>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gpusnoop::x86_64 {
+
+constexpr size_t registers = 16;
+// rax, rcx, rdx, rsi, rdi, r8 to r11: what a called function may change.
+constexpr std::array<size_t, 9> lost_in_calls = {0, 1, 2, 6, 7, 8, 9, 10, 11};
+
+struct Instruction {
+    ZydisDecodedInstruction info;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+
+    bool is(ZydisMnemonic mnemonic) const { return info.mnemonic == mnemonic; }
+};
+
+bool decode(std::span<const uint8_t> bytes, Instruction& to);
+
+// Of the general registers, and their lower parts; nullopt for any other.
+std::optional<size_t> number_of(ZydisRegister reg);
+
+bool is_memory_at_rip(const ZydisDecodedOperand& operand);
+
+class Registers {
+public:
+    void follow(const Instruction& instruction, uint64_t next);
+    const Argument& operator[](size_t number) const { return values_[number]; }
+
+private:
+    Argument source(const ZydisDecodedOperand& operand, uint64_t next) const;
+    Argument result(const Instruction& instruction, uint64_t next) const;
+    void follow_stack(const Instruction& instruction, uint64_t next);
+    void forget_written(const Instruction& instruction);
+
+    std::array<Argument, registers> values_{};
+    std::vector<Argument> pushed_; // -Os sets an argument by a push and a pop
+};
+
+} // namespace gpusnoop::x86_64

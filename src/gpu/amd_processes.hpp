@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What processes hold and use of AMD's GPUs. Of those that use ROCm, KFD tells (/sys/class/kfd/kfd/proc): memory, the
+// time of the copy engines, and the compute units that hold work now; not for how long they did. Of others (Vulkan,
+// video) the descriptors of what they have open tell (/proc/PID/fdinfo): memory and time. No figure is of both: KFD's
+// queues are in no descriptor.
+#pragma once
+
+#include "gpu/amd_devices.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+// One of the kernel's counts: it may stand still or step back, and what it was most is what counts.
+class AmdCount {
+public:
+    // Percent of the time since it was read before; nullopt: this is the first time.
+    std::optional<double> percent(uint64_t value_ns, uint64_t now_ns);
+
+private:
+    std::optional<uint64_t> most_;
+    uint64_t then_ns_ = 0;
+};
+
+class AmdProcesses {
+public:
+    // first: the number of the first device. root: in whose sys and proc.
+    AmdProcesses(std::vector<AmdDevice> devices, unsigned first, const std::string& root);
+
+    // Looks at all of them. now_ns: CLOCK_MONOTONIC.
+    std::vector<NvmlProcess> held(uint64_t now_ns);
+    // Of those that held() has just found.
+    std::vector<NvmlUse> use(uint64_t now_ns);
+
+private:
+    using Place = std::pair<uint32_t, size_t>; // pid, and which of the devices
+
+    struct Held {
+        std::vector<std::pair<std::string, std::string>> kfd; // folders, and KFD's number of the device in each
+        bool has_queues = false;
+        uint64_t kfd_bytes = 0, drm_bytes = 0;
+        uint64_t drm_ns = 0; // of graphics and compute, not KFD's
+        bool is_drm_client = false;
+    };
+    struct Counts {
+        AmdCount copies, engines;
+        uint64_t copies_read_ns = 0;
+        std::optional<double> copies_percent;
+    };
+
+    void look_at_kfd();
+    void look_at_kfd_folder(uint32_t pid, const std::string& folder);
+    void find_clients();
+    bool find_clients_in(const std::string& folder, uint32_t pid);
+    void look_at_clients();
+    std::optional<size_t> device_of_kfd(std::string_view id) const;
+
+    std::vector<AmdDevice> devices_;
+    unsigned first_;
+    std::string root_;
+    HostFiles host_;
+    std::map<uint32_t, std::vector<std::string>> clients_; // descriptions of files that may be of DRM, by pid
+    uint64_t find_ns_ = 0;                                 // when they are looked for again
+    std::map<Place, Held> held_;
+    std::map<Place, Counts> counts_;
+};
+
+} // namespace gpusnoop

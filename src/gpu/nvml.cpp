@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/nvml.hpp"
+
+#ifdef GPUSNOOP_STATIC
+
+namespace gpusnoop {
+
+std::unique_ptr<Nvml> Nvml::open(std::string& why, const NvmlPlaces&)
+{
+    why = "the static build cannot open NVML; the dynamically linked one can";
+    return nullptr;
+}
+
+} // namespace gpusnoop
+
+#else
+
+#include "base/fd.hpp"
+#include "gpu/nvml_device.hpp"
+#include "gpu/nvml_gpm.hpp"
+#include "gpu/nvml_list.hpp"
+#include "gpu/nvml_mig.hpp"
+#include "gpu/nvml_samples.hpp"
+#include "gpu/nvml_symbols.hpp"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <map>
+#include <string_view>
+#include <sys/stat.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr unsigned max_devices = 256;
+
+// A file that others cannot have made or changed, opened as that file, whatever its name stands for a moment later.
+void* open_safely(const std::string& path, std::string& why)
+{
+    const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat st {};
+    if (!file || fstat(file.get(), &st) != 0)
+        return nullptr;
+    if (!S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        why = fmt::format("{} is not used: it is not a file that only root can write", path);
+        return nullptr;
+    }
+    void* const library = dlopen(fmt::format("/proc/self/fd/{}", file.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (const char* const error = library ? nullptr : dlerror())
+        why = fmt::format("{} cannot be opened: {}", path, error);
+    return library;
+}
+
+// There is no environment variable of ours: it could make root load what a user wrote. LD_LIBRARY_PATH is the loader's.
+void* open_library(const NvmlPlaces& places, std::string& why)
+{
+    void* library = dlopen(places.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (const char* const error = library ? nullptr : dlerror())
+        why = fmt::format("NVML cannot be opened: {}", error);
+    if (places.library.find('/') == std::string::npos)
+        for (auto folder = places.folders.begin(); !library && folder != places.folders.end(); ++folder)
+            library = open_safely(fmt::format("{}/{}", *folder, places.library), why);
+    return library;
+}
+
+struct Closer {
+    void operator()(void* library) const { dlclose(library); }
+};
+
+class Library final : public Nvml {
+public:
+    explicit Library(void* library)
+        : library_(library), symbols_(library), queries_(symbols_), mig_(symbols_), gpm_(symbols_)
+    {}
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+    ~Library() override
+    {
+        gpm_.end();
+        if (started_)
+            shutdown_();
+    }
+
+    bool start(std::string& why)
+    {
+        int (*init)() = nullptr;
+        int (*count)(unsigned*) = nullptr;
+        symbols_.find(error_text_, {"nvmlErrorString"});
+        symbols_.find(samples_function_, {"nvmlDeviceGetProcessUtilization"});
+        if (!symbols_.find(init, {"nvmlInit_v2", "nvmlInit"}) || !symbols_.find(shutdown_, {"nvmlShutdown"}) ||
+            !symbols_.find(count, {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"}) ||
+            !symbols_.find(handle_, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"}) || !find_lists()) {
+            why = "the NVML library lacks functions: it is too old, or is not NVML";
+            return false;
+        }
+        int code = init();
+        started_ = code == NVML_OK;
+        if (started_)
+            code = count(&devices_);
+        if (code != NVML_OK)
+            why = fmt::format("NVML does not start: {}", text(code));
+        devices_ = std::min(devices_, max_devices);
+        samples_.resize(devices_);
+        return code == NVML_OK;
+    }
+
+    unsigned devices() const override { return devices_; }
+    const std::vector<NvmlFailure>& failures() const override { return failures_; }
+
+    std::vector<NvmlProcess> processes() override
+    {
+        std::vector<NvmlProcess> all;
+        failures_.clear();
+        for (unsigned i = 0; i < devices_; i++)
+            if (const int code = add_device(i, all); code != NVML_OK)
+                failures_.push_back({i, text(code)});
+        return all;
+    }
+
+    std::vector<NvmlDeviceState> states() override
+    {
+        std::vector<NvmlDeviceState> all(devices_);
+        for (unsigned i = 0; i < devices_; i++) {
+            NvmlDevice device = nullptr;
+            all[i].index = i;
+            if (handle_(i, &device) != NVML_OK)
+                continue;
+            all[i] = queries_.ask(i, device);
+            if (all[i].mig.value_or(false))
+                mig_.add(device, all[i]);
+            else
+                all[i].efficiency = gpm_.since_last(device);
+            for (NvmlInstance& instance : all[i].instances)
+                instance.efficiency = gpm_.since_last(device, instance.gpu_instance);
+        }
+        return all;
+    }
+
+    std::vector<NvmlUse> process_use() override
+    {
+        std::vector<NvmlUse> all;
+        for (unsigned i = 0; samples_function_ && i < devices_; i++) {
+            NvmlDevice device = nullptr;
+            if (handle_(i, &device) != NVML_OK)
+                samples_[i] = {};
+            else
+                for (const auto& [pid, percent] : samples_[i].read(samples_function_, device))
+                    all.push_back({pid, i, percent});
+        }
+        return all;
+    }
+
+private:
+    using Instance = std::pair<uint32_t, uint32_t>;
+
+    // _v2 before the newer _v3, which tells nothing more: _v2 has never had another layout. The first list is a must.
+    bool find_lists()
+    {
+        for (const std::string_view list : {"Compute", "Graphics", "MPSCompute"}) {
+            auto& variants = lists_.emplace_back();
+            for (const std::string_view suffix : {"_v2", "_v3", ""}) {
+                NvmlListFunction function = nullptr;
+                if (symbols_.find(function, {fmt::format("nvmlDeviceGet{}RunningProcesses{}", list, suffix).c_str()}))
+                    variants.push_back({function, suffix.empty() ? nvml_small_element : sizeof(NvmlElement)});
+            }
+        }
+        return !lists_.front().empty();
+    }
+
+    // The library may have a function that the driver under it has not.
+    static std::vector<NvmlElement> read_newest(const std::vector<NvmlList>& variants, NvmlDevice device, int& code)
+    {
+        std::vector<NvmlElement> elements;
+        code = NVML_FUNCTION_NOT_FOUND;
+        for (auto variant = variants.begin(); code == NVML_FUNCTION_NOT_FOUND && variant != variants.end(); ++variant)
+            elements = read_nvml_list(*variant, device, code);
+        return elements;
+    }
+
+    static NvmlProcess summed_up(uint32_t pid, unsigned device,
+                                 const std::map<Instance, std::optional<uint64_t>>& instances)
+    {
+        NvmlProcess process{pid, device, 0, {}, {}};
+        unsigned with_mig = 0;
+        for (const auto& [instance, bytes] : instances) {
+            process.bytes = process.bytes && bytes ? std::optional(*process.bytes + *bytes) : std::nullopt;
+            if (instance == Instance{nvml_no_instance, nvml_no_instance})
+                continue; // of a list that does not tell
+            const auto id = [&](uint32_t value) {
+                return with_mig == 0 && nvml_has_instance(value) ? std::optional(value) : std::nullopt;
+            };
+            process.gpu_instance = id(instance.first);
+            process.compute_instance = id(instance.second);
+            with_mig++;
+        }
+        return process;
+    }
+
+    // Adds the processes of one device. The result: NVML_OK if all is known.
+    int add_device(unsigned index, std::vector<NvmlProcess>& all) const
+    {
+        NvmlDevice device = nullptr;
+        if (const int code = handle_(index, &device); code != NVML_OK)
+            return code;
+        // A list is of those with a certain kind of context, but what it says is all that the process holds: the lists
+        // are not added up. What it holds of each MIG instance is memory of its own. An unknown size is less than any.
+        std::map<uint32_t, std::map<Instance, std::optional<uint64_t>>> held;
+        int failed = NVML_OK, lacking = NVML_OK;
+        bool answered = false;
+        for (const auto& variants : lists_) {
+            int code = NVML_OK;
+            for (const NvmlElement& element : read_newest(variants, device, code)) {
+                auto& bytes = held[element.pid][{element.gpu_instance, element.compute_instance}];
+                if (element.bytes != ~uint64_t{0})
+                    bytes = std::max(bytes, std::optional(element.bytes));
+            }
+            answered = answered || code == NVML_OK;
+            int& why = code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND ? lacking : failed;
+            if (why == NVML_OK)
+                why = code;
+        }
+        for (const auto& [pid, instances] : held)
+            all.push_back(summed_up(pid, index, instances));
+        return failed != NVML_OK || answered ? failed : lacking;
+    }
+
+    std::string text(int code) const
+    {
+        if (code == NVML_NONSENSE)
+            return "the layout of its process list is unknown";
+        const char* const name = error_text_ ? error_text_(code) : nullptr;
+        return fmt::format("{} (error {})", name ? name : "unknown", code);
+    }
+
+    std::unique_ptr<void, Closer> library_;
+    NvmlSymbols symbols_;
+    NvmlDeviceQueries queries_;
+    NvmlMig mig_;
+    NvmlGpm gpm_;
+    NvmlSamplesFunction samples_function_ = nullptr;
+    std::vector<NvmlSamples> samples_; // by device
+    const char* (*error_text_)(int) = nullptr;
+    int (*shutdown_)() = nullptr;
+    int (*handle_)(unsigned, NvmlDevice*) = nullptr;
+    std::vector<std::vector<NvmlList>> lists_; // of each list, what is tried in turn
+    bool started_ = false;
+    unsigned devices_ = 0;
+    std::vector<NvmlFailure> failures_;
+};
+
+} // namespace
+
+std::unique_ptr<Nvml> Nvml::open(std::string& why, const NvmlPlaces& places)
+{
+    void* const opened = open_library(places, why);
+    if (!opened)
+        return nullptr;
+    auto library = std::make_unique<Library>(opened);
+    if (!library->start(why))
+        return nullptr;
+    return library;
+}
+
+} // namespace gpusnoop
+
+#endif

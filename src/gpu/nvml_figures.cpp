@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/nvml_figures.hpp"
+
+#include "base/error.hpp"
+#include "base/withdrawals.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <tuple>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+// What it says of each process, on one device or on all. A process that has called exec is two images.
+template<class Figure>
+std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
+                                 std::optional<unsigned> device = {})
+{
+    std::set<uint32_t> pids;
+    for (const ImageId& image : images)
+        pids.insert(image.pid);
+    std::vector<Figure> found;
+    for (uint32_t pid : pids)
+        for (auto [item, end] = figures.equal_range(pid); item != end; ++item)
+            if (!device || item->second.device == *device)
+                found.push_back(item->second);
+    return found;
+}
+
+template<class Figure>
+std::multimap<uint32_t, Figure> by_pid(const std::vector<Figure>& figures)
+{
+    std::multimap<uint32_t, Figure> map;
+    for (const Figure& figure : figures)
+        map.emplace(figure.pid, figure);
+    return map;
+}
+
+constexpr std::string_view no_answer = "NVML does not answer: its figures are missing until it does";
+constexpr std::string_view has_died =
+    "the helper that asks NVML has died: its figures are missing until another one answers";
+constexpr std::string_view keeps_dying =
+    "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing in "
+    "between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without it";
+constexpr unsigned deaths_in_a_row = 3;
+constexpr uint64_t until_next_helper_ns = 1'000'000'000;
+constexpr uint64_t slowly_ns = 60'000'000'000;           // also the age at which a helper is taken to be well
+constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
+constexpr std::chrono::milliseconds time_to_answer(200);
+
+} // namespace
+
+NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questions) : questions_(questions)
+{
+    if (library == "off") {
+        why_ = "NVML is disabled (--nvml off)";
+        return;
+    }
+    if (!library.empty())
+        places_ = {.library = library, .folders = {}, .root = {}, .is_named = true};
+    helper_since_ns_ = clock_ns(CLOCK_MONOTONIC);
+    nvml_.emplace(places_, questions_.devices);
+    const auto first = nvml_->ask(time_to_start);
+    if (!first) { // it may come later
+        silent_ = true;
+        set_warning(nvml_->ended() ? has_died : no_answer);
+        return;
+    }
+    started_ = true;
+    if (first->why.empty())
+        return;
+    nvml_.reset();
+    why_ = first->why;
+    if (!library.empty())
+        throw Error(why_, "leave out --nvml, or name the driver's libnvidia-ml.so.1");
+    verbose(why_);
+}
+
+void NvmlFigures::refresh(uint64_t now_ns)
+{
+    // A caller's timer of the same interval is a little early at times.
+    if (!nvml_ || now_ns + questions_.interval_ns / 20 < due_ns_)
+        return;
+    due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
+    std::optional<NvmlAnswers> answers = ask();
+    if (nvml_ && nvml_->ended() && replace_helper(now_ns))
+        answers = ask();
+    if (!nvml_)
+        return;
+    silent_ = !answers;
+    if (answers && now_ns >= helper_since_ns_ + slowly_ns)
+        deaths_ = 0;
+    if (answers && deaths_ < deaths_in_a_row)
+        set_warning({});
+    else if (silent_ && warning_.empty())
+        set_warning(no_answer);
+    take(std::move(answers).value_or(NvmlAnswers()));
+}
+
+std::optional<NvmlAnswers> NvmlFigures::ask()
+{
+    auto answers = nvml_->ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
+    if (!answers || std::exchange(started_, true))
+        return answers;
+    // That was the first one, which only says whether it is there.
+    if (answers->why.empty())
+        return nvml_->ask(time_to_answer);
+    if (deaths_ == 0) {
+        why_ = answers->why;
+        set_warning({});
+        nvml_.reset();
+    } // or it was there, and may be again: its helper ends, and is replaced
+    return std::nullopt;
+}
+
+bool NvmlFigures::replace_helper(uint64_t now_ns)
+{
+    if (!std::exchange(death_counted_, true))
+        deaths_++;
+    const bool in_a_row = deaths_ >= deaths_in_a_row;
+    set_warning(in_a_row ? keeps_dying : has_died);
+    if (now_ns < helper_since_ns_ + (in_a_row ? slowly_ns : until_next_helper_ns))
+        return false;
+    helper_since_ns_ = now_ns;
+    death_counted_ = started_ = silent_ = false;
+    nvml_.emplace(places_, questions_.devices);
+    return true;
+}
+
+void NvmlFigures::set_warning(std::string_view message)
+{
+    if (message == warning_)
+        return;
+    if (!warning_.empty())
+        withdraw(warning_);
+    if (!message.empty())
+        warn(message);
+    warning_ = message;
+}
+
+void NvmlFigures::take(NvmlAnswers answers)
+{
+    processes_ = by_pid(answers.processes);
+    use_ = by_pid(answers.use);
+    states_ = std::move(answers.states);
+    for (const NvmlFailure& failure : answers.failures)
+        if (complained_.insert(failure.device).second)
+            warn(fmt::format("NVML does not report what processes hold on device {}: {}", failure.device, failure.why));
+}
+
+bool NvmlFigures::divides(unsigned device, uint32_t gpu_instance) const
+{
+    const auto state = std::ranges::find(states_, device, &NvmlDeviceState::index);
+    return state != states_.end() && std::ranges::any_of(state->instances, [&](const NvmlInstance& one) {
+               return one.gpu_instance == gpu_instance && one.divided();
+           });
+}
+
+std::optional<uint64_t> NvmlFigures::memory_of(const std::set<ImageId>& images, std::optional<unsigned> device) const
+{
+    std::optional<uint64_t> sum;
+    for (const NvmlProcess& process : of_processes(processes_, images, device)) {
+        if (!process.bytes)
+            return std::nullopt;
+        sum = sum.value_or(0) + *process.bytes;
+    }
+    return sum;
+}
+
+std::optional<double> NvmlFigures::sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device) const
+{
+    return use_of(images, &NvmlUse::sm_percent, device);
+}
+
+std::optional<double> NvmlFigures::use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
+                                          std::optional<unsigned> device) const
+{
+    std::optional<double> sum;
+    for (const NvmlUse& use : of_processes(use_, images, device))
+        if (use.*figure)
+            sum = sum.value_or(0) + *(use.*figure);
+    return sum;
+}
+
+std::string_view NvmlFigures::teller_of(unsigned device) const
+{
+    const auto state = std::ranges::find(states_, device, &NvmlDeviceState::index);
+    return state != states_.end() && state->vendor == GpuVendor::amd ? "kfd" : "nvml";
+}
+
+std::optional<std::string> NvmlFigures::instance_of(const std::set<ImageId>& images) const
+{
+    std::set<std::tuple<unsigned, std::optional<uint32_t>, std::optional<uint32_t>>> instances;
+    for (const NvmlProcess& process : of_processes(processes_, images))
+        instances.emplace(process.device, process.gpu_instance, process.compute_instance);
+    if (instances.size() != 1)
+        return std::nullopt;
+    const auto& [device, gpu, compute] = *instances.begin();
+    if (!gpu)
+        return std::nullopt;
+    return compute ? fmt::format("gi {} ci {}", *gpu, *compute) : fmt::format("gi {}", *gpu);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/xids.hpp"
+
+#include "base/error.hpp"
+#include "base/read_text.hpp"
+
+#include <algorithm>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // driver 575.51.02
+constexpr uint64_t log_patience_ns = 500'000'000;
+constexpr uint64_t log_memory_ns = 3'000'000'000;
+constexpr size_t lines_max = 256; // of the log, that no report has come for
+
+std::optional<uint32_t> number_of(std::string_view text)
+{
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    return number;
+}
+
+// "field:u32 error_code;\toffset:12;\tsize:4;" of a tracepoint's format.
+std::optional<uint32_t> offset_of(std::string_view format, std::string_view field)
+{
+    const std::string before = fmt::format(" {};\toffset:", field);
+    const size_t at = format.find(before);
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    const std::string_view rest = format.substr(at + before.size());
+    return number_of(rest.substr(0, rest.find(';')));
+}
+
+// Takes "WORD" up to the next comma off the front.
+std::string_view next_part(std::string_view& rest)
+{
+    const size_t comma = rest.find(", ");
+    const std::string_view part = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+    return part;
+}
+
+// Of one device: "0000:3b:00.0" as the kernel has it, and the log's "0000:3b:00", or "0000:3b:00 GPU-I:05".
+bool same_device(std::string_view address, std::string_view in_log)
+{
+    const std::string_view log = in_log.substr(0, in_log.find(' '));
+    return !log.empty() && (address.starts_with(log) || address.empty());
+}
+
+} // namespace
+
+std::optional<XidLogLine> parse_xid(std::string_view record)
+{
+    constexpr std::string_view begin = "NVRM: Xid (PCI:";
+    const size_t at = record.find(begin);
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    std::string_view rest = record.substr(at + begin.size());
+    rest = rest.substr(0, rest.find('\n')); // what follows are the record's properties
+    const size_t close = rest.find("): ");
+    if (close == std::string_view::npos)
+        return std::nullopt;
+    XidLogLine line;
+    line.device = rest.substr(0, close);
+    rest = rest.substr(close + 3);
+    const auto number = number_of(next_part(rest));
+    if (!number)
+        return std::nullopt;
+    line.xid = *number;
+    // pid='<unknown>' where the driver does not know it; name= only behind a pid.
+    if (rest.starts_with("pid=")) {
+        line.pid = number_of(next_part(rest).substr(4));
+        if (rest.starts_with("name="))
+            line.comm = next_part(rest).substr(5);
+    }
+    line.text = rest;
+    return line;
+}
+
+Xids::Xids(bpf_object* object) : object_(object)
+{
+    choose_tracepoint();
+    for (const auto& [name, wanted] :
+         {std::pair{"xid_event", tracepoint_.has_value()}, std::pair{"xid_report", !tracepoint_.has_value()}})
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object, name), wanted);
+    log_ = Fd(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (log_)
+        lseek(log_.get(), 0, SEEK_END); // what comes from now on
+}
+
+void Xids::choose_tracepoint()
+{
+    try {
+        tracefs_.emplace();
+    } catch (const Error&) {
+        return; // no tracepoints
+    }
+    const Fd file(
+        openat(tracefs_->directory(), fmt::format("events/{}/format", tracepoint).c_str(), O_RDONLY | O_CLOEXEC));
+    const auto format = file ? read_text(file, 64 << 10) : std::nullopt;
+    if (!format)
+        return;
+    const auto device = offset_of(*format, "dev"), number = offset_of(*format, "error_code"),
+               text = offset_of(*format, "msg");
+    if (!device || !number || !text)
+        return;
+    offsets_ = {*device, *number, *text};
+    tracepoint_ = tracepoint_id(*tracefs_, tracepoint);
+}
+
+void Xids::attach()
+{
+    if (tracepoint_) {
+        link_ = attach_tracepoint(bpf_object__find_program_by_name(object_, "xid_event"), *tracepoint_);
+    } else {
+        bpf_link* link = bpf_program__attach_kprobe(bpf_object__find_program_by_name(object_, "xid_report"), false,
+                                                    "nv_report_error");
+        if (link)
+            link_ = own_link(link);
+    }
+    if (!link_)
+        throw Error("neither the tracepoint nvidia:nvidia_dev_xid (drivers from 575 on) nor a kprobe on "
+                    "nv_report_error is available: Xid reports cannot be seen here",
+                    "load NVIDIA's driver first; without kprobes in the kernel, look for 'NVRM: Xid' in its log");
+    if (!log_)
+        warn("the kernel log (/dev/kmsg) cannot be read: the process of an Xid stays unknown");
+}
+
+void Xids::add(const xid_record& record)
+{
+    auto text = [](const char* from, size_t size) { return std::string(from, strnlen(from, size)); };
+    reports_.push_back({.xid = record.xid,
+                        .time_ns = record.time_ns,
+                        .device = text(record.device, sizeof(record.device)),
+                        .text = text(record.text, sizeof(record.text)),
+                        .pid = std::nullopt,
+                        .comm = {}});
+}
+
+void Xids::read_log(uint64_t now_ns)
+{
+    // One whose report was lost must not be taken for that of a later one.
+    std::erase_if(lines_, [&](const XidLogLine& line) { return line.read_ns + log_memory_ns < now_ns; });
+    char record[8192]; // PRINTKRB_RECORD_MAX and more
+    for (ssize_t size = 0; log_ && (size = read(log_.get(), record, sizeof(record))) != 0;) {
+        if (size < 0 && errno == EPIPE)
+            continue; // records were overwritten; the next one is there
+        if (size < 0)
+            return;
+        if (auto line = parse_xid({record, static_cast<size_t>(size)})) {
+            line->read_ns = now_ns;
+            lines_.push_back(std::move(*line));
+        }
+        if (lines_.size() > lines_max)
+            lines_.pop_front();
+    }
+}
+
+std::vector<XidReport> Xids::drain(uint64_t now_ns, bool all)
+{
+    read_log(now_ns);
+    std::vector<XidReport> taken;
+    while (!reports_.empty()) {
+        XidReport& report = reports_.front();
+        const auto line = std::ranges::find_if(
+            lines_, [&](const XidLogLine& l) { return l.xid == report.xid && same_device(report.device, l.device); });
+        if (line != lines_.end()) {
+            report.pid = line->pid;
+            report.comm = line->comm;
+            if (report.text.empty())
+                report.text = line->text;
+            lines_.erase(line);
+        } else if (!all && report.time_ns + log_patience_ns > now_ns) {
+            break;
+        }
+        taken.push_back(std::move(report));
+        reports_.pop_front();
+    }
+    return taken;
+}
+
+void leave_out_xids(bpf_object* object)
+{
+    for (const char* name : {"xid_event", "xid_report"})
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object, name), false);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stacks of one report by what is told apart of them: stacks that read alike, calls of one line or of one function
+// are one.
+#pragma once
+
+#include "names/user_stacks.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace gpusnoop {
+
+class CodePlaces {
+public:
+    enum class By : uint8_t { stack, line, function };
+    struct Source {
+        std::function<Frames(const ImageId&, int32_t stack, uint64_t caller)> frames;
+        std::function<CodePlace(const ImageId&, int32_t stack, uint64_t caller)> place;
+    };
+    CodePlaces(By by, Source source) : by_(by), source_(std::move(source)) {}
+
+    int32_t number_of(const ImageId& image, int32_t stack, uint64_t caller);
+    const Frames& frames(int32_t number) const { return frames_.at(static_cast<size_t>(number)); }
+    const CodePlace& place(int32_t number) const { return places_.at(static_cast<size_t>(number)); }
+    void clear(); // numbers begin anew
+
+private:
+    By by_;
+    Source source_;
+    std::map<std::tuple<ImageId, int32_t, uint64_t>, int32_t> known_;
+    std::map<std::pair<CodePlace, std::vector<std::string>>, int32_t> numbers_;
+    std::vector<Frames> frames_;
+    std::vector<CodePlace> places_;
+};
+
+// "dataset.py:88 Loader.__getitem__", "dataset.py Loader.__getitem__"; empty: not known.
+std::string line_text(const CodePlace& place);
+
+} // namespace gpusnoop

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/copied_stacks.hpp"
+
+#include "bpf/shared/stack_copy.h"
+#include "code/copy_search.hpp"
+#include "names/inside_waits.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t waiting_max = 1024; // of 8 KiB
+
+// As far as both copies reach.
+bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again)
+{
+    const size_t both = std::min(first.size(), again.size());
+    return !std::ranges::equal(first.first(both), again.first(both));
+}
+
+} // namespace
+
+CopiedStacks::CopiedStacks(WaitBudget* waits)
+    : helper_({.serve = [](Helper::Task& task) { CopySearch().serve(task); },
+               .take = [this](const Message& message) { return take(message); },
+               .begun_anew =
+                   [this] {
+                       awaited_.clear();
+                       for (const CopyQuestion& question : asked_later_)
+                           if (!(question.at & COPIED_AGAIN))
+                               awaited_.insert(question.stack);
+                   },
+               .consequence = "native frames of its stacks are missing"},
+              waits)
+{}
+
+void CopiedStacks::learn(std::span<const uint8_t> record)
+{
+    stack_copy copy{};
+    if (record.size() < sizeof(copy))
+        return;
+    memcpy(&copy, record.data(), sizeof(copy));
+    const auto bytes = record.subspan(sizeof(copy));
+    CopyQuestion question{
+        .stack = copy.stack, .pid = copy.registers.process, .at = copy.at, .thread = question_of(copy.registers)};
+    question.bytes.assign(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(copy.bytes, bytes.size()));
+    const bool again = (copy.at & COPIED_AGAIN) != 0;
+    if (!again)
+        known_.insert_or_assign(copy.stack, Known{.image = copy.image});
+    if (asked_later_.size() >= waiting_max || (again && !known_.contains(copy.stack)))
+        return;
+    if (!again)
+        awaited_.insert(copy.stack);
+    asked_later_.push_back(std::move(question));
+    send();
+}
+
+// As many as the helper takes now.
+void CopiedStacks::send()
+{
+    helper_.hear();
+    while (!asked_later_.empty()) {
+        const CopyQuestion& next = asked_later_.front();
+        if (helper_.barred(static_cast<pid_t>(next.pid)))
+            awaited_.erase(next.stack);
+        else if (!helper_.post(static_cast<pid_t>(next.pid), message_of(next)))
+            return;
+        asked_later_.pop_front();
+    }
+}
+
+bool CopiedStacks::take(const Message& message)
+{
+    auto answer = read_message<CopyAnswer>(message.bytes);
+    if (!answer || answer->callers.size() > CopyAnswer::callers_max)
+        return false;
+    const auto known = known_.find(answer->stack);
+    if (answer->again) {
+        if (known != known_.end() && are_others(known->second.stack.callers, answer->callers))
+            others_++;
+        return true;
+    }
+    awaited_.erase(answer->stack);
+    if (known != known_.end())
+        known->second.stack = {.callers = std::move(answer->callers), .cut = answer->cut};
+    return true;
+}
+
+const CopiedStacks::Stack* CopiedStacks::of(int32_t stack)
+{
+    const auto known = known_.find(stack);
+    if (known == known_.end())
+        return nullptr;
+    send();
+    while (awaited_.contains(stack) && helper_.wait()) { // answers come in turn
+        const size_t before = asked_later_.size();
+        send();
+        if (asked_later_.size() == before && before)
+            break; // its process has had its share of time
+    }
+    return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
+}
+
+void CopiedStacks::forget(const ImageId& image)
+{
+    std::erase_if(known_, [&](const auto& one) { return one.second.image == image; });
+}
+
+void CopiedStacks::keep(const std::set<int32_t>& stacks)
+{
+    std::erase_if(known_, [&](const auto& one) { return !stacks.contains(one.first); });
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "names/user_stacks.hpp"
+
+#include "base/stack_trace.hpp"
+#include "bpf/shared/call.h"
+#include "bpf/shared/record.h"
+#include "bpf/shared/window.h"
+
+#include <algorithm>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <chrono>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <iterator>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes together: calls of others are not read
+constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
+
+// In code without frame pointers, what follows an address that is none is no part of its stack.
+template<class Address>
+void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walked)
+{
+    for (const uint64_t address : walked) {
+        if (!address || address >= user_addresses_end)
+            return;
+        addresses.push_back(address);
+    }
+}
+
+// A copy is right as far as it reaches; where that is not the stack's end, frame pointers may lead on from its last
+// caller.
+std::vector<uint64_t> joined_callers(const CopiedStacks::Stack& copy, std::span<const uint64_t> by_frame_pointers)
+{
+    std::vector<uint64_t> all = copy.callers;
+    const auto last = std::ranges::find(by_frame_pointers, all.back());
+    if (copy.cut && last != by_frame_pointers.end())
+        all.insert(all.end(), std::next(last), by_frame_pointers.end());
+    return all;
+}
+
+// "step+0x1f (train)", "libtorch.so+0x1234", "0x7f00"
+CodeFrame native_part(const std::string& line)
+{
+    CodeFrame part{.language = "native", .function = {}, .file = {}, .line = {}};
+    const size_t plus = line.rfind("+0x"), file = line.rfind(" (");
+    if (plus == std::string::npos)
+        return part;
+    if (file == std::string::npos || file < plus) {
+        part.file = line.substr(0, plus);
+    } else {
+        part.function = line.substr(0, plus);
+        part.file = line.substr(file + 2, line.size() - file - 3);
+    }
+    return part;
+}
+
+CodeFrame python_part(const PythonFrame& frame)
+{
+    return {.language = "python", .function = frame.function, .file = frame.file, .line = frame.line};
+}
+
+void add(Frames& frames, std::string line, CodeFrame part)
+{
+    frames.lines.push_back(std::move(line));
+    frames.parts.push_back(std::move(part));
+}
+
+void remark(Frames& frames, std::string line)
+{
+    add(frames, std::move(line), CodeFrame());
+}
+
+} // namespace
+
+bool UserStacks::can_follow_python()
+{
+    return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) == 1;
+}
+
+void UserStacks::make_room(const bpf_object* object, uint32_t stacks)
+{
+    for (const char* const name :
+         {"pythons", "python_stacks", "python_codes", "python_walks", "python_walks_of_threads"})
+        if (bpf_map* const map = bpf_object__find_map_by_name(object, name); map && stacks == 0)
+            bpf_map__set_autocreate(map, false);
+    if (stacks)
+        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "python_stacks"), stacks);
+}
+
+UserStacks::Kernel UserStacks::kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known)
+{
+    const auto fd = [&](const char* map) { return bpf_object__find_map_fd_by_name(object, map); };
+    Kernel kernel{.stacks = fd(stacks), .window_stacks = fd("window_stacks"), .pythons_known = pythons_known};
+    if (pythons_known)
+        kernel.python = {fd("pythons"), fd("python_stacks"), fd("python_codes")};
+    return kernel;
+}
+
+UserStacks::UserStacks(const Kernel& kernel, StackView view, WaitBudget* waits)
+    : kernel_(kernel), view_(std::move(view)), names_(waits), copies_(waits)
+{
+    if (kernel.python)
+        python_.emplace(*kernel.python, *kernel.pythons_known, waits);
+}
+
+void UserStacks::begin(std::span<const pid_t> named)
+{
+    if (python_)
+        for (const pid_t pid : named)
+            python_->meet(pid, true);
+}
+
+void UserStacks::meet(const std::vector<pid_t>& there, bool wait)
+{
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point until = Clock::now() + waits_at_begin;
+    if (python_)
+        for (const pid_t pid : there)
+            python_->meet(pid, wait && Clock::now() < until);
+}
+
+bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)
+{
+    if (type == RECORD_STACK_COPY)
+        copies_.learn(record);
+    else if (type == RECORD_PYTHON_CODE && python_)
+        python_->learn(record);
+    else if (type == RECORD_PROCESS && python_ && record.size() >= sizeof(process_record))
+        python_->meet(static_cast<pid_t>(reinterpret_cast<const process_record*>(record.data())->image.pid));
+    return type == RECORD_STACK_COPY || type == RECORD_PYTHON_CODE;
+}
+
+void UserStacks::tick()
+{
+    names_.tick();
+    copies_.tick();
+    if (python_)
+        python_->tick();
+}
+
+std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
+{
+    std::set<int32_t> native = python_ ? python_->keep(stacks) : std::set<int32_t>();
+    std::set<int32_t> kept = native;
+    kept.insert(stacks.begin(), stacks.end());
+    copies_.keep(kept);
+    free_windows([&](int32_t stack) { return kept.contains(stack); });
+    return native;
+}
+
+// Gives back the places of all others: the kernel side takes those that are free.
+void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) const
+{
+    window_stack found{};
+    for (int32_t place = 0; bpf_map_lookup_elem(kernel_.window_stacks, &place, &found) == 0; place++)
+        if (found.hash && !kept(place | STACK_OF_WINDOW)) {
+            found = {};
+            bpf_map_update_elem(kernel_.window_stacks, &place, &found, BPF_ANY);
+        }
+}
+
+void UserStacks::ended(pid_t pid)
+{
+    if (python_)
+        python_->ended(pid);
+}
+
+void UserStacks::forget(const ImageId& image)
+{
+    names_.forget(image);
+    copies_.forget(image);
+    std::erase_if(expected_, [&](const auto& one) { return one.first == image; });
+    if (python_)
+        python_->forget(image);
+}
+
+// The caller, then what frame pointers lead to: the first entry is the probed function itself, or the caller again.
+std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t caller) const
+{
+    std::vector<uint64_t> addresses;
+    if (kernel_.of_functions)
+        addresses.push_back(caller);
+    if (stack >= 0 && stack & STACK_OF_WINDOW) {
+        window_stack found{};
+        const int32_t place = stack & ~STACK_OF_WINDOW;
+        if (bpf_map_lookup_elem(kernel_.window_stacks, &place, &found) != 0)
+            return addresses;
+        if (!kernel_.of_functions)
+            addresses.push_back(found.caller);
+        append_code<__u64>(addresses, std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
+        return addresses;
+    }
+    const bool without_first = stack & STACK_WITHOUT_FIRST || !kernel_.of_functions;
+    if (stack >= 0) {
+        const std::vector<uint64_t> walked = stack_trace(kernel_.stacks, stack & ~STACK_WITHOUT_FIRST);
+        append_code<uint64_t>(addresses, std::span(walked).subspan(without_first || walked.empty() ? 0 : 1));
+    }
+    return addresses;
+}
+
+// Each call of the interpreter's loop runs some frames, up to the next one that C has called. What native frames do not
+// lead to, as the copy ends before, comes behind them.
+Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native)
+{
+    Frames frames;
+    size_t next = 0;
+    const auto python = [&](bool all) {
+        for (bool first = true; next < stack.frames.size(); first = false) {
+            const PythonFrame& frame = stack.frames[next];
+            if (!all && !first && frame.from_c)
+                return;
+            if (next == stack.inner && stack.left_out)
+                remark(frames, fmt::format("[{} frames]", stack.left_out));
+            add(frames, frame.text(), python_part(frame));
+            next++;
+        }
+    };
+    const std::vector<std::string> lines = names_.frames(image, native);
+    for (size_t i = 0; i < lines.size(); i++) {
+        const auto what = python_->native(image, native[i]);
+        if (what == PythonStacks::Native::other || view_.native)
+            add(frames, lines[i], native_part(lines[i]));
+        if (what == PythonStacks::Native::loop)
+            python(false);
+        if (next == stack.frames.size() && !view_.native && what != PythonStacks::Native::other && next)
+            break; // what has started the interpreter
+    }
+    python(true);
+    if (!stack.remark.empty())
+        remark(frames, stack.remark);
+    return frames;
+}
+
+// Of the innermost, and how many more there are.
+void UserStacks::cut(Frames& frames) const
+{
+    if (!view_.depth || frames.lines.size() <= view_.depth)
+        return;
+    const size_t more = frames.lines.size() - view_.depth;
+    frames.lines.resize(view_.depth);
+    frames.lines.push_back(fmt::format("[{} more]", more));
+    if (!frames.parts.empty())
+        frames.parts.resize(view_.depth);
+}
+
+void UserStacks::expect(const ImageId& image, int32_t stack)
+{
+    if (stack >= 0 && expected_.emplace(image, stack).second)
+        frames(image, stack, 0);
+}
+
+Frames UserStacks::frames(const ImageId& image, std::span<const uint64_t> addresses)
+{
+    Frames frames(names_.frames(image, addresses));
+    cut(frames);
+    return frames;
+}
+
+Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
+{
+    const auto python = python_ ? python_->of(stack) : std::nullopt;
+    const int32_t walked = !PythonStacks::is(stack) ? stack : python ? python->native : -1;
+    std::vector<uint64_t> native = by_frame_pointers(walked, caller);
+    // The kernel side copies a stack with Python frames under its own id. A thread that runs no Python has a native
+    // stack besides, which was copied before it got this id.
+    if (const CopiedStacks::Stack* const copy = copies_.of(walked >= 0 ? walked : stack);
+        copy && (!kernel_.of_functions || copy->callers.front() == caller))
+        native = joined_callers(*copy, native);
+    if (!python)
+        return frames(image, native);
+    Frames frames = with_python(image, *python, native);
+    cut(frames);
+    return frames;
+}
+
+bool UserStacks::is_of_program(const PythonFrame& frame) const
+{
+    return frame.is_of_program() && std::ranges::none_of(view_.skip, [&](const std::string& glob) {
+               return fnmatch(glob.c_str(), frame.file.c_str(), 0) == 0;
+           });
+}
+
+CodePlace UserStacks::place(const ImageId& image, int32_t stack, uint64_t caller)
+{
+    if (const auto python = python_ ? python_->of(stack) : std::nullopt; python && !python->frames.empty()) {
+        const auto own =
+            std::ranges::find_if(python->frames, [this](const PythonFrame& frame) { return is_of_program(frame); });
+        const PythonFrame& frame = own == python->frames.end() ? python->frames.front() : *own;
+        return {.function = frame.function, .file = frame.file, .line = frame.line};
+    }
+    const Frames all = frames(image, stack, caller);
+    const std::string calling = calling_function(all.lines);
+    const size_t file = calling.rfind(" (");
+    if (file == std::string::npos)
+        return {};
+    return {
+        .function = calling.substr(0, file), .file = calling.substr(file + 2, calling.size() - file - 3), .line = {}};
+}
+
+} // namespace gpusnoop

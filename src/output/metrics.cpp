@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/metrics.hpp"
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "output/output_buffer.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+class MetricsOutput final : public Output {
+public:
+    explicit MetricsOutput(Metrics& metrics) : metrics_(metrics) {}
+
+    void begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t) override
+    {
+        metrics_.page().begin_rows(clock_ns(CLOCK_MONOTONIC), wall_ns);
+    }
+    void row(std::span<const Column> columns, const Row& row, ExtraLines) override
+    {
+        metrics_.page().add(columns, row);
+    }
+    void end_report(const Sentence&, uint64_t) override
+    {
+        metrics_.page().end_report();
+        metrics_.publish();
+    }
+    void lost(std::span<const Loss> losses) override { warn_of(losses); }
+    void end(uint64_t) override { metrics_.check(); }
+    void flush() override {}
+    Output* for_people() override { return nullptr; }
+    Output* for_programs() override { return this; }
+
+private:
+    Metrics& metrics_;
+};
+
+} // namespace
+
+Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version) : page_(tool, version)
+{
+    if (!options.textfile.empty() && !options.textfile.ends_with(".prom"))
+        throw UsageError(
+            fmt::format("--textfile '{}' must end in .prom: node_exporter reads no others", options.textfile));
+    if (!options.listen.empty())
+        server_.emplace(options.listen);
+    const std::string text = page_.text();
+    if (!options.textfile.empty()) {
+        file_.emplace(options.textfile, "metrics file", "# HELP gpusnoop_");
+        write_file(text);
+    }
+    if (server_)
+        server_->publish(text);
+}
+
+Metrics::~Metrics()
+{
+    if (file_)
+        file_->remove();
+}
+
+void Metrics::serve(Loop& loop)
+{
+    if (!server_)
+        return;
+    loop.watch(server_->descriptor(), [this] { server_->ready(clock_ns(CLOCK_MONOTONIC)); });
+    loop.every(std::chrono::seconds(1), [this] { server_->tick(clock_ns(CLOCK_MONOTONIC)); });
+    say(fmt::format("Metrics are at http://{}/metrics\n", server_->address()));
+    if (!server_->is_local())
+        warn("whoever reaches that port can read them: names of pods, containers and what else --by says");
+}
+
+void Metrics::check() const
+{
+    if (failure_)
+        throw Error(*failure_);
+}
+
+void Metrics::publish()
+{
+    std::string text = page_.text();
+    if (file_)
+        try {
+            write_file(text);
+            failure_.reset();
+        } catch (const Error& error) {
+            failure_ = error.what();
+            if (!std::exchange(warned_, true))
+                warn(fmt::format("{}; retrying with each report", error.what()));
+        }
+    if (server_)
+        server_->publish(std::move(text));
+}
+
+// Readable by other users than root, like node_exporter's.
+void Metrics::write_file(std::string_view text) const
+{
+    file_->replace(text, 0644, Durable::no);
+}
+
+std::unique_ptr<Output> make_metrics_output(Metrics& metrics)
+{
+    return std::make_unique<MetricsOutput>(metrics);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/record.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t values_max = 512, depth_max = 16, texts_max = 1024;
+
+// No tree of the whole is made: what a line is large in is not kept.
+class Reader : public nlohmann::json_sax<nlohmann::json> {
+public:
+    explicit Reader(std::vector<std::pair<std::string, Record::Value>>& to) : to_(to) {}
+
+    bool null() override { return depth_ > 0; }
+    bool boolean(bool value) override { return number(value); }
+    bool number_integer(number_integer_t value) override { return number(static_cast<double>(value)); }
+    bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value)); }
+    bool number_float(number_float_t value, const string_t&) override { return number(value); }
+    bool string(string_t& text) override
+    {
+        if (depth_ == 1)
+            to_.emplace_back(std::move(key_), std::move(text));
+        else if (depth_ == 2 && in_list_)
+            add(std::move(text));
+        return depth_ > 0 && to_.size() <= values_max;
+    }
+    bool binary(binary_t&) override { return false; }
+    bool start_object(std::size_t) override { return enter(false); }
+    bool end_object() override { return leave(); }
+    bool start_array(std::size_t) override { return enter(true); }
+    bool end_array() override { return leave(); }
+    bool key(string_t& key) override
+    {
+        if (depth_ == 1)
+            key_ = std::move(key);
+        return true;
+    }
+    bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+private:
+    // A list is of texts from its first one on.
+    void add(std::string text)
+    {
+        Record::Value& list = to_.back().second;
+        if (const auto* numbers = std::get_if<Record::Numbers>(&list); numbers && numbers->empty())
+            list = Record::Texts();
+        if (auto* texts = std::get_if<Record::Texts>(&list); texts && texts->size() < texts_max)
+            texts->push_back(std::move(text));
+    }
+
+    bool number(double value)
+    {
+        if (!std::isfinite(value))
+            return false;
+        constexpr size_t most = 3;
+        if (depth_ == 1)
+            to_.emplace_back(std::move(key_), value);
+        else if (depth_ == 2 && in_list_ && !to_.empty())
+            if (auto* numbers = std::get_if<Record::Numbers>(&to_.back().second); numbers && numbers->size() < most)
+                numbers->push_back(value);
+        return depth_ > 0 && to_.size() <= values_max;
+    }
+
+    bool enter(bool is_array)
+    {
+        if (depth_ == 0 && is_array)
+            return false; // the whole is an object
+        in_list_ = is_array && depth_ == 1;
+        if (in_list_)
+            to_.emplace_back(std::move(key_), Record::Numbers());
+        return ++depth_ <= depth_max && to_.size() <= values_max;
+    }
+
+    bool leave()
+    {
+        depth_--;
+        in_list_ = false;
+        return true;
+    }
+
+    std::vector<std::pair<std::string, Record::Value>>& to_;
+    std::string key_;
+    size_t depth_ = 0;
+    bool in_list_ = false;
+};
+
+} // namespace
+
+std::optional<Record> Record::parse(std::string_view line)
+{
+    Record record;
+    Reader reader(record.values_);
+    if (!nlohmann::json::sax_parse(line, &reader))
+        return std::nullopt;
+    return record;
+}
+
+const Record::Value* Record::value(std::string_view key) const
+{
+    for (const auto& [name, value] : values_)
+        if (name == key)
+            return &value;
+    return nullptr;
+}
+
+template<class T>
+const T* Record::find(std::string_view key) const
+{
+    return std::get_if<T>(value(key)); // null where that is
+}
+
+std::string_view Record::text(std::string_view key) const
+{
+    const auto* found = find<std::string>(key);
+    return found ? std::string_view(*found) : std::string_view();
+}
+
+std::optional<double> Record::number(std::string_view key) const
+{
+    const auto* found = find<double>(key);
+    return found ? std::optional(*found) : std::nullopt;
+}
+
+const Record::Texts* Record::texts(std::string_view key) const
+{
+    return find<Texts>(key);
+}
+
+std::optional<double> Record::product(std::string_view key) const
+{
+    const auto* found = find<Numbers>(key);
+    return found && found->size() == 3 ? std::optional((*found)[0] * (*found)[1] * (*found)[2]) : std::nullopt;
+}
+
+uint64_t lost_in(const Record& record)
+{
+    uint64_t lost = 0;
+    if (record.type() == "lost")
+        for (const auto& [key, value] : record.all())
+            if (const auto* count = std::get_if<double>(&value);
+                count && *count > 0 && key != "schema" && key != "monotonic_ns") // which each line has
+                lost += static_cast<uint64_t>(std::min(*count, 1e15));
+    return lost;
+}
+
+std::optional<double> wall_ns_of(std::string_view time)
+{
+    if (time.size() != sizeof("2026-01-01T10:00:00.000000+00:00") - 1)
+        return std::nullopt;
+    bool whole = true;
+    auto digits = [&](size_t at, size_t length) {
+        int value = 0;
+        const auto [end, error] = std::from_chars(time.data() + at, time.data() + at + length, value);
+        whole &= error == std::errc() && end == time.data() + at + length && value >= 0;
+        return value;
+    };
+    tm utc{};
+    utc.tm_year = digits(0, 4) - 1900;
+    utc.tm_mon = digits(5, 2) - 1;
+    utc.tm_mday = digits(8, 2);
+    utc.tm_hour = digits(11, 2);
+    utc.tm_min = digits(14, 2);
+    utc.tm_sec = digits(17, 2);
+    const double micro = digits(20, 6), offset = digits(27, 2) * 3600 + digits(30, 2) * 60;
+    if (!whole || (time[26] != '+' && time[26] != '-'))
+        return std::nullopt;
+    const double seconds = static_cast<double>(timegm(&utc)) - (time[26] == '-' ? -offset : offset);
+    return seconds * 1e9 + micro * 1e3;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/replay.hpp"
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "output/added_rows.hpp"
+#include "output/moments.hpp"
+#include "output/shown_cells.hpp"
+#include "rows/column_choice.hpp"
+#include "rows/output.hpp"
+#include "rows/table_columns.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+struct Line {
+    double order = 0;
+    Row cells;
+    Record::Texts below;
+};
+
+class Replay {
+public:
+    Replay(std::string_view tool, const ReplayView& view, const Options& options)
+        : tool_(tool), view_(view), options_(options), moments_(std::span(&options.replay, 1), tool),
+          output_(make_text_output(options.timestamps))
+    {
+        if (adds_up() && !view.adds_up)
+            throw UsageError(
+                fmt::format("rows of {} do not add up: --replay shows them as recorded, without --by and an "
+                            "interval",
+                            tool));
+        if (view.by)
+            keys_ = row_keys_named(*view.by);
+    }
+
+    void run()
+    {
+        for (const std::string& text : moments_.missing())
+            warn(text);
+        const std::vector<Moment>& all = moments_.all();
+        uint64_t reports = 0;
+        for (size_t from = moments_.at(options_.replay_at); from < all.size();) {
+            size_t to = from + 1;
+            while (options_.interval && to < all.size() && is_with(all[to], all[from]))
+                to++;
+            // Several tables of one report are one.
+            if (!options_.count || reports < options_.count || (from && all[from].wall_ns == all[from - 1].wall_ns))
+                show(std::span(all).subspan(from, to - from));
+            else
+                break;
+            reports += !(to < all.size() && all[to].wall_ns == all[to - 1].wall_ns);
+            from = to;
+        }
+        tell_untold();
+        output_->flush();
+    }
+
+private:
+    bool adds_up() const { return view_.by || options_.interval; }
+
+    static double begin_of(const Moment& moment) { return static_cast<double>(moment.wall_ns) / 1e9 - moment.seconds; }
+
+    // Whether it belongs to the interval that begins with another one: where its middle is.
+    bool is_with(const Moment& moment, const Moment& first) const
+    {
+        const double length = std::chrono::duration<double>(*options_.interval).count();
+        return moment.run == first.run && begin_of(moment) + moment.seconds / 2 < begin_of(first) + length;
+    }
+
+    void show(std::span<const Moment> moments)
+    {
+        const Moment* widest = nullptr;
+        for (const Moment& moment : moments)
+            if (moment.table && (!widest || table_of(moment).size() > table_of(*widest).size()))
+                widest = &moment;
+        if (!widest)
+            throw Error(fmt::format("'{}' does not say how its tables were shown: it is of an older version, or of "
+                                    "another program",
+                                    printable(options_.replay)));
+        if (options_.interval && moments.size() == 1 && &moments.front() != &moments_.all().back() &&
+            moments.front().seconds > std::chrono::duration<double>(*options_.interval).count() * 1.5)
+            throw UsageError(
+                fmt::format("the reports of the recording are {:.3g} s long: an interval cannot be shorter",
+                            moments.front().seconds));
+        const RecordedColumns recorded(table_of(*widest));
+        std::vector<Record> rows = rows_of(moments, recorded.all());
+        const Moment& last = moments.back();
+        ShownTable table{.tool = tool_,
+                         .seconds = moments.size() == 1
+                                        ? last.seconds
+                                        : static_cast<double>(last.wall_ns) / 1e9 - begin_of(moments.front()),
+                         .names = view_.names};
+        table.nvml = std::ranges::any_of(rows, [](const Record& row) { return row.number("nvml_bytes").has_value(); });
+        table.has_graph_kernels =
+            std::ranges::find(recorded.all(), "GRAPHKERN", &Column::header) != recorded.all().end();
+        const std::vector<Column> columns = columns_for(recorded.all());
+        table.threads = std::ranges::find(columns, "TID", &Column::header) != columns.end();
+        print(columns, std::move(rows), table, last.wall_ns);
+    }
+
+    const Record::Texts& table_of(const Moment& moment) const { return moments_.table(*moment.table); }
+
+    std::vector<Record> rows_of(std::span<const Moment> moments, std::span<const Column> columns)
+    {
+        std::vector<Record> rows;
+        const std::vector<const RowKey*> told = row_keys_shown(columns);
+        AddedRows added(tool_, view_.by ? keys_ : told, told, !view_.by);
+        for (size_t number = 0; number < moments.size(); number++)
+            for (const std::string& line : moments[number].rows)
+                if (auto row = Record::parse(line)) {
+                    if (adds_up())
+                        added.add(*row, number);
+                    else
+                        rows.push_back(std::move(*row));
+                }
+        if (!adds_up())
+            return rows;
+        untold_keys_.insert(added.untold().begin(), added.untold().end());
+        return added.rows();
+    }
+
+    // Those that were shown, or of rows by something else the figures, and what shows that.
+    std::vector<Column> columns_for(std::span<const Column> recorded) const
+    {
+        std::vector<Column> all;
+        if (view_.by)
+            for (const RowKey* key : keys_)
+                for (const std::string_view header : key->headers)
+                    if (std::ranges::find(all, header, &Column::header) == all.end())
+                        add_key_column(all, recorded, header, header == key->headers.front());
+        for (const Column& column : recorded)
+            if (!view_.by || !row_key_of(column))
+                all.push_back(column);
+        if (view_.by) // names may be long: they come last, as in tables of the tool
+            std::stable_partition(all.begin(), all.end(), [](const Column& c) { return c.header != "KERNEL"; });
+        const ColumnChoice choice(options_.columns);
+        for (Column& column : all)
+            column.in_text = choice.shows(column, true);
+        return all;
+    }
+
+    static void add_key_column(std::vector<Column>& all, std::span<const Column> recorded, std::string_view header,
+                               bool is_first)
+    {
+        static constexpr Column usual[] = {{"PID", "pid", Unit::count, 7},    {"COMM", "comm", Unit::text, 15},
+                                           {"POD", "", Unit::text, 40},       {"NAMESPACE", "", Unit::text, 24},
+                                           {"CONTAINER", "", Unit::text, 40}, {"CGROUP", "", Unit::text, 60}};
+        const auto found = std::ranges::find(recorded, header, &Column::header);
+        const auto* const known = std::ranges::find(usual, header, &Column::header);
+        if (found != recorded.end())
+            all.push_back(*found);
+        else if (known != std::end(usual))
+            all.push_back(*known);
+        else if (is_first)
+            throw Error(fmt::format("the recording cannot be shown by what {} has: its rows do not tell", header));
+    }
+
+    void print(const std::vector<Column>& columns, std::vector<Record> rows, const ShownTable& table, uint64_t wall_ns)
+    {
+        std::vector<Line> lines;
+        for (const Record& row : rows)
+            lines.push_back(line_of(columns, row, table));
+        if (adds_up() || !view_.sort.empty())
+            std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
+        output_->begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(table.seconds * 1e9)));
+        for (size_t number = 0; number < lines.size(); number++) {
+            Output* const place = output_->place_of_row(number, options_.rows);
+            if (!place)
+                break;
+            place->row(columns, lines[number].cells, lines[number].below);
+        }
+        output_->end_report([] { return std::string("nothing was recorded"); }, wall_ns);
+        for (size_t i = 0; i < columns.size(); i++)
+            if (columns[i].in_text)
+                note_empty(columns[i], i, lines);
+    }
+
+    // Why nothing is there.
+    void note_empty(const Column& column, size_t place, const std::vector<Line>& lines)
+    {
+        const bool is_empty = std::ranges::any_of(
+            lines, [&](const Line& line) { return std::holds_alternative<std::monostate>(line.cells[place]); });
+        if (is_empty && untold_keys_.contains(std::string(column.key)))
+            untold_.insert(std::string(column.header));
+        if (!can_be_shown(column, tool_))
+            unrecorded_.insert(std::string(column.header));
+    }
+
+    Line line_of(const std::vector<Column>& columns, const Record& row, const ShownTable& table)
+    {
+        Line line;
+        const std::string& sort = view_.sort.empty() ? view_.usual_sort : view_.sort;
+        line.order = row.number(sort).value_or(-std::numeric_limits<double>::infinity());
+        for (const Column& column : columns) {
+            line.cells.push_back(shown_cell(row, column, table));
+            if (column.is_called(sort))
+                line.order = sort_value(line.cells.back());
+        }
+        for (auto value = row.all().rbegin(); value != row.all().rend(); ++value) // the last one is next to the row
+            if (const auto* texts = std::get_if<Record::Texts>(&value->second))
+                line.below.insert(line.below.end(), texts->begin(), texts->end());
+        return line;
+    }
+
+    void tell_untold() const
+    {
+        if (!untold_.empty())
+            warn(fmt::format("cannot be told of several rows together, and is not shown (-): {}",
+                             joined(untold_, ", ")));
+        if (!unrecorded_.empty())
+            warn(fmt::format("is not in a recording, and is not shown (-): {}", joined(unrecorded_, ", ")));
+    }
+
+    std::string_view tool_;
+    const ReplayView& view_;
+    const Options& options_;
+    Moments moments_;
+    std::unique_ptr<Output> output_;
+    std::vector<const RowKey*> keys_;
+    std::set<std::string> untold_keys_;         // of rows
+    std::set<std::string> untold_, unrecorded_; // columns
+};
+
+} // namespace
+
+void replay_tables(std::string_view tool, const ReplayView& view, const Options& options)
+{
+    Replay(tool, view, options).run();
+}
+
+} // namespace gpusnoop

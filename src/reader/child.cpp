@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/child.hpp"
+
+#include "base/ending_signals.hpp"
+
+#include <array>
+#include <csignal>
+#include <exception>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+// last: to be closed after all that it is not to have.
+[[noreturn]] void run(std::vector<int> descriptors, int last, const std::function<void()>& work)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    descriptors.push_back(last);
+    // Above what they become, so that none is overwritten by another.
+    std::vector<int> high;
+    for (int fd : descriptors)
+        high.push_back(fcntl(fd, F_DUPFD, Child::first_fd + static_cast<int>(descriptors.size())));
+    int next = Child::first_fd;
+    for (int fd : high)
+        if (dup2(fd, next++) < 0)
+            _exit(1);
+    const int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    syscall(SYS_close_range, next, ~0U, 0); // 5.9
+    close(next - 1);                        // last
+    try {
+        work();
+    } catch (const std::exception&) {
+        _exit(1);
+    }
+    _exit(0);
+}
+
+// Killed, but not ended in time: reaped with the next child that begins or ends.
+std::vector<pid_t>& left_behind()
+{
+    static std::vector<pid_t> pids;
+    return pids;
+}
+
+void reap_left_behind()
+{
+    std::erase_if(left_behind(), [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+} // namespace
+
+Child::Child(std::initializer_list<int> descriptors, const std::function<void()>& work)
+{
+    reap_left_behind();
+    for (int fd : descriptors)
+        if (fd < 0)
+            return;
+    std::array<int, 2> ends{-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        error_ = errno;
+        return;
+    }
+    alone_ = Fd(ends[0]);
+    Fd last(ends[1]);
+    // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (EndAtOnce).
+    const sigset_t not_for_it = ending_set();
+    sigset_t before{};
+    ::sigprocmask(SIG_BLOCK, &not_for_it, &before);
+    pid_ = fork();
+    if (pid_ == 0)
+        run(descriptors, last.get(), work);
+    error_ = pid_ < 0 ? errno : 0;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    last = {};
+    wait_until_it_stands_alone(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine
+}
+
+// Until then it has copies of all our descriptors, and what we close is closed for good by it, also where it is killed:
+// with links to probes, that takes as long as their detaching does. Nothing is closed while we wait here.
+void Child::wait_until_it_stands_alone(std::chrono::milliseconds longest)
+{
+    pollfd copies{alone_.get(), POLLIN, 0};
+    if (alone_ && poll(&copies, 1, static_cast<int>(longest.count())) > 0)
+        alone_ = {};
+}
+
+Child::~Child()
+{
+    kill();
+    wait_until_it_stands_alone(std::chrono::minutes(1));
+    // Not for ever: a process that waits for a file system or a device that hangs does not end.
+    for (int tries = 0; tries < 100 && !ended(); tries++)
+        usleep(1000);
+    reap_left_behind();
+    if (pid_ > 0)
+        left_behind().push_back(pid_);
+}
+
+void Child::kill()
+{
+    if (pid_ > 0)
+        ::kill(pid_, SIGKILL);
+}
+
+bool Child::ended()
+{
+    if (pid_ <= 0)
+        return true;
+    int status = 0;
+    const pid_t gone = waitpid(pid_, &status, WNOHANG);
+    if (gone == 0)
+        return false;
+    pid_ = -1;
+    succeeded_ = gone > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return true;
+}
+
+} // namespace gpusnoop

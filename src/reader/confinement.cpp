@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/confinement.hpp"
+
+#include "base/capabilities.hpp"
+#include "base/fd.hpp"
+#include "base/machine.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool sanitized = true; // which maps terabytes, and calls what it likes
+#else
+constexpr bool sanitized = false;
+#endif
+
+void limit(__rlimit_resource resource, rlim_t value)
+{
+    const rlimit both{value, value};
+    setrlimit(resource, &both);
+}
+
+// Private memory of this process up to now.
+rlim_t data_bytes()
+{
+    const Fd statm(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+    std::array<char, 128> text{};
+    std::array<unsigned long, 6> fields{};
+    if (read(statm.get(), text.data(), text.size() - 1) <= 0 ||
+        sscanf(text.data(), "%lu %lu %lu %lu %lu %lu", &fields[0], &fields[1], &fields[2], &fields[3], &fields[4],
+               &fields[5]) != 6)
+        return RLIM_INFINITY;
+    return fields[5] * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A user of its own, whom no other process is: a process of the same user, which "nobody" may be in a container, could
+// stop or kill it. Nobody is given numbers from 2^31 on, as programs take them for negative ones.
+void change_user()
+{
+    if (geteuid() != 0)
+        return;
+    const auto own = uid_t{4'000'000'000} + static_cast<uid_t>(getpid());
+    constexpr uid_t nobody = 65534; // where the other one is none: in a user namespace
+    prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+    for (const uid_t user : {own, nobody})
+        if (!setgroups(0, nullptr) && !setresgid(user, user, user) && !setresuid(user, user, user))
+            return;
+    _exit(1);
+}
+
+// Any other call kills. Without seccomp in the kernel, the rest has to do.
+void restrict_calls(std::span<const uint32_t> more)
+{
+    // What malloc, libelf and the reading of descriptors need.
+    std::vector<uint32_t> allowed = {SYS_pread64,      SYS_read,    SYS_write,     SYS_lseek, SYS_fstat,
+                                     SYS_newfstatat,   SYS_fcntl,   SYS_brk,       SYS_mmap,  SYS_munmap,
+                                     SYS_mremap,       SYS_madvise, SYS_close,     SYS_futex, SYS_getrandom,
+                                     SYS_rt_sigreturn, SYS_exit,    SYS_exit_group};
+    allowed.insert(allowed.end(), more.begin(), more.end());
+    std::vector<sock_filter> program = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine::audited_as, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+    };
+    for (const uint32_t number : allowed) {
+        program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+        program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    }
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+    const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+} // namespace
+
+void confine(const Confinement& to)
+{
+    if (!sanitized)
+        dup2(STDOUT_FILENO, STDERR_FILENO); // /dev/null, see reader/child.hpp
+    limit(RLIMIT_CORE, 0);
+    if (to.cpu_seconds)
+        limit(RLIMIT_CPU, *to.cpu_seconds);
+    if (to.output_bytes)
+        limit(RLIMIT_FSIZE, *to.output_bytes);
+    const rlim_t before = sanitized ? RLIM_INFINITY : data_bytes();
+    if (before != RLIM_INFINITY)
+        limit(RLIMIT_DATA, before + to.memory_bytes);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    change_user();
+    if (!keep_capabilities(to.capabilities))
+        _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // forgotten where the user changes
+    if (!sanitized)
+        restrict_calls(to.calls);
+}
+
+} // namespace gpusnoop

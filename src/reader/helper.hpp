@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process of its own that does what may hang, grow or be attacked, and is asked by messages. It says what it is at,
+// so that there is a name to what it hangs in or dies of.
+#pragma once
+
+#include "base/fd.hpp"
+#include "reader/child.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+struct Message {
+    std::string bytes;
+    Fd file; // that came with it, if one did
+};
+
+// One end of a pair of sockets that keep messages apart.
+class Connection {
+public:
+    static constexpr size_t message_max = 128 << 10; // bytes
+
+    explicit Connection(Fd socket) : socket_(std::move(socket)) {}
+
+    // False where the other side has gone or, with don't_wait, takes no more now.
+    bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
+    // Waits no longer than that; nullopt: nothing has come, or the other side has gone (closed()).
+    std::optional<Message> receive(std::chrono::milliseconds longest);
+    std::optional<Message> receive(); // however long it takes
+    bool closed() const { return closed_; }
+    int descriptor() const { return socket_.get(); }
+
+private:
+    Fd socket_;
+    std::string buffer_;
+    bool closed_ = false;
+};
+
+class Helper {
+public:
+    // What a helper does; `at` is shown to its owner, whatever happens next.
+    struct Task {
+        Connection connection;
+        std::function<void(std::string_view at)> says;
+    };
+    explicit Helper(const std::function<void(Task&)>& task);
+
+    Connection& connection() { return connection_; }
+    pid_t pid() const { return child_.pid(); }                               // -1 where there is none
+    int error() const { return ends_.error ? ends_.error : child_.error(); } // errno, if it could not be started; or 0
+    // What it has said last. Not to be trusted.
+    std::string at() const;
+
+private:
+    static constexpr size_t at_max = 1024;
+    struct Unmap {
+        void operator()(char* page) const;
+    };
+    struct Ends {
+        Fd ours, theirs;
+        int error = 0; // errno
+    };
+    static Ends connected();
+    void run(const std::function<void(Task&)>& task) const;
+
+    std::unique_ptr<char, Unmap> at_; // shared with it
+    Ends ends_;
+    Child child_;
+    Connection connection_;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Budget of the time that a tool's loop waits for helpers. Its helpers share one, so that reports and signals are on
+// time however many processes make helpers slow. What is not waited for arrives later.
+#pragma once
+
+#include "base/time_accounts.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <sys/types.h>
+
+namespace gpusnoop {
+
+class WaitBudget {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    // How long the loop may wait for an answer about this process of this user. Zero or less: not at all.
+    Clock::duration left(pid_t process, uint64_t user, Clock::time_point now) const
+    {
+        return std::min({for_process - of_process_.used(process, now), for_user - of_user_.used(user, now),
+                         for_all - of_all_.used(All(), now)});
+    }
+
+    void use(pid_t process, uint64_t user, Clock::duration took, Clock::time_point now)
+    {
+        of_process_.use(process, took, now);
+        of_user_.use(user, took, now);
+        of_all_.use(All(), took, now);
+    }
+
+private:
+    // At once. A report may be 0.2 s late, and one user's processes leave some of that to others.
+#ifdef __SANITIZE_ADDRESS__
+    static constexpr int scale = 4; // helpers take several times as long
+#else
+    static constexpr int scale = 1;
+#endif
+    static constexpr Clock::duration for_process = scale * std::chrono::milliseconds(80);
+    static constexpr Clock::duration for_user = scale * std::chrono::milliseconds(100);
+    static constexpr Clock::duration for_all = scale * std::chrono::milliseconds(150);
+
+    struct All {
+        auto operator<=>(const All&) const = default;
+    };
+    TimeAccounts<pid_t> of_process_{20};
+    TimeAccounts<uint64_t> of_user_{12};
+    TimeAccounts<All> of_all_{8};
+};
+
+} // namespace gpusnoop

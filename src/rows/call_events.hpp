@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line per call (-e): what all tools say of a call, around what a tool says of its own.
+#pragma once
+
+#include "base/clock.hpp"
+#include "rows/call_fields.hpp"
+#include "rows/event_who.hpp"
+#include "rows/field.hpp"
+#include "rows/output.hpp"
+#include "rows/told_processes.hpp"
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpusnoop {
+
+// A call as its line shows it. A tool's own may have more.
+struct CallLine {
+    const call_event& call;
+    uint64_t since_ns = 0; // since the first line
+    uint64_t wall_ns = 0;
+};
+
+// Lines begin with these, and with whose the call is. The tool's fields come behind, in its order.
+template<class C, class L>
+inline constexpr Field<C, L> first_line_fields[] = {
+    {{"TIME", "time", Unit::time, 8},
+     [](const C& c) { return c.options.timestamps ? Shown::both : Shown::json; },
+     [](const L& l, const C&) { return Cell(l.wall_ns); }},
+    {{"TIME(s)", "", Unit::seconds, 11},
+     [](const C&) { return Shown::text; },
+     [](const L& l, const C&) { return Cell(l.since_ns); }},
+    {{"", "time_ns", Unit::seconds},
+     [](const C&) { return Shown::json; },
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.time_ns}); }},
+    {{"PID", "pid", Unit::count, 7},
+     always<C>,
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.key.image.pid}); }},
+    {{"TID", "tid", Unit::count, 7}, always<C>, [](const L& l, const C&) { return Cell(uint64_t{l.call.tid}); }},
+    {{"COMM", "comm", Unit::text, 15},
+     always<C>,
+     [](const L& l, const C&) { return Cell(std::string(l.call.comm, strnlen(l.call.comm, sizeof(l.call.comm)))); }},
+};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_layer = {
+    {"LAYER", "layer", Unit::text, 7},
+    [](const C& c) { return c.settings.driver && c.settings.runtime ? Shown::both : Shown::json; },
+    [](const L& l, const C&) { return layer_name(l.call.key.layer); }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_vendor = {
+    {"VENDOR", "vendor", Unit::text, 7}, json_only<C>, [](const L& l, const C&) {
+        return vendor_name(vendor_of(l.call.key.layer));
+    }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_stream = {{"STREAM", "stream", Unit::hex, 14}, always<C>, [](const L& l, const C&) {
+                                                return Cell(uint64_t{l.call.key.stream});
+                                            }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_latency = {{"LAT(us)", "latency_ns", Unit::ns_as_us, 8},
+                                             with_latency<C>,
+                                             [](const L& l, const C&) { return Cell(uint64_t{l.call.duration_ns}); }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_result = {
+    {"RESULT", "result", Unit::text, 28}, with_results<C>, [](const L& l, const C&) {
+        const call_key& key = l.call.key;
+        return Cell(key.result ? result_name(library_of(key.layer), key.result) : std::string("ok"));
+    }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_result_code = {{"", "result_code", Unit::count},
+                                                 [](const C& c) { return c.results() ? Shown::json : Shown::no; },
+                                                 [](const L& l, const C&) { return Cell(int64_t{l.call.key.result}); }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_captured = {{"", "captured", Unit::count}, json_only<C>, [](const L& l, const C&) {
+                                                  return Cell(uint64_t{l.call.key.flags & CALL_RECORDED ? 1U : 0U});
+                                              }};
+
+template<class C, class L>
+inline constexpr Field<C, L> line_function = {
+    {"FUNCTION", "function", Unit::text, 8}, always<C>, [](const L& l, const C& c) {
+        return function_name(c.probes, l.call.key.function);
+    }};
+
+// What lines can have, whatever is asked for.
+template<class C, class L>
+std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
+{
+    std::vector<Column> all;
+    for (const auto& field : first_line_fields<C, L>)
+        all.push_back(field.column);
+    EventWho::add_columns(all, true);
+    for (const auto& field : own)
+        all.push_back(field.column);
+    return all;
+}
+
+// Line: a CallLine, or what has the same names. Context: a CallContext.
+template<class Line, class Context>
+class CallEvents {
+public:
+    CallEvents(std::span<const Field<Context, Line>> own, const Context& context)
+        : context_(context), who_(context.processes), told_(context.processes),
+          wall_offset_ns_(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC))
+    {
+        for (const auto& field : first_line_fields<Context, Line>)
+            add(field);
+        whose_ = columns_.size();
+        who_.add_columns(columns_, context.options.extra_columns);
+        for (const auto& field : own)
+            add(field);
+        row_.resize(columns_.size());
+    }
+
+    void print(Output& output, Line line, ExtraLines below)
+    {
+        const auto& call = line.call;
+        if (!first_ns_)
+            first_ns_ = call.time_ns;
+        // Lines of several CPUs are not strictly in order: the first one printed need not be the earliest.
+        line.since_ns = call.time_ns > first_ns_ ? call.time_ns - first_ns_ : 0;
+        line.wall_ns = call.time_ns + wall_offset_ns_;
+        size_t i = 0;
+        for (const auto* field : fields_) {
+            if (i == whose_)
+                i = who_.fill(row_, i, call.key.image, call.key.cgroups);
+            row_[i++] = field->value(line, context_);
+        }
+        if (context_.options.writes_json())
+            if (Output* const programs = output.for_programs())
+                told_.tell(*programs, call.key.image, call.key.cgroups, call.time_ns);
+        output.event(columns_, row_, below);
+    }
+
+private:
+    // A column that this run cannot fill is not there.
+    void add(const Field<Context, Line>& field)
+    {
+        const Shown where = field.shown(context_);
+        if (where == Shown::no)
+            return;
+        columns_.push_back(shown_column(field.column, where));
+        fields_.push_back(&field);
+    }
+
+    Context context_;
+    EventWho who_;
+    ToldProcesses told_;
+    uint64_t wall_offset_ns_;
+    std::vector<Column> columns_;
+    std::vector<const Field<Context, Line>*> fields_; // of the columns but those of who_
+    size_t whose_ = 0;                                // where those are
+    Row row_;                                         // used again for each line
+    uint64_t first_ns_ = 0;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns that tables of calls have in common. A tool puts them where it wants them among its own. Its Key is a
+// CallKey, its Context a CallContext, and its Group has what the fields name.
+#pragma once
+
+#include "rows/call_view.hpp"
+#include "rows/report.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace gpusnoop {
+
+// A column that adds up calls: where those are sampled, it is an estimate.
+constexpr Column of_calls(Column column)
+{
+    column.of_calls = true;
+    return column;
+}
+
+inline Cell if_any(uint64_t n)
+{
+    return n ? Cell(n) : Cell();
+}
+
+inline Cell layer_name(uint8_t layer)
+{
+    return std::string(layer == LAYER_RUNTIME ? "runtime" : layer == LAYER_HIP ? "hip" : "driver");
+}
+
+inline Cell function_name(std::span<const Probe> probes, uint16_t number)
+{
+    return number && number <= probes.size() ? Cell(probes[number - 1].symbol) : Cell();
+}
+
+template<class Context, bool CallView::*dimension>
+Shown where_viewed(const Context& c)
+{
+    return c.settings.view.*dimension ? Shown::both : Shown::no;
+}
+
+template<class Context>
+Shown with_results(const Context& c)
+{
+    return c.results() ? Shown::both : Shown::no;
+}
+
+template<class Context>
+Shown with_latency(const Context& c)
+{
+    return c.settings.latency ? Shown::both : Shown::no;
+}
+
+template<class Context>
+Shown latency_in_json(const Context& c)
+{
+    return c.settings.latency ? Shown::json : Shown::no;
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> stream_field = {{"STREAM", "stream", Unit::hex, 14},
+                                                where_viewed<C, &CallView::stream>,
+                                                [](const K& k, const G&, const C&) { return Cell(k.stream); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> device_field = {
+    {"DEVICE", "device", Unit::count, 6}, where_viewed<C, &CallView::device>, [](const K& k, const G&, const C&) {
+        return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device});
+    }};
+
+template<class Context>
+Shown where_sampled(const Context& c)
+{
+    return c.settings.max_overhead ? Shown::json : Shown::no;
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> sampled_field = {
+    {"", "sampled_percent", Unit::percent}, where_sampled<C>, [](const K&, const G& g, const C& c) {
+        return sampled_cell(g.who, c.processes);
+    }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> sampled_error_field = {
+    {"", "sampled_error_percent", Unit::percent}, where_sampled<C>, [](const K&, const G& g, const C& c) {
+        return sampled_error_cell(g.who, c.processes);
+    }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> layer_field = {{"LAYER", "layer", Unit::text, 7},
+                                               where_viewed<C, &CallView::layer>,
+                                               [](const K& k, const G&, const C&) { return layer_name(k.layer); }};
+
+inline Cell vendor_name(Vendor vendor)
+{
+    return std::string(vendor == Vendor::amd ? "amd" : "nvidia");
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> vendor_field = {{"VENDOR", "vendor", Unit::text, 7},
+                                                json_only<C>,
+                                                [](const K& k, const G&, const C&) { return vendor_name(k.vendor); }};
+
+// Of rows that do not tell APIs apart: "nvidia,amd" where both were called; empty: no call was seen.
+inline Cell vendors_cell(const WhoSeen& seen)
+{
+    std::string all;
+    for (const Vendor vendor : {Vendor::nvidia, Vendor::amd})
+        if (seen.vendors >> static_cast<unsigned>(vendor) & 1)
+            all += (all.empty() ? "" : ",") + std::get<std::string>(vendor_name(vendor));
+    return all.empty() ? Cell() : Cell(all);
+}
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> vendors_field = {{"VENDOR", "vendor", Unit::text, 7},
+                                                 json_only<C>,
+                                                 [](const K&, const G& g, const C&) { return vendors_cell(g.who); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> function_field = {
+    {"FUNCTION", "function", Unit::text, 28},
+    where_viewed<C, &CallView::function>,
+    [](const K& k, const G&, const C& c) { return function_name(c.probes, k.function); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> result_field = {
+    {"RESULT", "result", Unit::text, 28}, where_viewed<C, &CallView::result>, [](const K& k, const G&, const C&) {
+        return Cell(result_name(library_of(k.layer), k.result));
+    }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> result_code_field = {
+    {"", "result_code", Unit::count},
+    [](const C& c) { return c.settings.view.result ? Shown::json : Shown::no; },
+    [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }};
+
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> errors_field = {{"ERRORS", "errors", Unit::count, 7},
+                                                with_results<C>,
+                                                [](const K&, const G& g, const C&) { return Cell(g.errors); }};
+
+// Durations of a group: what G::duration, total_ns and max_ns hold.
+template<class G>
+Cell duration_cell(const G& group, double share)
+{
+    // The middle of the topmost bucket may lie beyond the largest value.
+    return group.duration.total() ? Cell(std::min(group.duration.percentile(share), group.max_ns)) : Cell();
+}
+
+} // namespace gpusnoop

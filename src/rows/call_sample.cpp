@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/call_sample.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t windows_kept = 32; // that the error is learned from
+constexpr size_t fewest_windows = 4;
+constexpr double cost_error = 0.35; // of what a probe takes, as a part of it: it is measured elsewhere
+
+} // namespace
+
+void CallSample::close(uint64_t work_ns, uint64_t probes_ns)
+{
+    if (!opened_ns_)
+        return;
+    current_.work_ns = work_ns - std::min(*opened_ns_, work_ns);
+    opened_ns_.reset();
+    if (!current_.work_ns && !current_.calls)
+        return;
+    traced_ns_ += current_.work_ns;
+    probes_ns_ += probes_ns;
+    windows_.push_back(std::exchange(current_, {}));
+    taken_windows_++;
+    if (windows_.size() > windows_kept)
+        windows_.pop_front();
+}
+
+void CallSample::add(const CallDelta& delta)
+{
+    current_.calls += delta.count;
+    const auto [place, is_new] = counted_.try_emplace(delta.key, delta);
+    if (!is_new)
+        gpusnoop::add(place->second, delta);
+}
+
+// Of a sum over windows that lie anywhere in the time: from how their rates differ, each weighed with its length, less
+// what the windows have of all time; and from how well it is known what the probes took of them.
+std::optional<double> CallSample::error() const
+{
+    if (windows_.size() < fewest_windows || !taken_windows_)
+        return std::nullopt;
+    const auto total =
+        std::accumulate(windows_.begin(), windows_.end(), Window{}, [](Window sum, const Window& window) {
+            return Window{sum.work_ns + window.work_ns, sum.calls + window.calls};
+        });
+    if (!total.calls || !total.work_ns)
+        return std::nullopt;
+    const double mean = static_cast<double>(total.calls) / static_cast<double>(total.work_ns);
+    double squares = 0;
+    for (const Window& window : windows_) {
+        const double off = static_cast<double>(window.calls) - mean * static_cast<double>(window.work_ns);
+        squares += off * off;
+    }
+    const auto n = static_cast<double>(windows_.size());
+    const double of_one = std::sqrt(squares / (n - 1)) / (static_cast<double>(total.calls) / n);
+    const double unseen = 1 - std::min(how_well_.percent / 100, 1.0);
+    const double by_chance = 1.96 * of_one * std::sqrt(unseen / static_cast<double>(taken_windows_));
+    const double by_measure = cost_error * static_cast<double>(probes_ns_) / static_cast<double>(traced_ns_);
+    return 100 * std::hypot(by_chance, by_measure);
+}
+
+std::vector<CallDelta> CallSample::take_scaled(double factor)
+{
+    std::vector<CallDelta> all;
+    for (auto& [key, delta] : std::exchange(counted_, {})) {
+        all.push_back(delta);
+        scale(all.back(), factor);
+    }
+    return all;
+}
+
+std::vector<CallDelta> CallSample::take(uint64_t work_ns)
+{
+    if (!traced_ns_)
+        return {};
+    const auto traced = static_cast<double>(traced_ns_);
+    const auto whole = std::max(static_cast<double>(work_ns - std::min(since_ns_, work_ns)), traced);
+    how_well_.percent = 100 * traced / whole;
+    how_well_.error = error();
+    traced_ns_ = probes_ns_ = 0;
+    taken_windows_ = 0;
+    since_ns_ = work_ns;
+    return take_scaled(whole / traced);
+}
+
+std::vector<CallDelta> CallSample::take_last(uint64_t work_ns)
+{
+    return traced_ns_ ? take(work_ns) : take_scaled(1);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/held_table.hpp"
+
+#include <algorithm>
+
+namespace gpusnoop {
+
+void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> gone, const Holdings& holdings,
+                     bool all_known)
+{
+    if (!all_known || std::ranges::any_of(gone, [&](const ImageId& image) { return holdings.holds(image); }))
+        tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
+}
+
+// A walk through a trie begins anew where its key has gone meanwhile. Keys come in their order, so those that come
+// again are known.
+template<class F>
+void HeldTable::for_each_beyond(F&& each) const
+{
+    const auto bytes = [](const place_key& key) {
+        return reinterpret_cast<const std::byte*>(&key) + sizeof(key.prefix);
+    };
+    constexpr size_t size = sizeof(place_key) - sizeof(place_key::prefix);
+    std::optional<place_key> last, greatest;
+    for (place_key key{}; bpf_map_get_next_key(beyond_fd_, last ? &*last : nullptr, &key) == 0; last = key) {
+        if (greatest && memcmp(bytes(key), bytes(*greatest), size) <= 0)
+            continue;
+        greatest = key;
+        held entry{};
+        if (bpf_map_lookup_elem(beyond_fd_, &key, &entry) == 0)
+            each(held_key{.image = key.image, .place = key.number}, entry);
+    }
+}
+
+template<class F>
+void HeldTable::for_each(F&& each)
+{
+    map_.for_each([&](const held_key& key, std::span<const held> values) { each(key, values.front()); });
+    for_each_beyond(each);
+}
+
+std::map<LeakKey, Leak> HeldTable::leaks(const Holdings& holdings, uint64_t now_ns, uint64_t older_than_ns)
+{
+    std::map<LeakKey, Leak> leaks;
+    for_each([&](const held_key& key, const held& entry) {
+        const uint64_t age = now_ns > entry.since_ns ? now_ns - entry.since_ns : 0;
+        const bool counts = is_memory(entry.holding) || entry.holding == HOLDING_IMPORTED;
+        if (age < older_than_ns || !counts || holdings.ended(entry.context))
+            return;
+        Leak& leak = leaks[{key.image, entry.holding, entry.stack, entry.caller}];
+        leak.amount.add(1, static_cast<int64_t>(entry.bytes));
+        leak.oldest_ns = std::max(leak.oldest_ns, age);
+        leak.cgroup = entry.cgroups;
+    });
+    return leaks;
+}
+
+void HeldTable::make_room(Holdings& holdings)
+{
+    if (holdings.room_to_make() <= room_ / 8)
+        return;
+    sweep(holdings);
+    holdings.room_made();
+}
+
+void HeldTable::sweep(const Holdings& holdings)
+{
+    std::vector<held_key> gone;
+    map_.for_each([&](const held_key& key, std::span<const held> values) {
+        if (holdings.ended(values.front().context))
+            gone.push_back(key);
+    });
+    for (const held_key& key : gone) {
+        held taken{};
+        if (bpf_map_lookup_and_delete_elem(fd_, &key, &taken) == 0 && !holdings.ended(taken.context))
+            bpf_map_update_elem(fd_, &key, &taken, BPF_NOEXIST); // it was given out again since it was read
+    }
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What processes hold, by row of the table of calls: what was allocated there less what was freed, and less what went
+// with its context or its process.
+#pragma once
+
+#include "bpf/shared/holding.h"
+#include "rows/calls.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct Amount {
+    int64_t count = 0;
+    int64_t bytes = 0;
+
+    void add(int64_t more, int64_t more_bytes)
+    {
+        count += more;
+        bytes += more_bytes;
+    }
+
+    // Not less than nothing: a free may be read before its allocation is.
+    uint64_t count_held() const { return static_cast<uint64_t>(std::max<int64_t>(count, 0)); }
+    uint64_t bytes_held() const { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
+};
+
+// "device", "pool", ...; "unknown" for what was not seen to be allocated.
+std::string_view holding_name(uint8_t holding);
+
+// Memory, of whatever kind; not addresses alone, and not what is a name for other memory.
+bool is_memory(uint8_t holding);
+
+class Holdings {
+public:
+    // What a row is known by: a call's key without what differs between an allocation and its free.
+    struct Less {
+        bool operator()(const call_key& a, const call_key& b) const { return memcmp(&a, &b, sizeof(a)) < 0; }
+    };
+    using Amounts = std::map<call_key, Amount, Less>;
+
+    // by_size: rows tell sizes apart, devices: and devices.
+    void distinguish(bool by_size, bool devices) { by_size_ = by_size, by_device_ = devices; }
+
+    void add(const CallDelta& delta);
+    void learn(const holding_record& record); // whichever of the two it is
+    // The record's entry was overwritten: what it stood for had been freed unseen.
+    void replaced(const holding_record& record);
+    // All that was allocated in the record's context has gone. Contexts from before tracing began are unknown.
+    void context_ended(const holding_record& record) { ending_.emplace(record.key.image, record.context); }
+    // Takes out what went with contexts. Before it, add() what was allocated in them: for all of them at once, as the
+    // table of calls is read as a whole.
+    void settle();
+
+    bool ended(uint32_t context) const { return ended_.contains(context) || swept_.contains(context); }
+
+    const Amounts& now() const { return now_; }
+    // What has gone without a call of its own since the last time.
+    Amounts take_released() { return std::exchange(released_, {}); }
+    bool holds(const ImageId& image) const; // also in the kernel's table alone
+    // Figures of the process may be too high, or too low.
+    bool approximate(const ImageId& image) const { return approximate_.contains(image); }
+
+    void forget(const std::set<ImageId>& images);
+
+    // Entries of the kernel side's table that went with their contexts and may still be there, and contexts that are
+    // kept for their sake.
+    uint64_t room_to_make() const;
+    void room_made();
+
+private:
+    static call_key row_of(call_key key);
+    call_key row_of(const held_key& key, const held& entry) const;
+
+    bool by_size_ = false;
+    bool by_device_ = false;
+    Amounts now_;
+    Amounts released_;
+    std::set<std::pair<ImageId, uint32_t>> ending_; // contexts, until settle()
+    using Contexts = std::unordered_map<uint32_t, ImageId>;
+    Contexts ended_; // since room was made; by number
+    Contexts swept_; // before that: a free may still be under way
+    std::set<ImageId> approximate_;
+    std::map<ImageId, uint64_t> stale_; // entries
+};
+
+} // namespace gpusnoop

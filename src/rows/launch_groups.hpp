@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of an interval, grouped the way the user wants to see them.
+#pragma once
+
+#include "bpf/shared/probe.h"
+#include "names/kernel_names.hpp"
+#include "rows/call_groups.hpp"
+#include "rows/calls.hpp"
+#include "rows/histogram.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+struct LaunchSettings : CallSettings {
+    bool kernel = false;       // told apart
+    bool failed_apart = false; // calls that failed are errors, and no launches
+};
+
+// What a group stands for; what the view does not tell apart is empty.
+struct LaunchKey : CallKey {
+    uint8_t kind = KIND_LAUNCH;
+    std::string kernel; // name; empty while only the handle is known
+    uint64_t handle = 0;
+    void set(const LaunchSettings& settings, const call_key& call);
+    auto operator<=>(const LaunchKey&) const = default;
+};
+
+struct LaunchGroup {
+    WhoSeen who;
+    uint64_t kernels = 0; // executed; captured ones are apart
+    uint64_t grids = 0;   // of these, with a known number of blocks
+    uint64_t small_grids = 0;
+    uint64_t graphs = 0;
+    uint64_t graph_kernels = 0;  // that those have started
+    uint64_t graphs_unknown = 0; // launches of graphs whose kernels are not known
+    uint64_t host_functions = 0;
+    uint64_t captured = 0;
+    uint64_t errors = 0;
+    uint64_t total_ns = 0;
+    uint64_t max_ns = 0;
+    uint64_t last = 0;
+    NameSource name_source = NameSource::lookup; // the least certain
+    bool shaped = false;
+    launch_shape shape{}; // the last one
+    Histogram blocks;
+    Histogram threads;
+    Histogram duration;
+
+    uint64_t calls() const { return kernels + graphs + host_functions; }
+    void add(const CallDelta& delta, bool failed_apart);
+
+private:
+    void count(const CallDelta& delta);
+};
+
+// "vecadd(float*)", "[graph 0x...]", "[host function f]"; the handle where there is no name.
+std::string launch_name(const LaunchKey& key);
+// The same with the kernel's name as a person reads it: "short", "base" or "full".
+std::string shown_name(const LaunchKey& key, std::string_view how);
+
+// Whether a launch is of fewer than FEW_BLOCKS; nullopt: not known.
+std::optional<bool> has_few_blocks(const call_key& key);
+
+class LaunchGroups : public CallGroups<LaunchSettings, LaunchKey, LaunchGroup> {
+public:
+    LaunchGroups(const LaunchSettings& settings, KernelNames& names, Processes& processes)
+        : CallGroups(settings, processes), names_(names)
+    {}
+
+    void add(const CallDelta& delta);
+
+private:
+    KernelNames& names_;
+};
+
+} // namespace gpusnoop

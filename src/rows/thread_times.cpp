@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/thread_times.hpp"
+
+#include "base/shared_word.hpp"
+#include "proc/process.hpp"
+#include "rows/call_view.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bpf/bpf.h>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+uint64_t since_ns(const thread_time& time)
+{
+    return time.now >> TIME_SINCE_SHIFT;
+}
+
+bool has_ended(const thread_time& time)
+{
+    return (time.now & TIME_OFF_BITS) == TIME_ENDED;
+}
+
+// Up to this moment, in ns since the thread's first call.
+TimeSums sums_of(const thread_time& time, uint64_t until)
+{
+    TimeSums sums{.wall_ns = until,
+                  .ns = {},
+                  .blocked = time.blocked,
+                  .preempted = time.preempted,
+                  .faults = time.faults,
+                  .collectives = time.collectives};
+    std::ranges::copy(time.ns, sums.ns.begin());
+    if (until > since_ns(time))
+        sums.ns[time_part_of(time.now)] += until - since_ns(time);
+    return sums;
+}
+
+bool adds_up(const thread_time& time)
+{
+    return std::accumulate(std::begin(time.ns), std::end(time.ns), uint64_t{0}) == since_ns(time);
+}
+
+// So much of that as is there.
+uint64_t take(uint64_t& ns, uint64_t most)
+{
+    const uint64_t taken = std::min(ns, most);
+    ns -= taken;
+    return taken;
+}
+
+// That a thread waits for a CPU, and why, is known once it has one; and that it has one, some kernels do not tell at
+// once. What goes on is told as what it looks like, so some of that may have to be taken back: it was a wait for a CPU,
+// of one kind or the other, or it ran. All of this is modulo 2^64.
+void take_back(TimeParts& ns)
+{
+    uint64_t too_much = 0;
+    for (uint64_t& told : ns)
+        if (static_cast<int64_t>(told) < 0)
+            too_much -= std::exchange(told, 0);
+    for (const uint32_t part : {TIME_RUNQ, TIME_THROTTLED, TIME_CPU})
+        too_much -= take(ns[part], too_much);
+    for (uint64_t& told : ns)
+        too_much -= take(told, too_much);
+}
+
+uint8_t vendors_of(uint32_t apis)
+{
+    uint8_t vendors = 0;
+    for (const probe_layer layer : {LAYER_DRIVER, LAYER_RUNTIME, LAYER_HIP})
+        if (apis >> layer & 1)
+            vendors |= static_cast<uint8_t>(1U << static_cast<unsigned>(vendor_of(layer)));
+    return vendors;
+}
+
+} // namespace
+
+TimeSums& TimeSums::operator+=(const TimeSums& other)
+{
+    wall_ns += other.wall_ns;
+    std::ranges::transform(ns, other.ns, ns.begin(), std::plus<>());
+    blocked += other.blocked;
+    preempted += other.preempted;
+    faults += other.faults;
+    collectives += other.collectives;
+    return *this;
+}
+
+TimeSums TimeSums::operator-(const TimeSums& earlier) const
+{
+    TimeSums since{.wall_ns = wall_ns - earlier.wall_ns,
+                   .ns = {},
+                   .blocked = blocked - earlier.blocked,
+                   .preempted = preempted - earlier.preempted,
+                   .faults = faults - earlier.faults,
+                   .collectives = collectives - earlier.collectives};
+    std::ranges::transform(ns, earlier.ns, since.ns.begin(), std::minus<>());
+    take_back(since.ns);
+    return since;
+}
+
+CpuTime& CpuTime::operator+=(const CpuTime& other)
+{
+    wall_ns += other.wall_ns;
+    used_ns += other.used_ns;
+    ready_ns += other.ready_ns;
+    turns += other.turns;
+    return *this;
+}
+
+// Whose thread it is, is written before.
+bool ThreadTimes::has_begun(uint32_t place) const
+{
+    return load_acquire(table_[place].begin_ns) != 0;
+}
+
+// A thread as it was at one moment: the kernel side first says what it is in from now on, and then adds up what it was
+// in. Nullopt while it does that, for longer where it has been preempted there.
+std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        thread_time seen{};
+        volatile thread_time& shared = table_[place];
+        const uint64_t before = load_acquire(shared.now);
+        std::copy_n(reinterpret_cast<const volatile unsigned char*>(&shared), sizeof(seen),
+                    reinterpret_cast<unsigned char*>(&seen));
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (seen.now == before && shared.now == before && adds_up(seen))
+            return seen;
+    }
+    return std::nullopt;
+}
+
+// Nobody writes to the place of a thread that has ended.
+void ThreadTimes::give_back(uint32_t place)
+{
+    volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
+    std::fill_n(bytes, sizeof(thread_time), static_cast<unsigned char>(0));
+    told_[place] = {};
+    told_of_[place] = {};
+    bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
+}
+
+std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
+{
+    const auto time = place < PLACES_MAX && has_begun(place) ? settled(place) : std::nullopt;
+    return time ? std::optional<ImageId>(time->image) : std::nullopt;
+}
+
+// Since it was known last, which may be longer ago than the last report. A wait for a CPU is known once it is over:
+// what of it is more than there was since then, the next report has.
+CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
+{
+    constexpr size_t asked_max = 4096; // 20 ms of work
+    CpuTime& told = told_of_[place];
+    CpuTime now{.wall_ns = wall_ns,
+                .used_ns = time.at_end.used_ns,
+                .ready_ns = time.at_end.waited_ns,
+                .turns = time.at_end.turns};
+    if (!has_ended(time)) {
+        const auto share = asked_++ < asked_max
+                               ? cpu_share(static_cast<pid_t>(time.image.pid), static_cast<pid_t>(time.tid))
+                               : std::nullopt;
+        if (!share)
+            return {};
+        now.used_ns = share->used_ns;
+        now.ready_ns = share->waited_ns;
+        now.turns = share->turns;
+    }
+    if (!told.wall_ns)
+        told = {.wall_ns = 0,
+                .used_ns = time.at_begin.used_ns,
+                .ready_ns = time.at_begin.waited_ns,
+                .turns = time.at_begin.turns};
+    if (now.turns < told.turns) // another thread with its number; or the kernel keeps no account
+        return {};
+    CpuTime since{.wall_ns = now.wall_ns - told.wall_ns,
+                  .used_ns = now.used_ns - std::min(now.used_ns, told.used_ns),
+                  .ready_ns = now.ready_ns - std::min(now.ready_ns, told.ready_ns),
+                  .turns = now.turns - told.turns};
+    since.used_ns = std::min(since.used_ns, since.wall_ns);
+    since.ready_ns = std::min(since.ready_ns, since.wall_ns - since.used_ns);
+    told.wall_ns = now.wall_ns;
+    told.used_ns += since.used_ns;
+    told.ready_ns += since.ready_ns;
+    told.turns = now.turns;
+    return since;
+}
+
+std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
+{
+    std::vector<ThreadTime> times;
+    const uint32_t taken = std::min<uint32_t>(std::atomic_ref(places_taken_).load(), PLACES_MAX);
+    told_.resize(taken);
+    told_of_.resize(taken);
+    asked_ = 0;
+    for (uint32_t place = 0; place < taken; place++) {
+        if (!has_begun(place))
+            continue;
+        const std::optional<thread_time> time = settled(place);
+        if (!time)
+            continue; // with the next report
+        const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
+        const TimeSums sums = sums_of(*time, has_ended(*time) ? since_ns(*time) : std::max(age, since_ns(*time)));
+        ThreadTime delta{.place = place,
+                         .ended = has_ended(*time),
+                         .image = time->image,
+                         .cgroup = time->cgroups,
+                         .tid = time->tid,
+                         .comm = std::to_array(time->comm),
+                         .vendors = vendors_of(time->apis),
+                         .other_syscall = {},
+                         .collective = time->collective,
+                         .sums = sums - told_[place],
+                         .cpu = cheap_ ? cpu_time(place, *time, sums.wall_ns) : CpuTime()};
+        if (time->other_syscall)
+            delta.other_syscall = time->other_syscall - 1;
+        times.push_back(delta);
+        told_[place] = sums;
+    }
+    return times;
+}
+
+void ThreadTimes::forget_ended(const std::vector<ThreadTime>& drained)
+{
+    for (const ThreadTime& time : drained)
+        if (time.ended)
+            give_back(time.place);
+}
+
+std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times)
+{
+    std::unordered_map<uint32_t, const ThreadTime*> threads;
+    for (const ThreadTime& time : times)
+        threads.emplace(time.place, &time);
+    return threads;
+}
+
+std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times)
+{
+    std::set<std::pair<uint32_t, uint32_t>> threads;
+    for (const ThreadTime& time : times)
+        if (!time.ended)
+            threads.emplace(time.image.pid, time.tid);
+    return threads;
+}
+
+void TimeGroup::add(const ThreadTime& time)
+{
+    threads.emplace(time.image.pid, time.tid);
+    sums += time.sums;
+    cpu += time.cpu;
+    const uint64_t other = time.sums.ns[TIME_OTHER];
+    if (other > other_ns) {
+        other_ns = other;
+        other_syscall = time.other_syscall;
+    }
+}
+
+std::map<TimeKey, TimeGroup> group_times(const std::vector<ThreadTime>& times, const CallView& view,
+                                         Processes& processes)
+{
+    std::map<TimeKey, TimeGroup> groups;
+    for (const ThreadTime& time : times) {
+        TimeGroup& group = groups[{who_key(view.who, processes, time.image, time.tid, time.cgroup)}];
+        group.who.add(time.image, processes.owner(time.image, time.cgroup));
+        group.who.vendors |= time.vendors;
+        group.add(time);
+    }
+    return groups;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/who.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::pair<std::string_view, bool WhoView::*> dimensions[] = {
+    {"pid", &WhoView::pid},       {"comm", &WhoView::comm},
+    {"thread", &WhoView::thread}, {"container", &WhoView::container},
+    {"pod", &WhoView::pod},       {"namespace", &WhoView::pod_namespace},
+    {"cgroup", &WhoView::cgroup},
+};
+
+// The one process of the row: its latest image, for exec makes several.
+std::optional<ImageId> only_process(const WhoSeen& seen)
+{
+    if (seen.images.empty() || seen.images.begin()->pid != seen.images.rbegin()->pid)
+        return std::nullopt;
+    return *seen.images.rbegin();
+}
+
+// Ids as docker and crictl print them, and the end of what is longer than a column: that is where cgroups differ.
+std::string shorten_path(std::string_view path)
+{
+    constexpr size_t width = 60, id_digits = 32, id_shown = 12;
+    std::string shorter;
+    for (size_t at = 0; at < path.size();) {
+        const size_t end = std::min(path.find_first_not_of("0123456789abcdef", at), path.size());
+        shorter.append(path.substr(at, end - at < id_digits ? end - at : id_shown));
+        if (end < path.size())
+            shorter += path[end];
+        at = end + 1;
+    }
+    if (shorter.size() <= width)
+        return shorter;
+    size_t from = shorter.size() - (width - 3);
+    while (from < shorter.size() && (static_cast<unsigned char>(shorter[from]) & 0xc0) == 0x80)
+        from++; // not within a character
+    return "..." + shorter.substr(from);
+}
+
+Cell known(const std::string& text)
+{
+    return text.empty() ? Cell() : Cell(text);
+}
+
+} // namespace
+
+bool WhoView::parse(std::string_view name)
+{
+    const auto* found = std::ranges::find(dimensions, name, &std::pair<std::string_view, bool WhoView::*>::first);
+    if (found == std::end(dimensions))
+        return false;
+    this->*found->second = true;
+    pid |= thread;
+    return true;
+}
+
+void WhoKey::set_process(const ImageId& image, Processes& processes)
+{
+    pid = image.pid;
+    start_ns = processes.info(image).start_ns;
+}
+
+WhoKey who_key(const WhoView& view, Processes& processes, const ImageId& image, uint32_t tid, const cgroups& ids)
+{
+    WhoKey key;
+    if (view.pid)
+        key.set_process(image, processes);
+    if (view.thread)
+        key.tid = tid;
+    if (view.comm)
+        key.comm = processes.info(image).comm;
+    if (!view.by_owner())
+        return key;
+    const Owner& owner = processes.owner(image, ids);
+    if (view.container)
+        key.container = owner.container_key();
+    if (view.pod)
+        key.pod = owner.pod_uid().empty() ? owner.pod_name() : owner.pod_uid();
+    if (view.pod_namespace)
+        key.pod_namespace = owner.names.pod_namespace;
+    if (view.cgroup)
+        key.cgroup = owner.cgroup;
+    return key;
+}
+
+Cell pid_cell(const WhoSeen& seen)
+{
+    const auto process = only_process(seen);
+    return process ? Cell(uint64_t{process->pid}) : Cell();
+}
+
+Cell ns_pid_cell(const WhoSeen& seen, Processes& processes)
+{
+    const auto process = only_process(seen);
+    const uint64_t pid = process ? processes.info(*process).ns_pid : 0;
+    return pid ? Cell(pid) : Cell();
+}
+
+Cell command_line_cell(const WhoSeen& seen, Processes& processes)
+{
+    const auto process = only_process(seen);
+    return process ? known(processes.command_line(*process)) : Cell();
+}
+
+Cell sampled_cell(const WhoSeen& seen, const Processes& processes)
+{
+    const std::optional<Sampled> sampled = processes.sampled(seen.images);
+    return sampled ? Cell(sampled->percent) : Cell();
+}
+
+Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes)
+{
+    const std::optional<Sampled> sampled = processes.sampled(seen.images);
+    return sampled && sampled->error ? Cell(*sampled->error) : Cell();
+}
+
+Cell start_cell(const WhoSeen& seen, Processes& processes)
+{
+    const auto process = only_process(seen);
+    const uint64_t start = process ? processes.info(*process).start_ns : 0;
+    return start ? Cell(start) : Cell();
+}
+
+Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes)
+{
+    if (!key.comm.empty())
+        return key.comm;
+    const auto process = only_process(seen);
+    return process ? known(processes.info(*process).comm) : Cell();
+}
+
+Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes)
+{
+    const auto process = only_process(seen);
+    return process && key.tid ? known(processes.thread_name(*process, key.tid)) : Cell();
+}
+
+Cell owner_cell(const Owner& owner, OwnerPart part)
+{
+    switch (part) {
+    case OwnerPart::text:
+        return known(owner.text());
+    case OwnerPart::container_text:
+        return owner.container() ? Cell(owner.text()) : Cell();
+    case OwnerPart::pod_text:
+        return known(owner.pod_name());
+    case OwnerPart::cgroup_text:
+        return owner.cgroup.empty() ? Cell() : Cell(shorten_path(owner.cgroup));
+    case OwnerPart::container:
+        return known(owner.names.container);
+    case OwnerPart::container_id:
+        return known(owner.where.container_id);
+    case OwnerPart::runtime:
+        return known(owner.runtime());
+    case OwnerPart::pod:
+        return known(owner.names.pod);
+    case OwnerPart::pod_namespace:
+        return known(owner.names.pod_namespace);
+    case OwnerPart::pod_uid:
+        return known(owner.pod_uid());
+    case OwnerPart::cgroup:
+        return known(owner.cgroup);
+    case OwnerPart::unit:
+        return known(owner.where.unit);
+    case OwnerPart::slurm_job:
+        return known(owner.where.slurm_job);
+    case OwnerPart::slurm_step:
+        return known(owner.where.slurm_step);
+    case OwnerPart::uid:
+        return owner.where.uid ? Cell(uint64_t{*owner.where.uid}) : Cell();
+    }
+    return {};
+}
+
+Cell owner_cell(const WhoSeen& seen, OwnerPart part)
+{
+    Cell common;
+    for (const Owner* owner : seen.owners) {
+        Cell cell = owner_cell(*owner, part);
+        if (owner != *seen.owners.begin() && cell != common)
+            return {};
+        common = std::move(cell);
+    }
+    return common;
+}
+
+} // namespace gpusnoop

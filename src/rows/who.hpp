@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose calls a row counts: the part of a row that is the same in all tools. A tool's group key has a `WhoKey who`, its
+// group a `WhoSeen who`, and its table begins with who_fields.
+#pragma once
+
+#include "rows/table.hpp"
+#include "who/processes.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace gpusnoop {
+
+// What is told apart.
+struct WhoView {
+    bool pid = false;
+    bool comm = false;
+    bool thread = false; // of a process: pid, too
+    bool container = false;
+    bool pod = false;
+    bool pod_namespace = false;
+    bool cgroup = false;
+    bool owner = false; // shown, not told apart (-X)
+
+    static constexpr std::string_view names = "pid, comm, thread, container, pod, namespace, cgroup";
+    bool parse(std::string_view name); // false where it is none of them
+
+    // Rows depend on the cgroup that the call came from.
+    bool by_owner() const { return container || pod || pod_namespace || cgroup; }
+};
+
+// What is not told apart is empty.
+struct WhoKey {
+    uint32_t pid = 0;
+    uint64_t start_ns = 0;
+    uint32_t tid = 0;
+    std::string comm;
+    std::string container;
+    std::string pod; // its uid, or its name where there is no uid
+    std::string pod_namespace;
+    std::string cgroup;
+    auto operator<=>(const WhoKey&) const = default;
+
+    // To be told apart from its namesakes: a reused pid is another process.
+    void set_process(const ImageId& image, Processes& processes);
+};
+
+WhoKey who_key(const WhoView& view, Processes& processes, const ImageId& image, uint32_t tid, const cgroups& ids);
+
+// All whose calls are in the row.
+struct WhoSeen {
+    std::set<ImageId> images;
+    std::set<const Owner*> owners;
+    uint8_t vendors = 0; // bits: of the APIs that were called
+
+    void add(const ImageId& image, const Owner& owner)
+    {
+        images.insert(image);
+        owners.insert(&owner);
+    }
+};
+
+// What there is one answer to for the whole row; an empty cell otherwise.
+Cell pid_cell(const WhoSeen& seen);
+Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
+// Of the time that calls were counted in, and the error of what is told from it. Empty: all were.
+Cell sampled_cell(const WhoSeen& seen, const Processes& processes);
+Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
+Cell start_cell(const WhoSeen& seen, Processes& processes);
+Cell command_line_cell(const WhoSeen& seen, Processes& processes);
+Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
+// Of rows by thread.
+Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
+
+enum class OwnerPart : uint8_t {
+    text,
+    container_text,
+    pod_text,
+    cgroup_text, // cut from the left
+    container,
+    container_id,
+    runtime,
+    pod,
+    pod_namespace,
+    pod_uid,
+    cgroup,
+    unit,
+    slurm_job,
+    slurm_step,
+    uid,
+};
+
+// What is known of an owner, as JSON keys of every row and event.
+struct OwnerKey {
+    std::string_view key;
+    Unit unit;
+    OwnerPart part;
+};
+
+inline constexpr OwnerKey owner_keys[] = {
+    {"container", Unit::text, OwnerPart::container},
+    {"container_id", Unit::text, OwnerPart::container_id},
+    {"runtime", Unit::text, OwnerPart::runtime},
+    {"pod", Unit::text, OwnerPart::pod},
+    {"namespace", Unit::text, OwnerPart::pod_namespace},
+    {"pod_uid", Unit::text, OwnerPart::pod_uid},
+    {"unit", Unit::text, OwnerPart::unit},
+    {"uid", Unit::count, OwnerPart::uid},
+    {"slurm_job", Unit::text, OwnerPart::slurm_job},
+    {"slurm_step", Unit::text, OwnerPart::slurm_step},
+    {"cgroup", Unit::text, OwnerPart::cgroup},
+};
+
+Cell owner_cell(const Owner& owner, OwnerPart part);
+Cell owner_cell(const WhoSeen& seen, OwnerPart part);
+
+} // namespace gpusnoop

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves every row of the probe table against compiled calls: what the row reads at the entry of the called function
+// has to be what the caller passed.
+#include "calls.hpp"
+
+#include "attach/probes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <string>
+
+abi::Captured abi_captured;
+
+std::vector<abi::CallSet>& abi::call_sets()
+{
+    static std::vector<CallSet> sets;
+    return sets;
+}
+
+namespace {
+
+using abi::Call;
+using abi::CallSet;
+using abi::Passed;
+using abi::Signature;
+using gpusnoop::Library;
+using gpusnoop::Probe;
+
+constexpr std::string_view argument_names[] = {
+    "func",      "stream",    "grid_x",  "grid_y",    "grid_z",   "block_x",   "block_y",  "block_z",
+    "smem",      "out",       "name",    "handle",    "count",    "device",    "dst",      "src",
+    "bytes",     "height",    "depth",   "direction", "dst_type", "src_type",  "dst_host", "src_host",
+    "dst_array", "src_array", "address", "pitch",     "location", "format",    "channels", "channel_bits",
+    "levels",    "graph",     "child",   "node_type", "root",     "reduction",
+};
+static_assert(std::size(argument_names) == ARGUMENTS);
+
+std::vector<Probe> all_probes()
+{
+    std::vector<probe_kind> kinds;
+    for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
+        kinds.push_back(static_cast<probe_kind>(kind));
+    std::vector<Probe> all = gpusnoop::probes(Library::driver, kinds);
+    for (const Library other : {Library::runtime, Library::nccl, Library::hip})
+        std::ranges::move(gpusnoop::probes(other, kinds), std::back_inserter(all));
+    return all;
+}
+
+std::string_view base_name(std::string_view symbol)
+{
+    for (const std::string_view variant : {"_ptsz", "_ptds", "_spt"})
+        if (symbol.ends_with(variant))
+            symbol.remove_suffix(variant.size());
+    return symbol;
+}
+
+// Whether the row is about calls of the signature.
+bool belong(const Probe& probe, const Signature& signature)
+{
+    return signature.runtimes == gpusnoop::any_runtime || signature.runtimes == probe.runtimes;
+}
+
+// The row's function under this name. Null where the set has no call of it.
+const Signature* find(const CallSet& set, const Probe& probe, std::string_view symbol)
+{
+    for (const Signature& signature : set.signatures)
+        if (signature.symbol == symbol && signature.make && belong(probe, signature))
+            return &signature;
+    return nullptr;
+}
+
+// " (cudart 11 12)" where the row does not hold for every version.
+std::string runtimes_of(const Probe& probe)
+{
+    constexpr std::pair<gpusnoop::Runtime, std::string_view> runtimes[] = {
+        {gpusnoop::cudart11, "11"}, {gpusnoop::cudart12, "12"}, {gpusnoop::cudart13, "13"},
+        {gpusnoop::hip52, "5.2"},   {gpusnoop::hip5, "5.3"},    {gpusnoop::hip6, "6"},
+    };
+    std::string versions;
+    for (auto [bit, version] : runtimes)
+        if (probe.runtimes & bit)
+            versions += fmt::format(" {}", version);
+    const std::string_view library = probe.library == Library::hip ? "hip" : "cudart";
+    return versions.empty() ? "" : fmt::format(" ({}{})", library, versions);
+}
+
+bool is_list(const probe_row& row)
+{
+    return row.kind == KIND_LAUNCH_LIST || row.kind == KIND_COPY_BATCH_3D;
+}
+
+std::vector<CallSet> sets(bool real)
+{
+    std::vector<CallSet> chosen;
+    std::ranges::copy_if(abi::call_sets(), std::back_inserter(chosen),
+                         [&](const CallSet& set) { return (set.cuda != 0) == real; });
+    return chosen;
+}
+
+// ---- What a row reads: the user-space twin of read_words() and argument() in bpf/base/probe.bpf.h
+
+using Words = std::array<unsigned long long, WORD_BLOCK + BLOCK_WORDS_MAX>;
+
+// False where the memory was not part of the call.
+bool read_memory(const Call& call, uint64_t address, size_t bytes, void* to)
+{
+    const std::span<const std::byte> stack = std::as_bytes(std::span(call.captured.stack));
+    const std::pair<uint64_t, std::span<const std::byte>> regions[] = {
+        {call.captured.sp, stack},
+        {reinterpret_cast<uint64_t>(call.memory), call.memory},
+    };
+    for (const auto& [start, region] : regions) {
+        if (address < start || address - start + bytes > region.size())
+            continue;
+        memcpy(to, region.data() + (address - start), bytes);
+        return true;
+    }
+    return false;
+}
+
+std::optional<Words> read_call(const Call& call, const probe_row& row, size_t element)
+{
+    Words words{};
+    std::ranges::copy(call.captured.registers, words.begin());
+    if (row.block_base == BLOCK_NONE)
+        return words;
+    uint64_t block = row.block_base == BLOCK_STACK ? call.captured.sp + 8 * abi::first_slot
+                                                   : call.captured.registers[row.block_base - BLOCK_REGISTER];
+    size_t bytes = size_t{row.block_words} * 8;
+    if (!read_memory(call, block + element * bytes, bytes, &words[WORD_BLOCK]))
+        return std::nullopt;
+    return words;
+}
+
+// ---- What the caller passed
+
+using Arguments = std::map<int, uint64_t>; // by enum argument
+
+std::vector<std::string_view> parameter_names(std::string_view parameters)
+{
+    std::vector<std::string_view> names;
+    while (!parameters.empty()) {
+        std::string_view parameter = parameters.substr(0, parameters.find(','));
+        parameters.remove_prefix(std::min(parameters.size(), parameter.size() + 1));
+        names.push_back(parameter.substr(parameter.find_last_of(" *") + 1));
+    }
+    return names;
+}
+
+int argument_called(std::string_view name)
+{
+    auto found = std::ranges::find(argument_names, name);
+    if (found == std::end(argument_names))
+        FAIL("signatures.def has a parameter \"" << name << "\", which means nothing");
+    return static_cast<int>(found - argument_names);
+}
+
+Arguments passed_arguments(const Signature& signature, const Call& call, size_t element)
+{
+    Arguments passed;
+    std::vector<std::string_view> names = parameter_names(signature.parameters);
+    REQUIRE(names.size() == call.parameters.size());
+    for (const Call::Field& field : call.fields[element]) {
+        if (names.at(field.parameter).starts_with("other"))
+            continue;
+        const uint64_t base = abi::is_result(field.which) ? reinterpret_cast<uint64_t>(call.memory) : 0;
+        passed[field.which] = base + field.value;
+    }
+    for (size_t i = 0; i < names.size(); i++) {
+        auto [form, bytes] = call.parameters[i];
+        if (names[i].starts_with("other") || form == Passed::fields || form == Passed::pointer)
+            continue;
+        uint64_t first = Call::word(i, 0);
+        if (names[i] == "grid" || names[i] == "block") {
+            REQUIRE((form == Passed::structure && bytes == 12));
+            int x = names[i] == "grid" ? ARG_GRID_X : ARG_BLOCK_X;
+            passed[x] = static_cast<uint32_t>(first);
+            passed[x + 1] = first >> 32;
+            passed[x + 2] = static_cast<uint32_t>(Call::word(i, 1));
+        } else {
+            REQUIRE((form == Passed::scalar && (bytes == 4 || bytes == 8)));
+            passed[argument_called(names[i])] = bytes == 4 ? static_cast<uint32_t>(first) : first;
+        }
+    }
+    return passed;
+}
+
+// ---- Both compared
+
+uint64_t offset_of_result(const probe_row& row, int which)
+{
+    return which == ARG_OUT ? row.out_offset : which == ARG_PITCH ? row.pitch_offset : 0;
+}
+
+// On arm64 large structures lie behind a pointer each, and a row has one block: of two, the size of a copy is worth
+// more than what its destination is (probe_layout.hpp).
+bool in_another_block(const Call& call, int which)
+{
+    return abi::first_slot == 0 && which == ARG_DESTINATION &&
+           std::ranges::count_if(call.parameters, [](const abi::Parameter& parameter) {
+               return parameter.passed == Passed::fields && parameter.bytes > 16;
+           }) > 1;
+}
+
+// "right", or what is wrong with a row, by a call of its function.
+std::string verdict(const Signature& signature, const Call& call, const probe_row& row)
+{
+    std::string found;
+    size_t count = is_list(row) ? abi::elements : 1;
+    for (size_t element = 0; element < count; element++) {
+        std::optional<Words> words = read_call(call, row, element);
+        if (!words)
+            return "the block is not where the row says";
+        Arguments passed = passed_arguments(signature, call, element);
+        for (int which = 0; which < ARGUMENTS; which++) {
+            bool has = operand_present(row.args[which].word);
+            if (has != (passed.contains(which) && !in_another_block(call, which))) {
+                found +=
+                    fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
+            } else if (has) {
+                uint64_t value = operand_part(words->at(row.args[which].word), row.args[which].part);
+                value += offset_of_result(row, which);
+                if (value != passed[which])
+                    found += fmt::format("{} of element {} is read as {:#x} and was passed as {:#x}; ",
+                                         argument_names[which], element, value, passed[which]);
+            }
+        }
+    }
+    return found.empty() ? "right" : found;
+}
+
+// The pieces of 32 bits that a call's arguments consist of. Narrower arguments have none: their neighbours and their
+// size say enough.
+std::vector<uint32_t> pieces(const Call& call)
+{
+    std::vector<uint32_t> all;
+    for (size_t i = 0; i < call.parameters.size(); i++) {
+        auto [form, bytes] = call.parameters[i];
+        for (size_t piece = 0; piece < bytes / 4; piece++) {
+            uint64_t word =
+                form == Passed::pointer ? reinterpret_cast<uint64_t>(call.memory) : Call::word(i, piece / 2);
+            all.push_back(static_cast<uint32_t>(piece % 2 ? word >> 32 : word));
+        }
+    }
+    return all;
+}
+
+// The halves of the registers and the stack slots. All else in them is undefined.
+std::vector<uint32_t> places(const Call& call)
+{
+    std::vector<uint32_t> halves;
+    auto add = [&](uint64_t word) {
+        halves.push_back(static_cast<uint32_t>(word));
+        halves.push_back(static_cast<uint32_t>(word >> 32));
+    };
+    std::ranges::for_each(call.captured.registers, add);
+    std::ranges::for_each(std::span(call.captured.stack).subspan(abi::first_slot), add);
+    return halves;
+}
+
+bool in_one_place(const Call& ours, uint32_t our_piece, const Call& real, uint32_t real_piece)
+{
+    std::vector<uint32_t> a = places(ours), b = places(real);
+    for (size_t i = 0; i < a.size(); i++)
+        if (a[i] == our_piece && b[i] == real_piece)
+            return true;
+    return false;
+}
+
+void compare(const Call& ours, const Call& real)
+{
+    REQUIRE(ours.parameters == real.parameters);
+    std::vector<uint32_t> our_pieces = pieces(ours), real_pieces = pieces(real);
+    for (size_t i = 0; i < our_pieces.size(); i++) {
+        INFO("piece " << i);
+        CHECK(in_one_place(ours, our_pieces[i], real, real_pieces[i]));
+    }
+    for (size_t element = 0; element < abi::elements; element++)
+        CHECK(ours.fields[element] == real.fields[element]);
+}
+
+} // namespace
+
+TEST_CASE("every row reads what a compiled call passed", "[abi]")
+{
+    REQUIRE(!sets(false).empty());
+    for (const CallSet& set : sets(false)) {
+        for (const Probe& probe : all_probes()) {
+            INFO(probe.symbol << runtimes_of(probe) << ", called by " << set.compiler);
+            const Signature* signature = find(set, probe, base_name(probe.symbol));
+            if (!signature)
+                FAIL("a row without proof: write its prototype into tests/unit/attach/abi/signatures.def");
+            Call call;
+            signature->make(call);
+            CHECK(verdict(*signature, call, probe.row) == "right");
+        }
+    }
+}
+
+TEST_CASE("every signature has a row", "[abi]")
+{
+    std::vector<Probe> probes = all_probes();
+    const CallSet set = sets(false).at(0);
+    for (const Signature& signature : set.signatures) {
+        INFO(signature.symbol);
+        CHECK(std::ranges::any_of(
+            probes, [&](const Probe& probe) { return probe.symbol == signature.symbol && belong(probe, signature); }));
+    }
+}
+
+// The proof is worth what it would notice: every operand of every row is made wrong in turn.
+TEST_CASE("a wrong row is noticed", "[abi]")
+{
+    for (const CallSet& set : sets(false)) {
+        size_t dirty = 0;
+        for (const Probe& probe : all_probes()) {
+            const Signature* signature = find(set, probe, base_name(probe.symbol));
+            if (!signature)
+                continue; // the first test case
+            Call call;
+            signature->make(call);
+            Words words = read_call(call, probe.row, 0).value();
+            auto noticed = [&](int which, operand wrong) {
+                INFO(probe.symbol << ", called by " << set.compiler << ": " << argument_names[which] << " at word "
+                                  << int(wrong.word) << ", part " << int(wrong.part));
+                probe_row row = probe.row;
+                row.args[which] = wrong;
+                CHECK(verdict(*signature, call, row) != "right");
+            };
+            for (int which = 0; which < ARGUMENTS; which++) {
+                operand right = probe.row.args[which];
+                if (!operand_present(right.word)) {
+                    noticed(which, {0, PART_WHOLE});
+                    continue;
+                }
+                noticed(which, {WORD_ZERO, PART_WHOLE});
+                for (const operand& other : probe.row.args)
+                    if (other.word != right.word)
+                        noticed(which, other);
+                for (part other : {PART_WHOLE, PART_LOW, PART_HIGH}) {
+                    if (other == right.part)
+                        continue;
+                    // Taking 32 bits for 64 shows only where the compiler left the other half dirty.
+                    if (other == PART_WHOLE && words[right.word] >> 32 == 0)
+                        continue;
+                    dirty += other == PART_WHOLE;
+                    noticed(which, {right.word, static_cast<uint8_t>(other)});
+                }
+            }
+            if (is_list(probe.row)) {
+                probe_row row = probe.row;
+                row.block_words++;
+                CHECK(verdict(*signature, call, row) != "right");
+            }
+        }
+        INFO(set.compiler);
+        CHECK(dirty > 0);
+    }
+}
+
+TEST_CASE("calls through CUDA's own prototypes are the same", "[abi]")
+{
+    if (sets(true).empty())
+        SKIP("no CUDA headers");
+    for (const CallSet& real : sets(true)) {
+        std::vector<CallSet> ours = sets(false);
+        auto same_compiler = std::ranges::find(ours, real.compiler, &CallSet::compiler);
+        REQUIRE(same_compiler != ours.end());
+        for (const Probe& probe : all_probes()) {
+            INFO(probe.symbol << ", called by " << real.compiler << ", declared by CUDA " << real.cuda);
+            const Signature* real_signature = find(real, probe, probe.symbol);
+            const Signature* our_signature = find(*same_compiler, probe, base_name(probe.symbol));
+            if (!real_signature || !our_signature)
+                continue; // the next test case; the first one
+            Call real_call, our_call;
+            real_signature->make(real_call);
+            our_signature->make(our_call);
+            compare(our_call, real_call);
+            // The real prototype alone proves the row, too.
+            CHECK(verdict(*our_signature, real_call, probe.row) == "right");
+        }
+    }
+}
+
+TEST_CASE("rows that CUDA's headers cannot confirm", "[abi]")
+{
+    if (sets(true).empty())
+        SKIP("no CUDA headers");
+    const CallSet real = sets(true).at(0);
+    std::string names;
+    for (const Probe& probe : all_probes())
+        if (probe.library != Library::hip && !find(real, probe, probe.symbol))
+            names += probe.symbol + runtimes_of(probe) + " ";
+    if (!names.empty())
+        SKIP(names << "- not in the headers of "
+                   << "CUDA " << real.cuda);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built where CUDA's headers are present: every result code that they have is known by name. results.def is made from
+// them (abi.mk).
+#include "attach/probes.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cuda.h>
+#include <driver_types.h>
+
+using gpusnoop::Library;
+using gpusnoop::result_name;
+
+TEST_CASE("result names are those of CUDA's headers")
+{
+    struct Result {
+        Library library;
+        int code;
+        const char* name;
+    };
+    constexpr Result results[] = {
+#define RESULT(library, name) {Library::library, name, #name},
+#include "results.def"
+#undef RESULT
+    };
+    CHECK(std::size(results) > 180); // or the rule that makes results.def misses some
+    for (const Result& result : results)
+        CHECK(result_name(result.library, result.code) == result.name);
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probe table's own properties. That its rows are right is proven in abi/.
+#include "attach/probes.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <map>
+#include <set>
+
+using gpusnoop::applies;
+using gpusnoop::Library;
+using gpusnoop::Probe;
+using gpusnoop::probes;
+using gpusnoop::result_name;
+using gpusnoop::runtime_of;
+
+namespace {
+
+std::vector<probe_kind> all_kinds()
+{
+    std::vector<probe_kind> kinds;
+    for (int kind = KIND_NONE + 1; kind < KINDS; kind++)
+        kinds.push_back(static_cast<probe_kind>(kind));
+    return kinds;
+}
+
+std::vector<Probe> all_probes()
+{
+    std::vector<Probe> all = probes(Library::driver, all_kinds());
+    for (const Library other : {Library::runtime, Library::nccl, Library::hip})
+        std::ranges::move(probes(other, all_kinds()), std::back_inserter(all));
+    return all;
+}
+
+bool in_register(const operand& op)
+{
+    return op.word < WORD_BLOCK || !operand_present(op.word);
+}
+
+// As a number, which Catch2 prints better than a character type.
+int version(std::string_view soname)
+{
+    return runtime_of(soname);
+}
+
+bool is_launch(uint8_t kind)
+{
+    return kind >= KIND_LAUNCH && kind <= KIND_HOST_FUNC;
+}
+
+bool is_copy(uint8_t kind)
+{
+    return kind == KIND_COPY || kind == KIND_COPY_BATCH || kind == KIND_COPY_BATCH_3D;
+}
+
+// read_argument() of bpf/base/probe.bpf.h is used for these.
+bool reads_blocks(uint8_t kind)
+{
+    return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW || kind == KIND_GRAPH_NODE ||
+           kind == KIND_COLLECTIVE || kind == KIND_MESSAGE;
+}
+
+bool has(const Probe& probe, int which)
+{
+    return operand_present(probe.row.args[which].word);
+}
+
+} // namespace
+
+TEST_CASE("the table fits into the BPF side's")
+{
+    // No tool asks for more than one layer of CUDA's whole.
+    const size_t hip = probes(Library::hip, all_kinds()).size();
+    CHECK(hip + probes(Library::driver, all_kinds()).size() <= PROBE_ROWS_MAX);
+    CHECK(hip + probes(Library::runtime, all_kinds()).size() <= PROBE_ROWS_MAX);
+    CHECK(probes(Library::nccl, all_kinds()).size() <= PROBE_ROWS_MAX);
+    static_assert(WORD_BLOCK + LAUNCH_WORDS_MAX == WORDS);
+}
+
+TEST_CASE("no symbol is probed twice")
+{
+    std::map<std::pair<Library, std::string>, uint8_t> seen; // the runtimes that it is probed in
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        uint8_t in = probe.runtimes == gpusnoop::any_runtime ? 0xff : probe.runtimes;
+        uint8_t& so_far = seen[{probe.library, probe.symbol}];
+        CHECK((so_far & in) == 0);
+        so_far |= in;
+        // Only a jump to cudaLaunchKernel: with a row of its own, launches would count twice.
+        CHECK(!probe.symbol.starts_with("__cudaLaunchKernel"));
+    }
+}
+
+TEST_CASE("only the rows that were asked for are returned")
+{
+    const probe_kind kinds[] = {KIND_HOST_FUNC, KIND_CONTEXT_POP};
+    std::vector<std::string> symbols;
+    for (const Probe& probe : probes(Library::driver, kinds))
+        symbols.push_back(probe.symbol);
+    CHECK(symbols == std::vector<std::string>{"cuLaunchHostFunc_v2", "cuLaunchHostFunc_v2_ptsz", "cuLaunchHostFunc",
+                                              "cuLaunchHostFunc_ptsz", "cuStreamAddCallback",
+                                              "cuStreamAddCallback_ptsz", "cuCtxPopCurrent", "cuCtxPopCurrent_v2"});
+    CHECK(probes(Library::runtime, kinds).size() == 4);
+    CHECK(probes(Library::driver, {}).empty());
+}
+
+TEST_CASE("rows know their library and kind")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const bool hip = probe.library == Library::hip;
+        CHECK(probe.row.layer == (probe.library == Library::runtime ? LAYER_RUNTIME : hip ? LAYER_HIP : LAYER_DRIVER));
+        CHECK((gpusnoop::library_of(probe.row.layer) == probe.library || probe.library == Library::nccl));
+        CHECK(hip == (probe.symbol.find("hip") != std::string::npos));
+        CHECK((probe.row.kind > KIND_NONE && probe.row.kind < KINDS));
+        CHECK((probe.library == Library::runtime || hip || probe.runtimes == gpusnoop::any_runtime));
+        bool runtime_name = probe.symbol.starts_with("cuda") || probe.symbol.starts_with("__cuda");
+        CHECK(runtime_name == (probe.library == Library::runtime));
+        CHECK(probe.symbol.starts_with("nccl") == (probe.library == Library::nccl));
+    }
+}
+
+TEST_CASE("operands lie within the words of a call")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        CHECK(row.block_words <= (is_launch(row.kind) ? LAUNCH_WORDS_MAX : BLOCK_WORDS_MAX));
+        CHECK((row.block_base == BLOCK_NONE) == (row.block_words == 0));
+        CHECK(row.block_base <= BLOCK_REGISTER + ARGUMENT_REGISTERS - 1);
+        for (const operand& op : row.args) {
+            CHECK((in_register(op) || op.word < WORD_BLOCK + row.block_words));
+            CHECK((op.part == PART_WHOLE || op.part == PART_LOW || op.part == PART_HIGH));
+        }
+    }
+}
+
+// register_argument() of bpf/base/probe.bpf.h reads no block, and no upper halves.
+TEST_CASE("what is read from registers alone lies there")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        if (reads_blocks(probe.row.kind))
+            continue;
+        for (int which = 0; which < ARGUMENTS; which++) {
+            const operand& op = probe.row.args[which];
+            if (!is_launch(probe.row.kind) || which == ARG_COUNT ||
+                (which == ARG_FUNC && probe.row.kind != KIND_LAUNCH_LIST))
+                CHECK((in_register(op) && op.part != PART_HIGH));
+        }
+    }
+}
+
+TEST_CASE("variants for per-thread streams have the places of their base")
+{
+    std::map<std::pair<std::string, uint8_t>, Probe> by_symbol;
+    for (const Probe& probe : all_probes())
+        by_symbol[{probe.symbol, probe.runtimes}] = probe;
+    size_t variants = 0;
+    for (const auto& [key, probe] : by_symbol) {
+        INFO(probe.symbol);
+        bool ptsz = probe.symbol.ends_with("_ptsz"), ptds = probe.symbol.ends_with("_ptds");
+        bool spt = probe.symbol.ends_with("_spt");
+        CHECK(bool(probe.row.per_thread_stream) == (ptsz || ptds || spt));
+        if (!ptsz && !ptds && !spt)
+            continue;
+        variants++;
+        auto base = by_symbol.find({probe.symbol.substr(0, probe.symbol.rfind('_')), probe.runtimes});
+        REQUIRE(base != by_symbol.end());
+        CHECK(base->second.library == probe.library);
+        probe_row row = base->second.row;
+        row.per_thread_stream = 1;
+        CHECK(memcmp(&row, &probe.row, sizeof(row)) == 0);
+        // One has it in a structure, and does nothing with it that would be told.
+        CHECK((spt || (has(probe, ARG_STREAM) || probe.row.kind == KIND_GRAPH_INSTANTIATE) == ptsz));
+    }
+    CHECK(variants > 10);
+}
+
+TEST_CASE("copies are what their names say")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        const bool copies = is_copy(row.kind);
+        CHECK((row.element_bytes == 1 || copies));
+        CHECK(row.array_elements <= copies);
+        CHECK((row.direction == DIRECTION_UNKNOWN || copies));
+        if (!copies)
+            continue;
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        const bool set = named("Memset"), prefetch = named("Prefetch");
+        CHECK(has(probe, ARG_BYTES));
+        CHECK(row.asynchronous == named("Async"));
+        CHECK(row.asynchronous <= has(probe, ARG_STREAM));
+        CHECK(row.element_bytes == (named("D16") || named("D2D16") ? 2 : named("D32") || named("D2D32") ? 4 : 1));
+        CHECK((row.direction == DIRECTION_SET) == set);
+        CHECK((row.direction == DIRECTION_PREFETCH) == prefetch);
+        CHECK((row.direction == DIRECTION_P2P) == named("Peer"));
+        CHECK((row.direction == DIRECTION_H2D) == (named("HtoD") || named("HtoA")));
+        CHECK((row.direction == DIRECTION_D2H) == (named("DtoH") || named("AtoH")));
+        CHECK((row.direction == DIRECTION_D2D) ==
+              (!set && (named("DtoD") || named("DtoA") || named("AtoD") || named("AtoA"))));
+        // Only these count in elements, and only where an array takes part.
+        const bool by_parameters = named("cudaMemcpy3D") || named("hipMemcpy3D");
+        CHECK(bool(row.array_elements) == (by_parameters || row.kind == KIND_COPY_BATCH_3D));
+        // Where neither the name nor memory types nor addresses tell the direction, nothing does.
+        const bool from = has(probe, ARG_SOURCE) || has(probe, ARG_SOURCE_ARRAY);
+        const bool to = has(probe, ARG_DESTINATION) || has(probe, ARG_DESTINATION_ARRAY);
+        CHECK((row.direction != DIRECTION_UNKNOWN || has(probe, ARG_DIRECTION) || (from && to)));
+        CHECK(!(from && (set || prefetch)));
+        // Addresses of several kinds of memory come with what tells them apart.
+        CHECK(has(probe, ARG_SOURCE_HOST) <= has(probe, ARG_SOURCE_TYPE));
+        CHECK(has(probe, ARG_DESTINATION_HOST) <= has(probe, ARG_DESTINATION_TYPE));
+        CHECK((has(probe, ARG_HEIGHT) || !has(probe, ARG_DEPTH)));
+        CHECK((row.kind == KIND_COPY || named("Batch") || named("3DWithAttributes")));
+        CHECK((row.kind != KIND_COPY || !has(probe, ARG_COUNT)));
+    }
+}
+
+TEST_CASE("what waits, and for what")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) >= (row.wait != WAIT_NONE));
+        CHECK((row.kind != KIND_WAIT || row.wait != WAIT_NONE));
+        // What is behind addresses may still be in use.
+        CHECK((row.kind == KIND_FREE && row.memory != MEMORY_UNKNOWN) == (row.wait == WAIT_FREE));
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        if (row.kind != KIND_WAIT)
+            continue;
+        CHECK((row.wait == WAIT_POLL) == named("Query"));
+        CHECK((row.wait == WAIT_VALUE) == named("WaitValue"));
+        CHECK(bool(row.asynchronous) == named("WaitValue"));
+        CHECK((row.wait == WAIT_CONTEXT) == (named("CtxSync") || named("DeviceSync") || named("ThreadSync")));
+        CHECK((row.wait == WAIT_EVENT) == named("EventSync"));
+        CHECK(has(probe, ARG_STREAM) == named("Stream"));
+    }
+}
+
+TEST_CASE("memory has a kind, and what it takes to follow it")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        const bool allocates = row.kind == KIND_ALLOC || row.kind == KIND_REGISTER_HOST ||
+                               row.kind == KIND_PHYSICAL_NEW || row.kind == KIND_MAP;
+        const bool frees = row.kind == KIND_FREE || row.kind == KIND_UNMAP;
+        CHECK((row.holding != HOLDING_NONE) == (allocates || frees || row.kind == KIND_TRIM));
+        CHECK((row.memory == MEMORY_UNKNOWN || allocates || frees));
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        switch (row.kind) {
+        case KIND_ALLOC: {
+            CHECK(has(probe, ARG_OUT));
+            const bool untold = named("IpcOpen") || named("Import") || named("MappedMipmapped") || named("PoolCreate");
+            CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH)) == (!untold || named("ImportExternal")));
+            CHECK(has(probe, ARG_PITCH) == (named("Pitch") || named("Malloc3D") > named("3DArray")));
+            // The size of an array's elements is told by either.
+            CHECK((has(probe, ARG_FORMAT) || has(probe, ARG_CHANNEL_BITS)) ==
+                  (row.holding == HOLDING_ARRAY && !untold));
+            CHECK(has(probe, ARG_FORMAT) == has(probe, ARG_CHANNELS));
+            CHECK(has(probe, ARG_LEVELS) == (named("Mipmapped") && !untold));
+            CHECK((has(probe, ARG_STREAM) && row.asynchronous) == named("Async"));
+            break;
+        }
+        case KIND_REGISTER_HOST:
+        case KIND_MAP:
+        case KIND_UNMAP:
+            CHECK((has(probe, ARG_ADDRESS) && has(probe, ARG_BYTES)));
+            break;
+        case KIND_FREE:
+            CHECK(has(probe, ARG_ADDRESS));
+            CHECK((has(probe, ARG_STREAM) && row.asynchronous) == named("Async"));
+            break;
+        case KIND_PHYSICAL_NEW:
+        case KIND_PHYSICAL_HOLD:
+            CHECK(has(probe, ARG_OUT));
+            break;
+        case KIND_PHYSICAL_FREE:
+            CHECK(has(probe, ARG_HANDLE));
+            break;
+        case KIND_MEMORY_GONE:
+            CHECK(has(probe, ARG_HANDLE) + has(probe, ARG_DEVICE) == (probe.library != Library::hip));
+            break;
+        case KIND_CONTEXT_LET_GO:
+            CHECK(has(probe, ARG_DEVICE));
+            break;
+        default:
+            CHECK(!has(probe, ARG_ADDRESS));
+        }
+    }
+}
+
+TEST_CASE("what is allocated can be freed")
+{
+    std::set<std::pair<Library, uint8_t>> allocated, freed;
+    for (const Probe& probe : all_probes()) {
+        if (probe.row.kind == KIND_ALLOC || probe.row.kind == KIND_REGISTER_HOST || probe.row.kind == KIND_MAP)
+            allocated.emplace(probe.library, probe.row.holding);
+        else if (probe.row.kind == KIND_FREE || probe.row.kind == KIND_UNMAP)
+            freed.emplace(probe.library, probe.row.holding);
+    }
+    freed.emplace(Library::driver, HOLDING_MANAGED); // by what frees device memory
+    freed.emplace(Library::runtime, HOLDING_MANAGED);
+    freed.emplace(Library::runtime, HOLDING_MAPPED);
+    freed.emplace(Library::hip, HOLDING_MANAGED);
+    CHECK(allocated == freed);
+}
+
+TEST_CASE("the runtime's version is in its soname")
+{
+    CHECK(version("libcudart.so.11.0") == gpusnoop::cudart11);
+    CHECK(version("libcudart.so.11") == gpusnoop::cudart11);
+    CHECK(version("libcudart.so.12") == gpusnoop::cudart12);
+    CHECK(version("libcudart.so.13") == gpusnoop::cudart13);
+    for (const char* soname :
+         {"", "libcudart.so", "libcudart.so.10.2", "libcudart.so.1", "libcuda.so.1", "libtorch_cuda.so",
+          "libcublas.so.12", "libfoo.so.13", "libamdhip64.so", "libamdhip64.so.4"})
+        CHECK(version(soname) == gpusnoop::any_runtime);
+    CHECK(version("libamdhip64.so.5") == gpusnoop::hip5);
+    CHECK(version("libamdhip64.so.6") == gpusnoop::hip6);
+    CHECK(version("libamdhip64.so.7") == gpusnoop::hip6);
+}
+
+// Repaired wheels rename the file and its soname.
+TEST_CASE("the runtime's version is in a wheel's soname")
+{
+    CHECK(version("libcudart-d0da41ae.so.11.0") == gpusnoop::cudart11);
+    CHECK(version("libcudart-9335f6a2.so.12.4.127") == gpusnoop::cudart12);
+    CHECK(version("libcudart-0123abcd.so.13.0.96") == gpusnoop::cudart13);
+}
+
+TEST_CASE("rows for some versions of the runtime")
+{
+    Probe probe{.symbol = "f", .library = Library::runtime};
+    for (auto runtime : {gpusnoop::any_runtime, gpusnoop::cudart11, gpusnoop::cudart12, gpusnoop::cudart13})
+        CHECK(applies(probe, runtime));
+    probe.runtimes = gpusnoop::cudart12 | gpusnoop::cudart13;
+    CHECK(!applies(probe, gpusnoop::any_runtime)); // unknown: the row might be wrong
+    CHECK(!applies(probe, gpusnoop::cudart11));
+    CHECK(applies(probe, gpusnoop::cudart12));
+    CHECK(applies(probe, gpusnoop::cudart13));
+}
+
+TEST_CASE("results have names")
+{
+    struct Names {
+        int code;
+        const char* driver;
+        const char* runtime;
+    };
+    const Names results[] = {
+        {0, "CUDA_SUCCESS", "cudaSuccess"},
+        {1, "CUDA_ERROR_INVALID_VALUE", "cudaErrorInvalidValue"},
+        {2, "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"},
+        {35, "error 35", "cudaErrorInsufficientDriver"},
+        {100, "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice"},
+        {400, "CUDA_ERROR_INVALID_HANDLE", "cudaErrorInvalidResourceHandle"},
+        {600, "CUDA_ERROR_NOT_READY", "cudaErrorNotReady"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress"},
+        {719, "CUDA_ERROR_LAUNCH_FAILED", "cudaErrorLaunchFailure"},
+        {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "cudaErrorStreamCaptureUnsupported"},
+        {999, "CUDA_ERROR_UNKNOWN", "cudaErrorUnknown"},
+        {12345, "error 12345", "error 12345"},
+        {-1, "error -1", "error -1"},
+    };
+    for (const Names& result : results) {
+        CHECK(result_name(Library::driver, result.code) == result.driver);
+        CHECK(result_name(Library::runtime, result.code) == result.runtime);
+    }
+    CHECK(result_name(Library::hip, 0) == "hipSuccess");
+    CHECK(result_name(Library::hip, 2) == "hipErrorOutOfMemory");
+    CHECK(result_name(Library::hip, 100) == "hipErrorNoDevice");
+    CHECK(result_name(Library::hip, 1052) == "hipErrorRuntimeMemory");
+    CHECK(result_name(Library::hip, 35) == "hipErrorInsufficientDriver");
+}
+
+// Names are looked up by binary search.
+TEST_CASE("no result is unreachable")
+{
+    for (Library library : {Library::driver, Library::runtime, Library::hip}) {
+        std::set<std::string> names;
+        size_t known = 0;
+        for (int code = 0; code < 1000; code++) {
+            std::string name = result_name(library, code);
+            if (name.starts_with("error "))
+                continue;
+            known++;
+            CHECK(names.insert(name).second);
+        }
+        CHECK(known > 70);
+    }
+}
+
+TEST_CASE("nodes of graphs are told, and graphs known")
+{
+    for (const Probe& probe : all_probes()) {
+        INFO(probe.symbol);
+        const probe_row& row = probe.row;
+        auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
+        const bool node = row.kind == KIND_GRAPH_NODE;
+        CHECK(node >= (row.node != NODE_UNTOLD));
+        CHECK(has(probe, ARG_NODE_TYPE) == named("GraphAddNode"));
+        CHECK(has(probe, ARG_CHILD) == (named("GraphAddNode") || named("AddChildGraph")));
+        if (node) {
+            CHECK((row.node != NODE_UNTOLD) != has(probe, ARG_CHILD));
+            CHECK((row.node == NODE_KERNEL) == named("AddKernel"));
+            CHECK((row.node == NODE_COPY) == named("AddMemcpy"));
+            CHECK((row.node == NODE_SET) == named("AddMemset"));
+            CHECK((row.node == NODE_HOST) == named("AddHost"));
+        }
+        const bool makes = row.kind == KIND_GRAPH_NEW || row.kind == KIND_GRAPH_INSTANTIATE;
+        CHECK(makes <= has(probe, ARG_OUT));
+        const bool of_graph = node || row.kind == KIND_GRAPH_GONE || row.kind == KIND_GRAPH_INSTANTIATE ||
+                              row.kind == KIND_GRAPH_UPDATE || row.holding == HOLDING_GRAPH;
+        CHECK((of_graph && !named("MemTrim")) <= has(probe, ARG_GRAPH));
+        const bool of_exec = row.kind == KIND_GRAPH_LAUNCH || row.kind == KIND_GRAPH_UPLOAD ||
+                             row.kind == KIND_GRAPH_UPDATE || row.kind == KIND_GRAPH_SET || row.kind == KIND_EXEC_GONE;
+        CHECK(of_exec <= has(probe, ARG_FUNC));
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/ending_signals.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+// The status of a child that does this: it changes what signals do to it.
+template<class Do>
+int status_of(Do what)
+{
+    const pid_t child = ::fork();
+    if (child == 0)
+        ::_exit(what());
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return status;
+}
+
+bool readable(int fd)
+{
+    pollfd ready{fd, POLLIN, 0};
+    return ::poll(&ready, 1, 0) == 1;
+}
+
+} // namespace
+
+TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
+{
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+        ::signal(SIGHUP, SIG_DFL); // also behind nohup
+        const int asked = status_of([number] {
+            EndingSignals signals;
+            if (signals.came() || readable(signals.descriptor()))
+                return 1;
+            ::raise(number);
+            if (!readable(signals.descriptor()) || !signals.came() || !signals.came())
+                return 2;
+            try {
+                signals.check();
+                return 3;
+            } catch (const Interrupted&) {
+                return signals.ago().count() > 0 ? 42 : 4;
+            }
+        });
+        CHECK(WEXITSTATUS(asked) == 42);
+        const int again = status_of([number] {
+            if (number != SIGHUP)
+                ::signal(number, SIG_IGN); // as a shell does for what it starts in the background
+            EndingSignals signals;
+            ::raise(number);
+            signals.came();
+            ::raise(number);
+            return 1;
+        });
+        CHECK(WIFSIGNALED(again));
+        CHECK(WTERMSIG(again) == number);
+    }
+}
+
+TEST_CASE("a hangup that is ignored, as behind nohup, ends nothing", "[util]")
+{
+    const int status = status_of([] {
+        ::signal(SIGHUP, SIG_IGN);
+        EndingSignals signals;
+        const EndAtOnce now;
+        ::raise(SIGHUP);
+        if (signals.came())
+            return 1;
+        ::raise(SIGTERM);
+        return 2;
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    const int second = status_of([] {
+        ::signal(SIGHUP, SIG_IGN);
+        EndingSignals signals;
+        ::raise(SIGTERM);
+        if (!signals.came())
+            return 1;
+        ::raise(SIGHUP);
+        return 42;
+    });
+    CHECK(WEXITSTATUS(second) == 42);
+}
+
+TEST_CASE("signals that were inherited ignored or blocked are another program's again, but not ours", "[util]")
+{
+    const int status = status_of([] {
+        ::signal(SIGCHLD, SIG_IGN);
+        sigset_t all;
+        sigfillset(&all);
+        ::sigprocmask(SIG_SETMASK, &all, nullptr);
+        EndingSignals signals;
+        const pid_t child = ::fork();
+        if (child == 0)
+            ::_exit(7);
+        int its = 0;
+        if (::waitpid(child, &its, 0) != child || WEXITSTATUS(its) != 7)
+            return 1;
+        sigset_t blocked;
+        ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+        if (sigismember(&blocked, SIGALRM) || !sigismember(&blocked, SIGTERM))
+            return 2;
+        signals.as_before();
+        ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+        struct sigaction now {};
+        ::sigaction(SIGCHLD, nullptr, &now);
+        return sigismember(&blocked, SIGALRM) && now.sa_handler == SIG_IGN ? 42 : 3;
+    });
+    CHECK(WEXITSTATUS(status) == 42);
+}
+
+TEST_CASE("a write to a file that is too large fails, and a child that execs gets SIGXFSZ back", "[util]")
+{
+    const auto writes_too_much = [] {
+        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
+        const int file = ::mkstemp(name);
+        ::unlink(name);
+        const rlimit limit{1, 1};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        return ::write(file, "ab", 2) == 1 && ::write(file, "b", 1) < 0 && errno == EFBIG ? 42 : 1;
+    };
+    const int fails = status_of([&] {
+        const EndingSignals signals;
+        return writes_too_much();
+    });
+    CHECK(WEXITSTATUS(fails) == 42);
+    const int killed = status_of([&] {
+        EndingSignals().as_before();
+        return writes_too_much();
+    });
+    CHECK(WIFSIGNALED(killed));
+    CHECK(WTERMSIG(killed) == SIGXFSZ);
+}
+
+TEST_CASE("what leaves nothing behind is ended at once, by a signal that has come before, too", "[util]")
+{
+    const int status = status_of([] {
+        EndingSignals signals;
+        ::raise(SIGINT);
+        const EndAtOnce now;
+        return 1;
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    const int after = status_of([] {
+        EndingSignals signals;
+        {
+            const EndAtOnce now;
+        }
+        ::raise(SIGINT);
+        return signals.came() ? 42 : 1;
+    });
+    CHECK(WEXITSTATUS(after) == 42);
+}

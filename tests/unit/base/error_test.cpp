@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
+
+#include "base/fd.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cerrno>
+#include <chrono>
+#include <fcntl.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace gpusnoop;
+
+namespace {
+
+// Standard error is another file as long as this lives.
+class StandardError {
+public:
+    explicit StandardError(int to) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) { ::dup2(to, STDERR_FILENO); }
+    ~StandardError() { ::dup2(before_.get(), STDERR_FILENO); }
+    StandardError(const StandardError&) = delete;
+    StandardError& operator=(const StandardError&) = delete;
+
+private:
+    Fd before_;
+};
+
+std::string read_all(int fd)
+{
+    std::string text(1 << 20, '\0');
+    text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(fd, text.data(), text.size()))));
+    return text;
+}
+
+} // namespace
+
+TEST_CASE("messages that nobody reads are not waited for, and counted", "[util]")
+{
+    int fds[2];
+    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+    const Fd reading(fds[0]), writing(fds[1]);
+    const StandardError to(writing.get());
+    const auto began = std::chrono::steady_clock::now();
+    const std::string line(99, 'x');
+    for (int i = 0; i < 2000; i++)
+        warn(line);
+    CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));
+    const std::string first = read_all(reading.get());
+    CHECK(first.size() > 60'000);
+    warn("again");
+    const std::string then = read_all(reading.get());
+    CHECK(then.find("messages were not shown: nobody read them\n") != std::string::npos);
+    CHECK(then.ends_with(": again\n"));
+    const size_t shown = first.size() / (line.size() + std::string_view("gpusnoop: \n").size());
+    CHECK(then.find(" " + std::to_string(2000 - shown) + " messages") != std::string::npos);
+}
+
+TEST_CASE("a message that cannot be written is nobody's fault", "[util]")
+{
+    for (const char* path : {"/dev/full", "/"}) {
+        const Fd file(::open(path, path[1] ? O_WRONLY | O_CLOEXEC : O_PATH | O_CLOEXEC));
+        const StandardError to(file.get());
+        warn("lost");
+        say("lost\n");
+    }
+}
+
+TEST_CASE("threads may warn at once where warnings are held", "[util]")
+{
+    std::vector<std::string> told;
+    const WarningsTo to([&](std::string message) { told.push_back(std::move(message)); });
+    {
+        const WarningsHeld held;
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < 8; t++)
+            threads.emplace_back([] {
+                for (int i = 0; i < 100; i++)
+                    warn("one of many");
+            });
+    }
+    CHECK(told.size() == 800);
+}
+
+TEST_CASE("an error of a limit names the limit", "[util]")
+{
+    CHECK(errno_text(EMFILE).find("ulimit -n") != std::string::npos);
+    CHECK(errno_text(EACCES) == "Permission denied");
+}

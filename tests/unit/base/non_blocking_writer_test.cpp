@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/non_blocking_writer.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+// What it takes of a megabyte, where nobody reads; the descriptor itself still blocks.
+size_t taken(int fd)
+{
+    const std::string much(1 << 20, 'x');
+    const NonBlockingWriter out(fd);
+    size_t total = 0;
+    for (ssize_t n; total < much.size() && (n = out.write(much)) > 0;)
+        total += static_cast<size_t>(n);
+    CHECK_FALSE(::fcntl(fd, F_GETFL) & O_NONBLOCK);
+    return total;
+}
+
+struct Ends {
+    Fd reading, writing;
+};
+
+Ends pipe_ends()
+{
+    int fds[2];
+    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+    return {Fd(fds[0]), Fd(fds[1])};
+}
+
+Ends terminal_ends()
+{
+    Fd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    REQUIRE(::unlockpt(master.get()) == 0);
+    Fd slave(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    REQUIRE(slave);
+    return {std::move(master), std::move(slave)};
+}
+
+Ends socket_ends()
+{
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    return {Fd(fds[0]), Fd(fds[1])};
+}
+
+} // namespace
+
+TEST_CASE("whoever does not read is not waited for", "[util]")
+{
+    for (Ends (*make)() : {pipe_ends, terminal_ends, socket_ends}) {
+        const Ends ends = make();
+        const size_t some = taken(ends.writing.get());
+        CHECK(some > 0);
+        CHECK(some < 1 << 20);
+        CHECK(taken(ends.writing.get()) < some); // a terminal has moved something on
+    }
+}
+
+TEST_CASE("a reader that has gone is an error, and so is a descriptor that cannot be written to", "[util]")
+{
+    ::signal(SIGPIPE, SIG_IGN);
+    Ends pipe = pipe_ends(), socket = socket_ends();
+    CHECK(NonBlockingWriter(pipe.reading.get()).write("x") == -EBADF);
+    pipe.reading = Fd();
+    {
+        const Fd gone(std::move(pipe.reading)), gone_too(std::move(socket.reading));
+    }
+    CHECK(NonBlockingWriter(pipe.writing.get()).write("x") == -EPIPE);
+    CHECK(NonBlockingWriter(socket.writing.get()).write("x") == -EPIPE);
+    CHECK(NonBlockingWriter(-1).write("x") == -EBADF);
+    const Fd path(::open("/", O_PATH | O_CLOEXEC)), full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+    CHECK(NonBlockingWriter(path.get()).write("x") == -EBADF);
+    CHECK(NonBlockingWriter(full.get()).write("x") == -ENOSPC);
+}
+
+TEST_CASE("a file takes everything, at the place where it was", "[util]")
+{
+    const Fd file(::memfd_create("out", MFD_CLOEXEC));
+    REQUIRE(::write(file.get(), "one ", 4) == 4);
+    CHECK(NonBlockingWriter(file.get()).write("two") == 3);
+    char text[8]{};
+    CHECK(::pread(file.get(), text, sizeof(text), 0) == 7);
+    CHECK(std::string(text) == "one two");
+}

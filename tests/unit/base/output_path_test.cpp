@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files are written where their path led when it was opened, and no file that is not the tool's own is touched.
+#include "base/error.hpp"
+#include "base/output_path.hpp"
+#include "base/write_all.hpp"
+#include "tests/unit/base/folder.hpp"
+#include "tests/unit/base/small_files.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <fcntl.h>
+#include <iterator>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uid_t other = 65534;
+constexpr std::string_view begin = "ours";
+
+OutputPath output(const std::string& path)
+{
+    return {path, "recording", begin};
+}
+
+std::string contents(const std::string& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A message and its hint; empty if nothing is refused.
+template<class Do>
+std::string why_not(Do what)
+{
+    try {
+        what();
+    } catch (const Error& error) {
+        return error.what() + (" | " + error.hint());
+    }
+    return {};
+}
+
+void need_root()
+{
+    if (geteuid() != 0)
+        SKIP("only root can give files away");
+}
+
+} // namespace
+
+TEST_CASE("a link in a path is followed only if no other user can have put it there", "[util]")
+{
+    const Folder folder;
+    const std::string to = folder.file("to"), at = folder.file("at"), link = at + "/link", file = link + "/in/x";
+    fs::create_directories(to + "/in");
+    fs::create_directory(at);
+    fs::create_directory_symlink("../to", link);
+    const auto refused = [&] { return why_not([&] { output(file); }); };
+    SECTION("its own links, absolute ones, too, of /proc, and none")
+    {
+        const Fd in(open((to + "/in").c_str(), O_PATH | O_CLOEXEC));
+        output(file).replace("ours", 0600, Durable::no);
+        fs::remove(link);
+        fs::create_directory_symlink(to, link);
+        CHECK(output(file).open_existing());
+        CHECK(output("/proc/self/root" + to + "/in/../in//x").open_existing());
+        CHECK(output("/proc/self/fd/" + std::to_string(in.get()) + "/x").open_existing());
+        CHECK(contents(to + "/in/x") == "ours");
+        return;
+    }
+    SECTION("a link of another user")
+    {
+        need_root();
+        REQUIRE(lchown(link.c_str(), other, other) == 0);
+    }
+    SECTION("a link in another user's folder, who may rename there")
+    {
+        need_root();
+        REQUIRE(chown(at.c_str(), other, other) == 0);
+    }
+    SECTION("a link in a folder that all may write")
+    {
+        REQUIRE(chmod(at.c_str(), 01777) == 0);
+        CHECK(refused().empty()); // only its owner may rename it
+        REQUIRE(chmod(at.c_str(), 0777) == 0);
+    }
+    CHECK(refused().find("the recording '" + file +
+                         "' cannot be written: its folder is behind the symbolic link 'link'") == 0);
+    CHECK(refused().find("| name the folder that the link leads to") != std::string::npos);
+    CHECK(fs::is_empty(to + "/in"));
+}
+
+TEST_CASE("a path that leads nowhere", "[util]")
+{
+    const Folder folder;
+    fs::create_symlink("loop", folder.file("loop"));
+    folder.file("file", "");
+    for (const char* name : {"loop/x", "none/x", "file/x", "file/../x"})
+        CHECK_THROWS_AS(output(folder.file(name)), Error);
+    for (const std::string& name : {std::string(), std::string("."), std::string("none/"), std::string(300, 'x')})
+        CHECK_THROWS_AS(output(folder.file(name)).open(0600), Error);
+}
+
+TEST_CASE("once its folder is opened, a file stays in it", "[util]")
+{
+    const Folder folder;
+    fs::create_directory(folder.file("a"));
+    fs::create_directory(folder.file("b"));
+    const OutputPath path = output(folder.file("a/x"));
+    fs::rename(folder.file("a"), folder.file("c"));
+    fs::create_directory_symlink("b", folder.file("a"));
+    const Fd file = path.open(0600);
+    REQUIRE(write_all(file.get(), "ours 1"));
+    path.rename(file, ".1");
+    path.replace("ours 2", 0640, Durable::yes);
+    CHECK(contents(folder.file("c/x.1")) == "ours 1");
+    CHECK(contents(folder.file("c/x")) == "ours 2");
+    CHECK((fs::status(folder.file("c/x")).permissions() & fs::perms::all) == fs::perms(0640));
+    path.remove();
+    CHECK_FALSE(fs::exists(folder.file("c/x")));
+    CHECK(fs::is_empty(folder.file("b")));
+}
+
+TEST_CASE("a file that is not the tool's own is neither written nor replaced nor removed", "[util]")
+{
+    const Folder folder;
+    const std::string path = folder.file("x");
+    const OutputPath out = output(path);
+    const auto is_left = [&](const std::string& why) {
+        struct stat before {
+        }, after{};
+        REQUIRE(lstat(path.c_str(), &before) == 0);
+        for (const std::string& said :
+             {why_not([&] { out.open(0600); }), why_not([&] { out.replace("ours", 0600, Durable::no); })})
+            CHECK(said.find(why) != said.npos);
+        out.remove();
+        REQUIRE(lstat(path.c_str(), &after) == 0);
+        CHECK((before.st_ino == after.st_ino && before.st_size == after.st_size));
+    };
+    SECTION("other contents")
+    {
+        folder.file("x", "our");
+        is_left("'" + path + "' exists and is not a gpusnoop recording: it is left as it is | name another file");
+    }
+    SECTION("another user's")
+    {
+        need_root();
+        folder.file("x", "ours");
+        REQUIRE(chown(path.c_str(), other, other) == 0);
+        is_left("exists and belongs to another user");
+        REQUIRE(chown(folder.file("").c_str(), other, other) == 0); // who could remove it as well
+        CHECK(out.open_existing());
+    }
+    SECTION("a link")
+    {
+        fs::create_symlink(folder.file("to", "ours"), path);
+        is_left("symbolic link");
+        CHECK(contents(folder.file("to")) == "ours");
+    }
+    SECTION("a FIFO")
+    {
+        REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+        is_left("not a regular file");
+    }
+}
+
+TEST_CASE("only the file that was written is renamed, and over nothing but an older one", "[util]")
+{
+    const Folder folder;
+    const OutputPath path = output(folder.file("x"));
+    const Fd file = path.open(0600);
+    folder.file("x.1", "other");
+    CHECK(why_not([&] { path.rename(file, ".1"); }).find("x.1' exists and is not") != std::string::npos);
+    folder.file("x.1", "ours");
+    fs::rename(folder.file("x"), folder.file("moved"));
+    folder.file("x", "ours, too");
+    CHECK(why_not([&] { path.rename(file, ".1"); }).find("another file has taken its place") != std::string::npos);
+    CHECK(contents(folder.file("x.1")) == "ours");
+}
+
+TEST_CASE("a file that cannot be replaced stays, and nothing is left beside it", "[util]")
+{
+    const Folder folder;
+    const OutputPath path = output(folder.file("x"));
+    folder.file("x.new", "precious");
+    path.replace("ours", 0600, Durable::no);
+    {
+        const SmallFiles limit(3);
+        CHECK(why_not([&] { path.replace("ours, longer", 0600, Durable::yes); }).find("ulimit -f") !=
+              std::string::npos);
+    }
+    CHECK(contents(folder.file("x")) == "ours");
+    CHECK(contents(folder.file("x.new")) == "precious");
+    CHECK(std::distance(fs::directory_iterator(folder.file("")), {}) == 2);
+}

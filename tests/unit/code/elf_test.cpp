@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/code/elf_fixtures.hpp"
+
+#include "base/machine.hpp"
+#include "code/elf_machine.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <dlfcn.h>
+#include <memory>
+
+using gpusnoop::Symbol;
+using namespace gpusnoop::elf_fixtures;
+
+namespace {
+
+Symbol only(const gpusnoop::Elf& elf, std::string_view name)
+{
+    const auto found = functions(elf, {name});
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].name == name);
+    CHECK(found[0].function);
+    return found[0];
+}
+
+} // namespace
+
+TEST_CASE("functions of a shared library, of any binding and visibility", "[elf]")
+{
+    const auto elf = open_elf("lib.so");
+    CHECK(only(elf, "exported").version == "LIB_1");
+    CHECK(only(elf, "exported").size > 0);
+    CHECK(only(elf, "weak_alias").file_offset == only(elf, "exported").file_offset);
+    CHECK(only(elf, "hidden").version.empty());
+    CHECK(only(elf, "only_local").version.empty());
+
+    CHECK(functions(elf, {"exported", "hidden", "exported", "nothing", ""}).size() == 2);
+    CHECK(functions(elf, {}).empty());
+    for (const char* name :
+         {"", "export", "exportedd", "object", "object_alias", "chosen", "twice@LIB_1", "__cxa_finalize", "LIB_1"}) {
+        CAPTURE(name);
+        CHECK(functions(elf, {name}).empty());
+    }
+}
+
+TEST_CASE("all versions of a function, each once", "[elf]")
+{
+    for (const char* file : {"lib.so", "stripped.so"}) {
+        CAPTURE(file);
+        auto found = functions(open_elf(file), {"twice"});
+        REQUIRE(found.size() == 2);
+        std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.version < b.version; });
+        CHECK(found[0].version == "LIB_1");
+        CHECK(found[1].version == "LIB_2");
+        CHECK(found[0].file_offset != found[1].file_offset);
+    }
+}
+
+TEST_CASE("versions are cut off names in .symtab", "[elf]")
+{
+    auto file = content("lib.so");
+    section(file, SHT_DYNSYM).sh_type = SHT_PROGBITS;
+    const gpusnoop::Elf elf(memory_file(file));
+    const auto found = functions(elf, {"twice"});
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].name == "twice");
+    CHECK(found[0].version.empty());
+    CHECK(elf.symbol_at(found[1].address)->name.starts_with("twice"));
+}
+
+TEST_CASE("a stripped library has its .dynsym, a stripped program nothing", "[elf]")
+{
+    const auto library = open_elf("stripped.so");
+    CHECK(only(library, "exported").version == "LIB_1");
+    CHECK(functions(library, {"hidden", "only_local"}).empty());
+
+    CHECK(only(open_elf("pie"), "own").version.empty());
+    CHECK(functions(open_elf("bare"), {"own", "main", "exported"}).empty());
+}
+
+TEST_CASE("a library without section headers has what the loader finds", "[elf]")
+{
+    for (const char* file : {"lib.so", "old-hash.so"}) { // DT_GNU_HASH and DT_HASH tell where the symbols end
+        CAPTURE(file);
+        const auto whole = open_elf(file);
+        const gpusnoop::Elf elf(memory_file(without_sections(content(file))));
+        for (const char* name : {"exported", "weak_alias"})
+            CHECK(only(elf, name).file_offset == only(whole, name).file_offset);
+        CHECK(functions(elf, {"twice"}).size() == 2);
+        CHECK(functions(elf, {"hidden", "only_local", "__cxa_finalize"}).empty());
+        CHECK(elf.symbol_at(only(whole, "exported").address)->name == "exported");
+        CHECK(elf.soname() == "libfixture.so.1");
+        CHECK(elf.address_of(0) == 0);
+    }
+    const gpusnoop::Elf program(memory_file(without_sections(content("pie"))));
+    CHECK(functions(program, {"own", "main", "exported"}).empty());
+}
+
+TEST_CASE("an undefined symbol never matches, not even one that has an address", "[elf]")
+{
+    auto file = content("no-pie");
+    const auto symbols = entries<Elf64_Sym>(file, SHT_DYNSYM);
+    REQUIRE(std::any_of(symbols.begin(), symbols.end(), [](const Elf64_Sym& s) {
+        return s.st_shndx == SHN_UNDEF && ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_value != 0;
+    }));
+    for (const char* name : {"pie", "no-pie"}) {
+        CAPTURE(name);
+        const auto elf = open_elf(name);
+        CHECK(functions(elf, {"exported"}).empty());
+        CHECK(only(elf, "own").size > 0);
+        CHECK(only(elf, "main").size > 0);
+    }
+    for (const Elf64_Sym& s : symbols)
+        if (s.st_value != 0)
+            CHECK_FALSE(open_elf("no-pie").symbol_at(s.st_value));
+}
+
+TEST_CASE("addresses and file offsets are those of the loaded library", "[elf]")
+{
+    const auto elf = open_elf("lib.so");
+    const std::unique_ptr<void, int (*)(void*)> library(dlopen(fixtures().path("lib.so").c_str(), RTLD_NOW), dlclose);
+    REQUIRE(library);
+
+    const auto check = [&elf](const Symbol& symbol, const void* loaded) {
+        REQUIRE(loaded != nullptr);
+        Dl_info info{};
+        REQUIRE(dladdr(loaded, &info) != 0);
+        CHECK(static_cast<const char*>(info.dli_fbase) + symbol.address == loaded);
+        CHECK(elf.address_of(symbol.file_offset) == symbol.address);
+        const Bytes in_file = elf.bytes(symbol.file_offset, symbol.size);
+        CHECK(in_file.size() == symbol.size);
+        CHECK(std::memcmp(in_file.data(), loaded, in_file.size()) == 0);
+    };
+    check(only(elf, "exported"), dlsym(library.get(), "exported"));
+    for (const Symbol& symbol : functions(elf, {"twice"}))
+        check(symbol, dlvsym(library.get(), "twice", symbol.version.c_str()));
+
+    const auto* const base = static_cast<const char*>(dlsym(library.get(), "exported")) - only(elf, "exported").address;
+    const auto* const object = static_cast<const char*>(dlsym(library.get(), "object"));
+    const auto found = elf.symbol_at(static_cast<uint64_t>(object - base));
+    REQUIRE(found);
+    CHECK(found->size == 4);
+    CHECK(elf.bytes(found->file_offset, 4) == Bytes{42, 0, 0, 0});
+}
+
+TEST_CASE("the symbol at an address", "[elf]")
+{
+    for (const char* file : {"lib.so", "stripped.so"}) {
+        CAPTURE(file);
+        const auto elf = open_elf(file);
+        const Symbol exported = only(elf, "exported");
+        const auto found = elf.symbol_at(exported.address);
+        REQUIRE(found);
+        CHECK(found->name == "exported");                                                  // not weak_alias
+        CHECK(elf.symbol_at(only(elf, "from_assembly").address)->name == "from_assembly"); // not object_alias
+        CHECK(found->function);
+        CHECK(found->file_offset == exported.file_offset);
+        CHECK_FALSE(elf.symbol_at(exported.address + 1));
+        CHECK_FALSE(elf.symbol_at(0)); // where the versions' absolute symbols are
+        CHECK_FALSE(elf.symbol_at(~uint64_t{0}));
+    }
+    CHECK(open_elf("stripped.so").symbol_at(only(open_elf("lib.so"), "exported").address)->version == "LIB_1");
+    const auto elf = open_elf("lib.so");
+    CHECK(elf.symbol_at(only(elf, "only_local").address)->name == "only_local");
+    CHECK(elf.symbol_at(only(elf, "hidden").address)->name == "hidden");
+    CHECK(elf.symbol_at(only(elf, "label").address)->name == "sized");
+
+    int zeroed = 0;
+    auto file = content("lib.so");
+    for (const Elf64_Sym& s : entries<Elf64_Sym>(file, SHT_DYNSYM)) {
+        const auto found = ELF64_ST_TYPE(s.st_info) == STT_OBJECT ? elf.symbol_at(s.st_value) : std::nullopt;
+        if (!found || found->name != "zeroed")
+            continue;
+        zeroed++;
+        CHECK_FALSE(found->function);
+        CHECK(found->file_offset == 0); // .bss is not in the file
+    }
+    CHECK(zeroed == 1);
+}
+
+TEST_CASE("what the file says about itself", "[elf]")
+{
+    const auto library = open_elf("lib.so");
+    CHECK(library.soname() == "libfixture.so.1");
+    CHECK(library.build_id() == "00112233445566778899aabbccddeeff00ff10ab");
+    CHECK(library.has_section(".text"));
+    CHECK(library.has_section(".gnu.version_d"));
+    for (const char* absent : {"", ".tex", ".text2", "text", ".nv_fatbin"})
+        CHECK_FALSE(library.has_section(absent));
+    CHECK(open_elf("pie").soname().empty());
+
+    CHECK(library.bytes(0, 4) == Bytes{0x7f, 'E', 'L', 'F'});
+    const auto size = content("lib.so").size();
+    CHECK(library.bytes(0, size + 100).size() == size);
+    CHECK(library.bytes(size - 3, 100).size() == 3);
+    CHECK(library.bytes(size, 100).empty());
+    CHECK(library.bytes(~uint64_t{0}, 100).empty());
+}
+
+TEST_CASE("an offset in the part of a page that only the mapping adds", "[elf]")
+{
+    auto file = content("pie");
+    const auto all = segments(file);
+    const auto data = std::find_if(all.begin(), all.end(),
+                                   [](const auto& s) { return s.p_type == PT_LOAD && (s.p_flags & PF_W) != 0; });
+    REQUIRE(data != all.end());
+    REQUIRE(data->p_offset % 4096 > 8);
+    std::prev(data)->p_type = PT_NULL; // it may show the same page
+    const gpusnoop::Elf elf(memory_file(file));
+    CHECK(elf.address_of(data->p_offset) == data->p_vaddr);
+    CHECK(elf.address_of(data->p_offset - 8) == data->p_vaddr - 8);
+    CHECK(elf.address_of(data->p_offset + data->p_filesz) == data->p_vaddr + data->p_filesz);
+    CHECK_FALSE(elf.address_of(data->p_offset + data->p_filesz + 4096));
+    CHECK_FALSE(elf.address_of(~uint64_t{0}));
+}
+
+// Of a kernel whose pages are larger than 4 KiB, mappings begin further in front of a segment.
+TEST_CASE("an offset in the page where a segment begins, however large that is", "[elf][pages]")
+{
+    const uint64_t page = gpusnoop::machine::page_size(), start = 5 * page + page / 2 + 8;
+    Bytes file(sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr));
+    Elf64_Ehdr& head = header(file);
+    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS64;
+    head.e_ident[EI_DATA] = ELFDATA2LSB;
+    head.e_ident[EI_VERSION] = EV_CURRENT;
+    head.e_type = ET_DYN;
+    head.e_machine = gpusnoop::elf_of_host.number;
+    head.e_version = EV_CURRENT;
+    head.e_phoff = head.e_ehsize = sizeof(Elf64_Ehdr);
+    head.e_phentsize = sizeof(Elf64_Phdr);
+    head.e_phnum = 1;
+    segments(file)[0] = {PT_LOAD, PF_R | PF_X, start, 0x10000 * 7 + start, 0, page, page, 0x10000};
+    const gpusnoop::Elf elf(memory_file(file, static_cast<off_t>(8 * page)));
+    CHECK(elf.address_of(start) == 0x10000 * 7 + start);
+    CHECK(elf.address_of(5 * page) == 0x10000 * 7 + 5 * page);
+    CHECK_FALSE(elf.address_of(5 * page - 1));
+    CHECK_FALSE(elf.address_of(7 * page));
+}

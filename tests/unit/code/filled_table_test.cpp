@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/filled_table.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+
+namespace {
+
+constexpr uint64_t pointer = 0x9000, table = 0x8000;
+
+Argument constant(uint64_t value)
+{
+    return {.kind = Argument::constant, .value = value};
+}
+
+Argument loaded(uint64_t from)
+{
+    return {.kind = Argument::loaded, .value = from};
+}
+
+} // namespace
+
+TEST_CASE("a table has what was stored behind where its pointer leads to", "[filled_table]")
+{
+    FilledTable filled;
+    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::goes_on);
+    filled.store(table - 8, constant(1));
+    filled.store(table, constant(2)); // its size
+    filled.store(table + 8, constant(3));
+    filled.store(table + 24, constant(4));
+    filled.store(table + 32, {});
+    filled.store(pointer, constant(table));
+    CHECK(filled.returned(constant(7)) == FilledTable::Return::filled);
+    CHECK(filled.all() == std::vector<Filled>{{8, constant(3)}, {24, constant(4)}});
+}
+
+TEST_CASE("what is stored twice is not known, but where it is the same", "[filled_table]")
+{
+    FilledTable filled;
+    filled.returned(loaded(pointer));
+    for (const uint64_t second : {3, 4})
+        filled.store(table + 8, constant(second));
+    for (int i = 0; i < 2; i++)
+        filled.store(table + 16, constant(5));
+    filled.store(pointer, constant(table));
+    filled.returned(loaded(pointer));
+    CHECK(filled.all() == std::vector<Filled>{{16, constant(5)}});
+}
+
+TEST_CASE("what begins with something else than a pointer from memory fills no table", "[filled_table]")
+{
+    CHECK(FilledTable().returned(constant(pointer)) == FilledTable::Return::none);
+    CHECK(FilledTable().returned({}) == FilledTable::Return::none);
+}
+
+TEST_CASE("a pointer that is not known, or not set, leads to no table", "[filled_table]")
+{
+    FilledTable filled;
+    filled.returned(loaded(pointer));
+    filled.store(table + 8, constant(3));
+    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::goes_on);
+    CHECK(filled.all().empty());
+    filled.store(pointer, loaded(0x7000));
+    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::filled);
+    CHECK(filled.all().empty());
+}

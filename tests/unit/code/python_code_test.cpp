@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/python_code.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <string_view>
+
+using namespace gpusnoop;
+
+namespace {
+
+python_code named(std::string_view name, uint8_t kind)
+{
+    python_code code{};
+    code.first_line = 10;
+    code.file_kind = 1;
+    code.file_bytes = 5;
+    memcpy(code.file, "a/b.p", 5);
+    code.name_kind = kind;
+    code.name_bytes = static_cast<uint32_t>(name.size());
+    memcpy(code.name, name.data(), std::min<size_t>(name.size(), sizeof(code.name)));
+    return code;
+}
+
+std::vector<uint8_t> record_of(const python_code& code, std::span<const uint8_t> table = {})
+{
+    std::vector<uint8_t> record(sizeof(code));
+    memcpy(record.data(), &code, sizeof(code));
+    for (const uint8_t byte : table)
+        record.push_back(byte);
+    return record;
+}
+
+} // namespace
+
+TEST_CASE("names have one, two or four bytes for a character, and come as UTF-8")
+{
+    CHECK(read_python_code(record_of(named("forward", 1)))->function == "forward");
+    CHECK(read_python_code(record_of(named("gr\xf6\xdf"
+                                           "e",
+                                           1)))
+              ->function == "größe");
+    CHECK(read_python_code(record_of(named(std::string_view("\x20\x8a\x01\x30", 4), 2)))->function == "訠、");
+    CHECK(read_python_code(record_of(named(std::string_view("\x00\xf6\x01\x00", 4), 4)))->function == "\U0001f600");
+}
+
+TEST_CASE("of a long name, its end is there")
+{
+    python_code code = named(std::string(PYTHON_TEXT_MAX, 'x'), 1);
+    code.name_bytes = 1000;
+    CHECK(read_python_code(record_of(code))->function == "..." + std::string(PYTHON_TEXT_MAX, 'x'));
+}
+
+TEST_CASE("what could not be read is not made up")
+{
+    python_code code = named("f", 1);
+    code.file_bytes = ~0U;
+    code.name_bytes = ~0U;
+    code.table_bytes = ~0U;
+    const auto read = read_python_code(record_of(code));
+    CHECK(read->file.empty());
+    CHECK(read->function == "?");
+    CHECK_FALSE(read->lines);
+    CHECK(line_of(*read, {}, {}) == std::nullopt);
+    CHECK_FALSE(read_python_code(std::vector<uint8_t>(sizeof(code) - 1)));
+}
+
+TEST_CASE("a name of an unknown form, or with bytes of half a character, reads as what there is")
+{
+    CHECK(read_python_code(record_of(named("abc", 3)))->function.empty());
+    CHECK(read_python_code(record_of(named("ab", 4)))->function.empty());
+}
+
+TEST_CASE("an instruction is an index, or an address behind that of its code")
+{
+    const std::vector<uint8_t> steps = {0x00, 0x02, 0x06, 0x01}; // 3.8: from 0 on +2, from 6 on +1
+    python_code code = named("f", 1);
+    code.table_bytes = 4;
+    const auto read = *read_python_code(record_of(code, steps));
+    python_stack stack{};
+    stack.minor = 8;
+    stack.instruction_bytes = 4;
+    CHECK(line_of(read, stack, {.code = 0x1000, .instruction = 4, .check = 0}) == 12);
+    CHECK(line_of(read, stack, {.code = 0x1000, .instruction = 6, .check = 0}) == 13);
+    CHECK(line_of(read, stack, {.code = 0x1000, .instruction = 0xffffffff, .check = 0}) == 10);
+    stack.instruction_bytes = 8;
+    stack.first_instruction = 0x20;
+    CHECK(line_of(read, stack, {.code = 0x1000 | PYTHON_FROM_C, .instruction = 0x1026, .check = 0}) == 13);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudasync/waits.hpp"
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "proc/process.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+#include <optional>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+constexpr uint64_t second = 1'000'000'000;
+
+// The kernel side's table, which a file stands for here; there is no queue of free places.
+class Table {
+public:
+    Table() : fd_(memfd_create("waiting", MFD_CLOEXEC))
+    {
+        REQUIRE(ftruncate(fd_.get(), sizeof(waiting) * PLACES_MAX) == 0);
+        places_.emplace(fd_.get(), PLACES_MAX);
+    }
+    int fd() const { return fd_.get(); }
+    volatile waiting& operator[](size_t i) const { return (*places_)[i]; }
+
+    void waits(size_t place, pid_t pid, uint64_t since_ns)
+    {
+        volatile waiting& shared = (*places_)[place];
+        shared.thread_start_ns = thread_start_time_ns(pid, pid);
+        shared.now.key.image.pid = static_cast<uint32_t>(pid);
+        shared.now.key.tid = static_cast<uint32_t>(pid);
+        shared.now.key.stack = -1;
+        shared.now.since_ns = since_ns;
+    }
+
+private:
+    Fd fd_;
+    std::optional<SharedArray<waiting>> places_;
+};
+
+// A process that does nothing until it is killed, which makes it a zombie.
+class Sleeper {
+public:
+    Sleeper() : pid_(fork())
+    {
+        if (!pid_)
+            for (;;)
+                pause();
+        REQUIRE(pid_ > 0);
+    }
+    ~Sleeper()
+    {
+        ::kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+    }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+    pid_t pid() const { return pid_; }
+    void end() const
+    {
+        siginfo_t ended{};
+        ::kill(pid_, SIGKILL);
+        REQUIRE(waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) == 0);
+    }
+
+private:
+    pid_t pid_;
+};
+
+struct Waits {
+    Table table;
+    __u64 reported_ns = 0;
+    bool go_on = false;
+    __u32 places_taken = 10;
+    Waiting waiting{table.fd(), -1, {reported_ns, go_on, places_taken}};
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+    std::vector<Waiting::Part> report(uint64_t ns)
+    {
+        waiting.end_interval(ns, 0);
+        return waiting.drain(0);
+    }
+};
+
+} // namespace
+
+TEST_CASE("a wait that its thread ends in is told once, with the time until then")
+{
+    Waits waits;
+    const Sleeper child;
+    const auto pid = static_cast<uint32_t>(child.pid());
+    waits.table.waits(7, child.pid(), waits.now - 100 * second);
+    CHECK(waits.waiting.drain(0).empty()); // no interval has ended
+    auto parts = waits.report(waits.now - 10 * second);
+    REQUIRE(parts.size() == 1);
+    CHECK((parts[0].waiting && !parts[0].ended));
+    waits.waiting.forget_ended();
+    CHECK(waits.go_on);
+    child.end();
+    waits.waiting.exited(pid, waits.now - 4 * second);
+    SECTION("noticed by the report") {}
+    SECTION("noticed before")
+    {
+        waits.waiting.forget_ended();
+    }
+    parts = waits.report(waits.now);
+    REQUIRE(parts.size() == 1);
+    CHECK((!parts[0].waiting && parts[0].ended));
+    CHECK(parts[0].elapsed_ns == 96 * second);
+    CHECK(parts[0].new_ns + 1 - 6 * second <= 2); // the time of a report is made odd or even
+    CHECK(parts[0].key.image.pid == pid);
+    waits.waiting.forget_ended();
+    CHECK(!waits.go_on);
+    CHECK(waits.report(waits.now + second).empty());
+}
+
+TEST_CASE("where nobody saw the end of a thread, it is when it is noticed")
+{
+    Waits waits;
+    const Sleeper child;
+    waits.table.waits(0, child.pid(), waits.now - 30 * second); // a machine that has just started has no hour behind it
+    child.end();
+    waits.waiting.forget_ended();
+    const auto parts = waits.report(clock_ns(CLOCK_MONOTONIC) + second);
+    REQUIRE(parts.size() == 1);
+    CHECK(parts[0].ended);
+    CHECK(parts[0].elapsed_ns >= 30 * second);
+    CHECK(parts[0].elapsed_ns < 130 * second);
+    CHECK(parts[0].new_ns == parts[0].elapsed_ns);
+}
+
+TEST_CASE("what another program has replaced waits no more, though its first thread's id lives")
+{
+    Waits waits;
+    waits.table.waits(1, getpid(), waits.now - 50 * second);
+    waits.waiting.executed(static_cast<uint32_t>(getpid()), waits.now - 20 * second);
+    waits.table.waits(2, getpid(), waits.now - 10 * second); // the new program's
+    const auto parts = waits.report(waits.now);
+    REQUIRE(parts.size() == 2);
+    CHECK(parts[0].waiting);
+    CHECK(parts[1].ended);
+    CHECK(parts[1].elapsed_ns == 30 * second);
+}
+
+TEST_CASE("a wait of a thread that lives, and one that returned, did not end with it")
+{
+    Waits waits;
+    const Sleeper child;
+    waits.table.waits(3, getpid(), waits.now - 5 * second);
+    waits.table.waits(4, child.pid(), 0);
+    child.end();
+    waits.waiting.forget_ended();
+    const auto parts = waits.report(waits.now);
+    REQUIRE(parts.size() == 1);
+    CHECK((parts[0].waiting && !parts[0].ended));
+}

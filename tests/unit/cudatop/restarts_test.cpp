@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudatop/restarts.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+
+namespace {
+
+constexpr uint64_t second = 1'000'000'000, begin = 1000 * second;
+
+struct Lives {
+    Restarts restarts;
+    uint32_t pid = 100;
+
+    ImageId start(uint64_t at_ns, Restarts::Process process = {.identity = {}, .place = "/user.slice", .parent = 7},
+                  const std::string& name = "train")
+    {
+        process.identity.process = {.pid = ++pid, .serial = pid};
+        process.identity.name = name;
+        process.start_ns = begin + at_ns;
+        restarts.started(process);
+        return process.identity.process;
+    }
+    void end(const ImageId& image, uint64_t at_ns) { restarts.ended(image.pid, begin + at_ns); }
+    auto at(uint64_t at_ns) { return restarts.loops(begin + at_ns); }
+};
+
+} // namespace
+
+TEST_CASE("processes that end and start again are a loop from the second restart on", "[restarts]")
+{
+    Lives lives;
+    for (uint64_t i = 0; i < 5; i++) {
+        const ImageId image = lives.start(i * second);
+        CHECK(lives.at(i * second + 1).size() == (i < 2 ? 0 : 1));
+        if (i == 1)
+            lives.restarts.failed(image, "all 3 copies fail", "cudamemcpy -x");
+        lives.end(image, i * second + second / 2);
+    }
+    const auto loops = lives.at(5 * second);
+    REQUIRE(loops.size() == 1);
+    CHECK(loops.front().starts == 5);
+    CHECK(loops.front().seconds == 5);
+    CHECK(loops.front().last_error == "all 3 copies fail");
+    CHECK(loops.front().next == "cudamemcpy -x");
+    CHECK(loops.front().newest.process.pid == lives.pid);
+    CHECK(loops.front().newest.exited);
+    CHECK(loops.front().newest.group == lives.restarts.group_of(loops.front().newest.process));
+    CHECK(lives.at(8 * second).size() == 1);
+    CHECK(lives.at(10 * second).empty()); // nothing has started for 6 s
+    lives.start(100 * second);
+    CHECK(lives.at(100 * second).empty()); // the others are too old
+}
+
+TEST_CASE("processes that run side by side are no loop, however soon they end", "[restarts]")
+{
+    Lives lives;
+    std::vector<ImageId> ranks;
+    for (uint64_t i = 0; i < 8; i++)
+        ranks.push_back(lives.start(i * second / 10));
+    for (const ImageId& rank : ranks)
+        lives.end(rank, 2 * second);
+    CHECK(lives.at(3 * second).empty());
+}
+
+TEST_CASE("restarts have a name and a place in common", "[restarts]")
+{
+    Restarts::Process others[3];
+    std::string names[3] = {"a", "a", "a"};
+    size_t loops = 0;
+    for (uint32_t i = 0; i < 3; i++)
+        others[i] = {.identity = {}, .place = "/user.slice", .parent = 7};
+    SECTION("one parent")
+    {
+        loops = 1;
+    }
+    SECTION("parents that had gone")
+    {
+        for (auto& other : others)
+            other.parent = 0;
+        loops = 1;
+    }
+    SECTION("one container, each time with a shim of its own")
+    {
+        for (uint32_t i = 0; i < 3; i++)
+            others[i] = {.identity = {}, .place = "docker:db", .is_contained = true, .parent = 10 + i};
+        loops = 1;
+    }
+    SECTION("other names")
+    {
+        for (uint32_t i = 0; i < 3; i++)
+            names[i] = std::string(1, static_cast<char>('a' + i));
+    }
+    SECTION("other places")
+    {
+        for (uint32_t i = 0; i < 3; i++)
+            others[i].place = std::string(1, static_cast<char>('a' + i));
+    }
+    SECTION("other parents")
+    {
+        for (uint32_t i = 0; i < 3; i++)
+            others[i].parent = 10 + i;
+    }
+    Lives lives;
+    for (uint64_t i = 0; i < 3; i++)
+        lives.end(lives.start(i * second, others[i], names[i]), i * second + 1);
+    CHECK(lives.at(3 * second).size() == loops);
+}
+
+TEST_CASE("a process that calls exec is no restart", "[restarts]")
+{
+    Lives lives;
+    for (uint64_t i = 0; i < 4; i++) {
+        lives.pid = 100; // one process, by another program
+        lives.start(second);
+        Verdict identity;
+        identity.process = {.pid = 101, .serial = static_cast<uint32_t>(i)};
+        identity.name = "train";
+        lives.restarts.started({.identity = identity, .start_ns = begin + second, .place = "/user.slice", .parent = 7});
+    }
+    CHECK(lives.at(3 * second).empty());
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bpf/shared/histogram.h"
+#include "golden.hpp"
+#include "tools/cudamemcpy/options.hpp"
+
+using namespace gpusnoop;
+
+namespace {
+
+struct CudaMemcpy {
+    static constexpr const char* name = "cudamemcpy";
+    static constexpr const char* sort = "bytes";
+    using Settings = cudamemcpy::Settings;
+    static constexpr auto check_fields = cudamemcpy::check_fields;
+    static constexpr auto validate_options = cudamemcpy::validate_options;
+
+    static constexpr const char* modes[] = {
+        "",
+        "-T",
+        "-l",
+        "-x",
+        "-U",
+        "-U -l",
+        "-U -l --by memory",
+        "--api both",
+        "--api both --by memory,kind,api",
+        "--api runtime",
+        "--api runtime -l --by memory",
+        "-r 1",
+        "-X",
+        "-s copies",
+        "-s AVERAGE",
+        "--columns +CAPTURED,-PID",
+        "--columns KIND,BYTES",
+        "--by kind",
+        "--by memory",
+        "--by form",
+        "--by api",
+        "--by pid",
+        "--by comm",
+        "--by thread",
+        "--by stream",
+        "--by device",
+        "--by container",
+        "--by pod",
+        "--by namespace",
+        "--by cgroup",
+        "-l --by kind,memory,form,api,pid,comm,thread,stream,device,container,pod,namespace,cgroup",
+        "-H size",
+        "-H latency",
+        "-H rate",
+        "-H size --by memory,form",
+        "-H latency -L -N",
+        "-H size -P -x"};
+    static constexpr const char* usual = "-l --by pid,kind,memory";
+    static constexpr const char* by[] = {"kind",   "memory", "form",      "api", "comm",      "thread",
+                                         "stream", "device", "container", "pod", "namespace", "cgroup"};
+    static constexpr const char* sums[] = {"copies",       "calls",   "captured",    "errors", "bytes",
+                                           "failed_bytes", "unsized", "synchronous", "small",  "latency_total_ns"};
+
+    static bool own(Settings&, std::string_view, std::istream&) { return false; }
+    static golden::Measures measures(const Settings& s, const Options& o)
+    {
+        return {s.latency, s.latency || o.failed_only};
+    }
+
+    struct Copy {
+        direction way;
+        memory from, to;
+        uint64_t bytes; // of each; 0: not known
+    };
+
+    static CallDelta copies(const image& who, std::string_view symbol, Copy copy, uint64_t n, uint64_t ns_each,
+                            int result = 0)
+    {
+        CallDelta call = golden::calls_of(who, KIND_COPY, symbol, n, ns_each);
+        const Probe& probe = golden::all_probes()[call.key.function - 1U];
+        call.key.flags = probe.row.asynchronous ? CALL_ASYNCHRONOUS : 0;
+        call.key.copy = {copy.bytes ? static_cast<uint16_t>(histogram_bucket(copy.bytes)) : uint16_t{BUCKET_NONE},
+                         static_cast<uint8_t>(copy.way), copy_memory(copy.from, copy.to)};
+        call.key.result = result;
+        call.key.stream = probe.row.asynchronous ? 0x7f0000001000 : 0;
+        call.copy = {n * copy.bytes, copy.bytes && copy.bytes < SMALL_COPY ? n : 0, copy.bytes ? 0 : n, 0};
+        return call;
+    }
+
+    static std::vector<CallDelta> calls()
+    {
+        using namespace golden;
+        const Copy up{DIRECTION_H2D, MEMORY_PAGEABLE, MEMORY_DEVICE, 1 << 20},
+            pinned{DIRECTION_H2D, MEMORY_PINNED, MEMORY_DEVICE, 1009},
+            down{DIRECTION_D2H, MEMORY_DEVICE, MEMORY_PAGEABLE, 70'001},
+            across{DIRECTION_P2P, MEMORY_DEVICE, MEMORY_DEVICE, 1 << 30},
+            zeros{DIRECTION_SET, MEMORY_UNKNOWN, MEMORY_MANAGED, 4096},
+            unsized{DIRECTION_UNKNOWN, MEMORY_UNKNOWN, MEMORY_ARRAY, 0};
+        std::vector<CallDelta> all = {
+            copies(trainer, "cuMemcpyHtoD_v2", up, 53, 310'000),
+            copies(trainer, "cuMemcpyHtoDAsync_v2", pinned, 100'001, 3'100),
+            copies(trainer, "cuMemcpyHtoDAsync_v2", pinned, 17, 3'000), // under capture
+            copies(trainer, "cuMemcpyDtoH_v2", down, 7, 2'000, 719),
+            copies(solver, "cuMemcpyPeerAsync", across, 3, 9'000),
+            copies(solver, "cuMemsetD8_v2", zeros, 29, 1'500),
+            copies(server, "cuMemcpyDtoH_v2", down, 101, 40'000),
+            copies(server, "cuMemcpyBatchAsync_v2", pinned, 40, 800), // ten calls of four copies
+            copies(server, "cuMemcpyAtoA_v2", unsized, 5, 7'000),
+            copies(server, "cudaMemcpy", up, 11, 320'000),
+            copies(server, "cudaMemcpy", up, 2, 900, 1),
+        };
+        all[2].key.flags |= CALL_RECORDED;
+        all[7].copy.continued = 30;
+        return all;
+    }
+
+    static void print(Output& output, const Options& options, const Settings& settings,
+                      const std::vector<CallDelta>& calls)
+    {
+        golden::People processes;
+        CopyGroups groups(settings, processes);
+        for (CallDelta call : calls) {
+            // Megabytes a second of synchronous copies, in place of their time.
+            if (settings.histogram_of == cudamemcpy::Measure::rate) {
+                const bool timed = !(call.key.flags & CALL_ASYNCHRONOUS) && !call.key.result && call.copy.bytes;
+                call.key.duration =
+                    timed ? static_cast<uint16_t>(histogram_bucket(call.copy.bytes * 1000 / call.total_ns))
+                          : uint16_t{BUCKET_NONE};
+            }
+            groups.add(call);
+        }
+        const cudamemcpy::Context context{{options, settings, processes, 2.0, golden::all_probes()}};
+        if (settings.histogram())
+            print_histograms(output, groups, context, golden::wall_ns);
+        else
+            print_groups(output, groups, context, golden::wall_ns, golden::frames_of<CopyKey, CopyGroup>(settings));
+    }
+};
+
+} // namespace
+
+TEST_CASE("cudamemcpy shows calls as it did", "[golden]")
+{
+    golden::check<CudaMemcpy>();
+}

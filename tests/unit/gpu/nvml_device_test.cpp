@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/gpu/nvml_standin.hpp"
+
+#include <fmt/format.h>
+
+using gpusnoop::NvmlDeviceState;
+using gpusnoop::nvml_standin::Answers;
+using gpusnoop::nvml_standin::open;
+using gpusnoop::nvml_standin::standin;
+
+namespace {
+
+template<class Figure>
+std::string text(const std::optional<Figure>& figure)
+{
+    return figure ? fmt::to_string(*figure) : "-";
+}
+
+// "index name pci percent used/total watts mig", a line for each device.
+std::string shown(const std::string& path)
+{
+    std::string lines;
+    for (const NvmlDeviceState& s : open(path)->states())
+        lines += fmt::format("{} {} {} {}% {}/{} {}W {}\n", s.index, s.name.empty() ? "-" : s.name,
+                             s.pci.empty() ? "-" : s.pci, text(s.utilization), text(s.memory_used),
+                             text(s.memory_total), text(s.power_watts), text(s.mig));
+    return lines;
+}
+
+const std::string two = "device 0\nname NVIDIA H100 80GB HBM3\npci 0 3b 0\nutilization 97\n"
+                        "memory 80000 3000 500\npower 123456\nmig 0\n"
+                        "device 1\nname Tesla V100-SXM2\npci 10000 FF 1f\nutilization 0\nmemory 16000 0 200\npower 0\n";
+
+} // namespace
+
+TEST_CASE("what devices do", "[nvml]")
+{
+    const Answers answers(two);
+    const std::string newer = "0 NVIDIA H100 80GB HBM3 0000:3b:00.0 97% 3000/80000 123.456W false\n"
+                              "1 Tesla V100-SXM2 10000:ff:1f.0 0% 0/16000 0W -\n";
+    const std::string older = "0 NVIDIA H100 80GB HBM3 0000:3b:00.0 97% 3500/80000 123.456W false\n"
+                              "1 Tesla V100-SXM2 10000:ff:1f.0 0% 200/16000 0W -\n";
+    CHECK(shown(standin()) == newer);
+    CHECK(shown(answers.without({"PciInfo_v3"})) == newer);
+    CHECK(shown(answers.without({"PciInfo_v3", "PciInfo_v2"})) == newer);
+    CHECK(shown(answers.without({"MemoryInfo_v2"})) == older);
+    for (const int code : {13, 25, 999}) { // in the library, but not in the driver
+        answers.set(fmt::format("fail memory_v2 0 {0}\nfail memory_v2 1 {0}\n{1}", code, two));
+        CHECK(shown(standin()) == older);
+    }
+}
+
+TEST_CASE("what a driver does not tell of a device is unknown", "[nvml]")
+{
+    const Answers answers("device 0\ndevice 1\nutilization 5\n");
+    CHECK(shown(standin()) == "0 - - -% -/- -W -\n1 - - 5% -/- -W -\n");
+    for (const char* question : {"name", "pci", "utilization", "memory", "power", "mig"}) {
+        answers.set(fmt::format("fail {0} 0 15\nfail {0}{1} 0 15\n{2}", question,
+                                std::string(question) == "memory" ? "_v2" : "", two));
+        INFO(question);
+        const auto states = open(standin())->states();
+        REQUIRE(states.size() == 2);
+        CHECK(states[0].name.empty() == (std::string(question) == "name"));
+        CHECK(states[0].pci.empty() == (std::string(question) == "pci"));
+        CHECK(states[0].utilization.has_value() == (std::string(question) != "utilization"));
+        CHECK(states[0].memory_used.has_value() == (std::string(question) != "memory"));
+        CHECK(states[0].memory_total.has_value() == (std::string(question) != "memory"));
+        CHECK(states[0].power_watts.has_value() == (std::string(question) != "power"));
+        CHECK(states[0].mig.has_value() == (std::string(question) != "mig"));
+        CHECK(states[1].name == "Tesla V100-SXM2");
+    }
+    answers.set("fail device 0 15\n" + two);
+    CHECK(shown(standin()).starts_with("0 - - -% -/- -W -\n1 Tesla V100-SXM2 "));
+    answers.set(two);
+    CHECK(shown(answers.without({"GetName", "PciInfo", "PciInfo_v2", "PciInfo_v3", "UtilizationRates", "MemoryInfo",
+                                 "MemoryInfo_v2", "PowerUsage", "MigMode"})) ==
+          "0 - - -% -/- -W -\n1 - - -% -/- -W -\n");
+}
+
+TEST_CASE("under MIG there is no utilization of a device", "[nvml]")
+{
+    const Answers answers("device 0\nutilization 50\nmig 1\n");
+    CHECK(shown(standin()) == "0 - - -% -/- -W true\n");
+    answers.set("device 0\nutilization 50\nmig 2\n"); // no mode
+    CHECK(shown(standin()) == "0 - - 50% -/- -W -\n");
+}
+
+TEST_CASE("the device file of a GPU", "[nvml]")
+{
+    const Answers answers("device 0\nminor 3\ndevice 1\nminor 0\ndevice 2\ndevice 3\nminor 255\n");
+    const auto states = open(standin())->states();
+    CHECK(states.at(0).minor == 3);
+    CHECK(states.at(1).minor == 0);
+    CHECK(!states.at(2).minor); // not told
+    CHECK(!states.at(3).minor); // /dev/nvidiactl
+}
+
+TEST_CASE("the UUID of a GPU", "[nvml]")
+{
+    const Answers answers("device 0\nuuid GPU-1b2c\ndevice 1\ndevice 2\nuuid GPU-\\x1b\nfail uuid 1 15\n");
+    const auto states = open(standin())->states();
+    CHECK(states.at(0).uuid == "GPU-1b2c");
+    CHECK(states.at(1).uuid.empty());
+    CHECK(states.at(2).uuid == "GPU-\\x1B");
+}
+
+TEST_CASE("figures of a device that cannot be", "[nvml]")
+{
+    const Answers answers("device 0\nutilization 101\npower 4294967295\nmemory 100 101 0\npci 0 100 0\n");
+    CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
+    answers.set("device 0\nutilization 4294967295\nmemory 0 0 0\npci ffffffff ff 20\n"); // shares the host's memory
+    CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
+    answers.set("device 0\nmemory 18446744073709551615 18446744073709551615 0\npci ffffffff ff 1f\n");
+    CHECK(shown(standin()) == "0 - ffffffff:ff:1f.0 -% 18446744073709551615/18446744073709551615 -W -\n");
+}
+
+TEST_CASE("names of devices are harmless", "[nvml]")
+{
+    const Answers answers("device 0\nname A\\x1b[31mB\\x07\\xff\\x0aC\n");
+    CHECK(open(standin())->states().at(0).name == "A\\x1B[31mB\\x07\\xFF\\x0AC");
+    answers.set("device 0\nname " + std::string(500, 'x') + "\n"); // not terminated
+    CHECK(open(standin())->states().at(0).name == std::string(96, 'x'));
+}

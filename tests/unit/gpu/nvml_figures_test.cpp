@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/nvml_figures.hpp"
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "tests/unit/gpu/nvml_standin.hpp"
+
+#include <csignal>
+#include <sys/wait.h>
+
+using gpusnoop::ImageId;
+using gpusnoop::NvmlFigures;
+using gpusnoop::nvml_standin::Answers;
+using gpusnoop::nvml_standin::standin;
+
+namespace {
+
+constexpr uint64_t second = 1'000'000'000;
+
+std::set<ImageId> images(std::initializer_list<uint32_t> pids)
+{
+    std::set<ImageId> set;
+    for (uint32_t pid : pids)
+        set.insert(image{pid, 1});
+    return set;
+}
+
+// Of the helper, the only child there is.
+void kill_helper()
+{
+    std::ifstream children("/proc/thread-self/children");
+    pid_t helper = 0;
+    REQUIRE(children >> helper);
+    REQUIRE(kill(helper, SIGKILL) == 0);
+    siginfo_t end{};
+    REQUIRE(waitid(P_PID, static_cast<id_t>(helper), &end, WEXITED | WNOWAIT) == 0);
+}
+
+const std::string begin = "device 0\ndevice 1\n";
+const std::string state = "device 0\nname A\nutilization 50\n"
+                          "process 11 100 gi=7 ci=0\nprocess 12 200 gi=7 ci=0\nprocess 13 unknown gi=2 ci=1\n"
+                          "process 14 5\nprocess 15 6 gi=9\nsample 11 1000 30\nsample 12 1000 40\n"
+                          "device 1\nname B\nprocess 12 1000\nprocess 16 7 gi=7 ci=0\nsample 12 1000 90\n";
+
+} // namespace
+
+TEST_CASE("figures of NVML for the processes of a row", "[nvml]")
+{
+    const Answers answers(begin);
+    NvmlFigures figures(standin());
+    CHECK(figures.available());
+    CHECK(figures.why().empty());
+    CHECK(figures.states().empty());
+    CHECK(!figures.memory_of(images({11})));
+    answers.set(state);
+    figures.refresh();
+
+    REQUIRE(figures.states().size() == 2);
+    CHECK(figures.states()[0].utilization == 50);
+    CHECK(figures.states()[1].name == "B");
+
+    CHECK(figures.memory_of(images({11})) == 100);
+    CHECK(figures.memory_of(images({12})) == 1200);
+    CHECK(figures.memory_of(images({11, 12, 99})) == 1300);
+    CHECK(!figures.memory_of(images({11, 13})));
+    CHECK(!figures.memory_of(images({99})));
+    std::set<ImageId> twice = images({11}); // a process that has called exec
+    twice.insert(image{11, 2});
+    CHECK(figures.memory_of(twice) == 100);
+
+    CHECK(figures.sm_percent_of(images({11})) == 30);
+    CHECK(figures.sm_percent_of(images({12})) == 130);
+    CHECK(figures.sm_percent_of(images({11, 12, 13})) == 160);
+    CHECK(figures.sm_percent_of(twice) == 30);
+    CHECK(!figures.sm_percent_of(images({13})));
+    CHECK(!figures.sm_percent_of({}));
+
+    CHECK(figures.instance_of(images({11})) == "gi 7 ci 0");
+    CHECK(figures.instance_of(images({15})) == "gi 9");
+    CHECK(!figures.instance_of(images({11, 13}))); // several
+    CHECK(!figures.instance_of(images({11, 16}))); // of two devices
+    CHECK(!figures.instance_of(images({12})));     // and a device without MIG
+    CHECK(!figures.instance_of(images({14})));
+    CHECK(!figures.instance_of(images({99})));
+
+    CHECK(figures.memory_of(images({12}), 1) == 1000); // of one device
+    CHECK(!figures.memory_of(images({11}), 1));
+    CHECK(figures.sm_percent_of(images({12}), 0) == 40);
+    CHECK(figures.processes().count(12) == 2);
+}
+
+TEST_CASE("NVML is asked at most once per interval", "[nvml]")
+{
+    const Answers answers("device 0\n");
+    const auto with = [](unsigned time, unsigned percent) {
+        return "device 0\nutilization " + std::to_string(percent) + "\nprocess 11 " + std::to_string(percent) +
+               "\nsample 11 " + std::to_string(time) + " " + std::to_string(percent) + "\n";
+    };
+    NvmlFigures figures(standin());
+    uint64_t now = 500 * second;
+    const auto shows = [&](unsigned percent) {
+        CHECK(figures.memory_of(images({11})) == percent);
+        CHECK(figures.sm_percent_of(images({11})) == percent);
+        CHECK(figures.states().at(0).utilization == percent);
+    };
+    answers.set(with(1000, 10));
+    figures.refresh(now);
+    shows(10);
+    answers.set(with(2000, 20));
+    figures.refresh(now);
+    figures.refresh(now + second / 2);
+    figures.refresh(now + second * 9 / 10);
+    shows(10);
+    figures.refresh(now + second - second / 25); // a timer that is a little early
+    shows(20);
+    answers.set(with(3000, 30));
+    figures.refresh(now + 2 * second - second * 7 / 100); // does not make it more often
+    shows(20);
+    figures.refresh(now + 2 * second);
+    shows(30);
+    answers.set(with(4000, 40));
+    figures.refresh(now + 100 * second);
+    shows(40);
+    answers.set(with(5000, 50));
+    figures.refresh(now + 100 * second + second / 2); // what was missed is not made up for
+    shows(40);
+    answers.set("device 0\n");
+    figures.refresh(now + 101 * second);
+    CHECK(!figures.memory_of(images({11})));
+    CHECK(!figures.sm_percent_of(images({11})));
+    CHECK(!figures.states().at(0).utilization);
+}
+
+TEST_CASE("a helper that dies is replaced within a second, and within a minute where it dies in a row", "[nvml]")
+{
+    std::vector<std::string> warnings;
+    const gpusnoop::WarningsTo to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const Answers answers("device 0\nprocess 11 100\n");
+    NvmlFigures figures(standin(), {.devices = true, .interval_ns = second / 10});
+    uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
+    const auto has_figures_after = [&](uint64_t ns) {
+        figures.refresh(now += ns);
+        return figures.memory_of(images({11})) == 100;
+    };
+    const std::string died = "the helper that asks NVML has died: its figures are missing until another one answers";
+    const std::string in_a_row =
+        "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing "
+        "in between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without "
+        "it";
+    REQUIRE(has_figures_after(second));
+    kill_helper();
+    CHECK(has_figures_after(second));
+    CHECK(warnings == std::vector{died});
+    kill_helper();
+    CHECK(!has_figures_after(second / 2));
+    CHECK(!has_figures_after(second / 4));
+    CHECK(has_figures_after(second / 2));
+    CHECK(warnings == std::vector{died, died});
+    kill_helper();
+    CHECK(!has_figures_after(2 * second));
+    CHECK(!has_figures_after(55 * second));
+    CHECK(has_figures_after(5 * second));
+    kill_helper();
+    CHECK(!has_figures_after(2 * second));
+    CHECK(warnings == std::vector{died, died, in_a_row});
+    CHECK(has_figures_after(60 * second));
+    CHECK(has_figures_after(60 * second)); // it is well
+    kill_helper();
+    CHECK(has_figures_after(second));
+    CHECK(warnings == std::vector{died, died, in_a_row, died});
+}
+
+TEST_CASE("a helper that dies before its first answer is replaced", "[nvml]")
+{
+    std::vector<std::string> warnings;
+    const gpusnoop::WarningsTo to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const Answers answers("hang\n");
+    NvmlFigures figures(standin());
+    CHECK(figures.available());
+    answers.set("device 0\nprocess 11 100\n");
+    kill_helper();
+    const uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
+    figures.refresh(now + second);
+    CHECK(figures.memory_of(images({11})) == 100);
+    CHECK(warnings.size() == 2); // no answer, and the death
+}
+
+TEST_CASE("only what processes hold", "[nvml]")
+{
+    const Answers answers("device 0\n");
+    NvmlFigures figures(standin(), {.devices = false, .interval_ns = 0});
+    answers.set("device 0\nutilization 50\nprocess 11 100\nsample 11 1000 30\n");
+    figures.refresh(second);
+    CHECK(figures.memory_of(images({11})) == 100);
+    CHECK(figures.states().empty());
+    CHECK(!figures.sm_percent_of(images({11})));
+    answers.set("device 0\nprocess 11 7\n");
+    figures.refresh(second);
+    CHECK(figures.memory_of(images({11})) == 7);
+}
+
+TEST_CASE("why there are no figures of NVML", "[nvml]")
+{
+    NvmlFigures off("off");
+    CHECK(!off.available());
+    CHECK(off.why() == "NVML is disabled (--nvml off)");
+    off.refresh();
+    CHECK(off.states().empty());
+    CHECK(!off.memory_of(images({11})));
+    CHECK(!off.sm_percent_of(images({11})));
+    CHECK(!off.instance_of(images({11})));
+    CHECK(off.processes().empty());
+    CHECK_THROWS_AS(NvmlFigures("/nonexistent/libnvidia-ml.so.1"), gpusnoop::Error);
+}

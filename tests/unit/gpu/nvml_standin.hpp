@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The management library's stand-in, which answers what a file says: tests/standin/README.md.
+#pragma once
+
+#include "gpu/nvml.hpp"
+
+#include "tests/unit/who/container_host.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gpusnoop::nvml_standin {
+
+// Beside the program: build/unit and build/standin.
+inline std::string standin()
+{
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
+           "standin/nvml/libnvidia-ml.so.1";
+}
+
+// What the stand-in answers from now on, and the copies that are made of it.
+class Answers {
+public:
+    explicit Answers(const std::string& text)
+    {
+        set(text);
+        setenv("STANDIN_NVML", folder.path("answers").c_str(), 1);
+    }
+    Answers(const Answers&) = delete;
+    Answers& operator=(const Answers&) = delete;
+    ~Answers() { unsetenv("STANDIN_NVML"); }
+
+    void set(const std::string& text) const { folder.write("answers", text); }
+
+    // A copy without the symbols that contain a text.
+    std::string without(const std::vector<std::string>& symbols) const
+    {
+        std::ifstream file(standin(), std::ios::binary);
+        std::string bytes{std::istreambuf_iterator<char>(file), {}};
+        for (const std::string& symbol : symbols)
+            for (size_t at = 0; (at = bytes.find(symbol, at)) != std::string::npos; at++)
+                bytes[at + symbol.size() - 1] = '?';
+        folder.write("copy.so", bytes);
+        return folder.path("copy.so").string();
+    }
+
+    container_host::Host folder;
+};
+
+inline std::unique_ptr<gpusnoop::Nvml> open(const std::string& path)
+{
+    std::string why;
+    auto nvml = gpusnoop::Nvml::open(why, {.library = path, .folders = {}, .root = {}});
+    INFO(why);
+    REQUIRE(nvml);
+    return nvml;
+}
+
+} // namespace gpusnoop::nvml_standin

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ncclwait/collective_words.hpp"
+#include "tools/ncclwait/collectives.hpp"
+#include "tools/ncclwait/idle_looks.hpp"
+#include "tools/ncclwait/rank_alignment.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+using namespace gpusnoop;
+
+namespace {
+
+std::vector<Probe> nccl_probes()
+{
+    const probe_kind kinds[] = {KIND_COLLECTIVE, KIND_MESSAGE,    KIND_GROUP_BEGIN,
+                                KIND_GROUP_END,  KIND_GROUP_DROP, KIND_COMM_GONE};
+    return probes(Library::nccl, kinds);
+}
+
+// Ranks of a job, and what the kernel side says of them.
+class Job {
+public:
+    explicit Job(bool lines = false) : lines_(lines) {}
+
+    uint32_t rank(int number, int of, uint64_t hash = 7, bool made = true)
+    {
+        const uint32_t comm = ++comms_;
+        collectives.learn({.type = 0,
+                           .number = comm,
+                           .image = {.pid = 100 + comm, .serial = 1},
+                           .identity = {.hash = hash, .rank = number, .ranks = of, .device = number},
+                           .made = made});
+        return comm;
+    }
+    void call(uint32_t comm, uint64_t ns, std::string_view symbol = "ncclAllReduce", uint64_t elements = 10,
+              int result = 0, uint32_t tid = 0)
+    {
+        const auto row = std::ranges::find(all_, symbol, &Probe::symbol) - all_.begin() + 1;
+        collectives.add({.type = 0,
+                         .row = static_cast<uint32_t>(row),
+                         .pid = 100 + comm,
+                         .tid = tid ? tid : 100 + comm,
+                         .comm = symbol.starts_with("ncclGroup") ? 0 : comm,
+                         .sequence = symbol.starts_with("ncclGroup") ? 0 : ++sequences_[comm],
+                         .result = result,
+                         .data_type = 7,
+                         .reduction = 0,
+                         .captured = 0,
+                         .asynchronous = 0,
+                         .entry_ns = ns,
+                         .duration_ns = 10,
+                         .elements = elements,
+                         .stream = 0,
+                         .root = 0,
+                         .stack = -1,
+                         .thread_name = {}});
+    }
+    void wait(uint32_t comm, uint64_t begin_ns, uint64_t end_ns)
+    {
+        collectives.waited(
+            {.type = 0, .pid = 100 + comm, .tid = 100 + comm, .zero = 0, .begin_ns = begin_ns, .end_ns = end_ns});
+    }
+    void lose(uint32_t comm) { sequences_[comm]++; }
+    std::map<unsigned, Collectives::Part> parts(bool last = true)
+    {
+        collectives.join(last);
+        std::map<unsigned, Collectives::Part> by_rank;
+        for (const Collectives::Part& part : collectives.drain()) {
+            Collectives::Part& sum = by_rank.try_emplace(part.rank, part).first->second;
+            if (sum.operation != part.operation)
+                sum.sums.add(part.sums);
+        }
+        return by_rank;
+    }
+
+private:
+    std::vector<Probe> all_ = nccl_probes();
+    uint32_t comms_ = 0;
+    std::map<uint32_t, uint32_t> sequences_;
+    bool lines_;
+
+public:
+    Collectives collectives{all_, {.lines = lines_}};
+};
+
+} // namespace
+
+TEST_CASE("operations and their bytes are those of nccl-tests", "[collectives]")
+{
+    CHECK(operation_of("ncclAllReduceConfig") == "AllReduce");
+    CHECK(operation_of("ncclBcast") == "Broadcast");
+    CHECK(operation_of("ncclAllToAll") == "AlltoAll");
+    CHECK(collective_bytes("AllReduce", 10, 7, 8) == 40);
+    CHECK(collective_bytes("AllGather", 10, 9, 8) == 160);
+    CHECK(collective_bytes("ReduceScatter", 10, 8, 2) == 160);
+    CHECK(collective_bytes("Broadcast", 10, 10, 8) == 10);
+    CHECK(collective_bytes("Broadcast", 10, 12, 8) == std::nullopt);
+    CHECK(collective_bytes("AllGather", UINT64_MAX / 2, 7, 8) == std::nullopt);
+}
+
+TEST_CASE("a call is joined when all ranks have come to it", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 3), b = job.rank(1, 3), c = job.rank(2, 3);
+    job.call(a, 100);
+    job.call(a, 200);
+    job.call(b, 130);
+    job.call(b, 210);
+    auto before = job.parts(false);
+    CHECK(before[0].sums.joined == 0);
+    CHECK(before[0].sums.calls == 2);
+    job.call(c, 190);
+    auto parts = job.parts(false);
+    CHECK(parts[0].joined == Joined::exactly);
+    CHECK(parts[0].here == 3);
+    CHECK(parts[0].sums.wait_ns == 90);
+    CHECK(parts[1].sums.wait_ns == 60);
+    CHECK(parts[2].sums.wait_ns == 0);
+    CHECK(parts[2].sums.last == 1);
+    CHECK(parts[2].sums.late_ns == 60);
+    CHECK(parts[2].sums.skews.total() == 1);
+    job.call(c, 150 + 55);
+    parts = job.parts(false);
+    CHECK(parts[1].sums.last == 1);
+    CHECK(parts[1].sums.late_ns == 5);
+}
+
+TEST_CASE("a rank that never comes leaves the others' calls unjoined", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    job.call(a, 100);
+    job.call(a, 200);
+    job.call(b, 101);
+    const auto parts = job.parts();
+    CHECK(parts.at(0).sums.joined == 1);
+    CHECK(parts.at(0).sums.unjoined == 1);
+    CHECK(parts.at(1).sums.unjoined == 0);
+}
+
+TEST_CASE("one rank waits for nobody that is seen", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(3, 8);
+    job.call(a, 100);
+    const auto parts = job.parts();
+    CHECK(parts.at(3).joined == Joined::alone);
+    CHECK(parts.at(3).sums.unjoined == 0);
+    CHECK(parts.at(3).sums.joined == 0);
+}
+
+TEST_CASE("what fails is no call, and does not count in the order", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    job.call(a, 90, "ncclAllReduce", 10, 4);
+    job.call(a, 100, "ncclAllReduce", 10, 7);
+    job.call(b, 120);
+    auto parts = job.parts();
+    CHECK(parts[0].sums.errors == 1);
+    CHECK(parts[0].sums.calls == 1);
+    CHECK(parts[0].sums.wait_ns == 20);
+    SECTION("of a group, all do")
+    {
+        job.call(a, 200, "ncclGroupStart");
+        job.call(a, 201);
+        job.call(a, 202, "ncclGroupStart");
+        job.call(a, 203, "ncclSend");
+        job.call(a, 204, "ncclGroupEnd");
+        job.call(a, 205, "ncclGroupEnd", 0, 3);
+        parts = job.parts();
+        CHECK(parts[0].sums.errors == 2);
+        CHECK(parts[0].sums.calls == 0);
+    }
+    SECTION("of a group that is only simulated, nothing is said")
+    {
+        job.call(a, 200, "ncclGroupStart");
+        job.call(a, 201);
+        job.call(a, 205, "ncclGroupSimulateEnd");
+        CHECK(job.parts().empty());
+        job.call(a, 300);
+        job.call(b, 300);
+        CHECK(job.parts()[0].sums.joined == 1);
+    }
+}
+
+TEST_CASE("the end of a group is shared out", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2);
+    job.call(a, 200, "ncclGroupStart");
+    for (int i = 0; i < 3; i++)
+        job.call(a, 201);
+    job.call(a, 205, "ncclGroupEnd");
+    CHECK(job.parts()[0].sums.enqueue_ns == 3 * 10 + 10);
+}
+
+TEST_CASE("ranks of communicators of one hash", "[collectives]")
+{
+    Job job;
+    job.call(job.rank(0, 2), 100);
+    job.call(job.rank(0, 2), 100); // of another job
+    job.call(job.rank(1, 2), 150);
+    job.collectives.join(true);
+    const auto parts = job.collectives.drain();
+    CHECK(std::ranges::count(parts, 1U, [](const auto& part) { return part.sums.joined; }) == 2);
+}
+
+TEST_CASE("a shift is told by what is called, and by what was waited for", "[collectives]")
+{
+    // Rounds of 1000, in which `later` comes by 900 after `steady`; all go on at the end of the round.
+    std::vector<Pattern> steady, later;
+    for (uint64_t i = 0; i < 40; i++)
+        steady.push_back({i * 1000, i * 1000 + 950, 1});
+    for (uint64_t i = 3; i < 40; i++)
+        later.push_back({i * 1000 + 900, i * 1000 + 950, 1});
+    CHECK(shift_between(later, steady) == 3);
+    CHECK(shift_between(steady, later) == -3);
+    SECTION("not by time")
+    {
+        for (std::vector<Pattern>* calls : {&steady, &later})
+            for (Pattern& call : *calls)
+                call.done_ns = Pattern::never;
+        CHECK(shift_between(later, steady) == std::nullopt);
+    }
+    SECTION("some waits are for something else")
+    {
+        for (size_t i = 0; i < later.size(); i += 5)
+            steady[i].done_ns = steady[i].ns + 10;
+        CHECK(shift_between(later, steady) == 3);
+    }
+    SECTION("the operation alone tells where rounds are not alike")
+    {
+        std::mt19937 random(1);
+        for (Pattern& call : steady) {
+            call.signature = random() % 5;
+            call.done_ns = UINT64_MAX - 1;
+        }
+        for (size_t i = 0; i < later.size(); i++)
+            later[i].signature = steady[i + 3].signature;
+        CHECK(shift_between(later, steady) == 3);
+    }
+    CHECK(shift_between({}, steady) == std::nullopt);
+}
+
+TEST_CASE("ranks that are older than the run are aligned", "[collectives]")
+{
+    Job job;
+    std::vector<uint32_t> ranks;
+    for (int i = 0; i < 4; i++)
+        ranks.push_back(job.rank(i, 4, 7, false));
+    std::mt19937 random(1);
+    // Rank 2 is late by most of a round.
+    const auto round = [&](uint64_t begin) {
+        for (int i = 0; i < 4; i++)
+            job.call(ranks[static_cast<size_t>(i)], begin + random() % 100 + (i == 2) * 9000u);
+        for (int i = 0; i < 4; i++)
+            job.wait(ranks[static_cast<size_t>(i)], begin + 9100, begin + 9200 + random() % 100);
+    };
+    SECTION("by their waits")
+    {
+        // Tracing begins in the middle of a round: of the first call, only the late rank's is seen.
+        job.call(ranks[2], 999'000);
+        for (uint64_t n = 0; n < 100; n++)
+            round(1'000'000 + n * 10'000);
+        const auto parts = job.parts();
+        CHECK(parts.at(0).joined == Joined::aligned);
+        CHECK(parts.at(2).sums.last == 100);
+        CHECK(parts.at(2).sums.unjoined == 1);
+        CHECK(parts.at(0).sums.unjoined == 0);
+        CHECK(parts.at(0).sums.joined == 100);
+        SECTION("and again, where calls are lost")
+        {
+            job.lose(ranks[1]);
+            for (uint64_t n = 0; n < 100; n++)
+                round(9'000'000 + n * 10'000);
+            const auto after = job.parts();
+            CHECK(after.at(2).sums.last >= 98);
+            CHECK(after.at(2).sums.unjoined <= 2);
+        }
+    }
+    SECTION("or not at all")
+    {
+        for (uint64_t n = 0; n < 100; n++)
+            for (const uint32_t rank : ranks)
+                job.call(rank, n * 10'000);
+        CHECK(job.collectives.to_align());
+        const auto parts = job.parts();
+        CHECK(parts.at(0).joined == Joined::not_yet);
+        CHECK(parts.at(0).sums.joined == 0);
+        CHECK(parts.at(0).sums.unjoined == 100);
+    }
+}
+
+TEST_CASE("a rank that is destroyed is waited for as long as it has calls", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    job.call(a, 100);
+    job.call(a, 110, "ncclCommDestroy");
+    job.collectives.join();
+    job.call(b, 150);
+    job.call(b, 160, "ncclCommDestroy");
+    auto parts = job.parts(false);
+    CHECK(parts[0].sums.wait_ns == 50);
+    CHECK(job.parts(false).empty());
+    CHECK(job.collectives.drain().empty());
+}
+
+TEST_CASE("ranks that nobody catches up with take no more than so much memory", "[collectives]")
+{
+    Job job;
+    std::vector<uint32_t> busy;
+    constexpr uint64_t jobs = 40, calls = 60'000;
+    for (uint64_t hash = 1; hash <= jobs; hash++) {
+        busy.push_back(job.rank(0, 2, hash));
+        job.rank(1, 2, hash);
+    }
+    uint64_t unjoined = 0;
+    const auto drain = [&] {
+        job.collectives.join();
+        for (const Collectives::Part& part : job.collectives.drain())
+            unjoined += part.sums.unjoined;
+    };
+    for (const uint32_t rank : busy)
+        for (uint64_t n = 0; n < calls; n++)
+            job.call(rank, n);
+    drain();
+    CHECK(unjoined == jobs * calls);
+    job.call(busy[0], calls);
+    drain();
+    CHECK(unjoined == jobs * calls); // which waits again
+}
+
+using Stall = Collectives::Stall;
+
+TEST_CASE("a communicator that nobody has called yet does not hang", "[collectives]")
+{
+    Job job;
+    job.rank(0, 1);
+    CHECK(job.parts(false).empty());
+    CHECK(job.collectives.stalls(UINT64_MAX).empty());
+}
+
+TEST_CASE("a rank is missing where others have come", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 3), b = job.rank(1, 3), c = job.rank(2, 3);
+    for (const uint32_t rank : {a, b, c})
+        job.call(rank, 100);
+    job.collectives.join();
+    CHECK(job.collectives.stalls(99).empty());
+    REQUIRE(job.collectives.stalls(100).size() == 1);
+    CHECK(job.collectives.stalls(100)[0].kind == Stall::Kind::silent);
+    CHECK(job.collectives.stalls(100)[0].of.number == 1);
+    job.call(a, 210);
+    job.call(c, 200);
+    job.call(a, 220);
+    job.collectives.join();
+    CHECK(job.collectives.stalls(199).empty());
+    const auto stalls = job.collectives.stalls(200);
+    REQUIRE(stalls.size() == 1);
+    const Stall& stall = stalls[0];
+    CHECK(stall.kind == Stall::Kind::missing);
+    CHECK(stall.since_ns == 200);
+    CHECK(stall.of.number == 2);
+    REQUIRE(stall.members.size() == 3);
+    CHECK(stall.members[0].ns == 210); // to the second, not to the third
+    CHECK(stall.members[0].has_come);
+    CHECK_FALSE(stall.members[1].has_come);
+    CHECK(stall.members[1].ns == 100);
+    SECTION("also once it has ended")
+    {
+        job.collectives.forget({.pid = 100 + b, .serial = 1});
+        for (int tick = 0; tick < 5; tick++)
+            job.collectives.join();
+        REQUIRE(job.collectives.stalls(200).size() == 1);
+        CHECK(job.collectives.stalls(200)[0].members[1].ended);
+        const auto parts = job.parts();
+        CHECK(parts.at(0).sums.joined == 1);
+        CHECK(parts.at(0).sums.unjoined == 2);
+    }
+    SECTION("and no longer when it comes")
+    {
+        job.call(b, 300);
+        job.collectives.join();
+        const auto after = job.collectives.stalls(300);
+        REQUIRE(after.size() == 1); // two have not come to the third
+        CHECK(after[0].of.number == 3);
+    }
+}
+
+TEST_CASE("of ranks that are not in step nothing is said", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2, 7, false);
+    job.rank(1, 2, 7, false);
+    for (uint64_t i = 0; i < 100; i++)
+        job.call(a, i);
+    job.collectives.join();
+    CHECK(job.collectives.stalls(UINT64_MAX).empty());
+}
+
+TEST_CASE("ranks that do not mean the same are told once", "[collectives]")
+{
+    Job job;
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    const auto mismatches = [&] {
+        job.collectives.join();
+        return job.collectives.stalls(0).size();
+    };
+    for (int i = 0; i < 3; i++) {
+        job.call(a, 100);
+        job.call(b, 100, "ncclAllReduce", 11);
+    }
+    CHECK(mismatches() == 1);
+    CHECK(mismatches() == 0);
+    job.call(a, 200);
+    job.call(b, 200, "ncclAllReduceConfig");
+    CHECK(mismatches() == 0);
+    job.call(a, 300);
+    job.call(b, 300, "ncclAllGather");
+    CHECK(mismatches() == 1);
+}
+
+TEST_CASE("a line waits for what its ranks do next", "[collectives]")
+{
+    Job job(true);
+    const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
+    const auto lines = [&](uint64_t now_ns, bool last = false) {
+        job.collectives.join();
+        return job.collectives.drain_lines(now_ns, last);
+    };
+    job.call(b, 130);
+    job.call(a, 100);
+    CHECK(lines(1000).empty());
+    job.wait(a, 110, 150); // for its first
+    job.wait(a, 160, 170); // a shorter one
+    job.call(a, 200);
+    CHECK(lines(1000).empty());
+    job.wait(a, 210, 215);
+    job.call(b, 220);
+    const auto first = lines(1000);
+    REQUIRE(first.size() == 1);
+    CHECK(first[0].joined);
+    CHECK(first[0].of.number == 1);
+    REQUIRE(first[0].ranks.size() == 2);
+    CHECK(first[0].ranks[0].ns == 100);
+    CHECK(first[0].ranks[0].wait_ns == 40);
+    CHECK(first[0].ranks[1].wait_ns == 0);
+    CHECK(lines(UINT64_MAX).empty()); // of one that has not waited, it is not known
+    const auto second = lines(1000, true);
+    REQUIRE(second.size() == 1);
+    CHECK(second[0].ranks[0].wait_ns == 5);
+}
+
+TEST_CASE("ranks and collectives in words", "[collectives]")
+{
+    const unsigned some[] = {0, 1, 2, 5, 7, 8};
+    CHECK(ranks_in_words(some) == "ranks 0-2,5,7-8");
+    CHECK(ranks_in_words(std::span(some, 1)) == "rank 0");
+    Collectives::Came came;
+    came.operation = "Reduce";
+    came.elements = 12;
+    came.type = 200;
+    came.reduction = 9;
+    came.root = 3;
+    CHECK(meaning_in_words(came) == "Reduce of 12 of type 200, a reduction of its own, root 3");
+    came.bytes = 4096;
+    CHECK(collective_in_words({}, came) == "Reduce of 4.0K");
+    CHECK(collective_in_words({.number = 4}, came) == "Reduce of 4.0K (collective 4)");
+}
+
+TEST_CASE("an idle communicator is looked at ever less often, until something changes", "[collectives]")
+{
+    constexpr uint64_t second = 1'000'000'000;
+    IdleLooks looks;
+    const auto looked = [&](uint64_t from, uint64_t to, uint64_t since_ns, bool waits = false) {
+        unsigned times = 0;
+        for (uint64_t now = from; now < to; now++) {
+            times += looks.is_due(1, since_ns, waits, now * second);
+            looks.end_round();
+        }
+        return times;
+    };
+    CHECK(looked(0, 4, 5) == 4);
+    CHECK(looked(4, 600, 5) < 130);
+    CHECK(looked(600, 620, 5) >= 4); // within the longest pause
+    CHECK(looked(620, 624, 6) == 4); // it went on, and is silent again
+    CHECK(looked(624, 700, 6, true) == 76);
+    looks.end_round();
+    CHECK(looked(701, 705, 6) == 4);
+}

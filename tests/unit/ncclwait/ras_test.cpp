@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's RAS service, and what is listened to in its place.
+#include "tests/unit/base/loopback_service.hpp"
+#include "tools/ncclwait/ras_client.hpp"
+#include "tools/ncclwait/ras_report.hpp"
+
+using namespace gpusnoop;
+using gpusnoop::loopback_service::answer;
+using gpusnoop::loopback_service::Service;
+
+namespace {
+
+const char* const report = R"({"nccl_version": "2.29.7", "communicators": [
+  {"hash": "0xab", "secondary_hash": "0x1:0x2", "size": 5, "ranks_count": 3, "missing_ranks_count": 1, "ranks": [
+    {"rank": 0, "host": "10.0.0.1", "pid": 7, "status": {"async_error": 0}, "collective_counts": {"AllReduce": 9, "Reduce": 2}},
+    {"rank": 2, "host": "10.0.0.2", "pid": 8, "status": {"async_error": 6}, "collective_counts": {"AllReduce": 8, "Reduce": 1}},
+    {"rank": 1, "host": "10.0.0.1", "pid": 9, "status": {"async_error": 7}, "collective_counts": {"AllReduce": 9, "Reduce": 2}}],
+   "missing_ranks": [{"rank": 4, "host": "10.0.0.3", "pid": 6, "status": {"unresponsive": true, "considered_dead": true}}]},
+  {"hash": "0xffffffffffffffff", "size": 1, "ranks": [{"rank": 0, "collective_counts": {"AllReduce": 1}}], "missing_ranks": []}]})";
+
+} // namespace
+
+TEST_CASE("the service is asked, and its answer taken as it comes", "[ras]")
+{
+    Service service;
+    RasClient client(service.port);
+    CHECK(!client.take(0));
+    client.ask(0);
+    service.accept();
+    CHECK(!client.take(1));
+    CHECK(service.question() == "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n");
+    service.say("SERVER PROTOCOL 2\nO");
+    CHECK(!client.take(2));
+    service.say("K\n{}");
+    CHECK(!client.take(3));
+    service.end();
+    CHECK(answer(client).text == "{}");
+    CHECK(!client.asks());
+    CHECK(!client.take(4));
+}
+
+TEST_CASE("why the service says nothing", "[ras]")
+{
+    Service service;
+    RasClient client(service.port);
+    client.ask(0);
+    service.accept();
+    CHECK(!client.take(0));
+    service.question(); // what is not read resets the connection
+    SECTION("older than JSON")
+    {
+        service.say("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n");
+        service.end();
+        CHECK(answer(client).why_not.find("older than 2.28.7") != std::string::npos);
+    }
+    SECTION("somebody else's")
+    {
+        service.say("220 smtp\n250 OK\n");
+        service.end();
+        CHECK(answer(client).why_not.find("no RAS service") != std::string::npos);
+    }
+    SECTION("silent")
+    {
+        CHECK(!client.take(15'000'000'000));
+        CHECK(answer(client, 15'000'000'001).why_not == "no whole answer within 15 s");
+    }
+    SECTION("endless")
+    {
+        const std::string much(1 << 16, ' ');
+        std::optional<RasClient::Answer> is;
+        for (int i = 0; i < 100 && !is; i++) {
+            service.say(much);
+            is = client.take(0);
+        }
+        REQUIRE(is);
+        CHECK(is->why_not == "its answer is longer than 2 MiB");
+    }
+    SECTION("nobody's")
+    {
+        service.close();
+        service.end();
+        CHECK(!answer(client).why_not.empty());
+        client.ask(0);
+        CHECK(answer(client).why_not == "Connection refused");
+        CHECK(!client.take(0));
+    }
+}
+
+TEST_CASE("who is behind by a report of all hosts", "[ras]")
+{
+    const auto all = parse_ras_report(report);
+    REQUIRE(all);
+    REQUIRE(all->size() == 2);
+    CHECK(all->at(1).hash == UINT64_MAX);
+    const RasFinding found = look_at(all->at(0));
+    CHECK(found.ranks == std::vector<unsigned>{2, 4});
+    CHECK(found.text ==
+          "by NCCL's RAS, on all hosts: ranks 2,4 of 5 are behind, or not known; of 1 it says nothing; an "
+          "error in rank 2");
+    CHECK(found.lines ==
+          std::vector<std::string>{"rank 2 (process 8 on 10.0.0.2) has launched 8 of 9 AllReduce, 1 of 2 Reduce",
+                                   "rank 4 (process 6 on 10.0.0.3) is considered dead"});
+    const RasFinding none = look_at(all->at(1));
+    CHECK(none.ranks.empty());
+    CHECK(none.text == "by NCCL's RAS, on all hosts: the only rank that is known is not behind");
+}
+
+TEST_CASE("a report may be anything", "[ras]")
+{
+    for (const std::string_view text :
+         {"", "x", "[]", "7", "{}", R"({"communicators": 7})", R"({"communicators": {}})"})
+        CHECK(!parse_ras_report(text));
+    for (const std::string_view text :
+         {R"([7, null, [], "x", {}])", R"([{"hash": 7, "size": 1}])", R"([{"hash": "0x", "size": 1}])",
+          R"([{"hash": "0x1g", "size": 1}])", R"([{"hash": "0x1", "size": -1}])", R"([{"hash": "0x1", "size": 1e99}])",
+          R"([{"hash": "0x11111111111111111", "size": 1}])"}) {
+        const auto all = parse_ras_report(std::string(R"({"communicators": )") + std::string(text) + "}");
+        REQUIRE(all);
+        CHECK(all->empty());
+    }
+    const auto odd = parse_ras_report(R"({"communicators": [{"hash": "0x1", "size": 2, "missing_ranks": 7, "ranks": [
+        {"rank": 2}, {"rank": -1}, {"rank": "0"}, 7, {"rank": 1, "pid": "x", "host": 7, "collective_counts": [7],
+         "status": []}, {"rank": 0, "collective_counts": {"AllReduce": -1, "Reduce": "x"}}]}]})");
+    REQUIRE(odd);
+    REQUIRE(odd->size() == 1);
+    CHECK(odd->at(0).ranks.size() == 2);
+    CHECK(look_at(odd->at(0)).ranks.empty());
+    std::string deep = R"({"communicators": )";
+    deep.append(1 << 20, '[');
+    CHECK(!parse_ras_report(deep));
+    deep.append(1 << 20, ']');
+    CHECK(parse_ras_report(deep + "}"));
+}
+
+TEST_CASE("of many ranks that are behind some are named", "[ras]")
+{
+    RasCommunicator communicator{.hash = 1, .size = 1000, .ranks = {}};
+    for (unsigned rank = 0; rank < 1000; rank++)
+        communicator.ranks.push_back({.rank = rank, .counts = {{"AllReduce", rank ? 1 : 2}}});
+    const RasFinding found = look_at(communicator);
+    CHECK(found.ranks.size() == 999);
+    REQUIRE(found.lines.size() == 17);
+    CHECK(found.lines.back() == "and 983 more");
+}

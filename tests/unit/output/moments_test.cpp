@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording of tables is read moment by moment.
+#include "base/error.hpp"
+#include "output/moments.hpp"
+#include "tests/unit/base/folder.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <fmt/format.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+// A recording, for as long as it lives.
+struct File {
+    explicit File(const std::string& text) : paths{folder.file("recording.json", text)} {}
+
+    Folder folder;
+    std::vector<std::string> paths;
+};
+
+std::string start(std::string_view tool, std::string_view run, std::string_view host = "node1")
+{
+    return fmt::format(R"({{"type":"start","schema":1,"tool":"{}","run":"{}","host":"{}"}})"
+                       "\n",
+                       tool, run, host);
+}
+
+std::string row(std::string_view run, int second, std::string_view more = R"("by":"pid","pid":7)")
+{
+    return fmt::format(
+        R"({{"type":"row","run":"{}","time":"2026-11-26T10:00:{:02}.500000+00:00","interval_ns":1000000000,{}}})"
+        "\n",
+        run, second, more);
+}
+
+constexpr uint64_t ten = 1'795'687'200'000'000'000; // 2026-11-26, 10:00
+
+} // namespace
+
+TEST_CASE("rows of one report are one moment")
+{
+    const File file(start("cudatop", "a") + row("a", 1) + row("a", 1, R"("by":"gpu","gpu_index":0)") + row("a", 2));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 2);
+    CHECK(moments.all()[0].rows.size() == 2);
+    CHECK(moments.all()[0].seconds == 1);
+    CHECK(moments.all()[0].wall_ns == ten + 1'500'000'000);
+    CHECK(moments.run_of(moments.all()[1]).host == "node1");
+    CHECK(moments.keys().contains("pid"));
+    CHECK_FALSE(moments.keys().contains("gpu_index")); // rows are not about GPUs
+}
+
+TEST_CASE("tables beside the main one are of the same moment")
+{
+    const auto table = [](std::string_view columns) {
+        return fmt::format(R"({{"type":"table","run":"a","columns":["{}"]}})"
+                           "\n",
+                           columns);
+    };
+    const auto report = [&](int second) {
+        return table("PID") + row("a", second, R"("by":"total")") + row("a", second) + table("GPU") +
+               row("a", second, R"("by":"gpu","gpu_index":0)") + table("DIAGNOSIS") +
+               row("a", second, R"("by":"diagnosis","pid":7)");
+    };
+    const File file(start("cudatop", "a") + report(1) + report(2));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 2);
+    for (const Moment& moment : moments.all()) {
+        CHECK(moment.rows.size() == 4);
+        REQUIRE(moment.table);
+        CHECK(moments.table(*moment.table) == Record::Texts{"PID"});
+    }
+}
+
+TEST_CASE("moments are in the order of time, whichever run they are of, and other tools are left out")
+{
+    const File file(start("cudatop", "a", "one") + start("cudatop", "b", "two") + start("cudalaunch", "c") +
+                    row("a", 4) + row("b", 2) + row("c", 1) + row("a", 6));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 3);
+    CHECK(moments.run_of(moments.all()[0]).host == "two");
+    CHECK(moments.run_of(moments.all()[1]).host == "one");
+    CHECK(moments.run_of(moments.all()[2]).host == "one");
+}
+
+TEST_CASE("a time is found, or what is nearest to it")
+{
+    const File file(start("cudatop", "a") + row("a", 1) + row("a", 5) + row("a", 9));
+    const Moments moments(file.paths, "cudatop");
+    CHECK(moments.at(0) == 0);
+    CHECK(moments.at(ten + 1'500'000'000) == 0);
+    CHECK(moments.at(ten + 1'500'000'001) == 1);
+    CHECK(moments.at(ten + 60'000'000'000) == 2);
+}
+
+TEST_CASE("what is not whole, or too much, is left out and counted")
+{
+    const File file(start("cudatop", "a") + row("a", 1) + "no JSON\n" +
+                    R"({"type":"lost","run":"a","events":41,"ends":1})"
+                    "\n" +
+                    row("a", 2) + row("a", 3) + R"({"type":"row","ti)");
+    const Moments moments(file.paths, "cudatop", 2 * (row("a", 1).size() + Moments::beside));
+    CHECK(moments.all().size() == 2);
+    CHECK(moments.left_out() == 1);
+    CHECK(moments.lost() == 42);
+    CHECK(moments.unread().not_json == 1);
+    CHECK(moments.unread().damage.cut_off);
+}
+
+TEST_CASE("a moment has no more rows than there is room for on any screen")
+{
+    std::string text = start("cudatop", "a");
+    for (size_t i = 0; i < Moments::rows_max + 3; i++)
+        text += row("a", 1);
+    const File file(text + row("a", 2));
+    const Moments moments(file.paths, "cudatop");
+    REQUIRE(moments.all().size() == 2);
+    CHECK(moments.all()[0].rows.size() == Moments::rows_max);
+    CHECK(moments.left_out() == 3);
+}
+
+TEST_CASE("times that no clock has are none")
+{
+    CHECK_FALSE(moment_of("9999-01-01T00:00:00.000000+00:00"));
+    CHECK_FALSE(moment_of("1960-01-01T00:00:00.000000+00:00"));
+    CHECK_FALSE(moment_of(""));
+    CHECK(moment_of("2026-11-26T10:00:00.000000+00:00") == ten);
+}
+
+TEST_CASE("a recording of something else is refused")
+{
+    for (const std::string& text : {std::string(), std::string("text\n"), start("cudalaunch", "a") + row("a", 1),
+                                    start("cudatop", "a") + R"({"type":"row","run":"a","time":"yesterday"})"
+                                                            "\n"})
+        CHECK_THROWS_AS(Moments(File(text).paths, "cudatop"), Error);
+}
+
+TEST_CASE("a recording of another tool is refused by its name")
+{
+    const File file(start("cudamemcpy", "a") + row("a", 1));
+    try {
+        const Moments moments(file.paths, "cudalaunch");
+        FAIL("it was taken");
+    } catch (const Error& error) {
+        CHECK(std::string(error.what()).ends_with("is a recording of cudamemcpy, not of cudalaunch"));
+    }
+}
+
+TEST_CASE("moments know how they were shown, run by run")
+{
+    const auto table = [](std::string_view run, std::string_view column) {
+        return fmt::format(R"({{"type":"table","run":"{}","columns":["{}"]}})"
+                           "\n",
+                           run, column);
+    };
+    const File file(start("cudalaunch", "a") + start("cudalaunch", "b") + row("a", 1) + table("a", "A a count 7") +
+                    table("b", "B b count 7") + row("a", 2) + row("b", 3) + table("a", "C c count 7") + row("a", 2));
+    const Moments moments(file.paths, "cudalaunch");
+    REQUIRE(moments.all().size() == 4);
+    CHECK_FALSE(moments.all()[0].table);
+    CHECK(moments.table(moments.all()[1].table.value()).front() == "A a count 7");
+    CHECK(moments.table(moments.all()[2].table.value()).front() == "C c count 7"); // another table of the same time
+    CHECK(moments.table(moments.all()[3].table.value()).front() == "B b count 7");
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces: events that readers of the format take, on their clock, whatever names are, and also where the file is cut
+// off.
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "output/inflate.hpp"
+#include "output/trace_event.hpp"
+#include "output/trace_output.hpp"
+#include "tests/unit/output/captured.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+using namespace gpusnoop;
+using captured::json;
+
+namespace {
+
+constexpr Column columns[] = {{"", "time_ns", Unit::seconds},
+                              {"PID", "pid"},
+                              {"TID", "tid"},
+                              {"COMM", "comm", Unit::text},
+                              {"", "pod", Unit::text},
+                              {"", "namespace", Unit::text},
+                              {"GRID", "grid", Unit::dim3},
+                              {"LAT(us)", "latency_ns", Unit::ns_as_us},
+                              {"", "kernel", Unit::text},
+                              {"KERNEL", "", Unit::text},
+                              {"STREAM", "stream", Unit::hex}};
+const std::string hostile = "\"},{\"ph\":\"\x1b[31m\\\xff\n";
+
+Row launch(uint64_t time_ns, uint64_t tid, const Cell& latency, const std::string& kernel = "k<int>")
+{
+    return {time_ns, uint64_t{7}, tid,    std::string("train"), std::string("p"), std::string("ns"), Dim3{4, 1, 1},
+            latency, kernel,      kernel, uint64_t{0x7f00}};
+}
+
+// As a reader takes a list that may have no end.
+json parsed(std::string text)
+{
+    while (!text.empty() && text.back() != '}' && text.back() != ']')
+        text.pop_back();
+    if (!text.ends_with(']'))
+        text += ']';
+    return json::parse(text);
+}
+
+json events_of(const std::function<void(TraceEvents&, std::string&)>& use)
+{
+    TraceEvents events("cudalaunch", captured::ten_o_clock, 1000);
+    std::string text;
+    use(events, text);
+    return parsed("[" + text);
+}
+
+class File {
+public:
+    explicit File(const std::string& suffix)
+    {
+        char name[] = "/tmp/gpusnoop-unit-XXXXXX";
+        REQUIRE(mkdtemp(name));
+        folder_ = name;
+        path = folder_ + "/trace" + suffix;
+    }
+    ~File() { std::filesystem::remove_all(folder_); }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    std::string text() const
+    {
+        std::ifstream file(path, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+    std::string path;
+
+private:
+    std::string folder_;
+};
+
+void trace(const std::string& path, const std::function<void(Output&)>& use)
+{
+    std::vector<OutputBeside> beside;
+    beside.push_back(make_trace_output(path));
+    const auto output = make_outputs_beside(make_silent_output(), std::move(beside));
+    output->start("cudalaunch", "1.0", std::nullopt);
+    use(*output);
+    output->flush();
+}
+
+} // namespace
+
+TEST_CASE("a call is a complete event on the track of its thread", "[timeline]")
+{
+    const json all = events_of([](TraceEvents& events, std::string& text) {
+        CHECK(events.append(text, columns, launch(3500, 8, uint64_t{2001}), {}));
+        CHECK(events.append(text, columns, launch(9000, 8, Cell()), std::vector<std::string>{"f", "main"}));
+        CHECK_FALSE(events.append(text, columns, {Cell(), uint64_t{1}}, {}));
+    });
+    REQUIRE(all.size() == 5);
+    CHECK(all[0].at("name") == "process_name");
+    CHECK(all[0].at("args").at("name") == "train");
+    CHECK(all[1].at("args").at("labels") == "ns/p");
+    CHECK(all[2].at("name") == "thread_name");
+    CHECK(all[2].at("tid") == 8);
+    CHECK(all[3].at("ph") == "X");
+    CHECK(all[3].at("name") == "k<int>");
+    CHECK(all[3].at("dur") == 2.001);
+    CHECK(all[3].at("args") == json::parse(R"({"grid":[4,1,1],"kernel":"k<int>","stream":"0x7f00"})"));
+    CHECK(all[4].at("ph") == "i");
+    CHECK(all[4].at("args").at("frames") == "f\nmain");
+    const double us = static_cast<double>(captured::ten_o_clock + 2500 - trace_base_ns(captured::ten_o_clock)) / 1e3;
+    CHECK(std::abs(all[3].at("ts").get<double>() - us) < 0.01);
+}
+
+// 1767261600 = 224 * 7889238 + 72288.
+TEST_CASE("a trace counts from where PyTorch's does", "[timeline]")
+{
+    CHECK(trace_base_ns(captured::ten_o_clock) == 1767189312'000'000'000);
+}
+
+TEST_CASE("no name ends an event, and whoever takes over a pid has another name", "[timeline]")
+{
+    const json all = events_of([](TraceEvents& events, std::string& text) {
+        Row row = launch(3500, 8, uint64_t{1}, hostile);
+        row[3] = hostile;
+        events.append(text, columns, row, std::vector<std::string>{hostile});
+        row[3] = std::string("next");
+        events.append(text, columns, row, {});
+    });
+    REQUIRE(all.size() == 6); // names of process, pod and thread, a call, the thread's new name, a call
+    CHECK(all[3].at("name") == "\"},{\"ph\":\"\x1b[31m\\\xef\xbf\xbd\n");
+    CHECK(all[4].at("args").at("name") == "next");
+}
+
+TEST_CASE("what a rank waits for overlaps with what it waits for next", "[timeline]")
+{
+    const Column line[] = {{"", "time_ns"},        {"", "pid"},       {"", "tid"},
+                           {"", "op", Unit::text}, {"", "offset_ns"}, {"", "skew_ns"}};
+    const json all = events_of([&](TraceEvents& events, std::string& text) {
+        for (const uint64_t at : {1000, 2000})
+            events.append(text, line,
+                          {at, uint64_t{7}, uint64_t{7}, std::string("AllReduce"), uint64_t{1000}, uint64_t{6000}}, {});
+    });
+    REQUIRE(all.size() == 6);
+    for (const size_t i : {2, 4}) {
+        CHECK(all[i].at("ph") == "b");
+        CHECK(all[i + 1].at("ph") == "e");
+        CHECK(all[i].at("id") == all[i + 1].at("id"));
+        CHECK(std::abs(all[i + 1].at("ts").get<double>() - all[i].at("ts").get<double>() - 5) < 0.01);
+    }
+    CHECK(all[2].at("id") != all[4].at("id"));
+}
+
+TEST_CASE("a gap is named by what most of it was", "[timeline]")
+{
+    const Column line[] = {
+        {"", "time_ns"}, {"", "pid"}, {"", "tid"}, {"GAP(us)", "gap_ns"}, {"", "block_reason", Unit::text}};
+    const json all = events_of([&](TraceEvents& events, std::string& text) {
+        events.append(text, line, {uint64_t{2000}, uint64_t{7}, uint64_t{7}, uint64_t{500}, std::string("pipe")}, {});
+        events.append(text, line, {uint64_t{2000}, uint64_t{7}, uint64_t{7}, uint64_t{500}, Cell()}, {});
+    });
+    CHECK(all[2].at("name") == "gap (pipe)");
+    CHECK(all[2].at("dur") == 0.5);
+    CHECK(all[3].at("name") == "gap");
+}
+
+TEST_CASE("a trace that is cut off can be read", "[timeline]")
+{
+    const File plain(""), packed(".gz");
+    for (const File* file : {&plain, &packed}) {
+        for (int run = 0; run < 2; run++) // the second one takes the place of the first
+            trace(file->path, [](Output& output) {
+                for (uint64_t i = 0; i < 5000; i++)
+                    output.event(columns, launch(clock_ns(CLOCK_MONOTONIC), 8, i), {});
+                const Loss loss{"events_lost", "events lost", 3};
+                output.lost({&loss, 1});
+                output.end(5);
+            });
+        std::string text = file->text();
+        if (file == &packed) {
+            std::string_view bytes = text;
+            std::string all;
+            Inflate inflate;
+            while (inflate.unpack(bytes, all) == Inflate::State::goes_on) {}
+            text = all;
+        }
+        const json all = json::parse(text);
+        REQUIRE(all.size() == 1 + 3 + 5000 + 1 + 1);
+        CHECK(all[0].at("args").at("baseTimeNanoseconds") == trace_base_ns(clock_ns(CLOCK_REALTIME)));
+        CHECK(all[5004].at("name") == "3 events lost");
+        CHECK(parsed(text.substr(0, text.rfind("},\n", text.size() / 2) + 1)).size() > 2000);
+    }
+    trace(plain.path, [](Output& output) { output.event(columns, launch(1, 8, uint64_t{1}), {}); }); // and is killed
+    CHECK(parsed(plain.text()).size() == 1 + 3 + 1);
+}
+
+TEST_CASE("a trace takes the place of a trace only", "[timeline]")
+{
+    const File file("");
+    std::ofstream(file.path) << "import torch\n";
+    CHECK_THROWS_AS(make_trace_output(file.path), Error);
+    CHECK(file.text() == "import torch\n");
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/child.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdexcept>
+#include <string>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace gpusnoop;
+
+namespace {
+
+void wait(Child& child)
+{
+    while (!child.ended())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+} // namespace
+
+TEST_CASE("a child has the descriptors that it was given, and no others", "[child]")
+{
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    const Fd from(ends[0]), to(ends[1]), other(open("/", O_PATH | O_CLOEXEC));
+    Child child({to.get(), from.get()}, [] {
+        const bool others = fcntl(Child::first_fd + 2, F_GETFD) >= 0;
+        (void)!write(Child::first_fd, others ? "others" : "none", others ? 6 : 4);
+    });
+    wait(child);
+    CHECK(child.succeeded());
+    std::array<char, 8> text{};
+    CHECK(read(from.get(), text.data(), text.size()) == 4);
+}
+
+TEST_CASE("how a child ends", "[child]")
+{
+    Child throws({}, [] { throw std::runtime_error("no"); });
+    wait(throws);
+    CHECK(!throws.succeeded());
+
+    Child stays({}, [] { pause(); });
+    CHECK(!stays.ended());
+    stays.kill();
+    wait(stays);
+    CHECK(!stays.succeeded());
+
+    Child none({-1}, [] {});
+    CHECK(none.ended());
+    CHECK(!none.succeeded());
+}
+
+TEST_CASE("a child that does not end in time is reaped with the next one", "[child]")
+{
+    // Whom somebody traces is not reaped before that one has seen its end, or ended itself.
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    std::string folder;
+    pid_t tracer = 0;
+    {
+        const Child child({}, [] { pause(); });
+        folder = "/proc/" + std::to_string(child.pid());
+        tracer = fork();
+        if (tracer == 0) {
+            const char traces = ptrace(PTRACE_SEIZE, child.pid(), 0, 0) == 0;
+            (void)!write(ends[1], &traces, 1);
+            for (;;)
+                pause();
+        }
+        char traces = 0;
+        REQUIRE(read(ends[0], &traces, 1) == 1);
+        CHECK(traces);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    CHECK(access(folder.c_str(), F_OK) == 0);
+    ::kill(tracer, SIGKILL);
+    waitpid(tracer, nullptr, 0);
+    const Child next({}, [] {});
+    CHECK(access(folder.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("what is closed is closed, however little of a new child has run", "[child]")
+{
+    std::array<int, 2> ends{-1, -1};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    const Fd from(ends[0]);
+    Fd to(ends[1]);
+    // One CPU for both: it does not run unless it is waited for.
+    cpu_set_t before, one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
+    REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
+    const Child child({}, [] { pause(); });
+    to = {};
+    pollfd end{from.get(), POLLIN, 0};
+    CHECK(poll(&end, 1, 0) == 1);
+    sched_setaffinity(0, sizeof(before), &before);
+}

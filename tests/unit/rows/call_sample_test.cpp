@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/call_sample.hpp"
+
+#include "bpf/shared/probe.h"
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+
+namespace {
+
+CallDelta copies(uint64_t count, uint32_t pid = 1)
+{
+    CallDelta delta;
+    delta.key.image.pid = pid;
+    delta.key.kind = KIND_COPY;
+    delta.count = count;
+    delta.copy.bytes = count * 10;
+    delta.copy.continued = static_cast<uint64_t>(-1);
+    return delta;
+}
+
+} // namespace
+
+TEST_CASE("what windows have stands for all the work", "[call_sample]")
+{
+    CallSample sample(1000);
+    CHECK(sample.take(2000).empty()); // no window yet
+    for (uint64_t at = 3000; at < 11000; at += 2000) {
+        sample.open(at);
+        sample.add(copies(5));
+        sample.close(at + 500, 50);
+    }
+    const std::vector<CallDelta> all = sample.take(11000); // 2,000 of 10,000
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].count == 100);
+    CHECK(all[0].copy.bytes == 1000);
+    CHECK(static_cast<int64_t>(all[0].copy.continued) == -20); // four batches of none, five times
+    CHECK(sample.how_well().percent == Catch::Approx(20));
+    REQUIRE(sample.how_well().error);
+    CHECK(*sample.how_well().error == Catch::Approx(3.5)); // all windows are alike: how well the cost is known
+    CHECK(sample.take(12000).empty());
+}
+
+TEST_CASE("windows that differ make a larger error", "[call_sample]")
+{
+    CallSample sample(0);
+    for (uint64_t i = 0; i < 8; i++) {
+        sample.open(i * 1000);
+        sample.add(copies(i % 2 ? 10 : 30));
+        sample.close(i * 1000 + 100, 0);
+    }
+    CHECK(sample.take(8000).at(0).count == 1600);
+    CHECK(*sample.how_well().error > 20);
+}
+
+TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_sample]")
+{
+    CallSample sample(0);
+    sample.open(0);
+    sample.close(0, 0);
+    sample.open(10);
+    sample.add(copies(1, 7));
+    sample.add(copies(2, 8));
+    sample.add(copies(2, 8));
+    sample.close(20, 0);
+    const std::vector<CallDelta> all = sample.take(20);
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].count + all[1].count == 10);
+    CHECK_FALSE(sample.how_well().error); // too few
+}
+
+TEST_CASE("what a process did as it ended is there", "[call_sample]")
+{
+    CallSample sample(0);
+    sample.open(100);
+    sample.add(copies(3));
+    sample.close(100, 0); // its clock has gone with it
+    CHECK(sample.take(100).empty());
+    CHECK(sample.take_last(100).at(0).count == 3);
+    CHECK(sample.take_last(100).empty());
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/calls.hpp"
+
+#include "bpf/shared/probe.h"
+#include "rows/call_sums.hpp"
+#include "tests/unit/base/sanitized.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+using namespace gpusnoop;
+
+namespace {
+
+const image process{100, 7};
+
+call_key kernel(uint64_t number, uint32_t tid = 0)
+{
+    call_key key{};
+    key.image = process;
+    key.kind = KIND_LAUNCH;
+    key.duration = BUCKET_NONE;
+    key.stack = -1;
+    key.subject = number;
+    key.tid = tid;
+    return key;
+}
+
+// The kernel side: programs on many CPUs, which look a row up first and add to it later.
+class Machine : public CallRows {
+public:
+    Machine(size_t rows, size_t cpus) : capacity_(rows), cpus_(cpus) {}
+
+    // False where the table is full.
+    bool call(call_key key, size_t cpu, uint64_t duration_ns = 0)
+    {
+        call_stats* stats = look_up(key, cpu);
+        if (!stats)
+            return false;
+        stats->count++;
+        stats->total_ns += duration_ns;
+        stats->max_ns = std::max<uint64_t>(stats->max_ns, duration_ns);
+        return true;
+    }
+    // Called as soon as calls count in the other rows.
+    std::function<void()> meanwhile = [] {};
+    // A program that has come as far as its row, and is preempted there.
+    void begin(const call_key& key, size_t cpu) { open_.push_back(look_up(key, cpu)); }
+
+    size_t size() const { return rows_.size(); }
+    size_t turns = 0;
+    bool refuses = false;
+
+    size_t capacity() const override { return capacity_; }
+    void for_each(const Each& each) override
+    {
+        for (const auto& [key, values] : rows_)
+            each(key, values);
+    }
+    size_t taken() const override { return rows_.size(); }
+    void erase(std::span<const call_key> keys) override
+    {
+        for (const call_key& key : keys)
+            rows_.erase(key);
+    }
+    bool turn(uint8_t generation) override
+    {
+        turns++;
+        generation_ = generation;
+        if (refuses)
+            return false;
+        for (call_stats* stats : std::exchange(open_, {})) // they end before it returns
+            stats->count++;
+        meanwhile();
+        return true;
+    }
+
+private:
+    call_stats* look_up(call_key key, size_t cpu)
+    {
+        key.flags |= generation_;
+        auto row = rows_.find(key);
+        if (row == rows_.end() && rows_.size() == capacity_)
+            return nullptr;
+        if (row == rows_.end())
+            row = rows_.emplace(key, std::vector<call_stats>(cpus_)).first;
+        return &row->second[cpu];
+    }
+
+    size_t capacity_;
+    size_t cpus_;
+    uint8_t generation_ = 0;
+    ByCallKey<std::vector<call_stats>> rows_;
+    std::vector<call_stats*> open_;
+};
+
+struct Table {
+    Table(size_t rows, size_t cpus, bool own_maxima = false)
+    {
+        auto made = std::make_unique<Machine>(rows, cpus);
+        machine = made.get();
+        table.emplace(std::move(made), own_maxima);
+    }
+    // The longest of the calls.
+    uint64_t drain()
+    {
+        uint64_t max_ns = 0;
+        for (const CallDelta& delta : table->drain()) {
+            CHECK((delta.key.flags & CALL_GENERATION) == 0);
+            counted[delta.key.subject] += delta.count;
+            max_ns = std::max(max_ns, delta.max_ns);
+        }
+        return max_ns;
+    }
+
+    Machine* machine;
+    std::optional<CallTable> table;
+    std::map<uint64_t, uint64_t> counted;
+};
+
+} // namespace
+
+TEST_CASE("a week of new kernels on 256 CPUs passes through a table that is full within minutes")
+{
+    constexpr size_t rows = 512, cpus = 256, days = sanitized ? 1 : 7, minutes = days * 24 * 60;
+    Table t(rows, cpus);
+    std::map<uint64_t, uint64_t> made;
+    std::minstd_rand random(1);
+    uint64_t next = 100;
+    for (size_t minute = 0; minute < minutes; minute++) {
+        for (int i = 0; i < 40; i++) {
+            const uint64_t number = i < 20 ? random() % 20 : next++; // some are there all the time
+            REQUIRE(t.machine->call(kernel(number), random() % cpus));
+            made[number]++;
+        }
+        t.drain();
+    }
+    CHECK(made.size() > 20 * minutes);
+    CHECK(t.machine->turns > 42 * days);
+    CHECK(t.machine->size() < rows);
+    CHECK(t.counted == made);
+}
+
+TEST_CASE("a row that is in use when the table turns counts whole")
+{
+    Table t(16, 4);
+    for (uint64_t number = 0; number < 12; number++)
+        REQUIRE(t.machine->call(kernel(number), 0));
+    t.machine->begin(kernel(3), 1);
+    t.drain();
+    CHECK(t.machine->turns == 1);
+    CHECK(t.machine->size() == 0);
+    CHECK(t.counted[3] == 2);
+    REQUIRE(t.machine->call(kernel(3), 2));
+    t.drain();
+    t.drain();
+    CHECK(t.counted[3] == 3);
+    CHECK(t.machine->turns == 1);
+}
+
+TEST_CASE("an interval has the maximum of its own calls")
+{
+    Table t(16, 4, true);
+    const auto call = [&](uint64_t duration_ns) { REQUIRE(t.machine->call(kernel(3), duration_ns % 4, duration_ns)); };
+    call(1'300'001);
+    call(1'300'002);
+    CHECK(t.drain() == 1'300'002);
+    call(1'100'003);
+    t.machine->meanwhile = [&] { call(1'200'000); }; // between the intervals: it is of the next one
+    CHECK(t.drain() == 1'100'003);
+    t.machine->meanwhile = [] {};
+    call(1'150'000);
+    CHECK(t.drain() == 1'200'000);
+    CHECK(t.drain() == 0);
+    CHECK(t.counted[3] == 5);
+    CHECK(t.machine->size() == 0);
+}
+
+TEST_CASE("the last calls of an exited process are not left for the next interval")
+{
+    Table t(16, 4, true);
+    REQUIRE(t.machine->call(kernel(3), 0, 5));
+    t.machine->meanwhile = [&] { REQUIRE(t.machine->call(kernel(3), 0, 7)); };
+    t.table->retire(process);
+    CHECK(t.drain() == 7);
+    CHECK(t.counted[3] == 2);
+    CHECK(t.machine->size() == 0);
+}
+
+TEST_CASE("without new rows a maximum is bounded by the time of the interval")
+{
+    Table t(16, 4, true);
+    t.machine->refuses = true;
+    REQUIRE(t.machine->call(kernel(3), 0, 1300));
+    CHECK(t.drain() == 1300);
+    REQUIRE(t.machine->call(kernel(3), 0, 1100));
+    t.drain(); // the row of the generation that has begun
+    REQUIRE(t.machine->call(kernel(3), 0, 1000));
+    CHECK(t.drain() == 1000);
+    CHECK(t.counted[3] == 3);
+}
+
+TEST_CASE("a table that cannot turn is left as it is")
+{
+    Table t(16, 4);
+    t.machine->refuses = true;
+    for (uint64_t number = 0; number < 14; number++)
+        REQUIRE(t.machine->call(kernel(number), 0));
+    t.drain();
+    t.drain();
+    CHECK(t.machine->turns == 1);
+    CHECK(t.machine->size() == 14);
+    REQUIRE(t.machine->call(kernel(3), 0)); // of the generation that has begun
+    t.drain();
+    CHECK(t.counted[3] == 2);
+    CHECK(t.machine->size() == 15);
+}
+
+TEST_CASE("the rows of a process that has ended leave both generations")
+{
+    Table t(16, 4);
+    t.machine->refuses = true;
+    for (uint64_t number = 0; number < 12; number++)
+        REQUIRE(t.machine->call(kernel(number), 0));
+    t.drain();
+    REQUIRE(t.machine->call(kernel(1), 0));
+    t.table->retire(process);
+    t.drain();
+    CHECK(t.machine->size() == 0);
+    CHECK(t.counted[1] == 2);
+}
+
+TEST_CASE("what the table may take, by the number of CPUs")
+{
+    CHECK(rows_for(72, 8) == 16384);
+    CHECK(rows_for(72, 224) == 4657);
+    CHECK(rows_for(72, 256) == 4096);
+    for (const size_t cpus : {1, 64, 192, 256})
+        CHECK(rows_for(72, cpus) * (72 + 64 * cpus) < 65 << 20);
+}
+
+TEST_CASE("a report of more rows than the limit has the same sums")
+{
+    CallSums sums(100);
+    const auto add = [&](const call_key& key) {
+        CallDelta delta{.key = key, .count = 2, .total_ns = 10, .max_ns = key.subject};
+        sums.add(delta);
+        sums.add(delta);
+    };
+    for (uint64_t number = 0; number < 1000; number++)
+        add(kernel(number, 5));
+    uint64_t calls = 0, ns = 0, max_ns = 0;
+    for (const CallDelta& row : sums.rows()) {
+        calls += row.count;
+        ns += row.total_ns;
+        max_ns = std::max(max_ns, row.max_ns);
+    }
+    CHECK(sums.rows().size() == 101);
+    CHECK(calls == 4000);
+    CHECK(ns == 20000);
+    CHECK(max_ns == 999);
+    CHECK(sums.merged() == 3600);
+    CHECK(sums.rows().back().key.image == process);
+    CHECK(sums.rows().back().key.tid == 0);
+    for (uint32_t pid = 1; pid < 1000; pid++) {
+        call_key key = kernel(1);
+        key.image = {pid, 1};
+        add(key);
+    }
+    CHECK(sums.rows().size() <= 201);
+    sums.clear();
+    CHECK(sums.rows().empty());
+    CHECK(sums.merged() == 0);
+}
+
+TEST_CASE("a process with new rows all the time takes none from others")
+{
+    CallSums sums(160);
+    const auto add = [&](uint32_t pid, uint64_t number) {
+        call_key key = kernel(number);
+        key.image = {pid, 1};
+        sums.add({.key = key, .count = 1});
+    };
+    for (uint64_t number = 1; number <= 1000; number++)
+        add(1, number);
+    for (uint64_t number = 1; number <= 50; number++)
+        add(2, number);
+    for (uint64_t number = 1001; number <= 2000; number++)
+        add(1, number);
+    for (uint64_t number = 1; number <= 50; number++)
+        add(3, number);
+    std::map<uint32_t, uint64_t> calls, rows;
+    for (const CallDelta& row : sums.rows()) {
+        calls[row.key.image.pid] += row.count;
+        rows[row.key.image.pid]++;
+    }
+    CHECK(calls == std::map<uint32_t, uint64_t>{{1, 2000}, {2, 50}, {3, 50}});
+    CHECK(rows == std::map<uint32_t, uint64_t>{{1, 1}, {2, 50}, {3, 50}});
+    CHECK(sums.merged() == 2000);
+}
+
+TEST_CASE("of processes that have ended, sums are left")
+{
+    CallSums sums;
+    for (uint32_t pid = 1; pid <= 10; pid++)
+        for (uint64_t number = 0; number < 5; number++) {
+            call_key key = kernel(number);
+            key.image = {pid, 1};
+            sums.add({.key = key, .count = 3});
+        }
+    sums.merge({{1, 1}, {2, 1}});
+    CHECK(sums.rows().size() == 41);
+    CHECK(sums.merged() == 30);
+    CHECK(sums.rows().front().count == 30);
+    CHECK(sums.rows().front().key.image.pid == 0);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/holdings.hpp"
+
+#include "bpf/shared/histogram.h"
+#include "bpf/shared/record.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <set>
+
+using namespace gpusnoop;
+
+namespace {
+
+const image process{100, 7};
+
+CallDelta calls(probe_kind kind, uint64_t count, uint64_t bytes, uint32_t context = 0, holding what = HOLDING_DEVICE)
+{
+    CallDelta delta;
+    delta.key.image = process;
+    delta.key.kind = static_cast<uint8_t>(kind);
+    delta.key.memory.holding = static_cast<uint8_t>(what);
+    delta.key.subject = context;
+    delta.key.stack = -1;
+    delta.key.device = DEVICE_UNKNOWN;
+    delta.key.duration = BUCKET_NONE;
+    delta.count = count;
+    delta.memory.bytes = bytes;
+    return delta;
+}
+
+holding_record ended(uint32_t context)
+{
+    holding_record record{};
+    record.type = RECORD_CONTEXT_ENDED;
+    record.context = context;
+    record.key.image = process;
+    return record;
+}
+
+// The record that says that an entry of device memory was overwritten.
+holding_record replaced(uint64_t bytes, uint32_t context, uint8_t device)
+{
+    holding_record record{};
+    record.type = RECORD_REPLACED;
+    record.key.image = process;
+    record.held.bytes = bytes;
+    record.held.stack = -1;
+    record.held.context = context;
+    record.held.holding = HOLDING_DEVICE;
+    record.held.device = device;
+    return record;
+}
+
+Amount sum(const Holdings::Amounts& amounts)
+{
+    Amount total;
+    for (const auto& [row, amount] : amounts)
+        total.add(amount.count, amount.bytes);
+    return total;
+}
+
+bool is(const Amount& amount, int64_t count, int64_t bytes)
+{
+    return amount.count == count && amount.bytes == bytes;
+}
+
+} // namespace
+
+TEST_CASE("what is held is what was allocated less what was freed")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_ALLOC, 3, 3000));
+    holdings.add(calls(KIND_FREE, 1, 1000));
+    CHECK(is(sum(holdings.now()), 2, 2000));
+    // A duration tells calls apart, not what they hold.
+    CallDelta timed = calls(KIND_FREE, 2, 2000);
+    timed.key.duration = 17;
+    timed.key.layer = LAYER_RUNTIME;
+    holdings.add(timed);
+    CHECK(holdings.now().empty());
+    CHECK(!holdings.holds(process));
+}
+
+TEST_CASE("a free may be seen before its allocation")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_FREE, 1, 1000));
+    CHECK(is(sum(holdings.now()), -1, -1000));
+    holdings.add(calls(KIND_ALLOC, 1, 1000));
+    CHECK(holdings.now().empty());
+}
+
+TEST_CASE("what fails, what is unknown and what is no allocation holds nothing")
+{
+    Holdings holdings;
+    CallDelta failed = calls(KIND_ALLOC, 1, 1000);
+    failed.key.result = 2;
+    holdings.add(failed);
+    holdings.add(calls(KIND_FREE, 1, 0, 0, HOLDING_NONE));
+    holdings.add(calls(KIND_TRIM, 1, 0, 0, HOLDING_POOL_OBJECT));
+    CHECK(holdings.now().empty());
+    CHECK(!holdings.approximate(process));
+}
+
+TEST_CASE("what found no room is not held, and makes its process approximate")
+{
+    Holdings holdings;
+    CallDelta untracked = calls(KIND_ALLOC, 5, 5000);
+    untracked.key.flags = CALL_UNTRACKED;
+    holdings.add(untracked);
+    CHECK(holdings.now().empty());
+    CHECK(holdings.approximate(process));
+    holdings.forget({process});
+    CHECK(!holdings.approximate(process));
+}
+
+TEST_CASE("a context takes with it what is its own")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
+    holdings.add(calls(KIND_ALLOC, 1, 700, 6));
+    holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // no context's
+    holdings.context_ended(ended(5));
+    CHECK(is(sum(holdings.now()), 4, 2764)); // what was allocated in it may not have been read yet
+    holdings.settle();
+    CHECK(is(sum(holdings.now()), 2, 764));
+    CHECK(is(sum(holdings.take_released()), 2, 2000));
+    CHECK(is(sum(holdings.take_released()), 0, 0));
+    CHECK(holdings.ended(5));
+    CHECK(holdings.room_to_make() == 2 + 1);
+    // A free that was under way, and an address that is given out again.
+    holdings.add(calls(KIND_FREE, 1, 1000, 5));
+    holdings.replaced(replaced(1000, 5, DEVICE_UNKNOWN));
+    CHECK(is(sum(holdings.now()), 2, 764));
+    CHECK(is(sum(holdings.take_released()), 0, 0));
+}
+
+TEST_CASE("a context from before tracing may take with it what is of no known context")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL));
+    holdings.context_ended(ended(0));
+    holdings.settle();
+    CHECK(!holdings.approximate(process));
+    holdings.add(calls(KIND_ALLOC, 1, 1000));
+    holdings.context_ended(ended(0));
+    holdings.settle();
+    CHECK(holdings.approximate(process));
+    CHECK(is(sum(holdings.now()), 2, 1064));
+}
+
+TEST_CASE("what was freed unseen is released when its address is given out again")
+{
+    Holdings holdings;
+    holdings.distinguish(true, true);
+    CallDelta first = calls(KIND_ALLOC, 1, 1000, 5);
+    first.key.memory.size = static_cast<uint16_t>(histogram_bucket(1000));
+    first.key.device = 1;
+    holdings.add(first);
+    holdings.replaced(replaced(1000, 5, 1));
+    CHECK(holdings.now().empty());
+    CHECK(is(sum(holdings.take_released()), 1, 1000));
+}
+
+TEST_CASE("what went with its context and what was replaced may be told in any order")
+{
+    for (const bool replaced_first : {false, true}) {
+        Holdings holdings;
+        holdings.distinguish(false, false);
+        holdings.add(calls(KIND_ALLOC, 1, 1000, 5));
+        if (replaced_first)
+            holdings.replaced(replaced(1000, 5, DEVICE_UNKNOWN));
+        holdings.context_ended(ended(5));
+        if (!replaced_first)
+            holdings.replaced(replaced(1000, 5, DEVICE_UNKNOWN));
+        holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
+        holdings.settle();
+        CHECK(holdings.now().empty());
+        CHECK(is(sum(holdings.take_released()), 3, 3000));
+    }
+}
+
+TEST_CASE("a process whose contexts have ended has entries until there is room again, and its contexts go with it")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_ALLOC, 3, 3000, 5));
+    holdings.context_ended(ended(5));
+    holdings.settle();
+    CHECK(holdings.now().empty());
+    CHECK(holdings.holds(process));
+    holdings.room_made();
+    CHECK(!holdings.holds(process));
+    CHECK(holdings.room_to_make() == 0);
+    CHECK(holdings.ended(5)); // a free may be under way
+    holdings.room_made();
+    CHECK(!holdings.ended(5));
+    holdings.add(calls(KIND_ALLOC, 3, 3000, 6));
+    holdings.context_ended(ended(6));
+    holdings.settle();
+    holdings.forget({process});
+    CHECK(!holdings.holds(process));
+    CHECK(!holdings.ended(6));
+    CHECK(holdings.room_to_make() == 0);
+}
+
+TEST_CASE("the dead hold nothing")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_ALLOC, 1, 1000));
+    CHECK(holdings.holds(process));
+    holdings.forget({image{100, 8}});
+    CHECK(holdings.holds(process));
+    holdings.forget({process});
+    CHECK(!holdings.holds(process));
+}
+
+TEST_CASE("every kind has a name, and a place of its own where numbers may meet")
+{
+    std::set<std::string_view> names;
+    for (uint8_t what = 0; what < HOLDINGS; what++)
+        names.insert(holding_name(what));
+    CHECK(names.size() == HOLDINGS);
+    CHECK(holding_name(HOLDINGS) == "unknown");
+    std::set<int> spaces;
+    for (holding what : {HOLDING_DEVICE, HOLDING_ARRAY, HOLDING_RESERVED, HOLDING_EXTERNAL, HOLDING_POOL_OBJECT})
+        spaces.insert(space_of(what));
+    CHECK(spaces.size() == 5);
+    // What cuMemFree() frees is looked for in one place, however it was allocated.
+    for (holding what :
+         {HOLDING_POOL, HOLDING_MANAGED, HOLDING_IMPORTED, HOLDING_GRAPH, HOLDING_MAPPED, HOLDING_PINNED})
+        CHECK(space_of(what) == SPACE_ADDRESS);
+    for (uint8_t what = 0; what < HOLDINGS; what++)
+        CHECK((!is_device_memory(what) || is_memory(what)));
+}

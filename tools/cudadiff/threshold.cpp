@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudadiff/threshold.hpp"
+
+#include "base/error.hpp"
+#include "base/options.hpp"
+#include "base/suggestion.hpp"
+#include "base/text.hpp"
+#include "tools/cudadiff/words.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <set>
+
+namespace gpusnoop::cudadiff {
+
+Threshold Threshold::parse(std::string_view text)
+{
+    const size_t sign = text.find_first_of("<>");
+    std::string_view number = sign == text.npos ? "" : text.substr(sign + 1);
+    Threshold threshold{.text = std::string(text), .measure = std::string(text.substr(0, sign))};
+    const bool is_percent = number.ends_with('%');
+    number.remove_suffix(is_percent);
+    number.remove_prefix(number.starts_with('+'));
+    double percent = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+    if (sign == text.npos || sign == 0 || !is_percent || error != std::errc() || end != number.data() + number.size() ||
+        !std::isfinite(percent))
+        throw UsageError(
+            fmt::format("a threshold (--fail-if) must be as 'launches>+10%' or 'grid-p50<-20%', not '{}'", text));
+    std::string names;
+    for (const Measure& measure : measures())
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", measure.name);
+    const std::string_view name = std::string_view(threshold.measure).substr(0, threshold.measure.find(':'));
+    if (measure_number(name) == measures().size())
+        throw UsageError(
+            fmt::format("there is no measure '{}' (--fail-if): {}{}", name, names, suggestion(name, names)));
+    threshold.above = text[sign] == '>';
+    threshold.share = percent / 100;
+    return threshold;
+}
+
+std::vector<std::string> Threshold::crossed(const Comparison& comparison) const
+{
+    std::vector<std::string> sentences;
+    bool found = false;
+    for (const auto* rows : {&comparison.rows, &comparison.kernels})
+        for (const Compared& row : *rows) {
+            if (row.full_name() != measure)
+                continue;
+            found = true;
+            const Change& change = row.change;
+            const std::string who = row.group.empty() ? "" : " of " + printable(row.group);
+            if (!change.enough)
+                throw Error(fmt::format("'{}'{} cannot be told from {} and {} intervals: at least 4 of each are needed",
+                                        printable(text), who, change.a_count, change.b_count),
+                            "record for longer, or with a shorter interval");
+            if (!change.shown)
+                continue;
+            const auto changed = change.share();
+            if (above ? !changed || *changed > share : changed && *changed < share)
+                sentences.push_back(fmt::format("{} is crossed{}: {} ({})", printable(text), who, change_text(change),
+                                                interval_text(change)));
+        }
+    if (!found)
+        throw Error(
+            fmt::format("'{}' cannot be told: the two recordings have no such figure in common", printable(text)),
+            "cudadiff --json lists those that they have");
+    return sentences;
+}
+
+} // namespace gpusnoop::cudadiff

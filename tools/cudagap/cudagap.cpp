@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudagap: why the GPU is not given work: where the time goes of the threads that call.
+#include "attach/load_together.hpp"
+#include "base/clock.hpp"
+#include "base/loop.hpp"
+#include "base/skeleton.hpp"
+#include "bpf/shared/record.h"
+#include "run/arguments.hpp"
+#include "run/tool.hpp"
+#include "tools/cudagap/kernel.hpp"
+#include "tools/cudagap/options.hpp"
+#include "tools/cudagap/why.hpp"
+#include "tools/tools.hpp"
+
+#include "cudagap.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <bpf/libbpf.h>
+#include <cstring>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop::cudagap {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr ToolSpec about{
+    .name = "cudagap",
+    .summary = "Shows where the time goes of threads that call CUDA: in calls, waiting for a CPU, blocked by what.",
+    .examples = "  cudagap                     # of all processes, until Ctrl-C\n"
+                "  cudagap 5                   # a table every 5 seconds\n"
+                "  cudagap --by thread 5       # which of the threads is held up\n"
+                "  cudagap --by pod 5          # which pod\n"
+                "  cudagap -p 1234 -s RUNQ%    # who waits for a CPU longest\n"
+                "  cudagap -H gap              # how long threads pause between launches, and why\n"
+                "  cudagap -H gap --by stream  # the same for each stream\n"
+                "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
+                "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
+                "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
+                "  cudagap --tcp 5             # whom processes are connected to: round trips, retransmits, bytes\n"
+                "  cudagap --files 5           # which files its threads wait for, how often, and how long\n"
+                "  cudagap --interrupts 5      # with what interrupts take from them, hard and soft\n"
+                "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
+                "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
+};
+
+// What teaches the names of kernels that gaps are between.
+constexpr Program naming_programs[] = {
+    {"state", Layers::both, lookup_calls, true, "names learned from lookups are unknown"},
+    {"note", Layers::both, calls_of({KIND_REGISTER}), false, "names learned from registrations are unknown"},
+    {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false},
+};
+
+std::string at_least(std::optional<uint64_t> least_ns)
+{
+    return least_ns ? fmt::format(" of {} or longer", in_words(std::chrono::nanoseconds(*least_ns))) : std::string();
+}
+
+class CudaGap : public Tool {
+public:
+    CudaGap() : Tool(about) {}
+
+    void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
+    RunPlan plan(const Options& options) override;
+    ReplayView replayed() override
+    {
+        return {.by = settings_.by,
+                .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
+                .adds_up = false}; // of waits for whom, and of parts that not every row has
+    }
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load_programs(bool together) override;
+    void load() override;
+    void begin(const Running& running) override;
+    void record(Output& output, const void* data, size_t size) override;
+    void on_exec(pid_t pid, uint64_t time_ns) override;
+    void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
+    std::set<pid_t> exits_missed() override { return processes_->ended(); }
+    bool tick(Output& output) override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    uint64_t names_lost() override { return names_ ? names_->lost_since_last() : 0; }
+    uint64_t calls_differing() override { return stacks_ ? stacks_->of_users().others_since_last() : 0; }
+
+private:
+    void told(Output& output, const gap_record& gap);
+    Frames frames_of(const gap_record& gap);
+    void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
+    void forget_ended();
+    bool tells_surroundings() const;
+    Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
+
+    Options options_;
+    Settings settings_;
+    Skeleton<cudagap_bpf> skeleton_;
+    std::optional<ThreadTimes> times_;
+    std::optional<GapCounts> gaps_;
+    std::optional<WakingThreads> wakers_;
+    std::optional<BlockStacks> stacks_;
+    std::optional<FileWaits> file_waits_;
+    std::optional<LaunchNames> names_; // where lines are asked for
+    GapCauses causes_;
+    BlockedFiles files_;
+    std::optional<Processes> processes_;
+    std::optional<CircumstancesOf> around_;
+    PeersOf peers_;
+    std::optional<Suspensions> suspensions_;
+    std::span<const Probe> probes_;
+    std::optional<CallEvents<GapLine, Context>> lines_;
+    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
+};
+
+RunPlan CudaGap::plan(const Options& options)
+{
+    validate_options(settings_, options);
+    options_ = options;
+    RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
+    if (settings_.tcp)
+        plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it
+    if (settings_.files)
+        plan.one = "read or write that blocks,"; // of whom, stands behind it
+    if (settings_.events || settings_.histogram())
+        plan.one = fmt::format("gap{} between launches", at_least(settings_.least_ns));
+    for (const CallSet& calls :
+         {launch_calls, copy_calls, batch_calls, calls_of({KIND_WAIT}), alloc_calls, free_calls, handle_calls,
+          lookup_calls, graph_calls, calls_of({KIND_INIT, KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_GRAPH_UPLOAD})})
+        plan.programs.push_back({"call", Layers::driver, calls, true});
+    if (settings_.events) {
+        names_.emplace(settings_.names, &wait_budget_);
+        std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
+        plan.programs.insert(plan.programs.end(), std::begin(naming_programs), std::end(naming_programs));
+    }
+    if (settings_.why)
+        plan.programs.push_back({"collective", Layers::nccl, calls_of({KIND_COLLECTIVE, KIND_MESSAGE}), false,
+                                 "waits for other ranks are not recognized"});
+    plan.needs_returns = true;
+    return plan;
+}
+
+Opened CudaGap::open()
+{
+    skeleton_ = open_skeleton<cudagap_bpf>();
+    return {.object = skeleton_->obj,
+            .switches = {.attach_phase = &skeleton_->bss->attach_phase,
+                         .forwarding_files = &skeleton_->bss->forwarding_files,
+                         .traced_since = &skeleton_->bss->traced_since,
+                         .naming = &skeleton_->bss->naming}};
+}
+
+void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    configure_shared(*skeleton_->rodata, options_, filters);
+    configure_probes(*skeleton_->rodata, probes, filters);
+    probes_ = probes;
+    configure_kernel_side(*skeleton_, settings_, options_.unit_ns());
+    if (names_)
+        bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
+}
+
+void CudaGap::load_programs(bool together)
+try {
+    load_into_kernel([this] { return cudagap_bpf::load(skeleton_.get()); }, together);
+} catch (const LoadError& error) {
+    explain(error, skeleton_->obj);
+    throw;
+}
+
+void CudaGap::load()
+{
+    times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
+                   skeleton_->bss->places_taken, settings_.cheap);
+    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root, &wait_budget_);
+    around_.emplace(options_.host_root);
+    suspensions_.emplace(options_.host_root);
+    gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
+    UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "block_stacks");
+    kernel.of_functions = false;
+    stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), kernel, &wait_budget_);
+    stacks_->of_users().begin(options_.pids);
+    file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
+    wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
+    lines_.emplace(line_fields(), context(0));
+    if (names_)
+        names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
+    follow_kernel(*skeleton_);
+}
+
+void CudaGap::begin(const Running& running)
+{
+    processes_->tracing_began(running.since_ns);
+    stacks_->of_users().meet(running.users(), settings_.stacks);
+    if (settings_.why && !options_.duration)
+        running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
+}
+
+void CudaGap::record(Output& output, const void* data, size_t size)
+{
+    uint32_t type = 0;
+    memcpy(&type, data, sizeof(type));
+    if (stacks_->of_users().learn(type, {static_cast<const uint8_t*>(data), size}))
+        return;
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
+    if (type == RECORD_NAME && size >= sizeof(name_record))
+        names_->learn(*static_cast<const name_record*>(data), size);
+    if (type == RECORD_GAP && size >= sizeof(gap_record))
+        told(output, *static_cast<const gap_record*>(data));
+}
+
+void CudaGap::told(Output& output, const gap_record& gap)
+{
+    const GapFiles files = files_.of(gap);
+    if (settings_.why) {
+        causes_.add(gap, files);
+        return;
+    }
+    const GapLaunches launches = names_->of(gap);
+    std::vector<std::string> wakers = waker_lines(gap, files);
+    if (!options_.json)
+        wakers.insert(wakers.begin(), launches_line(launches, settings_.names));
+    const Frames frames = frames_of(gap);
+    const ExtraLines stack(frames);
+    ExtraLines below("wakers", wakers);
+    below.then = &stack;
+    lines_->print(output, {gap, files, launches}, below);
+}
+
+// Where the longest block of a gap was; none if that was in a call.
+Frames CudaGap::frames_of(const gap_record& gap)
+{
+    const waker& block = gap.gap.waker;
+    if (!settings_.stacks || !block.blocked_ns || !is_blocked(block.part))
+        return {};
+    return stacks_->frames(gap.key.image, block.user_stack, block.kernel_stack);
+}
+
+void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
+{
+    stacks_->of_users().ended(pid);
+    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        leaving_.insert(static_cast<uint32_t>(pid));
+}
+
+// Where lines are shown, there are no reports.
+bool CudaGap::tick(Output&)
+{
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    files_.tick();
+    if (settings_.stacks)
+        stacks_->tick(*times_);
+    if (tells_surroundings())
+        around_->meet(processes_->images(), now);
+    if (settings_.tcp || settings_.why)
+        peers_.meet(processes_->images());
+    if (settings_.events) {
+        processes_->refresh();
+        times_->forget_ended(times_->drain(now));
+        wakers_->forget_idle(now);
+        forget_ended();
+    }
+    return names_ && names_->tick();
+}
+
+void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    if (settings_.events)
+        return;
+    processes_->refresh();
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    const std::vector<ThreadTime> times = times_->drain(now);
+    if (settings_.view.who.thread)
+        for (const ThreadTime& time : times)
+            processes_->learn_thread(time.image, time.tid, time.comm, time.ended);
+    if (tells_surroundings())
+        around_->refresh(threads_of(times), now);
+    if (settings_.tcp || settings_.why)
+        peers_.refresh();
+    print(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
+    times_->forget_ended(times);
+    forget_ended();
+}
+
+void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds)
+{
+    const CallView& view = settings_.view;
+    if (settings_.why)
+        print_why(output, times, {causes_, peers_, *suspensions_, probes_}, context(seconds), wall_ns);
+    else if (settings_.tcp)
+        print_peers(output, group_peers(times, peers_, view, *processes_), context(seconds), wall_ns);
+    else if (settings_.files)
+        print_files(output, file_waits_->drain(times, view, *processes_), context(seconds), wall_ns);
+    else if (settings_.stacks)
+        print_stacks(output, stacks_->drain(times, view, *processes_), context(seconds), wall_ns,
+                     [this](const BlockKey& key, const BlockGroup&) { return stacks_->frames(key); });
+    else if (settings_.histogram())
+        print_histograms(output, gaps_->drain(times, view, *processes_), context(seconds), wall_ns);
+    else
+        print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);
+}
+
+// What surrounds processes is in a dozen files of each; a table in text has none of it, unless somebody asks for that.
+bool CudaGap::tells_surroundings() const
+{
+    if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())
+        return false;
+    return settings_.why || options_.writes_json() || !options_.columns.empty() || settings_.sort != Settings().sort;
+}
+
+void CudaGap::forget_ended()
+{
+    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    processes_->forget({gone.begin(), gone.end()});
+    around_->forget(gone);
+    peers_.forget(gone);
+    stacks_->forget(gone);
+    if (names_)
+        std::ranges::for_each(gone, [this](const ImageId& image) { names_->forget(image); });
+}
+
+} // namespace
+} // namespace gpusnoop::cudagap
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudagap()
+{
+    return std::make_unique<cudagap::CudaGap>();
+}

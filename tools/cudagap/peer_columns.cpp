@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// TCP connections: a row for each address, of each process or whatever else rows are by.
+#include "tools/cudagap/columns.hpp"
+
+namespace gpusnoop::cudagap {
+namespace {
+
+using K = PeerKey;
+using G = PeerGroup;
+using C = Context;
+
+Cell cell(const std::optional<uint64_t>& value)
+{
+    return value ? Cell(*value) : Cell();
+}
+
+template<auto member>
+Cell of_peer(const K&, const G& g, const C&)
+{
+    return cell(g.peer.*member);
+}
+
+template<int percent>
+Cell rtt(const K&, const G& g, const C&)
+{
+    const auto us = g.peer.rtt_us(percent / 100.0);
+    return us ? Cell(*us * 1000) : Cell();
+}
+
+const Field<C, K, G> fields[] = {
+    {{"PEER", "", Unit::text, 21}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.peer.name()); }},
+    {{"", "peer", Unit::text}, json_only<C>, [](const K&, const G& g, const C&) { return Cell(g.peer.address); }},
+    {{"", "peer_port", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C&) { return g.peer.port ? Cell(uint64_t{*g.peer.port}) : Cell(); }},
+    {{"CONNS", "connections", Unit::count, 5},
+     always<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.peer.connections); }},
+    {{"RTT(us)", "rtt_p50_ns", Unit::ns_as_us, 8}, always<C>, rtt<50>},
+    {{"RTT95(us)", "rtt_p95_ns", Unit::ns_as_us, 9}, always<C>, rtt<95>},
+    {{"SEGS", "segments", Unit::count, 8}, always<C>, of_peer<&Peer::segments>},
+    {{"RETRANS", "retransmits", Unit::count, 7}, always<C>, of_peer<&Peer::retransmits>},
+    {{"SENT", "sent_bytes", Unit::bytes, 7}, always<C>, of_peer<&Peer::sent_bytes>},
+    {{"RECEIVED", "received_bytes", Unit::bytes, 8}, always<C>, of_peer<&Peer::received_bytes>},
+    {{"", "segments_received", Unit::count}, json_only<C>, of_peer<&Peer::arrived>},
+    {{"OOO", "out_of_order", Unit::count, 5}, always<C>, of_peer<&Peer::out_of_order>},
+    {{"", "connections_untold", Unit::count},
+     json_only<C>,
+     [](const K&, const G& g, const C&) { return g.all ? Cell() : Cell(uint64_t{1}); }},
+};
+
+} // namespace
+
+std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, const PeersOf& peers,
+                                         const CallView& view, Processes& processes)
+{
+    std::map<ImageId, cgroups> images; // those of one of its threads
+    for (const ThreadTime& time : times)
+        images.emplace(time.image, time.cgroup);
+    std::map<PeerKey, PeerGroup> groups;
+    for (const auto& [image, cgroup] : images) {
+        const PeersOf::Told* told = peers.of(image);
+        if (!told)
+            continue;
+        for (const Peer& peer : told->peers) {
+            const PeerKey key{who_key(view.who, processes, image, 0, cgroup), peer.address};
+            const auto [at, is_new] = groups.try_emplace(key);
+            if (is_new)
+                at->second.peer = peer;
+            else
+                at->second.peer += peer;
+            at->second.who.add(image, processes.owner(image, cgroup));
+            at->second.all &= told->all;
+        }
+    }
+    return groups;
+}
+
+std::vector<Column> columns_of_peers()
+{
+    std::vector<Column> all;
+    for (const auto& field : fields)
+        all.push_back(field.column);
+    return all;
+}
+
+void check_peer_fields(const Options& options, const std::string& sort)
+{
+    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
+}
+
+void print_peers(Output& output, const std::map<PeerKey, PeerGroup>& groups, const Context& context, uint64_t wall_ns)
+{
+    print_table<K, G, C>(
+        output, fields, groups, context, wall_ns, context.settings.sort,
+        [](const G& group) { return static_cast<double>(group.peer.connections); },
+        [](const K&, const G&) { return std::vector<std::string>(); });
+}
+
+} // namespace gpusnoop::cudagap

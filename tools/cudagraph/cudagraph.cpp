@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudagraph: what hides behind the launch of a graph, and who makes graphs again and again.
+#include "base/clock.hpp"
+#include "rows/call_fields.hpp"
+#include "run/call_tool.hpp"
+#include "tools/cudagraph/options.hpp"
+#include "tools/tools.hpp"
+
+#include "bpf/shared/record.h"
+#include "cudagraph.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+
+namespace gpusnoop::cudagraph {
+namespace {
+
+bool is_memory_node(const probe_row& row) // cuGraphAddMemAllocNode and its free
+{
+    return (row.kind == KIND_ALLOC || row.kind == KIND_FREE) && row.holding == HOLDING_GRAPH;
+}
+
+// What becomes a node under capture: memory and copies where they are by stream.
+bool can_be_captured(const probe_row& row)
+{
+    if (row.kind == KIND_ALLOC || row.kind == KIND_FREE)
+        return row.holding == HOLDING_POOL;
+    const bool copies = row.kind == KIND_COPY || row.kind == KIND_COPY_BATCH || row.kind == KIND_COPY_BATCH_3D;
+    return !copies || row.asynchronous;
+}
+
+constexpr CallSet graph_launch_calls = calls_of({KIND_GRAPH_LAUNCH});
+constexpr CallSet life_calls =
+    calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END, KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_GONE,
+              KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE, KIND_GRAPH_SET, KIND_EXEC_GONE});
+constexpr CallSet trim_calls = calls_of({KIND_TRIM}, [](const probe_row& row) { return row.holding == HOLDING_GRAPH; });
+constexpr CallSet memory_node_calls = calls_of({KIND_ALLOC, KIND_FREE}, is_memory_node);
+constexpr CallSet node_calls =
+    calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_HOST_FUNC, KIND_COPY,
+              KIND_COPY_BATCH, KIND_COPY_BATCH_3D, KIND_ALLOC, KIND_FREE},
+             can_be_captured);
+
+constexpr ToolSpec about{
+    .name = "cudagraph",
+    .summary = "Shows CUDA graphs: what is in them, how often and how fast they are launched, who rebuilds them.",
+    .examples = "  cudagraph 1                 # graphs that are launched, every second\n"
+                "  cudagraph --summary 5       # captures, instantiations and share of kernels, by process\n"
+                "  cudagraph --by pod 5        # which pod launches graphs\n"
+                "  cudagraph -e -p 1234        # the life of each graph, in order\n"
+                "  cudagraph -H launch         # how long launches take on the host; also instantiate\n"
+                "  cudagraph --storms          # who captures or instantiates over 6 times a minute, and from where\n"
+                "  cudagraph -x                # only calls that fail, with the error\n"
+                "  cudagraph --json 1          # one JSON object per row and second\n",
+};
+
+class CudaGraph : public CallToolOn<cudagraph_bpf, Settings> {
+public:
+    CudaGraph() : CallToolOn(about) {}
+
+    void add_options(CommandLine& line) override;
+    bool tick(Output& output) override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+
+private:
+    void validate(RunPlan& plan) override;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output& output, const call_event& event) override
+    {
+        lines_->print(output, {event}, event_frames(event));
+    }
+    bool shows_rows() const override { return !settings_.events && !settings_.storms; }
+    void on_delta(const CallDelta& delta) override;
+    void forget(const std::set<ImageId>& images) override;
+
+    std::optional<Execs> execs_;
+    std::optional<Storms> storms_;
+    std::optional<CallEvents<CallLine, Context>> lines_;
+    std::vector<CallDelta> waiting_; // of graphs that came and went while tables were read
+};
+
+void CudaGraph::add_options(CommandLine& line)
+{
+    settings_.sort = "launches";
+    add_call_options(line, "graph, ", "pid,graph", "launch, instantiate or nodes");
+    add_own_options(line, settings_);
+}
+
+void CudaGraph::validate(RunPlan& plan)
+{
+    validate_options(settings_, options_);
+    plan.traced = options_.failed_only ? "graph calls that fail" : "graphs";
+    plan.one = settings_.storms ? "storm of captures or instantiations" : traced("graph call");
+    plan.lines |= settings_.storms.has_value();
+    plan.needs_returns = true;
+    plan.programs = {
+        {"graph", counted(), life_calls, true},
+        {"graph", counted(), trim_calls, true},
+        {"graph", Layers::driver, memory_node_calls, true},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
+    };
+    if (settings_.storms)
+        return;
+    // Nodes are captured by the driver, whatever layer is counted.
+    plan.programs.push_back({"launch", counted(), graph_launch_calls, follows_calls()});
+    plan.programs.push_back(
+        {"often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
+    plan.programs.push_back({"node", Layers::driver, node_calls, true});
+    plan.programs.push_back({"event", Layers::driver, event_calls});
+    if (settings_.view.device) {
+        plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
+        plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
+}
+
+void CudaGraph::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    CallToolOn::configure(probes, filters);
+    auto& data = *skeleton_->rodata;
+    data.often_launched = row_number(probes, often_launched_graphs);
+    data.count_launches = settings_.summary;
+    data.measure_nodes = settings_.histogram_of == Measure::nodes;
+    if (data.measure_nodes)
+        data.duration_unit_ns = 1;
+}
+
+void CudaGraph::load()
+{
+    CallToolOn::load();
+    if (settings_.storms)
+        storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
+    execs_.emplace(bpf_map__fd(skeleton_->maps.execs), bpf_map__fd(skeleton_->maps.graphs));
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}, 0, *execs_});
+}
+
+void CudaGraph::on_delta(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    const bool capture = key.kind == KIND_CAPTURE_END, instantiate = key.kind == KIND_GRAPH_INSTANTIATE;
+    if (storms_ && (capture || instantiate))
+        storms_->add(key.image, {key.stack, key.caller}, capture ? delta.count : 0, instantiate ? delta.count : 0,
+                     clock_ns(CLOCK_MONOTONIC));
+}
+
+void CudaGraph::forget(const std::set<ImageId>& images)
+{
+    execs_->forget(images);
+    if (storms_)
+        storms_->forget(images);
+}
+
+bool CudaGraph::tick(Output& output)
+{
+    CallToolOn::tick(output);
+    if (storms_)
+        for (const Storm& storm : storms_->drain(clock_ns(CLOCK_MONOTONIC)))
+            print_storm(output, storm, processes(), clock_ns(CLOCK_REALTIME),
+                        frames(storm.image, storm.source.stack, storm.source.caller));
+    return false;
+}
+
+std::vector<const char*> CudaGraph::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    tables.insert(tables.end(), {"graphs", "execs"});
+    execs_->refresh(); // what they have launched is still to be shown
+    return tables;
+}
+
+bool CudaGraph::learn(uint32_t type, const void* data, size_t size)
+{
+    if (type != RECORD_EXEC_ENDED || size < sizeof(exec_record))
+        return false;
+    execs_->ended(*static_cast<const exec_record*>(data));
+    return true;
+}
+
+void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    execs_->refresh();
+    GraphGroups groups(settings_, processes(), &*execs_);
+    for (const CallDelta& delta : waiting_)
+        groups.add(delta);
+    waiting_.clear();
+    // What made it and what tells of its end are not read at the same instant: the next report knows it.
+    for (const CallDelta& delta : calls)
+        if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
+            waiting_.push_back(delta);
+        else
+            groups.add(delta);
+    const Context context{{options_, settings_, processes(), seconds, probes()}, clock_ns(CLOCK_MONOTONIC), *execs_};
+    if (settings_.histogram())
+        print_histograms(output, groups, context, wall_ns);
+    else
+        print_groups(output, groups, context, wall_ns,
+                     [this](const GraphKey& key, const GraphGroup&) { return row_frames(key); });
+    execs_->forget_ended();
+}
+
+} // namespace
+} // namespace gpusnoop::cudagraph
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudagraph()
+{
+    return std::make_unique<cudagraph::CudaGraph>();
+}

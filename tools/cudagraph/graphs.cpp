@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudagraph/graphs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace gpusnoop {
+
+static_assert(sizeof(graph_nodes) == 24 && sizeof(graph) == 40 && sizeof(graph_exec) == 64);
+static_assert(sizeof(exec_record) == 80);
+
+void Execs::refresh()
+{
+    execs_of_.clear();
+    graphs_of_.clear();
+    execs_map_.for_each([&](const Key& key, std::span<const graph_exec> values) {
+        const graph_exec& exec = values.front();
+        known_.insert_or_assign(exec.number, ExecInfo{key.of, exec});
+        execs_of_[key.of]++;
+    });
+    graphs_map_.for_each([&](const Key& key, std::span<const graph>) { graphs_of_[key.of]++; });
+}
+
+void Execs::ended(const exec_record& record)
+{
+    known_.insert_or_assign(record.exec.number, ExecInfo{record.image, record.exec});
+    ended_.push_back(record.exec.number);
+}
+
+void Execs::forget_ended()
+{
+    constexpr size_t kept = 4096; // of some a call may be inside the driver still
+    for (; shown_ && ended_.size() > kept; shown_--) {
+        known_.erase(ended_.front());
+        ended_.pop_front();
+    }
+    shown_ = ended_.size();
+}
+
+void Execs::forget(const std::set<ImageId>& images)
+{
+    std::erase_if(known_, [&](const auto& item) { return images.contains(item.second.image); });
+}
+
+const ExecInfo* Execs::find(uint64_t number) const
+{
+    auto found = known_.find(number);
+    return found == known_.end() ? nullptr : &found->second;
+}
+
+uint64_t Execs::count(const std::map<ImageId, uint64_t>& counts, const std::set<ImageId>& images)
+{
+    return std::accumulate(images.begin(), images.end(), uint64_t{0}, [&](uint64_t sum, const ImageId& image) {
+        auto found = counts.find(image);
+        return sum + (found == counts.end() ? 0 : found->second);
+    });
+}
+
+std::string_view graph_call_name(uint8_t kind)
+{
+    switch (kind) {
+    case KIND_GRAPH_LAUNCH:
+        return "launch";
+    case KIND_CAPTURE_BEGIN:
+        return "begin";
+    case KIND_CAPTURE_END:
+        return "capture";
+    case KIND_GRAPH_NEW:
+        return "create";
+    case KIND_GRAPH_NODE:
+        return "add";
+    case KIND_GRAPH_GONE:
+        return "destroy";
+    case KIND_GRAPH_INSTANTIATE:
+        return "instantiate";
+    case KIND_GRAPH_UPLOAD:
+        return "upload";
+    case KIND_GRAPH_UPDATE:
+        return "update";
+    case KIND_GRAPH_SET:
+        return "set";
+    case KIND_EXEC_GONE:
+        return "exec-destroy";
+    case KIND_TRIM:
+        return "trim";
+    }
+    return "other";
+}
+
+std::string_view update_reason(uint8_t reason)
+{
+    constexpr std::array<std::string_view, 9> reasons = {
+        "none",      "error",      "topology",      "node type",
+        "function",  "parameters", "not supported", "unsupported function",
+        "attributes"};
+    return reason < reasons.size() ? reasons[reason] : "untold";
+}
+
+uint64_t node_count(const graph_nodes& nodes)
+{
+    return std::accumulate(std::begin(nodes.of), std::end(nodes.of), uint64_t{0});
+}
+
+void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
+{
+    const call_key& key = delta.key;
+    const uint64_t n = delta.count;
+    if (key.result)
+        errors += n;
+    const bool ok = !key.result;
+    auto durations = [&](bool measured) {
+        if (!measured)
+            return;
+        total_ns += delta.total_ns;
+        max_ns = std::max(max_ns, delta.max_ns);
+        if (key.duration != BUCKET_NONE)
+            duration.add(key.duration, n);
+    };
+    switch (key.kind) {
+    case KIND_LAUNCH:
+        direct += n;
+        break;
+    case KIND_GRAPH_LAUNCH:
+        durations(!of_instantiations);
+        (key.flags & CALL_RECORDED ? captured : launches) += ok ? n : 0;
+        kernels += delta.graph.kernels;
+        unknown += delta.graph.unknown;
+        break;
+    case KIND_CAPTURE_END:
+        (ok ? captures : failed_captures) += n;
+        capture_ns += delta.graph.setup_ns;
+        break;
+    case KIND_GRAPH_INSTANTIATE:
+        durations(of_instantiations);
+        instantiates += ok ? n : 0;
+        instantiate_ns += delta.graph.setup_ns;
+        break;
+    case KIND_GRAPH_UPDATE:
+        (ok ? updates : failed_updates) += n;
+        if (!ok)
+            reason = key.graph.reason;
+        break;
+    case KIND_GRAPH_UPLOAD:
+        uploads += ok ? n : 0;
+        break;
+    case KIND_GRAPH_SET:
+        sets += ok ? n : 0;
+        break;
+    case KIND_EXEC_GONE:
+        destroyed += ok ? n : 0;
+        break;
+    }
+}
+
+void GraphKey::set(const GraphSettings& settings, const call_key& call)
+{
+    if (settings.exec)
+        exec = call.subject;
+}
+
+void GraphGroups::add(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    if (settings_.exec && !key.subject)
+        return; // of no graph that runs
+    GraphGroup& group = called(key);
+    if (settings_.exec)
+        group.exec = execs_->find(key.subject);
+    group.add(delta, settings_.time_instantiations);
+}
+
+} // namespace gpusnoop

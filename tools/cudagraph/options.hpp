@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that cudagraph alone has, and which of them go together.
+#pragma once
+
+#include "tools/cudagraph/columns.hpp"
+
+namespace gpusnoop {
+class CommandLine;
+}
+
+namespace gpusnoop::cudagraph {
+
+void add_own_options(CommandLine& line, Settings& settings);
+
+// What follows from what was asked for. Throws UsageError where that makes no sense.
+void validate_options(Settings& settings, Options& options);
+
+} // namespace gpusnoop::cudagraph

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of cudalaunch was asked for, and the columns that show it.
+#pragma once
+
+#include "names/name_options.hpp"
+#include "rows/call_events.hpp"
+#include "rows/call_view.hpp"
+#include "rows/launch_groups.hpp"
+#include "rows/report.hpp"
+
+#include <span>
+#include <string>
+
+namespace gpusnoop::cudalaunch {
+
+enum class Measure : uint8_t { none, latency, grid, block, gap };
+inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"}; // from the second on
+
+struct Settings : LaunchSettings {
+    Measure histogram_of = Measure::none;
+    bool shapes = true; // of kernels are known
+    NameOptions names;
+    std::string graphs = "both";
+
+    bool follows_graphs() const { return graphs != "count"; }
+    bool expands_graphs() const { return graphs == "expand"; }
+};
+
+struct Context : CallContext<Settings> {
+    bool captured = false; // there were launches under stream capture
+    bool graphs = false;   // ... and of graphs
+};
+
+using Frames = FramesOf<LaunchKey, LaunchGroup>;
+
+// Prints the groups as one table, in the order asked for.
+void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames);
+
+// Prints a histogram of what was measured for each group.
+void print_histograms(Output& output, const LaunchGroups& groups, const Context& context, uint64_t wall_ns);
+
+// A launch, and the name of its kernel as far as it is known.
+struct LaunchLine : CallLine {
+    KernelName kernel;
+};
+
+// Of a line for each call (-e).
+std::span<const Field<Context, LaunchLine>> line_fields();
+
+// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+void check_fields(const Options& options, const std::string& sort);
+
+} // namespace gpusnoop::cudalaunch

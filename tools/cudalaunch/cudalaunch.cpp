@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudalaunch: who launches which kernels, how often, how large, how slowly, and which launches fail.
+#include "base/text.hpp"
+#include "names/kernel_names.hpp"
+#include "names/naming.hpp"
+#include "run/call_tool.hpp"
+#include "tools/cudalaunch/options.hpp"
+#include "tools/tools.hpp"
+
+#include "bpf/shared/record.h"
+#include "cudalaunch.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+
+namespace gpusnoop::cudalaunch {
+namespace {
+
+constexpr ToolSpec about{
+    .name = "cudalaunch",
+    .summary = "Counts CUDA kernel launches by kernel, process, pod or stream: sizes, latency, failures, stacks.",
+    .examples = "  cudalaunch                  # launches of all processes by kernel, until Ctrl-C\n"
+                "  cudalaunch 1                # a table every second\n"
+                "  cudalaunch --by pid,kernel 5 1   # which process launches what, one report over 5 seconds\n"
+                "  cudalaunch -p 1234 -l       # with the time that the launch call takes on the host\n"
+                "  cudalaunch --by pod 5       # which pod launches how much\n"
+                "  cudalaunch -c pod:NS/NAME   # the kernels of one pod; also a container's id or name, or a cgroup\n"
+                "  cudalaunch -x               # only launches that fail, with the error\n"
+                "  cudalaunch -H latency -P    # latency histogram for each process\n"
+                "  cudalaunch -e -p 1234       # one line per launch\n"
+                "  cudalaunch -U -d 10         # call stacks that launch most, over 10 seconds\n"
+                "  cudalaunch --json 1         # one JSON object per row and second\n",
+};
+
+class CudaLaunch : public CallToolOn<cudalaunch_bpf, Settings> {
+public:
+    CudaLaunch() : CallToolOn(about) {}
+
+    void add_options(CommandLine& line) override;
+    ReplayView replayed() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    bool tick(Output& output) override;
+
+private:
+    void validate(RunPlan& plan) override;
+    std::vector<Program> programs() const;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void on_delta(const CallDelta& delta) override;
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output& output, const call_event& event) override;
+    void retired(const ImageId& image) override;
+    uint64_t names_lost() override { return names_->lost_since_last(); }
+    void before_last_report(std::chrono::milliseconds patience) override { names_->finish(patience); }
+    void forget(const std::set<ImageId>& images) override
+    {
+        std::ranges::for_each(images, [this](const ImageId& image) { names_->forget(image); });
+    }
+
+    std::optional<KernelNames> names_;
+    NamingSchedule naming_;
+    UnnamedKernels unnamed_;
+    std::optional<CallEvents<LaunchLine, Context>> lines_;
+};
+
+void CudaLaunch::add_options(CommandLine& line)
+{
+    settings_.sort = "launches";
+    add_call_options(line, "kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
+    add_own_options(line, settings_);
+    add_ceiling(line);
+}
+
+ReplayView CudaLaunch::replayed()
+{
+    ReplayView view = CallTool::replayed();
+    view.names = settings_.names.form;
+    return view;
+}
+
+void CudaLaunch::validate(RunPlan& plan)
+{
+    validate_options(settings_, options_);
+    names_.emplace(settings_.names.cache_folder(), &wait_budget_);
+    std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
+    plan.traced = traced("kernel launches");
+    plan.one = traced("launch");
+    plan.programs = programs();
+}
+
+std::vector<Program> CudaLaunch::programs() const
+{
+    constexpr std::string_view unnamed = "names learned from lookups, and devices, are unknown";
+    // Captures and graphs are the driver's, whatever layer is counted.
+    constexpr std::string_view uncaptured = "captured kernels count as launched";
+    std::vector<Program> all{
+        {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},
+        {"often", counted(), often_launched, follows_calls(), slower_launches, true, !follows_calls(), "launch"},
+        {"state", Layers::both, lookup_calls, true, unnamed},
+        {"note", Layers::both, note_calls, false,
+         "names learned from registrations, and blocks of legacy launches, are unknown"},
+        {"follow", Layers::driver, capture_calls, true, uncaptured},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
+    };
+    // The runtime's launches are probed in any case: counted, or marked to learn names.
+    if (!settings_.runtime)
+        all.push_back(
+            {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false});
+    if (settings_.view.device) {
+        all.push_back({"state", Layers::both, device_calls, true, unnamed});
+        all.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
+    if (settings_.follows_graphs()) {
+        all.push_back({"follow", Layers::driver, graph_calls, true, uncaptured});
+        all.push_back({"event", Layers::driver, event_calls, false, uncaptured});
+    }
+    return all;
+}
+
+void CudaLaunch::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    CallToolOn::configure(probes, filters);
+    auto& data = *skeleton_->rodata;
+    const Measure of = settings_.histogram_of;
+    const bool shapes = of == Measure::grid || of == Measure::block;
+    bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
+    data.often_launched = row_number(probes, often_launched);
+    data.per_kernel = settings_.kernel || settings_.events;
+    data.per_shape = shapes || (settings_.kernel && of == Measure::none && !settings_.view.stack) || settings_.events;
+    data.measure_gap = of == Measure::gap;
+    data.follow_graphs = settings_.follows_graphs();
+}
+
+void CudaLaunch::load()
+{
+    CallToolOn::load();
+    names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
+}
+
+bool CudaLaunch::learn(uint32_t type, const void* data, size_t size)
+{
+    if (type != RECORD_NAME || size < sizeof(name_record))
+        return false;
+    names_->learn(*static_cast<const name_record*>(data), size);
+    return true;
+}
+
+std::vector<const char*> CudaLaunch::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    tables.insert(tables.end(), {"graphs", "execs"});
+    return tables;
+}
+
+void CudaLaunch::print_event(Output& output, const call_event& event)
+{
+    const call_key& key = event.key;
+    KernelName kernel;
+    if (key.kind != KIND_GRAPH_LAUNCH)
+        kernel = names_->name(key.image, key.subject).value_or(KernelName());
+    if (kernel.text.empty() && key.kind == KIND_LAUNCH && key.layer != LAYER_RUNTIME)
+        unnamed_.add(key.image, key.subject);
+    lines_->print(output, {{event}, std::move(kernel)}, event_frames(event));
+}
+
+// Once a second: names are looked up while the processes live.
+bool CudaLaunch::tick(Output& output)
+{
+    CallToolOn::tick(output);
+    names_->tick();
+    if (settings_.events)
+        unnamed_.retry(*names_);
+    return naming_.tick(unnamed_.size());
+}
+
+void CudaLaunch::on_delta(const CallDelta& delta)
+{
+    unnamed_.note(*names_, delta.key);
+}
+
+void CudaLaunch::retired(const ImageId& image)
+{
+    unnamed_.forget(image);
+}
+
+void CudaLaunch::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    LaunchGroups groups(settings_, *names_, processes());
+    for (const CallDelta& delta : calls)
+        groups.add(delta);
+    const Context context{{options_, settings_, processes(), seconds, probes()}};
+    if (settings_.histogram())
+        print_histograms(output, groups, context, wall_ns);
+    else
+        print_groups(output, groups, context, wall_ns,
+                     [this](const LaunchKey& key, const LaunchGroup&) { return row_frames(key); });
+}
+
+} // namespace
+} // namespace gpusnoop::cudalaunch
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudalaunch()
+{
+    return std::make_unique<cudalaunch::CudaLaunch>();
+}

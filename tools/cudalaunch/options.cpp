@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudalaunch/options.hpp"
+
+#include "run/command_line.hpp"
+#include "run/shared_options.hpp"
+
+#include <fmt/format.h>
+
+namespace gpusnoop::cudalaunch {
+
+void add_own_options(CommandLine& line, Settings& settings)
+{
+    line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings.latency);
+    line.text("--graphs", "HOW", "kernels that graph launches start: both, expand or count (both)", settings.graphs);
+    add_name_options(line, settings.names);
+}
+
+void validate_options(Settings& settings, const Options& options)
+{
+    Settings& s = settings;
+    s.histogram_of = static_cast<Measure>(measure_number(s.measure, measures));
+    if (options.failed_only && s.histogram_of == Measure::gap)
+        throw UsageError("a gap has no result: leave out -x");
+    if (s.max_overhead && s.histogram_of == Measure::gap)
+        throw UsageError(
+            "--max-overhead samples launches, and a gap is between two that follow: leave out one of them");
+    if (s.graphs != "both" && s.graphs != "expand" && s.graphs != "count")
+        throw UsageError(fmt::format("--graphs takes both, expand or count, not '{}'", s.graphs));
+    check_name_options(s.names);
+    check_fields(options, s.sort);
+    s.latency |= s.histogram_of == Measure::latency;
+    const Dimension kernel[] = {{"kernel", &s.kernel}};
+    if (s.by)
+        parse_by(*s.by, s.view, kernel);
+    else
+        s.kernel = !s.histogram();
+}
+
+} // namespace gpusnoop::cudalaunch

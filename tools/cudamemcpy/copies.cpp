@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudamemcpy/copies.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gpusnoop {
+
+std::string_view direction_name(uint8_t direction)
+{
+    constexpr std::array<std::string_view, DIRECTIONS> names = {"unknown", "H2D", "D2H", "D2D",
+                                                                "H2H",     "P2P", "set", "prefetch"};
+    return direction < names.size() ? names[direction] : names[DIRECTION_UNKNOWN];
+}
+
+std::string_view memory_name(uint8_t memory)
+{
+    constexpr std::array<std::string_view, MEMORIES> names = {"unknown", "device",   "array", "managed",
+                                                              "pinned",  "pageable", "host"};
+    return memory < names.size() ? names[memory] : names[MEMORY_UNKNOWN];
+}
+
+void CopyGroup::add(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    const uint64_t made = delta.count - delta.copy.continued; // calls
+    total_ns += delta.total_ns;
+    max_ns = std::max(max_ns, delta.max_ns);
+    if (key.duration != BUCKET_NONE)
+        duration.add(key.duration, made);
+    if (key.copy.size != BUCKET_NONE)
+        sizes.add(key.copy.size, delta.count);
+    if (key.result) {
+        errors += made;
+        failed_bytes += delta.copy.bytes;
+        return;
+    }
+    if (key.flags & CALL_RECORDED) {
+        captured += delta.count;
+        return;
+    }
+    copies += delta.count;
+    calls += made;
+    bytes += delta.copy.bytes;
+    small += delta.copy.small;
+    unsized += delta.copy.unsized;
+    // Sets return before they are done, whatever they are called.
+    if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
+        synchronous += delta.count;
+}
+
+void CopyKey::set(const CopySettings& settings, const call_key& call)
+{
+    if (settings.direction)
+        direction = call.copy.direction;
+    if (settings.memory) {
+        source = call.copy.memory >> 4;
+        destination = call.copy.memory & 15;
+    }
+    if (settings.form)
+        asynchronous = call.flags & CALL_ASYNCHRONOUS;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of an interval, grouped the way the user wants to see them.
+#pragma once
+
+#include "bpf/shared/probe.h"
+#include "rows/call_groups.hpp"
+#include "rows/calls.hpp"
+#include "rows/histogram.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+namespace gpusnoop {
+
+struct CopySettings : CallSettings {
+    bool direction = false; // told apart
+    bool memory = false;
+    bool form = false; // synchronous or not
+};
+
+// What a group stands for; what the settings do not tell apart is empty.
+struct CopyKey : CallKey {
+    uint8_t direction = DIRECTION_UNKNOWN;
+    uint8_t source = MEMORY_UNKNOWN;
+    uint8_t destination = MEMORY_UNKNOWN;
+    bool asynchronous = false;
+    void set(const CopySettings& settings, const call_key& call);
+    auto operator<=>(const CopyKey&) const = default;
+};
+
+struct CopyGroup {
+    WhoSeen who;
+    uint64_t copies = 0; // made, or asked for where results are not known; those captured are apart
+    uint64_t bytes = 0;
+    uint64_t calls = 0;
+    uint64_t synchronous = 0; // copies by calls that wait for them
+    uint64_t small = 0;
+    uint64_t unsized = 0; // in none of bytes and small
+    uint64_t captured = 0;
+    uint64_t errors = 0; // calls
+    uint64_t failed_bytes = 0;
+    uint64_t total_ns = 0;
+    uint64_t max_ns = 0;
+    Histogram sizes;
+    Histogram duration; // or rate
+
+    uint64_t sized() const { return copies - unsized; }
+    void add(const CallDelta& delta);
+};
+
+std::string_view direction_name(uint8_t direction); // "H2D"; "unknown"
+std::string_view memory_name(uint8_t memory);       // "pinned"; "unknown"
+
+class CopyGroups : public CallGroups<CopySettings, CopyKey, CopyGroup> {
+public:
+    CopyGroups(const CopySettings& settings, Processes& processes) : CallGroups(settings, processes) {}
+
+    void add(const CallDelta& delta) { called(delta.key).add(delta); }
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudamemcpy: who copies how much, in which direction, in how small pieces, and how long the calls take.
+#include "base/clock.hpp"
+#include "rows/call_fields.hpp"
+#include "run/call_tool.hpp"
+#include "tools/cudamemcpy/options.hpp"
+#include "tools/tools.hpp"
+
+#include "cudamemcpy.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+
+namespace gpusnoop::cudamemcpy {
+namespace {
+
+constexpr ToolSpec about{
+    .name = "cudamemcpy",
+    .summary = "Counts CUDA copies, sets and prefetches by process and direction: bytes, sizes, latency, stacks.",
+    .examples = "  cudamemcpy                  # copies of all processes by direction, until Ctrl-C\n"
+                "  cudamemcpy 1                # a table every second\n"
+                "  cudamemcpy -l -p 1234       # with the time that the calls take on the host\n"
+                "  cudamemcpy --by pod,kind 5  # which pod copies how much\n"
+                "  cudamemcpy --by memory      # from pinned or pageable memory?\n"
+                "  cudamemcpy -H size          # how small the copies are\n"
+                "  cudamemcpy -H rate -P       # how fast synchronous copies are, for each process\n"
+                "  cudamemcpy -e -c pod:NS/NAME    # one line per copy of a pod\n"
+                "  cudamemcpy -U -d 10         # call stacks that copy most, over 10 seconds\n"
+                "  cudamemcpy -x               # only copies that fail, with the error\n"
+                "  cudamemcpy --json 1         # one JSON object per row and second\n",
+};
+
+class CudaMemcpy : public CallToolOn<cudamemcpy_bpf, Settings> {
+public:
+    CudaMemcpy() : CallToolOn(about) {}
+
+    void add_options(CommandLine& line) override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+
+private:
+    void validate(RunPlan& plan) override;
+    std::vector<Program> programs() const;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output& output, const call_event& event) override
+    {
+        lines_->print(output, {event}, event_frames(event));
+    }
+
+    std::optional<CallEvents<CallLine, Context>> lines_;
+};
+
+void CudaMemcpy::add_options(CommandLine& line)
+{
+    settings_.sort = "bytes";
+    add_call_options(line, "kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
+    add_own_options(line, settings_);
+    add_ceiling(line);
+}
+
+void CudaMemcpy::validate(RunPlan& plan)
+{
+    validate_options(settings_, options_);
+    plan.traced = traced("copies");
+    plan.one = traced("copy");
+    if (settings_.latency)
+        plan.traced += " (the latency of an asynchronous one is the time to submit it)";
+    plan.programs = programs();
+}
+
+std::vector<Program> CudaMemcpy::programs() const
+{
+    constexpr std::string_view no_state = "captured copies count as made, and devices are unknown";
+    std::vector<Program> all{
+        {"memory", Layers::driver, memory_calls, true,
+         "directions known only from addresses, and pinned memory, are unknown"},
+        {"copy", counted(), copy_calls, follows_calls(), "", true, !follows_calls()},
+        {"batch", counted(), batch_calls, follows_calls(), "copies in batches are not counted", true, !follows_calls()},
+        {"state", Layers::driver, capture_calls, true, no_state},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
+    };
+    if (settings_.view.device) {
+        all.push_back({"state", Layers::both, device_calls, true, no_state});
+        all.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
+    // Which driver calls are a runtime call's own is known best by its return.
+    if (counted() == Layers::both && !follows_calls())
+        for (const CallSet& calls : {copy_calls, batch_calls})
+            all.push_back({"leave", Layers::runtime, calls, true});
+    return all;
+}
+
+void CudaMemcpy::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    CallToolOn::configure(probes, filters);
+    auto& data = *skeleton_->rodata;
+    data.per_memory = settings_.memory || settings_.events;
+    data.per_size = settings_.histogram_of == Measure::size;
+    data.measure_rate = settings_.histogram_of == Measure::rate;
+    if (data.measure_rate || data.per_size)
+        data.duration_unit_ns = 1;
+}
+
+void CudaMemcpy::load()
+{
+    CallToolOn::load();
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
+}
+
+std::vector<const char*> CudaMemcpy::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    tables.insert(tables.end(), {"address_spaces", "allocations", "physical_memory", "ranges"});
+    return tables;
+}
+
+void CudaMemcpy::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    CopyGroups groups(settings_, processes());
+    for (const CallDelta& delta : calls)
+        groups.add(delta);
+    const Context context{{options_, settings_, processes(), seconds, probes()}};
+    if (settings_.histogram())
+        print_histograms(output, groups, context, wall_ns);
+    else
+        print_groups(output, groups, context, wall_ns,
+                     [this](const CopyKey& key, const CopyGroup&) { return row_frames(key); });
+}
+
+} // namespace
+} // namespace gpusnoop::cudamemcpy
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudamemcpy()
+{
+    return std::make_unique<cudamemcpy::CudaMemcpy>();
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks of waits that go on. The kernel side takes that of a long wait when it returns, which these do not: their
+// threads' stacks are found from outside, by a helper (code/inside_search.hpp).
+#pragma once
+
+#include "attach/probes.hpp"
+#include "code/found_stacks.hpp"
+#include "names/inside_waits.hpp"
+#include "proc/thread_registers.hpp"
+#include "reader/answerer.hpp"
+#include "tools/cudasync/waits.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+class WaitStacks {
+public:
+    // probes: as calls are numbered by.
+    WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks);
+
+    // All waits of an interval, at its end. Those that have gone on for long get their stack as far as it is known by
+    // now; the others are asked for.
+    void add_to(std::span<Waiting::Part> parts);
+
+private:
+    using Thread = std::pair<pid_t, uint32_t>; // and its id
+    struct Wait {
+        uint64_t since_ns = 0;
+        unsigned tries = 0;
+        bool asked = false; // and there is no answer yet
+        int32_t stack = -1;
+        uint64_t caller = 0;
+    };
+
+    void ask();
+    bool take(const Message& message);
+
+    std::vector<std::string_view> symbols_;
+    FoundStacks& stacks_;
+    ThreadRegisters& registers_;
+    std::map<Thread, Wait> waits_;
+    std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the question that has no answer yet
+    Answerer helper_;
+};
+
+} // namespace gpusnoop

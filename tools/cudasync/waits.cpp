@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudasync/waits.hpp"
+
+#include "base/clock.hpp"
+#include "base/shared_word.hpp"
+#include "proc/process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <bpf/bpf.h>
+#include <cerrno>
+#include <cstring>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes");
+
+// A thread that ended, be it killed while it waited, needs its place no more.
+bool is_alive(const wait_call& call, uint64_t start_ns)
+{
+    const auto pid = static_cast<pid_t>(call.key.image.pid), tid = static_cast<pid_t>(call.key.tid);
+    if (!call.since_ns) // as good as it need be where nothing is shown of it
+        return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
+    const uint64_t start = thread_start_time_ns(pid, tid);
+    return start && start == to_clock_tick(start_ns);
+}
+
+// As the kernel side writes it: since_ns last, and 0 before anything else changes.
+wait_call read(const volatile wait_call& shared)
+{
+    wait_call copy{};
+    do {
+        copy.since_ns = load_acquire(shared.since_ns);
+        copy.ended_ns = shared.ended_ns;
+        memcpy(&copy.key, const_cast<const call_key*>(&shared.key), sizeof(copy.key));
+        std::atomic_thread_fence(std::memory_order_acquire);
+    } while (copy.since_ns != shared.since_ns);
+    return copy;
+}
+
+} // namespace
+
+std::string_view wait_name(uint8_t wait)
+{
+    constexpr std::array<std::string_view, WAITS> names = {"none",  "stream", "context", "event",
+                                                           "value", "copy",   "free",    "poll"};
+    return wait < names.size() ? names[wait] : names[WAIT_NONE];
+}
+
+void WaitGroup::add(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    calls += delta.count;
+    if (key.flags & CALL_NOT_READY)
+        not_ready += delta.count;
+    if (key.result)
+        errors += delta.count;
+    if (!(key.flags & CALL_IN_PARTS))
+        total_ns += delta.total_ns;
+    max_ns = std::max(max_ns, delta.max_ns);
+    if (key.duration != BUCKET_NONE)
+        duration.add(key.duration, delta.count);
+}
+
+void WaitKey::set(const WaitSettings& settings, const call_key& call)
+{
+    if (settings.wait)
+        wait = call.wait.wait;
+}
+
+WaitGroup& WaitGroups::thread_of(const call_key& call)
+{
+    WaitGroup& group = called(call);
+    group.threads.emplace(call.image.pid, call.tid);
+    return group;
+}
+
+void WaitGroups::add(const Waiting::Part& part)
+{
+    WaitGroup& group = thread_of(part.key);
+    group.total_ns += part.new_ns;
+    group.waiting += part.waiting;
+    group.earlier += part.earlier;
+    group.ended += part.ended;
+    group.ended_ns += part.ended ? part.elapsed_ns : 0;
+    group.max_ns = std::max(group.max_ns, part.elapsed_ns);
+}
+
+uint64_t Waiting::end_interval(uint64_t now_ns, uint64_t first)
+{
+    before_ns_ = now_ns_;
+    now_ns_ = (now_ns & ~uint64_t{1}) | ((now_ns_ & 1) ^ 1);
+    std::atomic_ref(shared_.reported_ns).store(now_ns_);
+    return before_ns_ ? now_ns_ - before_ns_ : first;
+}
+
+void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, State state) const
+{
+    const bool told = call.since_ns < before_ns_ && before_ns_ - call.since_ns >= least_ns;
+    const uint64_t from = told ? before_ns_ : call.since_ns;
+    uint64_t until = state == State::waiting ? now_ns_ : call.ended_ns;
+    if (state == State::ended) // /proc may show a thread that ends as alive, when the report has been made
+        until = std::max(from, std::min(until, now_ns_));
+    if (until - call.since_ns >= least_ns)
+        parts.push_back({.key = call.key,
+                         .elapsed_ns = until - call.since_ns,
+                         .new_ns = until - from,
+                         .waiting = state == State::waiting,
+                         .ended = state == State::ended,
+                         .since_ns = call.since_ns});
+}
+
+// When a call ended that cannot return any more; nullopt where it still can.
+std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_start_ns) const
+{
+    const uint32_t pid = call.key.image.pid;
+    const auto exec = execs_.find(pid);
+    if (exec != execs_.end() && call.since_ns < exec->second)
+        return exec->second;
+    if (is_alive(call, thread_start_ns))
+        return {};
+    const auto exit = exits_.find(pid);
+    return exit != exits_.end() && call.since_ns < exit->second ? exit->second : clock_ns(CLOCK_MONOTONIC);
+}
+
+// Nobody writes to the place of a thread that has ended. False where the thread lives.
+bool Waiting::take_ended(volatile waiting& place, const wait_call& call)
+{
+    const std::optional<uint64_t> end = end_of(call, place.thread_start_ns);
+    if (!end)
+        return false;
+    if (place.now.since_ns != call.since_ns)
+        return true; // it returned before its thread ended
+    place.now.since_ns = 0;
+    ended_.push_back(call);
+    ended_.back().ended_ns = *end;
+    return true;
+}
+
+uint32_t Waiting::places()
+{
+    const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
+    table_.reach(std::bit_ceil(taken)); // which divides the table
+    return taken;
+}
+
+std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
+{
+    // Programs that began before reported_ns was set end first: their calls are in the table alone, or here alone.
+    if (!barrier_.wait()) {
+        now_ns_ = before_ns_; // the next report has this interval, too
+        return {};
+    }
+    std::vector<Part> parts;
+    const uint32_t taken = places();
+    for (uint32_t place = 0; place < taken; place++) {
+        volatile waiting& shared = table_[place];
+        if (!shared.thread_start_ns)
+            continue;
+        // A call that returns while this is read is in both, but never in neither.
+        const wait_call now = read(shared.now);
+        bool returned = false;
+        for (volatile wait_call& spanning : shared.spanning) {
+            const wait_call call = read(spanning);
+            if (!call.since_ns)
+                continue;
+            returned |= call.since_ns == now.since_ns;
+            const bool over = call.ended_ns <= now_ns_;
+            add_part(parts, call, least_ns, over ? State::returned : State::waiting);
+            if (over)
+                spanning.since_ns = 0;
+        }
+        if (now.since_ns && !returned && now.since_ns < now_ns_ && !take_ended(shared, now))
+            add_part(parts, now, least_ns, State::waiting);
+    }
+    for (const wait_call& call : std::exchange(ended_, {}))
+        add_part(parts, call, least_ns, State::ended);
+    return parts;
+}
+
+void Waiting::forget_ended()
+{
+    const uint64_t long_since_ns = clock_ns(CLOCK_MONOTONIC) - LONG_WAIT_NS;
+    bool go_on = false;
+    const uint32_t taken = places();
+    for (uint32_t place = 0; place < taken; place++) {
+        volatile waiting& shared = table_[place];
+        if (!shared.thread_start_ns)
+            continue;
+        const wait_call now = read(shared.now);
+        if (now.since_ns && !take_ended(shared, now)) {
+            go_on |= now.since_ns < long_since_ns;
+            continue;
+        }
+        const bool told = !shared.spanning[0].since_ns && !shared.spanning[1].since_ns;
+        if (!told || is_alive(read(shared.now), shared.thread_start_ns))
+            continue;
+        shared.now.since_ns = 0;
+        shared.now.key.image.pid = 0; // who takes the place next is not the one before while its first call begins
+        shared.thread_start_ns = 0;
+        bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
+    }
+    shared_.waits_go_on = go_on;
+    exits_.clear();
+    execs_.clear();
+}
+
+std::map<pid_t, std::set<uint32_t>> Waiting::threads()
+{
+    std::map<pid_t, std::set<uint32_t>> all;
+    const uint32_t taken = places();
+    for (uint32_t place = 0; place < taken; place++)
+        if (table_[place].thread_start_ns) {
+            const volatile call_key& last = table_[place].now.key;
+            const uint32_t pid = last.image.pid, tid = last.tid;
+            all[static_cast<pid_t>(pid)].insert(tid);
+        }
+    return all;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
+#include "attach/user_reads.hpp"
+#include "base/clock.hpp"
+#include "base/loop.hpp"
+#include "tools/cudatop/options.hpp"
+#include "tools/cudatop/programs.hpp"
+#include "tools/cudatop/replay.hpp"
+#include "tools/cudatop/send_signal.hpp"
+#include "tools/cudatop/tool.hpp"
+#include "tools/tools.hpp"
+
+#include <algorithm>
+#include <bpf/bpf.h>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <unistd.h>
+
+namespace gpusnoop::cudatop {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr ToolSpec about{
+    .name = "cudatop",
+    .summary = "Shows who uses the GPUs now, what for, and what is wrong: by process, thread, container or pod.",
+    .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
+                "  cudatop --why               # what is wrong with which process, in words, after 5 seconds\n"
+                "  cudatop --by pod            # pods\n"
+                "  cudatop -c pod:NS/NAME      # the processes of one pod\n"
+                "  cudatop -p 1234 --by thread # the threads of a process\n"
+                "  cudatop --latency           # with the duration of launch calls: adds return probes (slower)\n"
+                "  cudatop --cheap             # launches and copies only: the cheapest probes\n"
+                "  cudatop -s MEM              # most memory first\n"
+                "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
+                "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
+    .without_interval = "if omitted: 1",
+    .ring_mb = 4, // there are no lines
+    .without_returns = "waits, memory, results, names and captures are unknown",
+};
+
+} // namespace
+
+CudaTop::CudaTop() : CallToolOn(about, {.thread = true, .stack = true}) {}
+
+void CudaTop::add_options(CommandLine& line)
+{
+    add_own_options(line, settings_);
+    add_ceiling(line);
+}
+
+void CudaTop::validate(RunPlan& plan)
+{
+    names_.emplace(settings_.names.cache_folder(), &wait_budget_);
+    std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
+    // A screen where there is a terminal to show it on, and nobody wants anything else.
+    const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why && !settings_.metrics.wanted();
+    settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (settings_.screen && !settings_.no_config && !options_.info && !options_.clean) {
+        kept_.emplace();
+        settings_.preferences = kept_->preferences();
+    }
+    validate_options(settings_, options_);
+    if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
+        warn("standard input and output are not both terminals: printing tables, as with -b");
+    plan.traced = "GPU use";
+    plan.one =
+        settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
+    plan.screen = settings_.screen;
+    plan.nvml_library = settings_.nvml_library;
+    plan.programs = programs(settings_.cheap, settings_.latency);
+    if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end
+        plan.usual_interval = 1s;
+    plan.lines |= settings_.why;
+}
+
+bool CudaTop::did_without_tracing(const Options&, EndingSignals& signals)
+{
+    if (options_.replay.empty())
+        return false;
+    if (kept_)
+        kept_->tell_if_ignored();
+    const Preferences chosen = replay(settings_, options_, signals);
+    if (kept_)
+        kept_->keep(chosen);
+    return true;
+}
+
+Opened CudaTop::open()
+{
+    Opened opened = CallToolOn::open();
+    if (kernel_is_confidential()) {
+        DriverHooks::leave_out(opened.object);
+        leave_out_xids(opened.object);
+        opened.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "
+                                    "unknown, and so are its errors (Xids)");
+        return opened;
+    }
+    driver_.emplace(opened.object, std::nullopt);
+    opened.kernel_hooks = &*driver_;
+    xids_.emplace(opened.object);
+    return opened;
+}
+
+void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    CallToolOn::configure(probes, filters);
+    auto& data = *skeleton_->rodata;
+    tier_ = filters.tier;
+    const bool followed = !settings_.cheap && filters.returns; // calls to their return
+    auto all = [&](std::initializer_list<std::string_view> hooks) {
+        return std::ranges::all_of(hooks, [&](std::string_view hook) { return filters.has(hook); });
+    };
+    known_ = {.launches = all({"launch"}),
+              .copies = all({"copy"}),
+              .graphs = followed && all({"launch", "follow", "event"}),
+              .memory = followed && all({"alloc", "free", "handle", "gone"}),
+              .waits = followed && all({"wait"}),
+              .results = followed};
+    // Everything that a row may be asked for later.
+    data.per_thread = true;
+    data.name_threads = true;
+    data.per_device = followed;
+    data.per_cgroup = false;
+    data.often_launched = row_number(probes, often_launched);
+    data.per_kernel = true;
+    data.per_shape = false;
+    data.tell_few_blocks = true;
+    data.per_size = true;
+    data.measure_latency = followed;
+    data.follow = followed;
+    data.follow_graphs = data.count_graphs = known_.graphs;
+    data.show_waiting = true;
+    data.stacks_of_waits = true;
+    data.stacks_of_calls = followed;
+    data.second = jiffies_per_second();
+    data.waits_alone = false;
+    data.stacks_of_allocations = true;
+    data.count_hits = true;
+    if (xids_)
+        xids_->configure(data);
+    size_held_table(*skeleton_, settings_.cheap ? 1 : settings_.live_entries);
+    // Of samples the innermost frames, and not as many as -U of other tools keeps.
+    bpf_map__set_value_size(skeleton_->maps.stacks, 63 * sizeof(uint64_t));
+    bpf_map__set_max_entries(skeleton_->maps.stacks, 8192);
+    bpf_map__set_max_entries(skeleton_->maps.recent, 1); // which is nvioctl's
+    bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
+    bpf_map__set_max_entries(skeleton_->maps.thread_names, Processes::thread_names_max);
+    holdings_.distinguish(true, true);
+}
+
+void CudaTop::load()
+{
+    CallToolOn::load();
+    names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
+    layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
+    pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
+    asked_for_.emplace(options_.comm, processes());
+    waits_.emplace(
+        bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
+        Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
+    if (known_.waits) {
+        waits_->look_into_threads(probes(), settings_, options_, found_stacks());
+        track_stuck_calls();
+    }
+    stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
+    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
+    users_.emplace(options_.host_root);
+    figures_.emplace(settings_.nvml_library);
+    gpus_.emplace(*figures_);
+    held_gpus_.emplace(options_.host_root);
+    diagnosis_.emplace(processes(), settings_.latency);
+    suspensions_.emplace(options_.host_root);
+    try {
+        if (xids_)
+            xids_->attach();
+    } catch (const Error& error) {
+        verbose(error.what()); // a column without figures
+        xids_.reset();
+    }
+}
+
+void CudaTop::track_stuck_calls()
+{
+    CallSet counted;
+    counted.kinds = (known_.launches ? launch_calls.kinds : 0) | (known_.copies ? copy_calls.kinds : 0) |
+                    (known_.copies ? batch_calls.kinds : 0) | (known_.memory ? alloc_calls.kinds : 0) |
+                    (known_.memory ? free_calls.kinds : 0);
+    stuck_calls_.emplace(probes(), counted, options_, waits_->registers(), found_stacks());
+}
+
+std::unique_ptr<Output> CudaTop::make_output(const Options& options)
+{
+    if (settings_.metrics.wanted()) {
+        metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
+        return make_metrics_output(*metrics_);
+    }
+    if (!settings_.screen)
+        return CallToolOn::make_output(options);
+    open_screen(); // whatever takes long comes after it
+    return make_silent_output();
+}
+
+void CudaTop::starting(std::string_view what)
+{
+    if (live_)
+        live_->starting(what);
+}
+
+void CudaTop::begin(const Running& running)
+{
+    CallToolOn::begin(running);
+    if (settings_.why && !options_.duration)
+        running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
+    running_.emplace(running);
+    began_ns_ = clock_ns(CLOCK_MONOTONIC);
+    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), tier_, !settings_.max_overhead && !settings_.latency);
+    look_at_earlier();
+    for (const auto later : EarlierWaits::first_looks)
+        running.loop.after(later, [this] { look_at_earlier(); });
+    if (metrics_)
+        metrics_->serve(running.loop);
+    if (!live_) {
+        meet_users();
+        return;
+    }
+    show_users();
+    running.loop.after(150ms, [this] { // by then those that call have said who they are
+        if (!measured())
+            show_users();
+    });
+    live_->begin(running);
+}
+
+void CudaTop::open_screen()
+{
+    live_.emplace(settings_, options_,
+                  Live::Requests{.by =
+                                     [this](std::string_view by) {
+                                         settings_.choose_rows(by);
+                                         show({});
+                                     },
+                                 .within =
+                                     [this](const std::string& id) {
+                                         show_within(id);
+                                         show({});
+                                     },
+                                 .open =
+                                     [this](const std::string& id) {
+                                         open_ = id;
+                                         since_opened_.restart();
+                                         show({});
+                                     },
+                                 .signal = send_signal,
+                                 .refresh = [this] { show({}); }});
+    live_->starting("Looking at what this kernel can do ...");
+    warnings_.emplace();
+    if (kept_)
+        kept_->tell_if_ignored();
+}
+
+void CudaTop::over()
+{
+    if (!live_)
+        return;
+    const Preferences chosen = live_->chosen();
+    live_.reset();
+    if (kept_)
+        kept_->keep(chosen);
+}
+
+void CudaTop::show_within(const std::string& id)
+{
+    if (!id.empty()) {
+        within_.emplace(id, settings_);
+        settings_.choose_rows("pid");
+    } else if (within_) {
+        within_->leave(settings_);
+        within_.reset();
+    }
+}
+
+bool CudaTop::learn(uint32_t type, const void* data, size_t size)
+{
+    if (type == RECORD_NAME && size >= sizeof(name_record)) {
+        names_->learn(*static_cast<const name_record*>(data), size);
+    } else if (type == RECORD_XID && size >= sizeof(xid_record) && xids_) {
+        xids_->add(*static_cast<const xid_record*>(data));
+    } else if ((type == RECORD_REPLACED || type == RECORD_CONTEXT_ENDED) && size >= sizeof(holding_record)) {
+        holdings_.learn(*static_cast<const holding_record*>(data));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
+                                 "context_bytes", "held_bytes"});
+    collect();
+    add_held_tables(tables, gone, holdings_);
+    return tables;
+}
+
+void CudaTop::on_delta(const CallDelta& delta)
+{
+    const CallPart part = part_of(delta.key);
+    asked_for_->saw(delta.key.image);
+    if (part == CallPart::memory)
+        holdings_.add(delta);
+    else if (part == CallPart::launch)
+        unnamed_.note(*names_, delta.key);
+}
+
+bool CudaTop::tick(Output& output)
+{
+    layouts_->refresh();
+    sweep_stacks();
+    held_->make_room(holdings_);
+    waits_->forget_ended();
+    look_at_earlier();
+    if (stuck_calls_ && running_)
+        stuck_calls_->inspect(running_->users());
+    CallToolOn::tick(output);
+    names_->tick();
+    return naming_.tick(unnamed_.size());
+}
+
+void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
+{
+    if (stuck_calls_)
+        stuck_calls_->left(pid);
+    waits_->executed(pid, time_ns);
+    CallToolOn::on_exec(pid, time_ns);
+}
+
+void CudaTop::on_exit(pid_t pid)
+{
+    if (stuck_calls_)
+        stuck_calls_->left(pid);
+    waits_->exited(pid);
+    diagnosis_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_BOOTTIME));
+    CallToolOn::on_exit(pid);
+}
+
+void CudaTop::sweep_stacks()
+{
+    if (!stacks_->due())
+        return;
+    std::set<int32_t> held = since_opened_.stacks();
+    held.merge(diagnosis_->stacks());
+    for (const auto& [row, amount] : holdings_.now())
+        held.insert(row.stack);
+    held.merge(keep_stacks(held));
+    stacks_->keep(held);
+}
+
+void CudaTop::learn_xids()
+{
+    if (!xids_)
+        return;
+    for (const XidReport& report : xids_->drain(clock_ns(CLOCK_MONOTONIC), false))
+        if (report.pid) {
+            XidsOf& of = xids_of_[*report.pid];
+            of.last = report.xid;
+            of.count++;
+        }
+}
+
+void CudaTop::forget(const std::set<ImageId>& images)
+{
+    for (const ImageId& image : images) {
+        if (asked_for_->has(image) && !processes().info(image).replaced)
+            exited_verdicts_.forgot_process();
+        names_->forget(image);
+        xids_of_.erase(image.pid);
+        unnamed_.forget(image);
+        asked_for_->forget(image);
+    }
+    holdings_.forget(images);
+    diagnosis_->forget(images);
+    gpus_->forget(images);
+}
+
+} // namespace gpusnoop::cudatop
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_cudatop()
+{
+    return std::make_unique<cudatop::CudaTop>();
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cudatop/machine_load.hpp"
+
+#include "base/read_text.hpp"
+
+#include <charconv>
+
+namespace gpusnoop {
+
+std::optional<MachineLoad> parse_machine_load(std::string_view stat)
+{
+    constexpr std::string_view key = "procs_running ", cpu = "cpu";
+    MachineLoad load;
+    std::optional<unsigned> running;
+    while (!stat.empty()) {
+        const std::string_view line = stat.substr(0, stat.find('\n'));
+        stat.remove_prefix(line.size() + (line.size() < stat.size() ? 1 : 0));
+        // The first line is the sum of all: "cpu  ".
+        if (line.starts_with(cpu) && line.size() > cpu.size() && line[cpu.size()] >= '0' && line[cpu.size()] <= '9')
+            load.cpus++;
+        unsigned number = 0;
+        if (line.starts_with(key) &&
+            std::from_chars(line.data() + key.size(), line.data() + line.size(), number).ec == std::errc())
+            running = number;
+    }
+    if (!running || load.cpus == 0)
+        return std::nullopt;
+    load.running = *running ? *running - 1 : 0;
+    return load;
+}
+
+std::optional<MachineLoad> machine_load()
+{
+    constexpr size_t max = 1 << 20; // a line for each CPU, and one with a number for each interrupt
+    const auto text = read_text("/proc/stat", max);
+    return text ? parse_machine_load(*text) : std::nullopt;
+}
+
+} // namespace gpusnoop

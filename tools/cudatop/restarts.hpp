@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Restart loops: processes of one name in one container, service or cgroup that end and are started again.
+#pragma once
+
+#include "proc/image.hpp"
+#include "tools/cudatop/verdict.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+class Restarts {
+public:
+    // Times are CLOCK_BOOTTIME.
+    struct Process {
+        Verdict identity; // the process, its name and its owner
+        uint64_t start_ns = 0;
+        std::string place{};       // its container, pod, job, service or cgroup
+        bool is_contained = false; // the place is a container or pod: parents may differ
+        uint32_t parent = 0;       // pid; 0 unknown
+    };
+    struct Loop {
+        Verdict newest; // the process, its name and its owner, whether it has exited, and the loop's group
+        uint64_t starts = 0;
+        double seconds = 0;       // since the first of them
+        std::string last_error{}; // empty: none
+        std::string next{};       // the command for that error
+    };
+
+    void started(const Process& process);
+    void ended(uint32_t pid, uint64_t now_ns);
+    // A process that has not ended yet, or has ended just now.
+    void failed(const ImageId& image, std::string error, std::string next);
+    // 0: unknown.
+    uint64_t group_of(const ImageId& image) const;
+
+    // Forgets lives that are too old to count, then returns the loops that are still going on.
+    std::vector<Loop> loops(uint64_t now_ns);
+
+private:
+    struct Life {
+        ImageId image;
+        uint64_t start_ns = 0;
+        uint64_t end_ns = 0; // 0: running
+        std::string error{}; // in words; empty: none
+        std::string next{};  // the command for that error
+    };
+    using Key = std::pair<std::string, std::string>; // name and place
+    struct Group {
+        std::deque<Life> lives; // in order of start
+        Verdict newest;         // its process, name and owner
+        Key key;
+        uint32_t parent = 0;
+    };
+
+    static bool differs(const Group& group, const Process& process);
+    void expire(uint64_t now_ns);
+    Life* life_of(const ImageId& image);
+
+    std::map<uint64_t, Group> groups_;
+    std::map<Key, uint64_t> by_key_;
+    std::map<ImageId, uint64_t> by_image_;
+    uint64_t last_group_ = 0;
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gpuspend/allotments.hpp"
+
+#include "proc/process.hpp"
+#include "reader/message.hpp"
+#include "reader/reader.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <iterator>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr uint64_t memory_bytes = 16 << 20;
+constexpr size_t longest = 4096; // of what is looked for
+constexpr size_t most_names = 64;
+
+struct Answer {
+    uint32_t pid = 0;
+    uint64_t start_ns = 0;
+    Allotment allotment{};
+};
+
+void fields(auto& each, same_as_const<Answer> auto& a)
+{
+    each(a.pid, a.start_ns, a.allotment.visible_devices, a.allotment.slurm_gpus);
+}
+
+void serve(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        auto answer = read_message<Answer>(message->bytes);
+        if (!answer)
+            return;
+        task.says(fmt::format("the environment of process {}", answer->pid));
+        answer->allotment = allotment_in(environment(static_cast<pid_t>(answer->pid)));
+        if (!task.connection.send(message_of(*answer)))
+            return;
+    }
+}
+
+// "0-3"; false: it is none.
+bool add_range(std::string_view name, std::vector<std::string>& to)
+{
+    unsigned first = 0, last = 0;
+    const char* const end = name.data() + name.size();
+    const auto [dash, error] = std::from_chars(name.data(), end, first);
+    if (error != std::errc() || dash == end || *dash != '-')
+        return false;
+    if (std::from_chars(dash + 1, end, last).ptr != end || last < first)
+        return false;
+    for (; first <= last && to.size() < most_names; first++)
+        to.push_back(std::to_string(first));
+    return true;
+}
+
+} // namespace
+
+Allotment allotment_in(std::string_view environment)
+{
+    Allotment allotment;
+    std::string step;
+    const std::pair<std::string_view, std::string&> wanted[] = {{"NVIDIA_VISIBLE_DEVICES=", allotment.visible_devices},
+                                                                {"SLURM_JOB_GPUS=", allotment.slurm_gpus},
+                                                                {"SLURM_STEP_GPUS=", step}};
+    for (std::string_view rest = environment; !rest.empty();) {
+        const std::string_view variable = rest.substr(0, std::min(rest.find('\0'), rest.size()));
+        rest.remove_prefix(std::min(variable.size() + 1, rest.size()));
+        for (const auto& [name, value] : wanted)
+            if (value.empty() && variable.starts_with(name) && variable.size() - name.size() <= longest)
+                value = variable.substr(name.size());
+    }
+    if (allotment.slurm_gpus.empty())
+        allotment.slurm_gpus = step;
+    return allotment;
+}
+
+std::vector<std::string> devices_in(std::string_view list)
+{
+    std::vector<std::string> names;
+    for (std::string_view rest = list; !rest.empty() && names.size() < most_names;) {
+        const std::string_view name = rest.substr(0, std::min(rest.find(','), rest.size()));
+        rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+        if (!name.empty() && name != "all" && name != "none" && name != "void" && !add_range(name, names))
+            names.emplace_back(name);
+    }
+    return names;
+}
+
+Allotments::Allotments()
+    : helper_({.serve = serve,
+               .take = [this](const Message& message) { return take(message); },
+               .consequence = "the GPUs in its environment are not known"})
+{}
+
+// What a process was started with does not change: it is asked once, and that is waited for, so that who is known at
+// once is known to hold.
+const Allotment& Allotments::of(uint32_t pid, uint64_t start_ns)
+{
+    const auto [at, is_new] = known_.try_emplace({pid, start_ns});
+    at->second.asked_for = true;
+    if (is_new)
+        helper_.ask(static_cast<pid_t>(pid), message_of(Answer{pid, start_ns}));
+    return at->second.allotment;
+}
+
+void Allotments::sweep()
+{
+    helper_.hear();
+    for (auto item = known_.begin(); item != known_.end();)
+        item = std::exchange(item->second.asked_for, false) ? std::next(item) : known_.erase(item);
+}
+
+bool Allotments::take(const Message& message)
+{
+    auto answer = read_message<Answer>(message.bytes);
+    if (!answer)
+        return false;
+    if (const auto known = known_.find({answer->pid, answer->start_ns}); known != known_.end())
+        known->second.allotment = std::move(answer->allotment);
+    return true;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuspend: who holds the GPUs, who uses them, and what that costs.
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "output/metrics.hpp"
+#include "rows/held_table.hpp"
+#include "run/call_tool.hpp"
+#include "run/cost.hpp"
+#include "tools/gpuspend/options.hpp"
+#include "tools/gpuspend/slices.hpp"
+#include "tools/gpuspend/spend_state.hpp"
+#include "tools/tools.hpp"
+
+#include "bpf/shared/record.h"
+#include "gpuspend.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <sys/utsname.h>
+
+namespace gpusnoop::gpuspend {
+namespace {
+
+constexpr ToolSpec about{
+    .name = "gpuspend",
+    .summary = "Shows who holds the GPUs, who uses them, and what that costs: by pod, container, user or process.",
+    .examples = "  gpuspend                    # who held and used the GPUs until Ctrl-C\n"
+                "  gpuspend 60                 # a table a minute\n"
+                "  gpuspend -d 8h --prices /etc/gpu-prices   # with what it cost\n"
+                "  gpuspend --by namespace,device 60   # whose, on which GPU\n"
+                "  gpuspend --by pid 10        # processes\n"
+                "  gpuspend --split busy 60    # shared GPUs by how busy the driver saw each process keep them\n"
+                "  gpuspend --cheap 60         # launches and copies only: the cheapest probes\n"
+                "  gpuspend --csv -d 24h --prices /etc/gpu-prices   # for accounts, as FOCUS 1.3 names it\n"
+                "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # a month, over restarts\n"
+                "  gpuspend --json 60          # one JSON object per row and minute\n",
+    .ring_mb = 4, // there are no lines
+    .without_returns = "waits and memory are unknown",
+};
+
+std::string node_name()
+{
+    utsname name{};
+    uname(&name);
+    return name.nodename;
+}
+
+constexpr uint32_t live_entries = 1'000'000; // allocations that can be tracked at once
+
+class GpuSpend : public CallToolOn<gpuspend_bpf, Settings> {
+public:
+    GpuSpend() : CallToolOn(about) {}
+
+    void add_options(CommandLine& line) override
+    {
+        settings_.sort = "device_time_ns";
+        add_own_options(line, settings_);
+    }
+    std::unique_ptr<Output> make_output(const Options& options) override
+    {
+        if (settings_.metrics.wanted()) {
+            metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
+            return make_metrics_output(*metrics_);
+        }
+        return settings_.csv ? make_csv_output() : CallToolOn::make_output(options);
+    }
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    void begin(const Running& running) override;
+    bool tick(Output& output) override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void check_results() override
+    {
+        if (unsaved_)
+            throw Error(*unsaved_);
+    }
+
+private:
+    void validate(RunPlan& plan) override;
+    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
+    bool shows_rows() const override { return false; } // of calls
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void on_delta(const CallDelta& delta) override;
+    void collected() override { holdings_.settle(); }
+    void print(Output&, std::span<const CallDelta>, uint64_t, double) override {}
+    void print_event(Output&, const call_event&) override {}
+    void ended(Output&, const std::set<ImageId>&) override { take_slice(); }
+    void forget(const std::set<ImageId>& images) override;
+    void take_slice();
+    void keep_sums(uint64_t wall_ns);
+    std::vector<std::string> notes(const Bill& bill) const;
+
+    Prices prices_;
+    Holdings holdings_;
+    std::optional<HeldTable> held_;
+    std::optional<Slices> slices_;
+    Teams teams_;
+    std::optional<Ledger> ledger_; // by ids, for some seconds
+    SpendState sums_;              // by names, since the last report, or since the state began
+    std::optional<StateFile> state_;
+    std::optional<Metrics> metrics_;
+    std::optional<Error> unsaved_; // why the last write of the state failed
+    uint64_t ticks_ = 0;
+    std::optional<Running> running_;
+    uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
+    bool followed_ = false; // calls to their return
+    Tier tier_ = Tier::session;
+    std::optional<Cost> cost_;
+    uint64_t reported_ns_ = 0; // CLOCK_MONOTONIC
+};
+
+void GpuSpend::validate(RunPlan& plan)
+{
+    validate_options(settings_, options_);
+    if (settings_.metrics.wanted())
+        plan.usual_interval = std::chrono::seconds(15); // as often as Prometheus asks, if nobody has told it otherwise
+    using enum Layers;
+    plan.traced = "GPU use";
+    plan.one = "use of a GPU";
+    plan.nvml_library = settings_.nvml_library;
+    plan.programs = {
+        {"launch", driver, launch_calls, false, "launches are unknown"},
+        {"often", driver, often_launched, false, slower_launches, true, false, "launch"},
+        {"copy", driver, copy_calls, false, "copies are unknown"},
+        {"batch", driver, batch_calls, false, "copies in batches are not counted"},
+    };
+    if (settings_.cheap)
+        return;
+    constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
+    constexpr std::string_view no_memory = "memory is unknown";
+    const Program returning[] = {
+        {"state", both, device_calls, true, "devices are unknown where NVML does not tell"},
+        {"follow", driver, capture_calls, true, no_graphs},
+        {"follow", driver, graph_calls, true, no_graphs},
+        {"event", driver, event_calls, false, no_graphs},
+        {"life", driver, stream_calls, true, stale_streams},
+        {"wait", driver, wait_calls, true, "waits are unknown"},
+        {"alloc", driver, alloc_calls, true, no_memory},
+        {"free", driver, free_calls, true, no_memory},
+        {"handle", driver, handle_calls, true, no_memory},
+        {"gone", driver, context_ends, true, no_memory},
+    };
+    plan.programs.insert(plan.programs.end(), std::begin(returning), std::end(returning));
+}
+
+// What is in files is read before anything is loaded: who has written it wrongly need not wait.
+Opened GpuSpend::open()
+{
+    if (!settings_.prices.empty())
+        prices_ = Prices::of_file(settings_.prices, node_name());
+    if (!settings_.teams.empty())
+        teams_ = Teams::of_file(settings_.teams);
+    sums_ = {.view = settings_.by.value_or("pod"), .began_ns = 0, .saved_ns = 0, .ledger = Ledger(settings_.split)};
+    if (!settings_.state.empty()) {
+        state_.emplace(settings_.state);
+        if (auto kept = state_->read()) {
+            if (kept->view != sums_.view || kept->ledger.split() != settings_.split)
+                throw Error(fmt::format("the state '{}' is of --by {} --split {}", settings_.state,
+                                        printable(kept->view), split_name(kept->ledger.split())),
+                            "ask for the same, or name another file");
+            sums_ = std::move(*kept);
+        }
+    }
+    return CallToolOn::open();
+}
+
+void GpuSpend::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    CallToolOn::configure(probes, filters);
+    auto& data = *skeleton_->rodata;
+    followed_ = !settings_.cheap && filters.returns;
+    data.per_device = followed_;
+    data.often_launched = row_number(probes, often_launched);
+    data.per_kernel = false;
+    data.per_shape = false;
+    data.per_size = false;
+    data.count_hits = true;
+    tier_ = filters.tier;
+    data.measure_latency = followed_; // of waits
+    data.follow = followed_;
+    data.follow_graphs = followed_;
+    size_held_table(*skeleton_, settings_.cheap ? 1 : live_entries);
+    ledger_.emplace(settings_.split);
+    holdings_.distinguish(false, true);
+}
+
+void GpuSpend::load()
+{
+    CallToolOn::load();
+    cost_.emplace(bpf_map__fd(skeleton_->maps.hits), tier_);
+    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
+    slices_.emplace(settings_, options_.host_root, processes(), prices_, teams_);
+}
+
+void GpuSpend::begin(const Running& running)
+{
+    CallToolOn::begin(running);
+    running_.emplace(running);
+    reported_ns_ = clock_ns(CLOCK_MONOTONIC);
+    cost_->since_last(0);
+    if (metrics_)
+        metrics_->serve(running.loop);
+}
+
+bool GpuSpend::learn(uint32_t type, const void* data, size_t size)
+{
+    if ((type != RECORD_REPLACED && type != RECORD_CONTEXT_ENDED) || size < sizeof(holding_record))
+        return false;
+    holdings_.learn(*static_cast<const holding_record*>(data));
+    return true;
+}
+
+std::vector<const char*> GpuSpend::tables_of(std::span<const ImageId> gone)
+{
+    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
+                                 "context_bytes", "held_bytes"});
+    collect();
+    add_held_tables(tables, gone, holdings_);
+    return tables;
+}
+
+void GpuSpend::on_delta(const CallDelta& delta)
+{
+    slices_->add(delta);
+    if (part_of(delta.key) == CallPart::memory)
+        holdings_.add(delta);
+}
+
+void GpuSpend::forget(const std::set<ImageId>& images)
+{
+    holdings_.forget(images);
+    slices_->forget(images);
+}
+
+bool GpuSpend::tick(Output& output)
+{
+    constexpr uint64_t seconds_between = 10; // what a run that is killed may lose, which is told as unseen
+    held_->make_room(holdings_);
+    const bool naming = CallToolOn::tick(output);
+    if (++ticks_ % seconds_between == 0)
+        keep_sums(clock_ns(CLOCK_REALTIME));
+    return naming;
+}
+
+// By then, who holds has a name.
+void GpuSpend::keep_sums(uint64_t wall_ns)
+{
+    sums_.ledger.add(ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); }));
+    ledger_.emplace(settings_.split);
+    slices_->forget_names();
+    constexpr uint64_t worth_a_warning_ns = 1'000'000'000; // less may be NTP
+    const uint64_t back_ns = sums_.saved_at(wall_ns);
+    if (!state_)
+        return;
+    if (back_ns > worth_a_warning_ns)
+        warn(fmt::format(
+            "the clock was set back by {}: the state '{}' keeps all that was accounted, and its start moves "
+            "back by as much; check the clock",
+            time_text(back_ns), printable(settings_.state)));
+    try {
+        state_->write(sums_);
+        unsaved_.reset();
+    } catch (const Error& error) {
+        if (!unsaved_)
+            warn(error.what());
+        unsaved_ = error;
+    }
+}
+
+// The first one only says where time begins.
+void GpuSpend::take_slice()
+{
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    const uint64_t since_ns = std::exchange(until_ns_, now_ns);
+    if (!since_ns)
+        return;
+    const bool everybody = options_.pids.empty() && !options_.tid && options_.comm.empty() && options_.cgroup.empty() &&
+                           options_.program.empty();
+    std::set<ImageId> asked_for;
+    if (!everybody) {
+        for (const ImageId& image : processes().images())
+            asked_for.insert(image);
+        for (const pid_t pid : running_ ? running_->users() : std::vector<pid_t>())
+            asked_for.insert(processes().meet(static_cast<uint32_t>(pid)));
+    }
+    const Slice slice = slices_->take(now_ns - since_ns, now_ns, holdings_, everybody ? nullptr : &asked_for);
+    ledger_->add(slice);
+    for (const auto& [tenant, uids] : slices_->take_pods())
+        for (const std::string& uid : uids)
+            ledger_->saw_pod(tenant, uid);
+}
+
+// What cannot be known here, and why.
+std::vector<std::string> GpuSpend::notes(const Bill& bill) const
+{
+    std::vector<std::string> lines = sentences(make_bill(sums_.ledger, false), prices_.currency());
+    const Grants& grants = slices_->grants();
+    if (bill.devices.empty())
+        lines.emplace_back(
+            "no GPU of this machine is known, by NVML, the driver or the kubelet: what is held, idle and "
+            "unallocated is unknown, and so is what it costs");
+    else if (slices_->gpus().source() == "sysfs")
+        lines.emplace_back("AMD's driver does not tell how long a process keeps a GPU busy: BUSY% and --split busy "
+                           "are without it");
+    else if (slices_->gpus().source() != "nvml")
+        lines.emplace_back(fmt::format("without NVML, the GPUs are those that the {} names: who has a context is told "
+                                       "by open files and calls, and how busy they are is unknown",
+                                       slices_->gpus().source()));
+    if (!settings_.prices.empty())
+        for (const std::string& model : bill.unpriced_models)
+            lines.push_back(fmt::format("no price for the model '{}'", model));
+    if (slices_->dcgm() && !slices_->dcgm()->why_not().empty())
+        lines.push_back(fmt::format("nothing is known from DCGM's page: {}", slices_->dcgm()->why_not()));
+    if (const uint64_t unknown = grants.unknown())
+        lines.push_back(fmt::format("{} devices that the kubelet has given are none of these GPUs", unknown));
+    if (const uint64_t unseen = sums_.unseen_ns(); state_ && unseen >= 1'000'000'000)
+        lines.push_back(fmt::format("of the {} since the state began, nobody looked for {}",
+                                    time_text(sums_.saved_ns - sums_.began_ns), time_text(unseen)));
+    return lines;
+}
+
+void GpuSpend::report(Output& output, uint64_t wall_ns, uint64_t)
+{
+    take_slice();
+    keep_sums(wall_ns);
+    const Bill bill = make_bill(sums_.ledger, settings_.rows.device || settings_.csv);
+    const auto has_price = [](const auto& one) { return one.first.price.has_value(); };
+    const uint64_t before_ns = std::exchange(reported_ns_, clock_ns(CLOCK_MONOTONIC));
+    const Cost::Share cost = cost_->since_last(static_cast<double>(reported_ns_ - before_ns) / 1e9);
+    const Context context{.options = options_,
+                          .settings = settings_,
+                          .bill = bill,
+                          .currency = prices_.currency(),
+                          .priced = std::ranges::any_of(sums_.ledger.devices(), has_price),
+                          .since_ns = state_ ? sums_.began_ns : wall_ns - std::min(wall_ns, bill.covered_ns),
+                          .wall_ns = wall_ns,
+                          .probes_percent = cost.probes_percent,
+                          .own_percent = cost.own_percent};
+    if (settings_.csv)
+        print_focus(output, context);
+    else
+        print_bill(output, context, notes(bill));
+    if (!state_) {
+        sums_.began_ns = 0;
+        sums_.ledger = Ledger(settings_.split);
+    }
+}
+
+} // namespace
+} // namespace gpusnoop::gpuspend
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_gpuspend()
+{
+    return std::make_unique<gpuspend::GpuSpend>();
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gpuspend/kubelet.hpp"
+
+#include "base/json_strings.hpp"
+
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::string_view nvidia = "nvidia.com/";
+constexpr size_t longest_id = 128;
+constexpr size_t most_ids = 65'536; // of all, so that a file of lies costs no more
+
+// "GPU-<uuid>::7" is a replica of the device in front of it (k8s-device-plugin 0.20: annotated ids).
+std::string_view without_replica(std::string_view id)
+{
+    return id.substr(0, id.find("::"));
+}
+
+struct Entry {
+    std::string pod_uid, container, resource;
+    std::vector<std::string> ids;
+};
+
+// Strings of Data.PodDeviceEntries[N] and Data.RegisteredDevices.RESOURCE[N], as they come.
+class Reader {
+public:
+    void take(const JsonPath& at, const std::string& value)
+    {
+        if (at.size() < 3 || at[0] != "Data" || value.size() > longest_id || count_ >= most_ids)
+            return;
+        if (at[1] == "RegisteredDevices" && at.size() == 4 && at[2].starts_with(nvidia)) {
+            count_++;
+            registered_[std::string(without_replica(value))].insert(value);
+            devices_.resources.insert(at[2]);
+        } else if (at[1] == "PodDeviceEntries" && at.size() >= 4) {
+            take_entry(entries_[at[2]], at, value);
+        }
+    }
+
+    KubeletDevices devices()
+    {
+        for (const auto& [device, ids] : registered_)
+            devices_.parts[device] = ids.size();
+        for (auto& [number, entry] : entries_) {
+            if (!entry.resource.starts_with(nvidia) || entry.pod_uid.empty())
+                continue;
+            std::map<std::string, std::set<std::string>> by_device;
+            for (const std::string& id : entry.ids)
+                by_device[std::string(without_replica(id))].insert(id);
+            for (const auto& [device, ids] : by_device)
+                devices_.grants.push_back({entry.pod_uid, entry.container, device, ids.size()});
+        }
+        return std::move(devices_);
+    }
+
+private:
+    void take_entry(Entry& entry, const JsonPath& at, const std::string& value)
+    {
+        if (at.size() == 4 && at[3] == "PodUID")
+            entry.pod_uid = value;
+        else if (at.size() == 4 && at[3] == "ContainerName")
+            entry.container = value;
+        else if (at.size() == 4 && at[3] == "ResourceName")
+            entry.resource = value;
+        else if (at[3] == "DeviceIDs" && (at.size() == 5 || at.size() == 6)) { // a list; or lists by NUMA node
+            count_++;
+            entry.ids.push_back(value);
+        }
+    }
+
+    KubeletDevices devices_;
+    std::map<std::string, std::set<std::string>> registered_;
+    std::map<std::string, Entry> entries_; // by their places in the list
+    size_t count_ = 0;
+};
+
+} // namespace
+
+KubeletDevices parse_kubelet_checkpoint(std::string_view text)
+{
+    Reader reader;
+    const bool read =
+        each_json_string(text, [&](const JsonPath& at, const std::string& value) { reader.take(at, value); });
+    if (!read)
+        return {};
+    KubeletDevices devices = reader.devices();
+    devices.readable = true;
+    return devices;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gpuspend/ledger.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
+
+namespace gpusnoop {
+namespace {
+
+const Tenant others{.owner = "(others)"};
+
+uint64_t shortened(uint128 number)
+{
+    return static_cast<uint64_t>(std::min<uint128>(number, UINT64_MAX));
+}
+
+} // namespace
+
+std::string held_by_text(uint8_t sources)
+{
+    constexpr std::array<std::string_view, 8> names = {"kubelet", "config", "environment", "context",
+                                                       "file",    "calls",  "dra",         "slurm"};
+    std::string text;
+    for (size_t i = 0; i < names.size(); i++)
+        if (sources & (1U << i))
+            text.append(text.empty() ? "" : ",").append(names[i]);
+    return text;
+}
+
+std::string_view split_name(SplitBy split)
+{
+    constexpr std::array<std::string_view, 3> names = {"launches", "busy", "memory"};
+    return names[static_cast<size_t>(split)];
+}
+
+void Used::add(const Used& more)
+{
+    launches += more.launches;
+    graph_kernels += more.graph_kernels;
+    bytes += more.bytes;
+    wait_ns += more.wait_ns;
+    busy_ns += more.busy_ns;
+    byte_ns += more.byte_ns;
+}
+
+void Account::add(const Account& more)
+{
+    used_ns += more.used_ns;
+    idle_ns += more.idle_ns;
+    allocated_ns += more.allocated_ns;
+    resident_ns += more.resident_ns;
+    driving_ns += more.driving_ns;
+    shared_ns += more.shared_ns;
+    equally_ns += more.equally_ns;
+    sources |= more.sources;
+    used.add(more.used);
+    efficiency.add(more.efficiency);
+}
+
+void TenantAccount::add(const TenantAccount& more)
+{
+    elsewhere.add(more.elsewhere);
+    holding_ns = std::max(holding_ns, more.holding_ns); // they may have held at the same time
+    quiet_ns = std::max(quiet_ns, more.quiet_ns);
+    devices += more.devices;
+    for (const std::string& pod : more.pods)
+        if (pods.size() < most_pods)
+            pods.insert(pod);
+}
+
+// What the time of a device that several hold is divided by. Nothing of it counted: by what each was given of it, or
+// equally.
+std::vector<uint64_t> Ledger::weights(const DeviceSlice& slice, bool& counted) const
+{
+    std::vector<uint64_t> by;
+    for (const Holder& holder : slice.holders) {
+        const Used& used = holder.used;
+        by.push_back(split_ == SplitBy::launches ? used.launches + used.graph_kernels
+                     : split_ == SplitBy::busy   ? used.busy_ns
+                                                 : shortened(used.byte_ns >> 20));
+    }
+    counted = std::ranges::any_of(by, [](uint64_t weight) { return weight > 0; });
+    if (!counted && std::ranges::all_of(slice.holders, [](const Holder& holder) { return holder.parts > 0; }))
+        std::ranges::transform(slice.holders, by.begin(), &Holder::parts);
+    return by;
+}
+
+void Ledger::add(const DeviceSlice& slice, uint64_t ns)
+{
+    DeviceAccount& device = devices_[slice.device];
+    device.model = slice.model;
+    device.of = slice.of;
+    device.ns += ns;
+    if (slice.holders.empty()) {
+        device.unallocated_ns += ns;
+        return;
+    }
+    // Replicas that nobody was given are nobody's, though those who hold the others have the device to themselves.
+    const uint64_t given = std::accumulate(slice.holders.begin(), slice.holders.end(), uint64_t{0},
+                                           [](uint64_t sum, const Holder& holder) { return sum + holder.parts; });
+    const uint64_t spare = given && given < slice.parts ? slice.parts - given : 0;
+    const uint64_t unallocated = spare ? divided(ns, std::array{given, spare})[1] : 0;
+    device.unallocated_ns += unallocated;
+    bool counted = false;
+    const std::vector<uint64_t> shares = divided(ns - unallocated, weights(slice, counted));
+    for (size_t i = 0; i < slice.holders.size(); i++) {
+        const Holder& holder = slice.holders[i];
+        Account& account = device.tenants[room_for(holder.tenant)];
+        (holder.active ? account.used_ns : account.idle_ns) += shares[i];
+        account.driving_ns += holder.active ? ns : 0;
+        if (holder.sources & held_by_grant)
+            account.allocated_ns +=
+                holder.parts ? shortened(uint128{ns} * holder.parts / std::max(slice.parts, holder.parts)) : ns;
+        if (holder.sources & ~held_by_grant)
+            account.resident_ns += ns;
+        if (slice.holders.size() > 1) {
+            account.shared_ns += shares[i];
+            account.equally_ns += counted ? 0 : shares[i];
+        }
+        account.sources |= holder.sources;
+        account.used.add(holder.used);
+        if (holder.active)
+            account.efficiency.add(slice.gauges, ns, slice.holders.size() > 1);
+    }
+}
+
+const Tenant& Ledger::room_for(const Tenant& tenant) const
+{
+    return tenants_.size() < most_tenants || tenants_.contains(tenant) ? tenant : others;
+}
+
+void Ledger::add(const Slice& slice)
+{
+    ns_ += slice.ns;
+    struct Holds {
+        uint64_t devices = 0;
+        bool active = false;
+    };
+    std::map<Tenant, Holds> holds;
+    for (const DeviceSlice& device : slice.devices)
+        for (const Holder& holder : device.holders) {
+            Holds& one = holds[room_for(holder.tenant)];
+            one.devices++;
+            one.active |= holder.active;
+        }
+    for (const auto& [tenant, used] : slice.elsewhere) {
+        TenantAccount& account = tenants_[room_for(tenant)];
+        account.elsewhere.add(used);
+        if (const auto found = holds.find(tenant); found != holds.end())
+            found->second.active |= used.launched();
+    }
+    for (const auto& [tenant, one] : holds) {
+        TenantAccount& account = tenants_[tenant];
+        account.holding_ns += slice.ns;
+        account.quiet_ns += one.active ? 0 : slice.ns;
+        account.devices = std::max(account.devices, one.devices);
+    }
+    for (const DeviceSlice& device : slice.devices)
+        add(device, device.ns.value_or(slice.ns));
+}
+
+void Ledger::add(const Ledger& more)
+{
+    ns_ += more.ns_;
+    for (const auto& [key, from] : more.devices_) {
+        DeviceAccount& to = devices_[key];
+        to.model = from.model;
+        to.of = from.of;
+        to.ns += from.ns;
+        to.unallocated_ns += from.unallocated_ns;
+        for (const auto& [tenant, account] : from.tenants)
+            to.tenants[room_for(tenant)].add(account);
+    }
+    for (const auto& [tenant, from] : more.tenants_) {
+        TenantAccount& to = tenants_[room_for(tenant)];
+        const uint64_t holding = to.holding_ns + from.holding_ns, quiet = to.quiet_ns + from.quiet_ns;
+        const uint64_t devices = std::max(to.devices, from.devices);
+        to.add(from);
+        to.holding_ns = holding; // one after the other
+        to.quiet_ns = quiet;
+        to.devices = devices;
+    }
+}
+
+void Ledger::saw_pod(const Tenant& tenant, const std::string& uid)
+{
+    const auto found = tenants_.find(tenant);
+    if (found != tenants_.end() && found->second.pods.size() < TenantAccount::most_pods)
+        found->second.pods.insert(uid);
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gpuspend/prices.hpp"
+
+#include "base/error.hpp"
+#include "base/json_strings.hpp"
+#include "base/read_text.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t most_rows = 4096;
+constexpr uint64_t dearest = 1'000'000 * micros_per_unit; // an hour
+
+std::string_view trimmed(std::string_view text)
+{
+    constexpr std::string_view blank = " \t\r";
+    const size_t from = text.find_first_not_of(blank);
+    if (from == std::string_view::npos)
+        return {};
+    return text.substr(from, text.find_last_not_of(blank) + 1 - from);
+}
+
+bool is_currency(std::string_view text)
+{
+    return text.size() == 3 && std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+// The beginning of a day in UTC, "2026-01-31".
+std::optional<uint64_t> day_ns(std::string_view text)
+{
+    int year = 0;
+    unsigned month = 0, day = 0;
+    const auto number = [&](size_t at, size_t size, auto& value) {
+        const char* const end = text.data() + at + size;
+        return std::from_chars(text.data() + at, end, value).ptr == end;
+    };
+    if (text.size() != 10 || text[4] != '-' || text[7] != '-' || !number(0, 4, year) || !number(5, 2, month) ||
+        !number(8, 2, day))
+        return std::nullopt;
+    const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+    if (!date.ok() || year < 1970 || year > 2200)
+        return std::nullopt;
+    return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::sys_days(date).time_since_epoch()).count());
+}
+
+} // namespace
+
+std::optional<uint64_t> parse_price(std::string_view text)
+{
+    uint64_t micros = 0;
+    size_t decimals = 0;
+    bool point = false, digit = false;
+    for (const char c : text) {
+        if (c == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (c < '0' || c > '9' || (point && ++decimals > 6) || micros >= dearest)
+            return std::nullopt;
+        digit = true;
+        micros = micros * 10 + static_cast<uint64_t>(c - '0');
+    }
+    for (; decimals < 6; decimals++)
+        micros *= 10;
+    return digit && micros < dearest ? std::optional(micros) : std::nullopt;
+}
+
+std::string money_text(uint64_t micros, std::string_view currency)
+{
+    const uint64_t cents = micros / 10'000 + (micros % 10'000 >= 5'000);
+    const std::string number = fmt::format("{}.{:02}", cents / 100, cents % 100);
+    if (currency == "USD")
+        return "$" + number;
+    if (currency == "EUR")
+        return "€" + number;
+    if (currency == "GBP")
+        return "£" + number;
+    return fmt::format("{} {}", number, currency);
+}
+
+std::string read_list(std::string_view what, const std::string& path)
+{
+    const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat st {};
+    if (!file || fstat(file.get(), &st) != 0)
+        throw Error(fmt::format("the file of {} cannot be read: '{}': {}", what, path, errno_text(errno)));
+    if (!S_ISREG(st.st_mode))
+        throw Error(fmt::format("the file of {} is not a regular file: '{}'", what, path));
+    auto text = read_text(file, largest_list);
+    if (!text)
+        throw Error(fmt::format("the file of {} cannot be read: '{}': {}", what, path, errno_text(errno)));
+    if (text->size() > largest_list)
+        throw Error(fmt::format("the file of {} is larger than {}: '{}'", what, human_bytes(largest_list), path));
+    return std::move(*text);
+}
+
+Prices Prices::of_file(const std::string& path, const std::string& node)
+{
+    return {read_list("prices (--prices)", path), path, node};
+}
+
+Prices::Prices(std::string_view text, const std::string& file, const std::string& node) : node_(node)
+{
+    if (trimmed(text.substr(0, text.find('\n'))).starts_with('{')) {
+        std::optional<uint64_t> price;
+        const bool read = each_json_string(text, [&](const JsonPath& at, const std::string& value) {
+            if (at.size() == 1 && at[0] == "GPU")
+                price = parse_price(value);
+        });
+        if (!read || !price)
+            throw Error(
+                fmt::format("'{}' is no price file: as JSON it needs \"GPU\" with a price per hour, in quotes, as "
+                            "OpenCost's custom pricing has it",
+                            file));
+        rows_.push_back({.glob = "*", .micros = *price});
+        return;
+    }
+    size_t number = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = trimmed(rest.substr(0, std::min(rest.find('#'), end)));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        const bool heading = number == 0 && line.starts_with("gpu_model_glob");
+        number++;
+        if (!line.empty() && !heading)
+            add_line(line, fmt::format("'{}', line {}", file, number));
+    }
+    if (rows_.empty())
+        throw Error(fmt::format("'{}' has no price in it", file), "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY]");
+}
+
+void Prices::add_line(std::string_view line, const std::string& where)
+{
+    constexpr const char* form = "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]], as in "
+                                 "*H100*,2.95,USD,2026-01-31,gpu-*";
+    std::vector<std::string_view> fields;
+    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
+        end = line.find(',', at);
+        fields.push_back(trimmed(line.substr(at, end - at)));
+    }
+    const size_t given = fields.size();
+    fields.resize(std::max<size_t>(given, 5));
+    const auto price = parse_price(fields[1]);
+    const auto from_ns = fields[3].empty() ? std::optional<uint64_t>(0) : day_ns(fields[3]);
+    const bool named = given < 3 || is_currency(fields[2]) || (given > 3 && fields[2].empty());
+    if (fields[0].empty() || !price || !named || !from_ns || given > 5 || (given == 5 && fields[4].empty()))
+        throw Error(fmt::format("{} is no price: '{}'", where, printable(line.substr(0, 200))), form);
+    const std::string_view currency = fields[2].empty() ? std::string_view(currency_) : fields[2];
+    if (!rows_.empty() && currency != currency_)
+        throw Error(
+            fmt::format("{}: all prices must be of one currency, and {} came before {}", where, currency_, currency));
+    if (rows_.size() == most_rows)
+        throw Error(fmt::format("{}: there are more than {} prices", where, most_rows));
+    currency_ = std::string(currency);
+    rows_.push_back({std::string(fields[0]), *price, *from_ns, fields[4].empty() ? "*" : std::string(fields[4])});
+}
+
+std::optional<uint64_t> Prices::of(std::string_view model, uint64_t wall_ns) const
+{
+    const auto matches = [](const std::string& glob, const std::string& name) {
+        return fnmatch(glob.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+    };
+    const std::string name(model);
+    const Row* found = nullptr;
+    for (const Row& row : rows_)
+        if (row.from_ns <= wall_ns &&
+            (found ? row.glob == found->glob && row.node == found->node && row.from_ns > found->from_ns
+                   : matches(row.glob, name) && matches(row.node, node_)))
+            found = &row;
+    return found ? std::optional(found->micros) : std::nullopt;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gpuspend/spend_state.hpp"
+
+#include "base/error.hpp"
+#include "base/read_text.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr std::string_view heading = "gpuspend state 2", heading_of_all = heading.substr(0, heading.rfind(' '));
+constexpr size_t largest_state = 256 << 20;
+constexpr size_t most_lines = 1'000'000;
+
+// Fields are between tabs: what would end one is %XX.
+void append(std::string& to, const std::string& text)
+{
+    to += '\t';
+    for (const char c : text)
+        if (c == '%' || static_cast<unsigned char>(c) < ' ')
+            to += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+        else
+            to += c;
+}
+
+void append(std::string& to, uint64_t number)
+{
+    to += '\t';
+    to += fmt::format_int(number).c_str();
+}
+
+void append(std::string& to, uint128 number)
+{
+    append(to, static_cast<uint64_t>(number >> 64));
+    append(to, static_cast<uint64_t>(number));
+}
+
+void append(std::string& to, const std::optional<uint64_t>& number)
+{
+    append(to, number ? fmt::to_string(*number) : std::string("-"));
+}
+
+// The fields of a line, one after the other. What is none is told once, at the end.
+class Fields {
+public:
+    explicit Fields(std::string_view line) : rest_(line) { word(); }
+
+    bool good() const { return good_ && end_; }
+    bool at_end() const { return end_; }
+
+    void operator()(auto&... values) { (take(values), ...); }
+
+private:
+    std::string_view word()
+    {
+        if (end_) {
+            good_ = false;
+            return {};
+        }
+        const size_t end = std::min(rest_.find('\t'), rest_.size());
+        const std::string_view field = rest_.substr(0, end);
+        end_ = end == rest_.size();
+        rest_.remove_prefix(std::min(end + 1, rest_.size()));
+        return field;
+    }
+    template<class Number>
+    void number(std::string_view field, Number& value, int base = 10)
+    {
+        const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value, base);
+        good_ &= error == std::errc() && end == field.data() + field.size();
+    }
+    void take(uint64_t& value) { number(word(), value); }
+    void take(uint8_t& value) { number(word(), value); }
+    void take(uint32_t& value) { number(word(), value); }
+    void take(uint128& value)
+    {
+        uint64_t high = 0, low = 0;
+        take(high);
+        take(low);
+        value = uint128{high} << 64 | low;
+    }
+    void take(std::optional<uint64_t>& value)
+    {
+        const std::string_view field = word();
+        if (field != "-")
+            number(field, value.emplace());
+    }
+    void take(std::string& text)
+    {
+        const std::string_view field = word();
+        for (size_t i = 0; i < field.size(); i++) {
+            if (field[i] != '%') {
+                text += field[i];
+                continue;
+            }
+            uint8_t byte = 0;
+            number(field.substr(i + 1, 2), byte, 16);
+            good_ &= field.size() - i > 2;
+            text += static_cast<char>(byte);
+            i += 2;
+        }
+    }
+
+    std::string_view rest_;
+    bool good_ = true, end_ = false;
+};
+
+// What a line consists of, told once for both ways.
+void fields(auto&& each, auto& u, Used*)
+{
+    each(u.launches, u.graph_kernels, u.bytes, u.wait_ns, u.busy_ns, u.byte_ns);
+}
+
+void fields(auto&& each, auto& t, Tenant*)
+{
+    each(t.pid, t.start_ns, t.pod_namespace, t.pod, t.container, t.user, t.comm, t.cgroup, t.team, t.owner);
+}
+
+void fields(auto&& each, auto& a, Account*)
+{
+    each(a.used_ns, a.idle_ns, a.allocated_ns, a.resident_ns, a.driving_ns, a.shared_ns, a.equally_ns, a.sources);
+    fields(each, a.used, static_cast<Used*>(nullptr));
+    for (auto& figure : a.efficiency.figures)
+        each(figure.ns, figure.sum);
+    each(a.efficiency.shared_ns, a.efficiency.sources);
+}
+
+struct Writer {
+    std::string& out;
+    void operator()(const auto&... values) { (put(values), ...); }
+    void put(const auto& value)
+    {
+        if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(value)>>)
+            append(out, uint64_t{value});
+        else
+            append(out, value);
+    }
+};
+
+template<class T>
+void put(std::string& out, const T& value)
+{
+    fields(Writer{out}, value, static_cast<T*>(nullptr));
+}
+
+template<class T>
+void get(Fields& from, T& value)
+{
+    fields(from, value, static_cast<T*>(nullptr));
+}
+
+[[noreturn]] void fail(const std::string& path, std::string_view what, int error)
+{
+    throw Error(fmt::format("the state '{}' cannot be {}: {}", path, what, errno_text(error)));
+}
+
+} // namespace
+
+uint64_t SpendState::unseen_ns() const
+{
+    const uint64_t all = saved_ns > began_ns ? saved_ns - began_ns : 0;
+    return all > ledger.ns() ? all - ledger.ns() : 0;
+}
+
+uint64_t SpendState::saved_at(uint64_t wall_ns)
+{
+    const uint64_t latest_ns = std::max(began_ns, saved_ns), back_ns = latest_ns - std::min(latest_ns, wall_ns);
+    const uint64_t covered_from_ns = wall_ns - std::min(wall_ns, ledger.ns());
+    began_ns = began_ns ? std::min(began_ns - std::min(began_ns, back_ns), covered_from_ns) : covered_from_ns;
+    saved_ns = wall_ns;
+    return back_ns;
+}
+
+std::string SpendState::text() const
+{
+    std::string out(heading);
+    size_t lines = 1;
+    const auto line = [&](std::string_view kind) {
+        out.append("\n").append(kind);
+        lines++;
+    };
+    line("view");
+    append(out, view);
+    append(out, std::string(split_name(ledger.split_)));
+    line("time");
+    append(out, began_ns);
+    append(out, saved_ns);
+    append(out, ledger.ns_);
+    for (const auto& [key, device] : ledger.devices_) {
+        line("device");
+        append(out, key.id);
+        append(out, key.price);
+        append(out, device.model);
+        append(out, device.of);
+        append(out, device.ns);
+        append(out, device.unallocated_ns);
+        for (const auto& [tenant, account] : device.tenants) {
+            line("account");
+            put(out, account);
+            put(out, tenant);
+        }
+    }
+    for (const auto& [tenant, account] : ledger.tenants_) {
+        line("tenant");
+        put(out, account.elsewhere);
+        append(out, account.holding_ns);
+        append(out, account.quiet_ns);
+        append(out, account.devices);
+        put(out, tenant);
+        for (const std::string& pod : account.pods)
+            append(out, pod);
+    }
+    out += fmt::format("\nend\t{}\n", lines);
+    return out;
+}
+
+SpendState SpendState::of(std::string_view text, const std::string& file)
+{
+    SpendState state;
+    size_t lines = 0;
+    bool whole = false, good = text.starts_with(std::string(heading) + '\n');
+    DeviceAccount* device = nullptr;
+    std::map<const DeviceAccount*, uint128> sums;
+    while (good && !text.empty() && !whole && lines < most_lines) {
+        const size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view kind = line.substr(0, line.find('\t'));
+        Fields from(line);
+        if (kind == "view") {
+            std::string split;
+            from(state.view, split);
+            for (const SplitBy by : {SplitBy::launches, SplitBy::busy, SplitBy::memory})
+                if (split_name(by) == split)
+                    state.ledger.split_ = by;
+            good = from.good() && split_name(state.ledger.split_) == split;
+        } else if (kind == "time") {
+            from(state.began_ns, state.saved_ns, state.ledger.ns_);
+            good = from.good();
+        } else if (kind == "device") {
+            DeviceKey key;
+            DeviceAccount account;
+            from(key.id, key.price, account.model, account.of, account.ns, account.unallocated_ns);
+            good = from.good();
+            device = &state.ledger.devices_[key];
+            good &= device->tenants.empty() && !device->ns;
+            *device = std::move(account);
+            sums[device] = device->unallocated_ns;
+        } else if (kind == "account") {
+            Account account;
+            Tenant tenant;
+            get(from, account);
+            get(from, tenant);
+            good = from.good() && device && !device->tenants.contains(tenant);
+            if (good) {
+                sums[device] += uint128{account.used_ns} + account.idle_ns;
+                device->tenants[tenant] = account;
+            }
+        } else if (kind == "tenant") {
+            TenantAccount account;
+            Tenant tenant;
+            get(from, account.elsewhere);
+            from(account.holding_ns, account.quiet_ns, account.devices);
+            get(from, tenant);
+            while (!from.at_end() && account.pods.size() < TenantAccount::most_pods) {
+                std::string pod;
+                from(pod);
+                account.pods.insert(pod);
+            }
+            good = from.good();
+            state.ledger.tenants_[tenant] = std::move(account);
+        } else if (kind == "end") {
+            uint64_t count = 0;
+            from(count);
+            good = from.good() && count == lines && text.empty();
+            whole = true;
+        } else {
+            good = lines == 0;
+        }
+        lines++;
+    }
+    good &= whole;
+    for (const auto& [account, sum] : sums)
+        good &= account->ns == sum;
+    if (!good)
+        throw Error(fmt::format("'{}' is no state of gpuspend, or not a whole one", file),
+                    "name another file (--state); it is left as it is");
+    return state;
+}
+
+StateFile::StateFile(std::string path)
+    : path_(std::move(path), "state", heading_of_all), lock_(path_.open(0600, ".lock"))
+{
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+        throw Error(fmt::format("state file '{}' is in use by another run", printable(path_.path())),
+                    "end that run, or name another file (--state)");
+}
+
+std::optional<SpendState> StateFile::read() const
+{
+    const Fd file = path_.open_existing();
+    if (!file)
+        return std::nullopt;
+    const std::string& path = path_.path();
+    struct stat st {};
+    if (fstat(file.get(), &st) != 0)
+        fail(path, "read", errno);
+    if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+        throw Error(fmt::format("the state '{}' belongs to another user, or can be written by others", path));
+    const auto text = read_text(file, largest_state);
+    if (!text)
+        fail(path, "read", errno);
+    return SpendState::of(*text, path);
+}
+
+void StateFile::write(const SpendState& state) const
+{
+    path_.replace(state.text(), 0600, Durable::yes);
+}
+
+} // namespace gpusnoop

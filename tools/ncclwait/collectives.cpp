@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ncclwait/collectives.hpp"
+
+#include "tools/ncclwait/rank_alignment.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with
+constexpr size_t all_arrivals_max = 1 << 21;
+constexpr size_t group_calls_max = 1 << 12;
+constexpr size_t callers_max = 64; // threads of a rank
+constexpr size_t pattern_calls = 512;
+constexpr size_t calls_to_align = 16;          // at least, unless no more come
+constexpr int64_t anywhere = int64_t{1} << 40; // what the first call of one that is older counts as
+
+} // namespace
+
+uint16_t Collectives::operation_called(std::string_view name)
+{
+    const auto found = std::ranges::find(operations_, name);
+    const auto number = static_cast<uint16_t>(found - operations_.begin());
+    if (found == operations_.end())
+        operations_.push_back(name);
+    return number;
+}
+
+uint16_t Collectives::operation_numbered(const collective_call& call)
+{
+    if (call.asynchronous)
+        return operation_called("AsyncError");
+    const auto [known, is_new] = operation_of_row_.try_emplace(call.row, 0);
+    if (is_new)
+        known->second = operation_called(operation_of(probes_[call.row - 1].symbol));
+    return known->second;
+}
+
+Collectives::Rank* Collectives::rank_numbered(uint32_t number)
+{
+    const auto found = ranks_.find(number);
+    return found == ranks_.end() ? nullptr : found->second.get();
+}
+
+std::optional<ImageId> Collectives::image_of(uint32_t comm) const
+{
+    const auto found = ranks_.find(comm);
+    return found == ranks_.end() ? std::nullopt : std::optional(found->second->image);
+}
+
+void Collectives::learn(const comm_record& record)
+{
+    std::unique_ptr<Rank>& slot = ranks_[record.number];
+    if (!slot)
+        slot = std::make_unique<Rank>();
+    Rank& rank = *slot;
+    rank.number = record.number;
+    rank.image = record.image;
+    rank.made = record.made;
+    if (!record.identity.ranks || rank.communicator)
+        return;
+    rank.identity = record.identity;
+    rank.in_step = rank.made;
+    rank.next = rank.made ? 0 : anywhere;
+    Communicator& communicator = communicator_of(rank);
+    communicator.ranks.push_back(&rank);
+    communicator.rounds = 0;
+}
+
+// Of two jobs that have the same hash, which is possible, each has its own rank of a number.
+Collectives::Communicator& Collectives::communicator_of(Rank& rank)
+{
+    for (auto& [number, one] : communicators_) {
+        const bool taken = std::ranges::any_of(one.ranks, [&](const Rank* other) {
+            return other->identity.ranks != rank.identity.ranks || other->identity.rank == rank.identity.rank;
+        });
+        if (one.hash == rank.identity.hash && !taken) {
+            rank.communicator = number;
+            return one;
+        }
+    }
+    rank.communicator = ++communicators_seen_;
+    Communicator& added = communicators_[rank.communicator];
+    added.hash = rank.identity.hash;
+    return added;
+}
+
+// Some were lost: which call is which is no longer known.
+void Collectives::check_sequence(const collective_call& call)
+{
+    Rank* const rank = rank_numbered(call.comm);
+    if (!rank)
+        return;
+    const bool lost = rank->sequence && call.sequence > rank->sequence + 1;
+    rank->sequence = call.sequence;
+    if (lost && rank->communicator)
+        lose_step(communicators_.at(rank->communicator));
+}
+
+void Collectives::add(const collective_call& call)
+{
+    if (call.comm && call.sequence)
+        check_sequence(call);
+    if (!call.row || call.row > probes_.size())
+        return;
+    const uint8_t kind = probes_[call.row - 1].row.kind;
+    const bool failed = collective_failed(call.result);
+    switch (kind) {
+    case KIND_GROUP_BEGIN: {
+        Group& group = groups_[call.tid];
+        group.pid = call.pid;
+        group.depth++;
+        break;
+    }
+    case KIND_GROUP_END:
+    case KIND_GROUP_DROP:
+        group_ends(call, kind == KIND_GROUP_DROP);
+        break;
+    case KIND_COMM_GONE:
+        if (Rank* const rank = rank_numbered(call.comm))
+            rank->gone = rank->destroyed = true;
+        if (failed)
+            count(call, 0, call.result);
+        break;
+    case KIND_COMM_NEW:
+    case KIND_COMM_ASKED:
+        count(call, 0, call.result);
+        break;
+    case KIND_COLLECTIVE:
+    case KIND_MESSAGE: {
+        const auto group = groups_.find(call.tid);
+        if (group != groups_.end() && !failed && group->second.calls.size() < group_calls_max)
+            group->second.calls.push_back(call);
+        else
+            count(call, 0, call.result);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+// All that was in it is enqueued by this call, or fails with it.
+void Collectives::group_ends(const collective_call& end, bool dropped)
+{
+    const auto found = groups_.find(end.tid);
+    if (found != groups_.end() && --found->second.depth > 0)
+        return;                         // there is one around it
+    std::vector<collective_call> calls; // of one that began before tracing did: not known
+    if (found != groups_.end()) {
+        calls = std::move(found->second.calls);
+        groups_.erase(found);
+    }
+    if (dropped || calls.empty()) {
+        if (collective_failed(end.result))
+            count(end, 0, end.result);
+        return;
+    }
+    const uint64_t each = end.duration_ns / calls.size();
+    count(calls.front(), each + end.duration_ns % calls.size(), end.result);
+    for (const collective_call& call : std::span(calls).subspan(1))
+        count(call, each, end.result);
+}
+
+Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_call& call)
+{
+    Which which{.operation = operation_numbered(call), .tid = asked_.per_thread ? call.tid : 0};
+    const auto& arguments = probes_[call.row - 1].row.args;
+    if (asked_.per_stream && operand_present(arguments[ARG_STREAM].word))
+        which.stream = call.stream;
+    const bool moves = operand_present(arguments[ARG_BYTES].word);
+    const auto bytes = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
+                                                static_cast<unsigned>(rank.identity.ranks))
+                             : std::nullopt;
+    if (asked_.per_size && bytes)
+        which.octave = static_cast<uint8_t>(std::bit_width(*bytes) + 1);
+    return {.ns = call.entry_ns,
+            .bytes = bytes.value_or(0),
+            .which = which,
+            .elements = call.elements,
+            .tid = call.tid,
+            .root = call.root,
+            .type = call.data_type,
+            .reduction = call.reduction,
+            .sized = bytes.has_value(),
+            .stack = call.stack};
+}
+
+void Collectives::count(const collective_call& call, uint64_t more_ns, int result)
+{
+    Rank* const rank = rank_numbered(call.comm);
+    if (!rank)
+        return; // its record was lost, which is told
+    Arrival arrival = arrival_of(*rank, call);
+    if (rank->callers.size() < callers_max)
+        rank->callers.insert(call.tid);
+    if (collective_failed(result)) {
+        if (asked_.failed)
+            arrival.which.result = result;
+        rank->sums[arrival.which].errors++;
+        add_failure(*rank, arrival, result);
+        return;
+    }
+    CollectiveSums& sums = rank->sums[arrival.which];
+    sums.calls++;
+    sums.captured += call.captured;
+    sums.enqueue_ns += call.duration_ns + more_ns;
+    sums.enqueues.add(histogram_bucket((call.duration_ns + more_ns) / asked_.unit_ns), 1);
+    if (arrival.sized) {
+        sums.bytes += arrival.bytes;
+        sums.sizes.add(histogram_bucket(arrival.bytes), 1);
+    } else {
+        sums.unsized++;
+    }
+    if (probes_[call.row - 1].row.kind == KIND_COLLECTIVE && !call.captured && rank->communicator)
+        count_arrival(*rank, arrival);
+}
+
+void Collectives::count_arrival(Rank& rank, const Arrival& arrival)
+{
+    rank.latest = arrival;
+    if (rank.queue.size() >= arrivals_max)
+        lose_step(communicators_.at(rank.communicator));
+    rank.queue.push_back(arrival);
+}
+
+// alone: there is nobody to join it with.
+void Collectives::leave_unjoined(Rank& rank, bool alone)
+{
+    for (; !rank.queue.empty(); rank.queue.pop_front(), rank.next++) {
+        if (!alone)
+            rank.sums[rank.queue.front().which].unjoined++;
+        add_line({&rank}, false);
+    }
+}
+
+// From here on they are aligned anew.
+void Collectives::lose_step(Communicator& communicator)
+{
+    for (Rank* rank : communicator.ranks) {
+        leave_unjoined(*rank);
+        rank->in_step = false;
+        rank->next = anywhere;
+    }
+}
+
+void Collectives::forget(const ImageId& image)
+{
+    for (auto& [number, rank] : ranks_)
+        if (rank->image == image)
+            rank->gone = true;
+    std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
+}
+
+// A process may make as many communicators as it likes, and leave all but one rank of each idle.
+void Collectives::limit_memory()
+{
+    size_t waiting = 0;
+    for (const auto& [number, rank] : ranks_)
+        waiting += rank->queue.size();
+    if (waiting > all_arrivals_max)
+        for (auto& [number, communicator] : communicators_)
+            lose_step(communicator);
+}
+
+void Collectives::join(bool last)
+{
+    limit_memory();
+    for (auto& [number, communicator] : communicators_) {
+        join(communicator, last || std::ranges::all_of(communicator.ranks, &Rank::gone));
+        remove_gone(communicator);
+        communicator.rounds++;
+    }
+}
+
+void Collectives::join(Communicator& communicator, bool last)
+{
+    const std::vector<Rank*>& ranks = communicator.ranks;
+    if (ranks.empty())
+        return;
+    // Another rank may be about to be seen.
+    const bool all = ranks.size() == static_cast<size_t>(ranks.front()->identity.ranks);
+    if (!all && !communicator.rounds && !last)
+        return;
+    communicator.here = std::max(communicator.here, ranks.size());
+    if (communicator.here == 1) { // there is nobody to wait for
+        return leave_unjoined(*ranks.front(), true);
+    }
+    if (ranks.size() == 1)
+        return leave_unjoined(*ranks.front());
+    if (!get_in_step(communicator, last)) {
+        communicator.joined = Joined::not_yet;
+        if (last)
+            std::ranges::for_each(ranks, [this](Rank* rank) { leave_unjoined(*rank); });
+        return;
+    }
+    communicator.joined = communicator.aligned ? Joined::aligned : Joined::exactly;
+    const auto has_none = [](const Rank* rank) { return rank->queue.empty(); };
+    while (std::ranges::none_of(ranks, has_none)) {
+        const int64_t next = (*std::ranges::max_element(ranks, {}, &Rank::next))->next;
+        bool together = true;
+        for (Rank* rank : ranks)
+            for (; rank->next < next && !rank->queue.empty(); rank->next++) {
+                rank->sums[rank->queue.front().which].unjoined++;
+                add_line({rank}, false);
+                rank->queue.pop_front();
+                together = false;
+            }
+        if (together)
+            join_front(communicator);
+    }
+    if (last)
+        std::ranges::for_each(ranks, [this](Rank* rank) { leave_unjoined(*rank); });
+}
+
+void Collectives::join_front(Communicator& communicator)
+{
+    const std::vector<Rank*>& ranks = communicator.ranks;
+    compare_front(communicator);
+    add_line(ranks, true);
+    uint64_t first = UINT64_MAX, before = 0, late = 0; // before: of the last but one
+    Rank* last = nullptr;
+    for (Rank* rank : ranks) {
+        const uint64_t ns = rank->queue.front().ns;
+        first = std::min(first, ns);
+        if (last && ns <= late) {
+            before = std::max(before, ns);
+            continue;
+        }
+        before = std::exchange(late, ns);
+        last = rank;
+    }
+    for (Rank* rank : ranks) {
+        CollectiveSums& sums = rank->sums[rank->queue.front().which];
+        sums.joined++;
+        sums.wait_ns += late - rank->queue.front().ns;
+        if (rank == last) {
+            sums.last++;
+            sums.late_ns += late - before;
+            sums.skews.add(histogram_bucket((late - first) / asked_.unit_ns), 1);
+            if (const int32_t stack = rank->queue.front().stack; stack >= 0)
+                sums.late_from[stack] += late - before;
+        }
+        rank->queue.pop_front();
+        rank->next++;
+    }
+}
+
+// False where too little is known of one.
+bool Collectives::get_in_step(Communicator& communicator, bool last)
+{
+    const auto to_align = [](const Rank* rank) { return !rank->in_step; };
+    if (std::ranges::none_of(communicator.ranks, to_align))
+        return true;
+    const auto few = [&](const Rank* rank) {
+        return rank->queue.empty() || (rank->queue.size() < calls_to_align && communicator.rounds < 2 && !last);
+    };
+    if (std::ranges::any_of(communicator.ranks, few))
+        return false;
+    const auto pattern = [](const Rank& rank) {
+        std::vector<Pattern> calls;
+        for (size_t i = 0; i < std::min(rank.queue.size(), pattern_calls); i++) {
+            const Arrival& arrival = rank.queue[i];
+            calls.push_back({arrival.ns, arrival.done_ns, arrival.bytes << 8 | arrival.which.operation});
+        }
+        return calls;
+    };
+    // With one that is in step already, if there is one.
+    const auto steady = std::ranges::find(communicator.ranks, true, &Rank::in_step);
+    Rank& model = steady == communicator.ranks.end() ? *communicator.ranks.front() : **steady;
+    const std::vector<Pattern> of_model = pattern(model);
+    std::map<Rank*, int64_t> shifts{{&model, 0}};
+    for (Rank* rank : communicator.ranks) {
+        if (rank->in_step || rank == &model)
+            continue;
+        const auto shift = shift_between(pattern(*rank), of_model);
+        if (!shift)
+            return not_told(communicator);
+        shifts[rank] = *shift;
+    }
+    for (const auto& [rank, shift] : shifts) {
+        rank->next = model.next + shift;
+        rank->in_step = true;
+    }
+    communicator.aligned = true;
+    return true;
+}
+
+// What comes later may tell.
+bool Collectives::not_told(Communicator& communicator)
+{
+    if (std::ranges::any_of(communicator.ranks, [](const Rank* rank) { return rank->queue.size() > pattern_calls; }))
+        lose_step(communicator);
+    return false;
+}
+
+bool Collectives::to_align() const
+{
+    return std::ranges::any_of(communicators_, [](const auto& item) {
+        const std::vector<Rank*>& ranks = item.second.ranks;
+        return ranks.size() > 1 && !std::ranges::all_of(ranks, &Rank::in_step);
+    });
+}
+
+void Collectives::waited(const waited_record& wait)
+{
+    for (auto& [number, rank] : ranks_) {
+        if (asked_.lines && rank->image.pid == wait.pid && rank->communicator)
+            add_wait(communicators_.at(rank->communicator), *rank, wait);
+        if (!rank->latest || rank->latest->tid != wait.tid || rank->in_step)
+            continue;
+        for (auto arrival = rank->queue.rbegin(); arrival != rank->queue.rend(); ++arrival) {
+            if (arrival->done_ns != Pattern::never)
+                break;
+            if (arrival->ns <= wait.begin_ns)
+                arrival->done_ns = wait.end_ns;
+        }
+    }
+}
+
+// Unless others have come to what it never will: they wait for it.
+void Collectives::remove_gone(Communicator& communicator)
+{
+    const auto ended = [](const Rank* rank) { return rank->gone && rank->queue.empty(); };
+    const auto waits = [](const Rank* rank) { return rank->in_step && !rank->queue.empty(); };
+    if (std::ranges::none_of(communicator.ranks, waits))
+        std::erase_if(communicator.ranks, ended);
+}
+
+std::vector<Caller> Collectives::callers() const
+{
+    std::vector<Caller> all;
+    for (const auto& [number, rank] : ranks_)
+        for (const uint32_t tid : rank->callers)
+            all.emplace_back(rank->image, tid);
+    return all;
+}
+
+std::vector<Collectives::Part> Collectives::drain()
+{
+    std::vector<Part> parts;
+    for (auto& [number, rank] : ranks_) {
+        const auto found = communicators_.find(rank->communicator);
+        const Communicator* const communicator = found == communicators_.end() ? nullptr : &found->second;
+        Part part;
+        part.image = rank->image;
+        part.callers = std::exchange(rank->callers, {});
+        if (communicator) {
+            part.communicator = found->first;
+            part.hash = communicator->hash;
+            part.rank = static_cast<unsigned>(rank->identity.rank);
+            part.ranks = static_cast<unsigned>(rank->identity.ranks);
+            part.device = static_cast<unsigned>(rank->identity.device);
+            part.here = static_cast<unsigned>(communicator->here);
+            part.joined = communicator->joined;
+        }
+        for (auto& [which, sums] : rank->sums) {
+            part.tid = which.tid;
+            part.stream = which.stream;
+            part.result = which.result;
+            part.operation = operations_[which.operation];
+            part.size.reset();
+            if (which.octave)
+                part.size = which.octave == 1 ? 0 : uint64_t{1} << (which.octave - 2);
+            part.sums = std::move(sums);
+            parts.push_back(part);
+        }
+        rank->sums.clear();
+    }
+    // What is still in a communicator is told the next time.
+    std::erase_if(ranks_, [&](const auto& item) {
+        const Rank& rank = *item.second;
+        const auto found = communicators_.find(rank.communicator);
+        return rank.gone && (found == communicators_.end() ||
+                             std::ranges::find(found->second.ranks, &rank) == found->second.ranks.end());
+    });
+    std::erase_if(communicators_, [this](auto& item) {
+        if (item.second.ranks.empty())
+            std::ranges::move(item.second.lines, std::back_inserter(loose_lines_));
+        return item.second.ranks.empty();
+    });
+    for (auto& [number, communicator] : communicators_)
+        communicator.here = communicator.ranks.size();
+    return parts;
+}
+
+} // namespace gpusnoop

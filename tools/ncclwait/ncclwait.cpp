@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// ncclwait: which rank keeps the others waiting.
+#include "attach/load_together.hpp"
+#include "base/bpf_map.hpp"
+#include "base/clock.hpp"
+#include "base/loop.hpp"
+#include "base/shares.hpp"
+#include "base/skeleton.hpp"
+#include "bpf/shared/record.h"
+#include "names/user_stacks.hpp"
+#include "run/tool.hpp"
+#include "tools/ncclwait/collectives.hpp"
+#include "tools/ncclwait/columns.hpp"
+#include "tools/ncclwait/front_calls.hpp"
+#include "tools/ncclwait/options.hpp"
+#include "tools/ncclwait/ras_verdicts.hpp"
+#include "tools/tools.hpp"
+
+#include "ncclwait.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <bpf/libbpf.h>
+#include <cstring>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop::ncclwait {
+namespace {
+
+constexpr ToolSpec about{
+    .name = "ncclwait",
+    .summary = "Shows which rank keeps the others waiting: NCCL's calls by communicator, and who comes last to them.",
+    .examples = "  ncclwait                    # a row per communicator, until Ctrl-C\n"
+                "  ncclwait 5                  # a table every 5 seconds\n"
+                "  ncclwait --by rank 5         # how long each rank waits for the last one, how often it is that\n"
+                "  ncclwait --by rank -U 5      # ... and where in the program the late one makes its calls\n"
+                "  ncclwait --by pod 5         # which pod's ranks wait\n"
+                "  ncclwait -e                 # a line per collective: when each rank came to it\n"
+                "  ncclwait -e -U              # ... and where in the program the last rank calls it\n"
+                "  ncclwait -x                 # calls that fail, and communicators that do, with the error\n"
+                "  ncclwait --stalled 30       # who has not come to a collective for 30 s, and what it does instead\n"
+                "  ncclwait --ras              # ... and what NCCL's own service says of ranks on other hosts\n"
+                "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
+                "  ncclwait --json 1           # one JSON object per row and second\n",
+    .without_returns = "it cannot be told what was enqueued",
+};
+
+constexpr unsigned ticks_at_start = 3;
+
+class NcclWait : public Tool {
+public:
+    NcclWait() : Tool(about) {}
+
+    void add_options(CommandLine& line) override { ncclwait::add_options(line, settings_); }
+    RunPlan plan(const Options& options) override;
+    ReplayView replayed() override
+    {
+        return {.by = settings_.by,
+                .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
+                .adds_up = false}; // who came last to a call, rows do not say call by call
+    }
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load_programs(bool together) override;
+    void load() override;
+    void begin(const Running& running) override;
+    void record(Output& output, const void* data, size_t size) override;
+    void on_exec(pid_t pid, uint64_t time_ns) override;
+    void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
+    std::set<pid_t> exits_missed() override { return processes_->ended(); }
+    bool tick(Output& output) override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    uint64_t calls_differing() override { return callers_->others_since_last(); }
+
+private:
+    Options options_;
+    void add(const collective_call& call);
+    void look_for_stalls(Output& output);
+    void print_lines(Output& output, bool last);
+    std::vector<std::string> doing(const CollectiveVerdict& verdict);
+    Frames latest_callers(const CollectiveGroup& group);
+    void forget_ended();
+    void forget_shown();
+    Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
+
+    Settings settings_;
+    Skeleton<ncclwait_bpf> skeleton_;
+    std::optional<Collectives> collectives_;
+    std::optional<CollectiveVerdicts> verdicts_;
+    std::optional<RasVerdicts> ras_;
+    std::optional<Processes> processes_;
+    std::optional<RankLines> lines_;
+    CallerCpu cpu_;
+    std::optional<UserStacks> callers_;
+    std::optional<Shares> shares_;
+    std::optional<FrontCalls> front_calls_;
+    Loop* loop_ = nullptr; // of the run
+    bool waits_traced_ = false;
+    unsigned ticks_ = 0;
+    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
+    std::set<ImageId> gone_;     // to be forgotten after the next report
+};
+
+RunPlan NcclWait::plan(const Options& options)
+{
+    validate_options(settings_, options);
+    options_ = options;
+    RunPlan plan{.traced = options.failed_only ? "failed NCCL calls" : "NCCL calls",
+                 .one = "NCCL call",
+                 .lines = settings_.events};
+    const std::string_view uncaptured = "calls captured into graphs count as executed";
+    plan.programs = {
+        {"coll", Layers::nccl, nccl_calls, true},
+        {"state", Layers::driver, capture_calls, true, uncaptured},
+        {"event", Layers::driver, event_calls, false, uncaptured},
+        {"life", Layers::driver, stream_calls, true, stale_streams},
+        {"waited", Layers::driver, work_waits, true, "who is late in jobs that ran before tracing did", false},
+    };
+    plan.needs_returns = true;
+    return plan;
+}
+
+Opened NcclWait::open()
+{
+    skeleton_ = open_skeleton<ncclwait_bpf>();
+    return {.object = skeleton_->obj,
+            .switches = {.attach_phase = &skeleton_->bss->attach_phase,
+                         .forwarding_files = &skeleton_->bss->forwarding_files,
+                         .traced_since = &skeleton_->bss->traced_since,
+                         .naming = &waits_traced_}};
+}
+
+void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    configure_shared(*skeleton_->rodata, options_, filters);
+    configure_probes(*skeleton_->rodata, probes, filters);
+    skeleton_->rodata->per_stream = settings_.stream;
+    skeleton_->rodata->stacks_of_calls = options_.user_stacks && (settings_.events || settings_.rank);
+    UserStacks::follow_python(
+        *skeleton_, skeleton_->rodata->stacks_of_calls && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
+    UserStacks::follow_windows(*skeleton_, skeleton_->rodata->stacks_of_calls ? WINDOW_STACKS : 0);
+    if (!skeleton_->rodata->stacks_of_calls)
+        bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
+    collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
+                                                    .per_size = settings_.size,
+                                                    .per_stream = settings_.stream,
+                                                    .lines = settings_.events,
+                                                    .failed = options_.failed_only,
+                                                    .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
+    verdicts_.emplace(probes, settings_.stalled_ns, options_.host_root);
+    if (settings_.ras_port)
+        ras_.emplace(static_cast<uint16_t>(*settings_.ras_port), settings_.stalled_ns);
+}
+
+void NcclWait::load_programs(bool together)
+{
+    load_into_kernel([this] { return ncclwait_bpf::load(skeleton_.get()); }, together);
+}
+
+void NcclWait::load()
+{
+    shares_.emplace(skeleton_->obj);
+    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root, &wait_budget_);
+    lines_.emplace(line_fields(), context(0));
+    UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "call_stacks");
+    kernel.of_functions = false;
+    callers_.emplace(kernel, StackView(), &wait_budget_);
+    callers_->begin(options_.pids);
+    front_calls_.emplace(bpf_map__fd(skeleton_->maps.front_calls));
+}
+
+void NcclWait::begin(const Running& running)
+{
+    processes_->tracing_began(running.since_ns);
+    callers_->meet(running.users(), options_.user_stacks);
+    loop_ = &running.loop;
+}
+
+void NcclWait::record(Output&, const void* data, size_t size)
+{
+    uint32_t type = 0;
+    memcpy(&type, data, sizeof(type));
+    if (callers_->learn(type, {static_cast<const uint8_t*>(data), size}))
+        return;
+    if (type == RECORD_PROCESS && size >= sizeof(process_record))
+        processes_->learn(*static_cast<const process_record*>(data));
+    else if (type == RECORD_COMM && size >= sizeof(comm_record))
+        collectives_->learn(*static_cast<const comm_record*>(data));
+    else if (type == RECORD_COLLECTIVE && size >= sizeof(collective_call))
+        add(*static_cast<const collective_call*>(data));
+    else if (type == RECORD_WAITED && size >= sizeof(waited_record)) {
+        collectives_->waited(*static_cast<const waited_record*>(data));
+        verdicts_->waited(*static_cast<const waited_record*>(data));
+    }
+}
+
+void NcclWait::add(const collective_call& call)
+{
+    collectives_->add(call);
+    const auto image = collectives_->image_of(call.comm);
+    if (!image)
+        return;
+    callers_->expect(*image, call.stack);
+    if (settings_.events || settings_.view.who.thread)
+        processes_->learn_thread(*image, call.tid, call.thread_name, false);
+}
+
+void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
+{
+    callers_->ended(pid);
+    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        leaving_.insert(static_cast<uint32_t>(pid));
+}
+
+bool NcclWait::tick(Output& output)
+{
+    callers_->tick();
+    collectives_->join();
+    if (settings_.rank)
+        cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
+    if (loop_) // tracing has begun
+        look_for_stalls(output);
+    forget_ended();
+    if (settings_.events) {
+        print_lines(output, false);
+        collectives_->drain();
+        forget_shown();
+    }
+    // Until it is known whether there are jobs from before, and while there are; and what is told needs them.
+    return ticks_++ < ticks_at_start || settings_.events || collectives_->to_align() || verdicts_->asks_for_waits();
+}
+
+void NcclWait::look_for_stalls(Output& output)
+{
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    for (const CollectiveVerdict& verdict : verdicts_->look(*collectives_, now_ns)) {
+        print_verdict(output, verdict, context(0), doing(verdict));
+        if (ras_)
+            ras_->told(verdict);
+    }
+    if (ras_)
+        for (const CollectiveVerdict& verdict : ras_->look(now_ns))
+            print_verdict(output, verdict, context(0), doing(verdict));
+}
+
+// With stacks, where they are asked for.
+std::vector<std::string> NcclWait::doing(const CollectiveVerdict& verdict)
+{
+    std::vector<std::string> lines;
+    for (const CollectiveVerdict::Doing& one : verdict.doing) {
+        lines.push_back(one.text);
+        if (options_.user_stacks && !one.callers.empty())
+            for (const std::string& frame : callers_->frames(one.image, one.callers).lines)
+                lines.push_back("    " + frame);
+    }
+    return lines;
+}
+
+// Of a rank: from where the calls come by which the others lost most.
+Frames NcclWait::latest_callers(const CollectiveGroup& group)
+{
+    const auto& from = group.sums.late_from;
+    if (!settings_.rank || from.empty())
+        return {};
+    const auto most = std::ranges::max_element(from, {}, [](const auto& stack) { return stack.second; });
+    return callers_->frames(*group.who.images.begin(), most->first, 0);
+}
+
+void NcclWait::print_lines(Output& output, bool last)
+{
+    for (const Collectives::Line& line : collectives_->drain_lines(clock_ns(CLOCK_MONOTONIC), last))
+        print_line(output, *lines_, line, context(0),
+                   [this](const auto& came) { return callers_->frames(came.image, came.stack, 0); });
+}
+
+void NcclWait::forget_ended()
+{
+    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    for (const ImageId& image : gone) {
+        collectives_->forget(image);
+        callers_->ended(static_cast<pid_t>(image.pid));
+    }
+    gone_.insert(gone.begin(), gone.end());
+    if (gone.empty())
+        return;
+    front_calls_->forget(gone_);
+    shares_->release(gone);
+    const auto erase = [&](const bpf_map* map) {
+        return erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
+    };
+    const auto& maps = skeleton_->maps;
+    for (const bpf_map* map : {maps.comms, maps.capturing_streams, maps.captured_events})
+        erase(map);
+    __atomic_fetch_sub(&skeleton_->bss->captures_open, erase(maps.captures), __ATOMIC_RELAXED);
+}
+
+// Nothing is to be told any more of those that have ended.
+void NcclWait::forget_shown()
+{
+    for (const ImageId& image : gone_)
+        callers_->forget(image);
+    processes_->forget(std::exchange(gone_, {}));
+}
+
+void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    const bool last = loop_ && loop_->stopped();
+    processes_->refresh();
+    collectives_->join();
+    if (last) {
+        look_for_stalls(output); // what has come since the last tick
+        collectives_->join(true);
+    }
+    if (settings_.events) {
+        if (last)
+            print_lines(output, true);
+        return;
+    }
+    if (settings_.rank)
+        cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
+    const CollectiveGroups groups = group_parts(collectives_->drain(), settings_, *processes_);
+    const Context shown = context(static_cast<double>(interval_ns) / 1e9);
+    if (settings_.histogram())
+        print_histograms(output, groups, shown, wall_ns);
+    else
+        print_groups(output, groups, shown, wall_ns, [this](const auto& group) { return latest_callers(group); });
+    cpu_.begin_interval();
+    forget_shown();
+}
+
+} // namespace
+} // namespace gpusnoop::ncclwait
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_ncclwait()
+{
+    return std::make_unique<ncclwait::NcclWait>();
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ncclwait/thread_places.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t processes_max = 256; // looked at
+
+std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
+{
+    std::vector<std::string_view> symbols = symbols_of_waits(probes, true, false);
+    for (size_t i = 0; i < probes.size(); i++)
+        if (probes[i].library == Library::nccl)
+            symbols[i] = probes[i].symbol;
+    return symbols;
+}
+
+} // namespace
+
+ThreadPlaces::ThreadPlaces(std::span<const Probe> probes)
+    : probes_(probes), helper_(symbols_of(probes), "which calls its threads are in is not known",
+                               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+                                   take(pid, tids, calls);
+                               })
+{}
+
+const std::map<uint32_t, ThreadPlaces::Place>& ThreadPlaces::of(pid_t pid) const
+{
+    static const std::map<uint32_t, Place> none;
+    const auto known = processes_.find(pid);
+    return known == processes_.end() ? none : known->second.places;
+}
+
+bool ThreadPlaces::is_known(pid_t pid) const
+{
+    const auto known = processes_.find(pid);
+    return known != processes_.end() && known->second.answered;
+}
+
+void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
+{
+    helper_.hear();
+    std::erase_if(processes_, [&](const auto& item) { return !processes.contains(item.first); });
+    std::set<pid_t> wanted;
+    for (const pid_t pid : processes)
+        if (wanted.size() < processes_max && !helper_.is_asked_about(pid))
+            wanted.insert(pid);
+    if (wanted.empty())
+        return;
+    looked_ns_ = now_ns;
+    std::map<pid_t, InsideQuestion> questions;
+    for (const thread_registers& found : registers_.of(wanted)) {
+        InsideQuestion& question = questions[static_cast<pid_t>(found.process)];
+        question.pid = found.process;
+        if (question.threads.size() < InsideQuestion::threads_max)
+            question.threads.push_back(question_of(found));
+    }
+    for (const pid_t pid : wanted)
+        processes_[pid]; // to be known when the answer comes
+    for (const auto& [pid, question] : questions)
+        helper_.ask(question);
+}
+
+void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
+{
+    const auto asked = processes_.find(pid);
+    if (asked == processes_.end())
+        return; // nobody asks any more
+    Process& process = asked->second;
+    process.answered = true;
+    std::map<uint32_t, Thread> before = std::exchange(process.threads, {});
+    process.places.clear();
+    for (size_t i = 0; i < tids.size(); i++) {
+        if (!calls[i].probe)
+            continue;
+        Thread& thread = process.threads[tids[i]];
+        if (const auto known = before.find(tids[i]); known != before.end() && known->second.call == calls[i])
+            thread = known->second;
+        else
+            thread = {.call = calls[i], .since_ns = looked_ns_};
+        thread.seen++;
+        process.places[tids[i]] = {&probes_[calls[i].probe - 1], thread.since_ns, thread.seen, calls[i].callers};
+    }
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of nvioctl was asked for, and the columns that show it.
+#pragma once
+
+#include "rows/call_events.hpp"
+#include "rows/call_view.hpp"
+#include "rows/report.hpp"
+#include "tools/nvioctl/driver_calls.hpp"
+
+#include <span>
+#include <string>
+
+namespace gpusnoop::nvioctl {
+
+using Settings = DriverSettings;
+using Context = CallContext<Settings>;
+
+// Prints the groups as one table, in the order asked for.
+void print_groups(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns,
+                  const FramesOf<DriverKey, DriverGroup>& frames);
+
+// Prints a histogram of the latencies of each group.
+void print_histograms(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns);
+
+// NV_STATUS, or a negative errno; empty where it cannot be known.
+Cell result_code(uint8_t outcome, int32_t result);
+
+// Of a line for each call (-e).
+std::span<const Field<Context, CallLine>> line_fields();
+
+// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+void check_fields(const Options& options, const std::string& sort);
+
+} // namespace gpusnoop::nvioctl

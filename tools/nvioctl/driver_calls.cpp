@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/nvioctl/driver_calls.hpp"
+
+#include "gpu/driver_text.hpp"
+#include "proc/process.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <sys/syscall.h>
+
+namespace gpusnoop {
+
+static_assert(sizeof(driver_form) == 4 && sizeof(driver_call) == 72 + 24);
+static_assert(sizeof(recent_call) == 40 && sizeof(recent_calls) == 16 + RECENT_CALLS * 40);
+static_assert(sizeof(command_key) == 8 && sizeof(command_layout) == 8);
+static_assert(sizeof(size_key) == 16 && sizeof(size_layout) == 8);
+
+namespace {
+
+// The same for all nodes that take the same commands.
+uint8_t any_node_of(uint8_t node)
+{
+    switch (node) {
+    case NODE_NVIDIA_GPU:
+        return NODE_NVIDIA_CTL;
+    case NODE_NVIDIA_UVM_TOOLS:
+        return NODE_NVIDIA_UVM;
+    default:
+        return node;
+    }
+}
+
+} // namespace
+
+void DriverKey::set(const DriverSettings& settings, const call_key& call)
+{
+    if (settings.command) {
+        kind = call.kind;
+        flags = call.flags & CALL_SUBJECT;
+        subject = call.subject;
+        // The same number means another thing to another driver.
+        if (call.kind == ENTRY_IOCTL)
+            node = any_node_of(call.driver.node);
+    }
+    if (settings.node) {
+        node = call.driver.node;
+        minor = call.driver.minor;
+    }
+    if (settings.object_class)
+        object_class = gpusnoop::object_class(call);
+    if (settings.view.result)
+        outcome = call.driver.outcome;
+}
+
+void DriverGroup::add(const CallDelta& delta)
+{
+    const call_key& key = delta.key;
+    calls += delta.count;
+    if (is_failure(key.driver.outcome, key.result))
+        errors += delta.count;
+    if (key.driver.outcome == OUTCOME_UNKNOWN)
+        unknown += delta.count;
+    (key.flags & CALL_VIRTUAL ? virtual_bytes : bytes) += delta.memory.bytes;
+    total_ns += delta.total_ns;
+    max_ns = std::max(max_ns, delta.max_ns);
+    if (key.duration != BUCKET_NONE)
+        duration.add(key.duration, delta.count);
+}
+
+void DriverGroups::add(const driver_call& pending, uint64_t now_ns)
+{
+    const uint64_t elapsed = now_ns > pending.since_ns ? now_ns - pending.since_ns : 0;
+    if (elapsed < settings_.least_ns)
+        return;
+    DriverGroup& group = group_of(pending.key);
+    group.pending++;
+    group.pending_ns = std::max(group.pending_ns, elapsed);
+}
+
+namespace {
+
+// False where it can be told that the thread is in another system call, or in none.
+bool may_be_in_call(const driver_call& call, uint32_t tid)
+{
+    std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", call.key.image.pid, tid));
+    long number = -1;
+    if (!(file >> number)) // "running", or not told
+        return true;
+    switch (call.key.kind) {
+    case ENTRY_IOCTL:
+        return number == SYS_ioctl;
+    case ENTRY_MMAP:
+        return number == SYS_mmap;
+    default:
+        return number >= 0; // files are opened and closed in many ways
+    }
+}
+
+} // namespace
+
+std::vector<driver_call> PendingCalls::read()
+{
+    std::vector<driver_call> calls;
+    struct Over {
+        uint32_t tid;
+        driver_call call;
+        bool alive; // its thread
+    };
+    std::vector<Over> over;
+    map_.for_each([&](uint32_t tid, std::span<const driver_call> values) {
+        const driver_call& call = values[0];
+        const uint64_t start = thread_start_time_ns(static_cast<pid_t>(call.key.image.pid), static_cast<pid_t>(tid));
+        const bool alive = start && start == to_clock_tick(call.thread_start_ns);
+        if (alive && may_be_in_call(call, tid))
+            calls.push_back(call);
+        else
+            over.push_back({tid, call, alive});
+    });
+    for (const Over& one : over)
+        drop(one.tid, one.call, one.alive);
+    return calls;
+}
+
+// The call may have returned since it was read, as seen as any, and the thread be in its next one.
+void PendingCalls::drop(uint32_t tid, const driver_call& call, bool alive)
+{
+    const auto is_another = [&](const driver_call& now) {
+        return now.since_ns != call.since_ns || now.thread_start_ns != call.thread_start_ns;
+    };
+    const std::optional<driver_call> now = map_.find(tid);
+    if (!now || is_another(*now))
+        return;
+    const std::optional<driver_call> taken = map_.take(tid);
+    if (taken && is_another(*taken))
+        map_.put(tid, *taken);
+    else if (taken)
+        missed_ += alive;
+}
+
+} // namespace gpusnoop

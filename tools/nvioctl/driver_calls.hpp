@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls into GPU drivers of an interval, grouped the way the user wants to see them; those that have not returned are
+// part of it.
+#pragma once
+
+#include "base/bpf_map.hpp"
+#include "bpf/shared/ioctl.h"
+#include "rows/call_groups.hpp"
+#include "rows/calls.hpp"
+#include "rows/histogram.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpusnoop {
+
+struct DriverSettings : CallSettings {
+    DriverSettings() { of_functions = false; }
+
+    bool command = false; // told apart
+    bool node = false;
+    bool object_class = false;
+    uint64_t least_ns = 0; // shorter calls are left out
+    bool no_monitor = false;
+    bool xid = false;
+};
+
+struct DriverKey : CallKey {
+    static constexpr bool has_place = false;
+
+    uint8_t kind = 0;
+    uint8_t flags = 0;
+    uint64_t subject = 0; // request, and what it is about
+    uint8_t node = 0;
+    uint16_t minor = 0;
+    std::optional<uint32_t> object_class;
+    uint8_t outcome = 0;
+    void set(const DriverSettings& settings, const call_key& call);
+    auto operator<=>(const DriverKey&) const = default;
+};
+
+struct DriverGroup {
+    WhoSeen who;
+    uint64_t calls = 0; // that returned
+    uint64_t errors = 0;
+    uint64_t unknown = 0; // of calls whose result cannot be known
+    uint64_t bytes = 0;
+    uint64_t virtual_bytes = 0; // of address space
+    uint64_t total_ns = 0;
+    uint64_t max_ns = 0;
+    uint64_t pending = 0;
+    uint64_t pending_ns = 0; // the longest, so far
+    Histogram duration;
+
+    void add(const CallDelta& delta);
+};
+
+class DriverGroups : public CallGroups<DriverSettings, DriverKey, DriverGroup> {
+public:
+    DriverGroups(const DriverSettings& settings, Processes& processes) : CallGroups(settings, processes) {}
+
+    void add(const CallDelta& delta) { group_of(delta.key).add(delta); }
+    void add(const driver_call& pending, uint64_t now_ns);
+};
+
+// Calls that have not returned.
+class PendingCalls {
+public:
+    explicit PendingCalls(int map_fd) : map_(map_fd) {}
+
+    // Those of living threads; what threads have left that were killed in a call is taken out.
+    std::vector<driver_call> read();
+    // Calls whose return was not seen, since the last time this was asked: a kretprobe has room for so many at once.
+    uint64_t drain_missed() { return std::exchange(missed_, 0); }
+
+private:
+    void drop(uint32_t tid, const driver_call& call, bool alive);
+
+    uint64_t missed_ = 0;
+    HashTable<uint32_t, driver_call> map_;
+};
+
+} // namespace gpusnoop

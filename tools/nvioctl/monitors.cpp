@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/nvioctl/monitors.hpp"
+
+#include "gpu/driver_devices.hpp"
+#include "gpu/driver_names.hpp"
+#include "gpu/driver_text.hpp"
+#include "proc/process.hpp"
+#include "proc/running_thread.hpp"
+#include "reader/message.hpp"
+#include "reader/reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fmt/format.h>
+#include <string_view>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t looked_at_max = 1 << 16;
+
+// Every CUDA process opens nvidia-uvm, and NVML never does.
+bool is_work(const call_key& key)
+{
+    if (key.driver.node == NODE_NVIDIA_UVM || key.driver.node == NODE_KFD || key.driver.node == NODE_AMDGPU)
+        return true;
+    const auto number = object_class(key);
+    return number && (submits_work(class_kind(*number)) || class_kind(*number) == ClassKind::memory);
+}
+
+// What was done before tracing began is seen by what is still there.
+bool looks_like_work(pid_t pid)
+{
+    constexpr std::array<std::string_view, 4> libraries{"/libcuda.so", "/libnvidia-glcore.so", "/libnvidia-eglcore.so",
+                                                        "/libnvidia-glvkspirv.so"};
+    for (const Mapping& mapping : mappings(pid))
+        if (std::ranges::any_of(libraries, [&](auto name) { return mapping.path.find(name) != std::string::npos; }))
+            return true;
+    const DriverNodes nodes = driver_nodes();
+    std::error_code error;
+    const std::string files = fmt::format("/proc/{}/fd", running_thread(pid).value_or(pid));
+    for (const auto& entry : std::filesystem::directory_iterator(files, error)) {
+        struct stat status {};
+        if (stat(entry.path().c_str(), &status) || !S_ISCHR(status.st_mode))
+            continue;
+        const auto node = nodes.find(device_number(major(status.st_rdev), minor(status.st_rdev)));
+        if (node != nodes.end() && (node->second == NODE_NVIDIA_UVM || node->second == NODE_NVIDIA_MODESET))
+            return true;
+    }
+    return false;
+}
+
+struct MonitorAnswer {
+    ImageId image{};
+    bool works = false;
+};
+
+void fields(auto& each, same_as_const<MonitorAnswer> auto& a)
+{
+    each(a.image.pid, a.image.serial, a.works);
+}
+
+// The question is an answer that says nothing yet.
+void serve(Helper::Task& task)
+{
+    constexpr uint64_t memory_bytes = 64 << 20;
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        auto question = read_message<MonitorAnswer>(message->bytes);
+        if (!question)
+            return;
+        question->works = looks_like_work(static_cast<pid_t>(question->image.pid));
+        if (!task.connection.send(message_of(*question)))
+            return;
+    }
+}
+
+} // namespace
+
+Monitors::Monitors()
+    : helper_({.serve = serve,
+               .take = [this](const Message& message) { return take(message); },
+               .consequence = "it is not left out as a monitor"})
+{}
+
+bool Monitors::take(const Message& message)
+{
+    const auto answer = read_message<MonitorAnswer>(message.bytes);
+    if (!answer)
+        return false;
+    if (looked_at_.size() < looked_at_max)
+        looked_at_[answer->image] = !answer->works;
+    return true;
+}
+
+void Monitors::see(const call_key& key)
+{
+    if (is_work(key))
+        workers_.insert(ImageId(key.image));
+}
+
+bool Monitors::only_polls(const ImageId& image)
+{
+    if (workers_.contains(image))
+        return false;
+    if (!looked_at_.contains(image))
+        helper_.ask(static_cast<pid_t>(image.pid), message_of(MonitorAnswer{.image = image}));
+    const auto found = looked_at_.find(image);
+    return found != looked_at_.end() && found->second;
+}
+
+void Monitors::forget(const std::set<ImageId>& images)
+{
+    for (const ImageId& image : images) {
+        workers_.erase(image);
+        looked_at_.erase(image);
+    }
+}
+
+} // namespace gpusnoop

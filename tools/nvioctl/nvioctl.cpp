@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// nvioctl: calls into GPU drivers, by name, status and latency; and what was called last before an Xid.
+#include "attach/user_reads.hpp"
+#include "base/clock.hpp"
+#include "gpu/driver_devices.hpp"
+#include "gpu/driver_hooks.hpp"
+#include "gpu/driver_layouts.hpp"
+#include "gpu/driver_text.hpp"
+#include "rows/call_fields.hpp"
+#include "run/call_tool.hpp"
+#include "tools/nvioctl/monitors.hpp"
+#include "tools/nvioctl/options.hpp"
+#include "tools/nvioctl/xids.hpp"
+#include "tools/tools.hpp"
+
+#include "nvioctl.skel.h" // after the types that it mentions
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+
+namespace gpusnoop::nvioctl {
+namespace {
+
+constexpr ToolSpec about{
+    .name = "nvioctl",
+    .summary = "Shows calls into the GPU driver (ioctl, open, close, mmap): whose, how long, with which result.",
+    .examples = "  nvioctl                      # calls of all processes by command, until Ctrl-C\n"
+                "  nvioctl 1                    # a table every second, including calls that hang\n"
+                "  nvioctl --by pod 5           # which pod keeps the driver busy\n"
+                "  nvioctl --no-monitor 5       # without nvidia-smi, nvtop, DCGM and others that only poll\n"
+                "  nvioctl -x                   # only calls that failed, with the driver's status\n"
+                "  nvioctl -e -l 10000          # one line per call of 10 ms or more\n"
+                "  nvioctl -H latency -p 1234   # a histogram per command of one process\n"
+                "  nvioctl --xid                # GPU errors (Xids), with the last calls of the process\n"
+                "  nvioctl --json 1             # one JSON object per row and second\n",
+    .attach_names = driver_hook_names,
+};
+
+class NvIoctl : public CallToolOn<nvioctl_bpf, Settings> {
+public:
+    NvIoctl() : CallToolOn(about) {}
+
+    void add_options(CommandLine& line) override;
+    Opened open() override;
+    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void load() override;
+    bool tick(Output& output) override;
+    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+
+private:
+    bool shows_rows() const override { return !settings_.xid && CallToolOn::shows_rows(); }
+    void validate(RunPlan& plan) override;
+    void on_delta(const CallDelta& delta) override { monitors_.see(delta.key); }
+    bool learn(uint32_t type, const void* data, size_t size) override;
+    void forget(const std::set<ImageId>& images) override { monitors_.forget(images); }
+    std::vector<const char*> tables_of(std::span<const ImageId>) override { return {}; }
+    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
+    void print_event(Output& output, const call_event& event) override;
+    bool left_out(const call_key& key, uint64_t calls);
+    void report_left_out(Output& output);
+
+    std::optional<DriverHooks> hooks_;
+    std::optional<PendingCalls> pending_calls_;
+    std::optional<CallEvents<CallLine, Context>> lines_;
+    std::optional<XidLines> xids_;
+    std::optional<DriverLayouts> layouts_;
+    Monitors monitors_;
+    std::set<ImageId> monitors_left_out_; // since the last report
+    uint64_t calls_left_out_ = 0;
+};
+
+void NvIoctl::add_options(CommandLine& line)
+{
+    settings_.sort = "total_ns";
+    add_call_options(line, "command, device, class, ", "command,device,pid", "latency");
+    add_least(line, "calls", settings_.least_ns);
+    add_own_options(line, settings_);
+}
+
+void NvIoctl::validate(RunPlan& plan)
+{
+    validate_options(settings_, options_);
+    plan.traced = settings_.xid ? "Xid reports" : options_.failed_only ? "driver calls that fail" : "driver calls";
+    plan.one = settings_.xid ? "Xid report" : traced("driver call") + at_least(settings_.least_ns);
+    if (settings_.no_monitor)
+        plan.one += " (monitors left out)";
+    plan.lines |= settings_.xid;
+}
+
+Opened NvIoctl::open()
+{
+    if (kernel_is_confidential())
+        throw Error("this kernel is locked down in confidentiality mode, which forbids kprobes, tracepoints and BPF "
+                    "programs that read what a driver is told: calls into it cannot be traced",
+                    "the other tools work; for this one boot with lockdown=integrity (see man 7 kernel_lockdown)");
+    Opened opened = CallToolOn::open();
+    const auto way = std::ranges::find(driver_hook_names, options_.attach);
+    hooks_.emplace(opened.object, way == std::end(driver_hook_names)
+                                      ? std::nullopt
+                                      : std::optional(static_cast<DriverHook>(way - std::begin(driver_hook_names))));
+    opened.kernel_hooks = &*hooks_;
+    if (settings_.xid)
+        xids_.emplace(opened.object);
+    else
+        leave_out_xids(opened.object);
+    return opened;
+}
+
+void NvIoctl::configure(std::span<const Probe> probes, const Filters& filters)
+{
+    CallToolOn::configure(probes, filters);
+    auto& data = *skeleton_->rodata;
+    data.least_ns = settings_.least_ns;
+    data.keep_recent = settings_.xid;
+    if (xids_)
+        xids_->configure(data);
+}
+
+void NvIoctl::load()
+{
+    CallToolOn::load();
+    layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
+    pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
+    if (xids_)
+        xids_->attach(bpf_map__fd(skeleton_->maps.recent));
+    lines_.emplace(line_fields(), Context{options_, settings_, processes(), 0, {}});
+}
+
+bool NvIoctl::learn(uint32_t type, const void* data, size_t size)
+{
+    if (type != RECORD_XID || size < sizeof(xid_record) || !xids_)
+        return false;
+    xids_->add(*static_cast<const xid_record*>(data));
+    return true;
+}
+
+bool NvIoctl::tick(Output& output)
+{
+    if (xids_)
+        xids_->print(output, processes(), false);
+    layouts_->refresh();
+    monitors_.tick();
+    return CallToolOn::tick(output);
+}
+
+void NvIoctl::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    if (xids_)
+        xids_->print(output, processes(), true);
+    CallToolOn::report(output, wall_ns, interval_ns);
+    report_left_out(output);
+}
+
+// A monitor's, where those are not to be shown.
+bool NvIoctl::left_out(const call_key& key, uint64_t calls)
+{
+    if (!settings_.no_monitor || !monitors_.only_polls(key.image))
+        return false;
+    monitors_left_out_.insert(ImageId(key.image));
+    calls_left_out_ += calls;
+    return true;
+}
+
+void NvIoctl::report_left_out(Output& output)
+{
+    const Loss left_out[] = {
+        {"returns_missed", "calls were not counted because their return was missed", pending_calls_->drain_missed()},
+        {"monitors_left_out", "left out (--no-monitor): processes that only query GPU state",
+         monitors_left_out_.size()},
+        {"monitor_calls_left_out", "calls of these processes, also left out", calls_left_out_},
+    };
+    output.lost(left_out);
+    monitors_left_out_.clear();
+    calls_left_out_ = 0;
+}
+
+void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+{
+    DriverGroups groups(settings_, processes());
+    for (const CallDelta& delta : calls)
+        if (!left_out(delta.key, delta.count))
+            groups.add(delta);
+    if (!settings_.histogram() && !options_.failed_only)
+        for (const driver_call& call : pending_calls_->read())
+            if (!left_out(call.key, 1))
+                groups.add(call, clock_ns(CLOCK_MONOTONIC));
+    const Context context{options_, settings_, processes(), seconds, {}};
+    if (settings_.histogram())
+        print_histograms(output, groups, context, wall_ns);
+    else
+        print_groups(output, groups, context, wall_ns,
+                     [this](const DriverKey& key, const DriverGroup&) { return row_frames(key); });
+}
+
+void NvIoctl::print_event(Output& output, const call_event& event)
+{
+    monitors_.see(event.key);
+    if (!left_out(event.key, 1))
+        lines_->print(output, {event}, event_frames(event));
+}
+
+} // namespace
+} // namespace gpusnoop::nvioctl
+
+std::unique_ptr<gpusnoop::Tool> gpusnoop::make_nvioctl()
+{
+    return std::make_unique<nvioctl::NvIoctl>();
+}

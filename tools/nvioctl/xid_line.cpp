@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/nvioctl/xid_line.hpp"
+
+#include "gpu/driver_devices.hpp"
+#include "gpu/driver_names.hpp"
+#include "gpu/driver_text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace gpusnoop::nvioctl {
+namespace {
+
+struct XidLine : ProcessLine {
+    const XidReport& report;
+    std::optional<Xid> what;
+};
+
+Cell if_known(std::string_view text)
+{
+    return text.empty() ? Cell() : Cell(std::string(text));
+}
+
+template<std::string_view Xid::*part>
+Cell of_catalog(const XidLine& line, const AnyRun&)
+{
+    return line.what ? if_known((*line.what).*part) : Cell();
+}
+
+const ProcessField<XidLine> fields[] = {
+    {{"GPU", "gpu", Unit::text, 12},
+     in_any_run,
+     [](const XidLine& l, const AnyRun&) { return if_known(l.report.device); }},
+    {{"XID", "xid", Unit::count, 4},
+     in_any_run,
+     [](const XidLine& l, const AnyRun&) { return Cell(uint64_t{l.report.xid}); }},
+    {{"NAME", "name", Unit::text, 28}, in_any_run, of_catalog<&Xid::name>},
+    {{"MEANING", "meaning", Unit::text, 40}, in_any_run, of_catalog<&Xid::meaning>},
+    {{"", "action", Unit::text}, in_any_run, of_catalog<&Xid::action>},
+    {{"", "text", Unit::text}, in_any_run, [](const XidLine& l, const AnyRun&) { return if_known(l.report.text); }},
+};
+
+// "  -1.234567 s nvidiactl RM_CONTROL FB_GET_INFO_V2 12.3 us NO_MEMORY", the last one first.
+std::vector<std::string> texts(const recent_calls& recent, uint64_t until_ns)
+{
+    std::vector<std::string> lines;
+    const uint64_t kept = std::min<uint64_t>(recent.count, RECENT_CALLS);
+    for (uint64_t back = 1; back <= kept; back++) {
+        const recent_call& call = recent.calls[(recent.count - back) % RECENT_CALLS];
+        if (!call.kind)
+            continue; // being written
+        const double ago = (static_cast<double>(until_ns) - static_cast<double>(call.time_ns)) / 1e9;
+        lines.push_back(
+            fmt::format("{:+.6f} s  {} {}  {:.1f} us  {}", -ago, node_name(call.driver.node, call.driver.minor),
+                        command_text(call.kind, call.driver.node, call.subject, call.flags),
+                        static_cast<double>(call.duration_ns) / 1e3, outcome_text(call.driver.outcome, call.result)));
+    }
+    return lines;
+}
+
+} // namespace
+
+void print_xid(Output& output, const XidReport& report, const recent_calls& recent, Processes& processes,
+               uint64_t wall_ns)
+{
+    auto print = [&](ProcessLine of, ExtraLines below) {
+        print_process_line<XidLine>(output, fields, {std::move(of), report, xid(report.xid)}, below);
+    };
+    if (recent.image.pid)
+        return print({recent.image, processes, wall_ns}, {"last_calls", texts(recent, report.time_ns)});
+    // What the log says of the process is all there is.
+    print({report.pid ? Cell(uint64_t{*report.pid}) : Cell(), if_known(report.comm), wall_ns}, {});
+}
+
+std::vector<Column> xid_columns()
+{
+    return process_line_columns<XidLine>(fields);
+}
+
+} // namespace gpusnoop::nvioctl

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of nvioctl --xid: an error of a GPU, and below it the last calls of the process that it is about.
+#pragma once
+
+#include "gpu/xids.hpp"
+#include "rows/output.hpp"
+#include "who/processes.hpp"
+
+#include <vector>
+
+namespace gpusnoop::nvioctl {
+
+class XidLines {
+public:
+    // Between open and load.
+    explicit XidLines(bpf_object* object) : xids_(object) {}
+
+    template<class Rodata>
+    void configure(Rodata& data) const
+    {
+        xids_.configure(data);
+    }
+    void attach(int recent_fd); // the kernel side's table of last calls; throws Error
+
+    void add(const xid_record& record);
+    void print(Output& output, Processes& processes, bool all); // those whose process is known; or all
+
+private:
+    struct Line {
+        XidReport report;
+        recent_calls recent{}; // of its process, when that became known
+    };
+
+    void print_due(bool all);
+
+    Xids xids_;
+    int recent_fd_ = -1;
+    std::vector<Line> lines_; // to be printed
+};
+
+} // namespace gpusnoop::nvioctl
