@@ -6,11 +6,11 @@
 #include "base/probe.bpf.h"
 #include "base/process.bpf.h"
 #include "base/thread.bpf.h"
-#include "shared/wait.h"
 
-#ifdef SHOWS_WAITING      /* by objects with kinds/wait.bpf.h, before all includes */
+#ifdef SHOWS_WAITING /* by objects with kinds/wait.bpf.h, before all includes */
+#include "base/left_wait.bpf.h"
+
 bool waits_go_on = false; /* set by the front end: some thread has been in a wait for more than LONG_WAIT_NS */
-int end_left_wait(u64 sp, u64 least_age);
 
 INLINE void look_for_left_wait(struct pt_regs* ctx)
 {
