@@ -7,6 +7,7 @@
 #include "base/share.bpf.h"
 #include "base/thread.bpf.h"
 #include "kinds/names.bpf.h"
+#include "shared/call.h"
 
 #define HIP_DEVICE_UNTOLD (DEVICE_UNKNOWN + 1) /* the thread has set one, nobody knows which */
 
