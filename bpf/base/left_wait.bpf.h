@@ -7,7 +7,7 @@
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 
-const volatile bool waits_alone = true;      /* false: copies and frees are counted by programs of their own, too */
+const volatile bool waits_alone = true; /* false: copies and frees are counted by programs of their own, too */
 
 /* A place for each thread that has waited, which it keeps: to find it costs next to nothing. No thread waits twice at
  * once, but for a runtime call around a driver call, of which one is counted. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/attach.hpp"
 
-#include "base/descriptors.hpp"
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/text.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

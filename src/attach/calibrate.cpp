@@ -3,10 +3,10 @@
 
 #include "attach/links.hpp"
 #include "attach/refusal.hpp"
+#include "base/bpf_map.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "base/skeleton.hpp"
 #include "calibrate.skel.h"
 #include "proc/process.hpp"
 

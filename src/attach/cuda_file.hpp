@@ -5,7 +5,7 @@
 #include "attach/file_guard.hpp"
 #include "attach/probes.hpp"
 #include "base/fd.hpp"
-#include "proc/file_id.hpp"
+#include "proc/mapped_file.hpp"
 
 #include <cstdint>
 #include <set>

@@ -3,7 +3,7 @@
 #include "attach/attach.hpp"
 
 #include "base/error.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <fmt/format.h>
 #include <utility>

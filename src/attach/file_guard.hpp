@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/fd.hpp"
-#include "proc/file_id.hpp"
+#include "proc/mapped_file.hpp"
 
 #include <chrono>
 #include <compare>

@@ -4,7 +4,7 @@
 #include "attach/dispatch_placement.hpp"
 #include "attach/nccl_identity.hpp"
 #include "base/error.hpp"
-#include "base/regular_file.hpp"
+#include "base/fd.hpp"
 #include "code/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"

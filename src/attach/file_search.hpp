@@ -6,7 +6,7 @@
 
 #include "attach/probes.hpp"
 #include "attach/search_messages.hpp"
-#include "base/regular_file.hpp"
+#include "base/fd.hpp"
 #include "code/elf.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"

@@ -4,7 +4,7 @@
 
 #include "attach/complaints.hpp"
 #include "attach/cuda_file.hpp"
-#include "proc/file_id.hpp"
+#include "proc/mapped_file.hpp"
 
 #include <compare>
 #include <cstdint>

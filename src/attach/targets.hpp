@@ -12,7 +12,7 @@
 #include "attach/probes.hpp"
 #include "attach/slow_users.hpp"
 #include "base/fd.hpp"
-#include "proc/file_id.hpp"
+#include "proc/mapped_file.hpp"
 
 #include <chrono>
 #include <functional>

@@ -2,7 +2,7 @@
 #include "attach/tracefs.hpp"
 
 #include "base/error.hpp"
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/bpf_map.hpp"
 
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <cerrno>
+#include <cstdint>
+#include <numeric>
 
 namespace gpusnoop {
+
 namespace {
 
 bpf_map_info map_info(int fd)
@@ -87,6 +95,55 @@ size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone)
         memcpy(&of, key + (trie ? sizeof(uint32_t) : 0), sizeof(of));
         return gone(of);
     });
+}
+
+std::vector<uint64_t> cpu_sums(int map_fd, size_t entries)
+{
+    const auto cpus = static_cast<size_t>(libbpf_num_possible_cpus());
+    std::vector<uint32_t> keys(entries);
+    std::vector<uint64_t> values(entries * cpus), sums(entries);
+    auto count = static_cast<uint32_t>(entries);
+    uint32_t position = 0;
+    LIBBPF_OPTS(bpf_map_batch_opts, options);
+    // Of per-CPU arrays from 5.13 on (f008d732ab18). ENOENT: they were the last.
+    const int error = bpf_map_lookup_batch(map_fd, nullptr, &position, keys.data(), values.data(), &count, &options);
+    if (error && error != -ENOENT)
+        return sums;
+    for (size_t i = 0; i < count; i++) {
+        const auto* const of_entry = &values[i * cpus];
+        sums.at(keys[i]) = std::accumulate(of_entry, of_entry + cpus, uint64_t{0});
+    }
+    return sums;
+}
+
+std::vector<uint64_t> stack_trace(int fd, int32_t id)
+{
+    std::array<uint64_t, 127> frames{}; // kernel.perf_event_max_stack: no map of ours keeps more
+    if (id < 0 || bpf_map_lookup_elem(fd, &id, frames.data()) != 0)
+        return {};
+    return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
+}
+
+// No system call waits for the programs by its name. Whoever changes a map of maps does: it returns when no program
+// uses the old map any more, which the kernel finds out for all non-sleepable programs at once, by an RCU grace period
+// (maybe_wait_bpf_programs(), 1ae80cf31938, 5.0). membarrier(2) would do nothing with one CPU, and fails with
+// nohz_full.
+ProgramBarrier::ProgramBarrier()
+    : inner_(bpf_map_create(BPF_MAP_TYPE_ARRAY, "gpusnoop_inner", sizeof(uint32_t), sizeof(uint32_t), 1, nullptr))
+{
+    LIBBPF_OPTS(bpf_map_create_opts, options, .inner_map_fd = static_cast<uint32_t>(inner_.get()));
+    if (inner_)
+        outer_ = Fd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "gpusnoop_outer", sizeof(uint32_t), sizeof(uint32_t), 1,
+                                   &options));
+    if (!outer_)
+        throw Error("a BPF table cannot be made: " + errno_text(errno));
+}
+
+bool ProgramBarrier::wait() const
+{
+    const uint32_t first = 0;
+    const int inner = inner_.get();
+    return bpf_map_update_elem(outer_.get(), &first, &inner, BPF_ANY) == 0;
 }
 
 } // namespace gpusnoop

@@ -3,16 +3,21 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "bpf/shared/process.h"
 
 #include <algorithm>
 #include <bpf/bpf.h>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
+#include <sys/mman.h>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -103,5 +108,85 @@ size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone)
 
 // Those of process images out of a map whose keys begin with one, or a trie of them. Returns how many.
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone);
+
+// Numbers that each CPU counts for itself.
+
+// The first so many of a per-CPU array, each added up over all CPUs, by one call; 0 where they cannot be read.
+std::vector<uint64_t> cpu_sums(int map_fd, size_t entries);
+
+// What a BPF program has kept of a stack.
+
+// Addresses of code, innermost first; none where the id is negative, or not known. fd: of a map of stack traces.
+std::vector<uint64_t> stack_trace(int fd, int32_t id);
+
+// Waiting until no BPF program that runs now runs any more.
+class ProgramBarrier {
+public:
+    ProgramBarrier(); // throws Error
+
+    // What is written before is read by every program that runs after. False where the kernel refuses. A few
+    // milliseconds, or some ten on a large machine. Not for sleepable programs.
+    bool wait() const;
+
+private:
+    Fd inner_, outer_;
+};
+
+// RAII over the three functions of a generated skeleton.
+template<class S>
+struct SkeletonDeleter {
+    void operator()(S* skeleton) const { S::destroy(skeleton); }
+};
+
+template<class S>
+using Skeleton = std::unique_ptr<S, SkeletonDeleter<S>>;
+
+// Skeletons declare static open(), load() and destroy() for C++.
+template<class S>
+Skeleton<S> open_skeleton()
+{
+    Skeleton<S> skeleton(S::open(nullptr));
+    if (!skeleton)
+        throw Error("the BPF object cannot be opened: " + errno_text(errno));
+    return skeleton;
+}
+
+// RAII over memory that is shared with the kernel side: the values of a BPF array.
+template<class T>
+class SharedArray {
+public:
+    SharedArray(int fd, size_t elements) : fd_(fd) { reach(elements); }
+    ~SharedArray() { unmap(); }
+    SharedArray(const SharedArray&) = delete;
+    SharedArray& operator=(const SharedArray&) = delete;
+
+    // From now on the first so many of the map are here. The others take no memory of the process: the kernel maps all
+    // pages at once.
+    void reach(size_t elements)
+    {
+        if (elements * sizeof(T) <= bytes_)
+            return;
+        unmap();
+        const size_t bytes = elements * sizeof(T);
+        void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+        if (memory == MAP_FAILED)
+            throw Error("a BPF table cannot be mapped: " + errno_text(errno));
+        memory_ = memory;
+        bytes_ = bytes;
+    }
+
+    volatile T& operator[](size_t i) const { return static_cast<volatile T*>(memory_)[i]; }
+
+private:
+    void unmap()
+    {
+        if (bytes_)
+            munmap(memory_, std::exchange(bytes_, 0));
+    }
+
+    int fd_;
+    size_t bytes_ = 0;
+    void* memory_ = nullptr;
+};
 
 } // namespace gpusnoop

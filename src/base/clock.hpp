@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <optional>
+#include <string>
 
 namespace gpusnoop {
 
@@ -22,5 +24,53 @@ inline uint64_t jiffies_per_second()
     clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
     return 1'000'000'000 / std::max<uint64_t>(static_cast<uint64_t>(jiffy.tv_nsec), 1'000'000);
 }
+
+// What the kernel itself says of its wall clock, as far as somebody (chrony, ntpd, PTP) tells it.
+struct ClockError {
+    uint64_t most_us = 0; // by how much it is wrong at most
+    bool synchronized = false;
+};
+std::optional<ClockError> clock_error();
+
+// The time of day as text.
+
+// Local time. The C library is asked once per second shown, not once per event.
+class LocalTime {
+public:
+    void append_clock(std::string& to, uint64_t wall_ns) // "10:00:00"
+    {
+        show_second(wall_ns);
+        to.append(second_text_, 11, 8);
+    }
+
+    void append_iso(std::string& to, uint64_t wall_ns) // "2026-01-01T10:00:00.000000+00:00", RFC 3339
+    {
+        show_second(wall_ns);
+        uint64_t microseconds = wall_ns % 1'000'000'000 / 1000;
+        for (size_t place = micros_at + 6; place-- > micros_at; microseconds /= 10)
+            second_text_[place] = static_cast<char>('0' + microseconds % 10);
+        to.append(second_text_);
+    }
+
+private:
+    void show_second(uint64_t wall_ns)
+    {
+        const uint64_t second = wall_ns / 1'000'000'000;
+        if (second == second_ && !second_text_.empty())
+            return;
+        const auto time = static_cast<time_t>(second);
+        tm local{};
+        char text[64];
+        ::localtime_r(&time, &local);
+        second_text_.assign(text, ::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000000%z", &local));
+        second_text_.insert(second_text_.size() - 2, ":"); // strftime's zone has no colon
+        second_ = second;
+    }
+
+    static constexpr size_t micros_at = 20;
+
+    uint64_t second_ = 0;
+    std::string second_text_; // with the microseconds of the last one that was asked for them
+};
 
 } // namespace gpusnoop

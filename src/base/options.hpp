@@ -2,7 +2,7 @@
 // What all tools can be asked for. How it is asked: shared_options.hpp.
 #pragma once
 
-#include "base/accounts.hpp"
+#include "base/privileges.hpp"
 
 #include <chrono>
 #include <cstdint>

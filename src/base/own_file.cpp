@@ -2,8 +2,8 @@
 #include "base/own_file.hpp"
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/output_path.hpp"
-#include "base/read_text.hpp"
 
 #include <cerrno>
 #include <cstdio>

@@ -2,8 +2,8 @@
 #include "base/result_file.hpp"
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/text.hpp"
-#include "base/write_all.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 // front end, which deletes rows and what exited processes have left.
 #pragma once
 
-#include "base/shared_array.hpp"
+#include "base/bpf_map.hpp"
 #include "bpf/shared/process.h"
 #include "bpf/shared/share.h"
 

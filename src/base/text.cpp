@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 
-#include "base/append_format.hpp"
-#include "base/text_width.hpp"
-
 #include <algorithm>
+#include <cctype>
+#include <clocale>
+#include <cwchar>
 #include <fmt/format.h>
+#include <iterator>
+#include <locale.h>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -176,6 +179,112 @@ std::string human_bytes(uint64_t bytes)
         ++unit;
     }
     return fmt::format("{:.1f}{}", value, "KMGTPE"[unit]);
+}
+
+namespace {
+
+// Daemons and sudo often run in the locale "C", where wcwidth() knows no character beyond ASCII.
+class Utf8Locale {
+public:
+    Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {}
+    ~Utf8Locale()
+    {
+        if (locale_)
+            freelocale(locale_);
+    }
+    Utf8Locale(const Utf8Locale&) = delete;
+    Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+    int width(char32_t code) const
+    {
+        if (!locale_)
+            return ::wcwidth(static_cast<wchar_t>(code));
+        const locale_t before = uselocale(locale_);
+        const int width = ::wcwidth(static_cast<wchar_t>(code));
+        uselocale(before);
+        return width;
+    }
+
+private:
+    locale_t locale_; // null where the system has none
+};
+
+} // namespace
+
+bool is_invisible(char32_t code)
+{
+    return code == 0xad || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x206f) ||
+           (code >= 0xfe00 && code <= 0xfe0f) || code == 0xfeff || code >= 0xe0000;
+}
+
+int columns_of(char32_t code)
+{
+    if (code >= 0x20 && code < 0x7f)
+        return 1;
+    if (is_invisible(code))
+        return 0;
+    if (steers_terminal(code))
+        return -1;
+    static const Utf8Locale locale;
+    return std::min(locale.width(code), 2);
+}
+
+namespace {
+
+std::string lower(std::string_view text)
+{
+    std::string out(text);
+    std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+    return out;
+}
+
+// How many letters are wrong, missing, too many, or swapped with their neighbour.
+size_t mistakes(const std::string& typed, const std::string& meant)
+{
+    const size_t columns = meant.size() + 1;
+    std::vector<size_t> table((typed.size() + 1) * columns);
+    const auto at = [&](size_t i, size_t j) -> size_t& { return table[i * columns + j]; };
+    for (size_t i = 0; i <= typed.size(); i++)
+        for (size_t j = 0; j <= meant.size(); j++) {
+            if (i == 0 || j == 0) {
+                at(i, j) = i + j;
+                continue;
+            }
+            at(i, j) =
+                std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + (typed[i - 1] != meant[j - 1])});
+            if (i > 1 && j > 1 && typed[i - 1] == meant[j - 2] && typed[i - 2] == meant[j - 1])
+                at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
+        }
+    return table.back();
+}
+
+} // namespace
+
+std::string suggestion(std::string_view typed, std::string_view known)
+{
+    constexpr size_t longest = 40; // what is longer is no word
+    if (typed.size() > longest)
+        return {};
+    const std::string word = lower(typed);
+    std::string_view nearest;
+    size_t least = std::max<size_t>(1, word.size() / 3) + 1;
+    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 2) {
+        end = known.find(", ", at);
+        const std::string_view one = known.substr(at, end - at);
+        const std::string other = lower(one);
+        // The beginning of a word is as good as a letter that is wrong.
+        const size_t wrong = word.size() >= 3 && other.starts_with(word) ? 1 : mistakes(word, other);
+        if (wrong < least && wrong < word.size()) {
+            least = wrong;
+            nearest = one;
+        }
+    }
+    return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest);
+}
+
+void append_formatted(std::string& to, fmt::string_view format, fmt::format_args arguments)
+{
+    fmt::vformat_to(std::back_inserter(to), format, arguments);
 }
 
 } // namespace gpusnoop

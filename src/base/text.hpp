@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fmt/core.h>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -58,5 +59,30 @@ void for_each_field(std::string_view text,
                     const std::function<void(std::string_view key, std::string_view value)>& each);
 
 std::string human_bytes(uint64_t bytes); // 1023 -> "1023", 1536 -> "1.5K", 12345678 -> "11.8M"
+
+// Columns that characters take on a terminal.
+
+// 0: it joins or changes the character before it; 2: wide, as in East Asian scripts; negative: it cannot be shown. As
+// wcwidth() has it in a locale of UTF-8, whatever the environment's is.
+int columns_of(char32_t code);
+
+// Joiners, variation selectors, tags: terminals disagree on what they do to the characters around them.
+bool is_invisible(char32_t code);
+
+// What somebody may have meant who mistyped a word.
+
+// "; did you mean 'kernel'?", for the end of a sentence; empty where no known word is near. known: "pid, comm, thread".
+// Capitals do not matter.
+std::string suggestion(std::string_view typed, std::string_view known);
+
+// fmt into a string that is there already. fmt::format_to() with its iterator compiles all of fmt's formatting anew in
+// each file that has one; this does so in append_format.cpp.
+void append_formatted(std::string& to, fmt::string_view format, fmt::format_args arguments);
+
+template<class... T>
+void append_format(std::string& to, fmt::format_string<T...> format, T&&... values)
+{
+    append_formatted(to, format, fmt::make_format_args(values...));
+}
 
 } // namespace gpusnoop

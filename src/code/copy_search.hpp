@@ -3,9 +3,15 @@
 // helper's work (reader/helper.hpp), as it reads what processes have.
 #pragma once
 
-#include "code/copy_messages.hpp"
 #include "code/process_image.hpp"
+#include "code/stack_questions.hpp"
 #include "reader/helper.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -18,6 +24,24 @@ public:
 
 private:
     Modules modules_;
+};
+
+// Stacks that were found from outside, by numbers that none in the kernel side's table has.
+class FoundStacks {
+public:
+    static bool is(int32_t number) { return number >= first; }
+
+    // addresses: the innermost first. Negative: there are none, or too many stacks are known already.
+    int32_t number_of(const std::vector<uint64_t>& addresses);
+
+    std::span<const uint64_t> of(int32_t number) const;
+
+private:
+    static constexpr int32_t first = 1 << 30;
+    static constexpr size_t most = 4096;
+
+    std::map<std::vector<uint64_t>, int32_t> numbers_;
+    std::vector<std::span<const uint64_t>> stacks_; // by number; the addresses are those of numbers_, which stay
 };
 
 } // namespace gpusnoop

@@ -3,9 +3,7 @@
 #include "code/decoder.hpp"
 
 #include "code/dispatch_arm64.hpp"
-#include "code/fields_arm64.hpp"
 #include "code/paths_arm64.hpp"
-#include "code/registers_arm64.hpp"
 #include "code/words_arm64.hpp"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #include "code/decoder.hpp"
 
 #include "code/dispatch_x86_64.hpp"
-#include "code/paths_x86_64.hpp"
 #include "code/registers_x86_64.hpp"
 
 #include <algorithm>

@@ -13,4 +13,10 @@ namespace gpusnoop::arm64 {
 std::optional<Dispatch> dispatch_of(const Code& code);
 std::vector<Filled> filled_by(const Code& code);
 
+// Functions of arm64 that return a number through a pointer: where it is, or which one it is.
+
+// As Decoder's returned_field() and returned_constant().
+std::optional<uint32_t> field_of(const Code& code);
+std::optional<uint32_t> constant_of(const Code& code);
+
 } // namespace gpusnoop::arm64

@@ -9,6 +9,11 @@
 
 namespace gpusnoop::x86_64 {
 
+// Functions that return what a structure of their caller's leads to: where that is, their code says.
+
+// As in Decoder.
+std::optional<Path> path_of(const Code& code, const CodeAt& code_at);
+
 // As in Decoder.
 std::optional<Dispatch> dispatch_of(const Code& code);
 std::vector<Filled> filled_by(const Code& code);

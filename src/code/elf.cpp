@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/machine.hpp"
-#include "code/dynamic_symbols.hpp"
+#include "code/elf_image.hpp"
 #include "code/elf_machine.hpp"
 
 #include <algorithm>

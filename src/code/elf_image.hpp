@@ -3,11 +3,14 @@
 // gigabyte costs no more memory than what is looked at.
 #pragma once
 
+#include "base/fd.hpp"
 #include "code/elf.hpp"
 
 #include <cstdint>
+#include <elf.h>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,5 +54,38 @@ private:
     std::map<int64_t, uint64_t> dynamic_; // by tag
     mutable std::map<uint64_t, std::vector<uint8_t>> blocks_;
 };
+
+// Load bias of a mapped file: what is added to an address in the file's own numbering to get the process's address.
+
+// A mapping of a file, as /proc/PID/maps shows it.
+struct MappedRange {
+    uint64_t start = 0;
+    uint64_t end = 0;
+    uint64_t file_offset = 0;
+    bool executable = false;
+};
+
+// Load bias of the segment that the mapping shows at `address`, which lies within it. nullopt where no PT_LOAD segment
+// has the page. The file offset alone does not identify the segment: lld and mold do not pad the file, so a page may
+// hold the end of one segment and the start of the next, at different biases, and is mapped once for each.
+std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const MappedRange& mapping, uint64_t address);
+
+// The same of a Mapping (proc/process.hpp).
+template<class Mapping>
+std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Mapping& m, uint64_t address)
+{
+    return load_bias(segments, MappedRange{m.start, m.end, m.file_offset, m.executable}, address);
+}
+
+// The symbols of a file without section headers (strip --strip-section-headers), found as the loader finds them: it
+// asks the segments alone.
+struct DynamicSymbols {
+    std::vector<Elf64_Sym> symbols; // empty where there are none
+    std::string strings;
+    uint64_t soname = 0; // in the strings; 0: none
+};
+
+// Whatever the file says: tables that do not fit in it, or that are larger than real ones, count as absent.
+DynamicSymbols dynamic_symbols(const Fd& file, std::span<const Elf64_Phdr> segments);
 
 } // namespace gpusnoop

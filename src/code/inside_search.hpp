@@ -7,8 +7,8 @@
 // not matter, be it through a pointer or by a jump.
 #pragma once
 
-#include "code/inside_messages.hpp"
 #include "code/process_image.hpp"
+#include "code/stack_questions.hpp"
 #include "code/unwinder.hpp"
 #include "reader/helper.hpp"
 

@@ -2,7 +2,7 @@
 #include "code/process_image.hpp"
 
 #include "base/error.hpp"
-#include "code/load_bias.hpp"
+#include "code/elf_image.hpp"
 #include "proc/mapped_file.hpp"
 
 #include <algorithm>

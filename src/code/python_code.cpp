@@ -2,12 +2,12 @@
 #include "code/python_code.hpp"
 
 #include "base/text.hpp"
-#include "code/python_line_table.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace gpusnoop {
+
 namespace {
 
 // A text of Python has 1, 2 or 4 bytes for each character. Surrogates (of paths that are no UTF-8) stay what they are,
@@ -66,6 +66,115 @@ std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack
     else
         offset = int64_t{static_cast<int32_t>(frame.instruction)} * (stack.minor == 10 ? 2 : 1);
     return line_at({.minor = stack.minor, .first_line = code.first_line, .bytes = *code.lines}, offset);
+}
+
+namespace {
+
+// 3.8, 3.9: pairs of steps in bytes and in lines. A pair holds from behind its step on.
+std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
+{
+    int64_t at = 0, line = table.first_line;
+    for (size_t i = 0; i + 1 < table.bytes.size(); i += 2) {
+        at += table.bytes[i];
+        if (at > offset)
+            break;
+        line += static_cast<int8_t>(table.bytes[i + 1]);
+    }
+    return line;
+}
+
+// 3.10 (PEP 626): pairs of a length in bytes and the step in lines before it; -128: these bytes have no line.
+std::optional<int64_t> line_of_ranges(const LineTable& table, int64_t offset)
+{
+    int64_t end = 0, line = table.first_line;
+    for (size_t i = 0; i + 1 < table.bytes.size(); i += 2) {
+        const auto step = static_cast<int8_t>(table.bytes[i + 1]);
+        end += table.bytes[i];
+        if (step != -128)
+            line += step;
+        if (offset < end)
+            return step == -128 ? std::nullopt : std::optional(line);
+    }
+    return std::nullopt;
+}
+
+// 6 bits in each byte, the lowest ones first; bit 6: there are more.
+class Numbers {
+public:
+    explicit Numbers(std::span<const uint8_t> bytes) : rest_(bytes) {}
+
+    bool done() const { return rest_.empty(); }
+    uint8_t byte()
+    {
+        if (rest_.empty())
+            return 0;
+        const uint8_t first = rest_.front();
+        rest_ = rest_.subspan(1);
+        return first;
+    }
+    uint64_t number()
+    {
+        uint64_t value = 0;
+        uint8_t part = 0;
+        unsigned shift = 0;
+        do {
+            part = byte();
+            if (shift < 64)
+                value |= static_cast<uint64_t>(part & 63) << shift;
+            shift += 6;
+        } while (part & 64);
+        return value;
+    }
+    int64_t signed_number()
+    {
+        const uint64_t value = number();
+        const auto size = static_cast<int64_t>(value >> 1);
+        return value & 1 ? -size : size;
+    }
+
+private:
+    std::span<const uint8_t> rest_;
+};
+
+// 3.11 (PEP 657): entries of up to eight instructions, with a step in lines and with columns, which are skipped.
+std::optional<int64_t> line_of_locations(const LineTable& table, int64_t offset)
+{
+    enum Kind : uint8_t { one_line_first = 10, one_line_last = 12, no_columns = 13, long_form = 14, no_line = 15 };
+    Numbers entries(table.bytes);
+    // Unsigned, as a hostile table may step as far as it likes.
+    uint64_t line = static_cast<uint64_t>(table.first_line);
+    for (int64_t end = 0; !entries.done();) {
+        const uint8_t head = entries.byte();
+        const unsigned kind = head >> 3 & 15;
+        end += ((head & 7) + 1) * 2;
+        if (kind >= one_line_first && kind <= one_line_last) {
+            line += kind - one_line_first;
+            entries.byte();
+            entries.byte();
+        } else if (kind == no_columns) {
+            line += static_cast<uint64_t>(entries.signed_number());
+        } else if (kind == long_form) {
+            line += static_cast<uint64_t>(entries.signed_number());
+            for (int skipped = 0; skipped < 3; skipped++)
+                entries.number();
+        } else if (kind < one_line_first) {
+            entries.byte();
+        }
+        if (offset < end)
+            return kind == no_line ? std::nullopt : std::optional(static_cast<int64_t>(line));
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<int64_t> line_at(const LineTable& table, int64_t offset)
+{
+    if (offset < 0)
+        return table.first_line;
+    return table.minor < 10    ? line_of_steps(table, offset)
+           : table.minor == 10 ? line_of_ranges(table, offset)
+                               : line_of_locations(table, offset);
 }
 
 } // namespace gpusnoop

@@ -30,4 +30,15 @@ std::optional<PythonCode> read_python_code(std::span<const uint8_t> record);
 // nullopt: it has none, or it is not known.
 std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack, const python_frame& frame);
 
+// The line of an instruction, by the table that code has of them (CPython's Objects/lnotab_notes.txt, locations.md).
+struct LineTable {
+    unsigned minor = 0; // of Python 3.minor, which decides the form
+    int64_t first_line = 0;
+    std::span<const uint8_t> bytes;
+};
+
+// offset: of the instruction, in bytes; negative: before the first one, which has the first line. nullopt where the
+// table says that there is no line, or ends before.
+std::optional<int64_t> line_at(const LineTable& table, int64_t offset);
+
 } // namespace gpusnoop

@@ -4,21 +4,23 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "code/elf.hpp"
-#include "code/load_bias.hpp"
+#include "code/elf_image.hpp"
 #include "code/python_layout.hpp"
-#include "code/python_thread_storage.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/process.hpp"
+#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <vector>
 
 namespace gpusnoop {
+
 namespace {
 
 // What a process can make us read: real ones have a few interpreters, and some hundred threads.
@@ -258,6 +260,45 @@ PythonInterpreter find_interpreter(pid_t pid)
     version->layout.self = *self;
     version->layout.start_ns = start_time_ns(pid);
     return {.layout = version->layout, .code = runtime->code, .loop = runtime->loop};
+}
+
+namespace {
+
+constexpr uint64_t memory_bytes = 64 << 20;
+
+PythonInterpreter look(pid_t pid)
+{
+    try {
+        return find_interpreter(pid);
+    } catch (const std::bad_alloc&) {
+        return {.refused = "its files are too large"};
+    } catch (const Error& e) {
+        return {.refused = e.what()};
+    }
+}
+
+} // namespace
+
+void serve_python_search(Helper::Task& task)
+{
+    confine_reader(memory_bytes);
+    while (const auto message = task.connection.receive()) {
+        const auto question = read_message<PythonQuestion>(message->bytes);
+        if (!question)
+            return;
+        task.says(fmt::format("the Python interpreter of process {}", question->pid));
+        const PythonInterpreter found = look(static_cast<pid_t>(question->pid));
+        PythonAnswer answer{.pid = question->pid,
+                            .code_start = found.code.start,
+                            .code_end = found.code.end,
+                            .loop_start = found.loop.start,
+                            .loop_end = found.loop.end,
+                            .refused = found.refused};
+        if (found.layout)
+            answer.layout.assign(reinterpret_cast<const char*>(&*found.layout), sizeof(*found.layout));
+        if (!task.connection.send(message_of(answer)))
+            return;
+    }
 }
 
 } // namespace gpusnoop

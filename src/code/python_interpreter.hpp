@@ -11,6 +11,8 @@
 
 #include "bpf/shared/python.h"
 #include "code/decoder.hpp"
+#include "reader/helper.hpp"
+#include "reader/message.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +22,29 @@
 #include <sys/types.h>
 
 namespace gpusnoop {
+
+// What is asked of the helper that looks for the interpreters of processes, and what it answers. One answer for each
+// question.
+struct PythonQuestion {
+    int32_t pid = 0;
+};
+
+void fields(auto& each, same_as_const<PythonQuestion> auto& q)
+{
+    each(q.pid);
+}
+
+struct PythonAnswer {
+    int32_t pid = 0;
+    std::string layout{};                                                // the bytes of a python_layout; empty: none
+    uint64_t code_start = 0, code_end = 0, loop_start = 0, loop_end = 0; // see PythonInterpreter
+    std::string refused{};
+};
+
+void fields(auto& each, same_as_const<PythonAnswer> auto& a)
+{
+    each(a.pid, a.layout, a.code_start, a.code_end, a.loop_start, a.loop_end, a.refused);
+}
 
 struct PythonCodeRange {
     uint64_t start = 0, end = 0;
@@ -46,5 +71,10 @@ struct PythonVersion;
 struct ThreadStorage;
 std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
                                        const ThreadStorage& storage, uint64_t self, const ReadMemory& read);
+
+// Looks for the interpreters of processes: a helper's work (reader/helper.hpp), as it reads what processes have.
+
+// A helper's whole life: answers questions (code/python_interpreter.hpp) until its owner has gone.
+void serve_python_search(Helper::Task& task);
 
 } // namespace gpusnoop

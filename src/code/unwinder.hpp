@@ -4,8 +4,8 @@
 #pragma once
 
 #include "code/call_frames.hpp"
-#include "code/inside_messages.hpp"
 #include "code/process_image.hpp"
+#include "code/stack_questions.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "base/read_text.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>

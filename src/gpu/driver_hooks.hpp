@@ -6,7 +6,7 @@
 #include "attach/kernel_hooks.hpp"
 #include "attach/links.hpp"
 #include "attach/tracefs.hpp"
-#include "gpu/driver_devices.hpp"
+#include "gpu/gpu_files.hpp"
 
 #include <map>
 #include <optional>

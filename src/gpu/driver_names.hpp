@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/shared/ioctl.h"
+#include "gpu/command_layouts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -59,5 +60,57 @@ std::optional<Xid> xid(uint32_t number);
 // A name without what all of its kind begin with, for columns of tables: RM_CONTROL, FB_GET_INFO_V2, NO_MEMORY. UVM_
 // stays, and any name that is of no such kind.
 std::string short_name(std::string_view name);
+
+// A driver call in words: which it was, what it was about, what came of it.
+
+// Which call it was: "RM_CONTROL FB_GET_INFO_V2", "open". Numbers that nobody knows are shown as such, in hex.
+std::string command_text(uint8_t kind, uint8_t node, uint64_t subject, uint8_t flags);
+inline std::string command_text(const call_key& key)
+{
+    return command_text(key.kind, key.driver.node, key.subject, key.flags);
+}
+
+// The class of the object that a control is sent to, or an allocation makes; none of other calls.
+std::optional<uint32_t> object_class(const call_key& key);
+std::string class_text(std::optional<uint32_t> number);
+
+// "ok", "NO_MEMORY", "EINVAL"; "?" where the driver's answer could not be read.
+std::string outcome_text(uint8_t outcome, int32_t result);
+
+// Rows of the tables that scripts/driver-tables makes of data/; those with a number in front are sorted by it.
+struct NameRow {
+    uint32_t number;
+    std::string_view name;
+};
+
+struct ClassRow {
+    uint32_t number;
+    std::string_view name;
+    ClassKind kind;
+};
+
+struct XidRow {
+    uint32_t number;
+    Xid xid;
+};
+
+// Holds from `since` up to, but without, `until`.
+struct LayoutRow {
+    DriverVersion since;
+    DriverVersion until;
+    command_space space;
+    uint32_t number;
+    uint32_t request;
+    command_layout layout;
+};
+
+struct SizeRow {
+    DriverVersion since;
+    DriverVersion until;
+    command_space space;
+    uint32_t number; // goes with each of the command's layouts
+    uint32_t subject;
+    size_layout layout;
+};
 
 } // namespace gpusnoop

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/gpu_files.hpp"
 
-#include "proc/running_thread.hpp"
+#include "base/fd.hpp"
+#include "proc/threads.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t max_files = 4096; // of one process
@@ -71,6 +80,182 @@ std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, c
             minors.insert(*minor);
     }
     return minors;
+}
+
+namespace {
+
+constexpr uint32_t nvidia_ctl_minor = 255;
+constexpr uint32_t nvidia_modeset_minor = 254;
+constexpr uint32_t drm_major = 226;
+constexpr uint32_t first_render_minor = 128;
+
+// Character devices of /proc/devices: name -> major.
+std::multimap<std::string, uint32_t> character_devices(const std::string& root)
+{
+    std::ifstream file(root + "/proc/devices");
+    std::multimap<std::string, uint32_t> devices;
+    std::string line;
+    while (std::getline(file, line) && line != "Block devices:") {
+        std::istringstream fields(line);
+        uint32_t major = 0;
+        std::string name;
+        if (fields >> major >> name)
+            devices.emplace(name, major);
+    }
+    return devices;
+}
+
+// "226:128"
+std::optional<uint32_t> number_in(const std::filesystem::path& path)
+{
+    std::ifstream file(path);
+    uint32_t major = 0, minor = 0;
+    char colon = 0;
+    if (file >> major >> colon >> minor && colon == ':' && minor < MINOR_ANY)
+        return device_number(major, minor);
+    return std::nullopt;
+}
+
+void add_amdgpu_nodes(DriverNodes& nodes, const std::string& root)
+{
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/class/drm", none)) {
+        const auto driver = std::filesystem::read_symlink(entry.path() / "device/driver", none);
+        if (none || driver.filename() != "amdgpu")
+            continue;
+        if (const auto number = number_in(entry.path() / "dev"))
+            nodes[*number] = NODE_AMDGPU;
+    }
+}
+
+} // namespace
+
+std::optional<uint32_t> character_major(const std::string& name, const std::string& root)
+{
+    const auto devices = character_devices(root);
+    const auto found = devices.find(name);
+    return found == devices.end() ? std::nullopt : std::optional(found->second);
+}
+
+void add_nvidia_nodes(DriverNodes& nodes)
+{
+    nodes[device_number(nvidia_major, nvidia_ctl_minor)] = NODE_NVIDIA_CTL;
+    nodes[device_number(nvidia_major, nvidia_modeset_minor)] = NODE_NVIDIA_MODESET;
+    nodes[device_number(nvidia_major, MINOR_ANY)] = NODE_NVIDIA_GPU;
+}
+
+DriverNodes driver_nodes(const std::string& root)
+{
+    DriverNodes nodes;
+    for (const auto& [name, major] : character_devices(root)) {
+        if (major == nvidia_major) {
+            add_nvidia_nodes(nodes);
+        } else if (name == "nvidia-uvm") {
+            nodes[device_number(major, 0)] = NODE_NVIDIA_UVM;
+            nodes[device_number(major, 1)] = NODE_NVIDIA_UVM_TOOLS;
+        } else if (name == "nvidia-caps") {
+            nodes[device_number(major, MINOR_ANY)] = NODE_NVIDIA_CAPS;
+        } else if (name == "kfd") {
+            nodes[device_number(major, 0)] = NODE_KFD;
+        } else if (major == drm_major) {
+            add_amdgpu_nodes(nodes, root);
+        }
+    }
+    return nodes;
+}
+
+std::string node_name(uint8_t node, uint16_t minor)
+{
+    switch (node) {
+    case NODE_NVIDIA_CTL:
+        return "nvidiactl";
+    case NODE_NVIDIA_GPU:
+        return fmt::format("nvidia{}", minor);
+    case NODE_NVIDIA_MODESET:
+        return "nvidia-modeset";
+    case NODE_NVIDIA_UVM:
+        return "nvidia-uvm";
+    case NODE_NVIDIA_UVM_TOOLS:
+        return "nvidia-uvm-tools";
+    case NODE_NVIDIA_CAPS:
+        return fmt::format("nvidia-cap{}", minor);
+    case NODE_KFD:
+        return "kfd";
+    case NODE_AMDGPU:
+        return fmt::format("{}{}", minor < first_render_minor ? "card" : "renderD", minor);
+    default:
+        return "?";
+    }
+}
+
+namespace {
+
+constexpr size_t largest = 4 << 20; // it has a line for each instance that there can be, of 32 GPUs
+
+// Takes "gpu" and a number in front.
+std::optional<unsigned> take_number(std::string_view& text, std::string_view name)
+{
+    if (!text.starts_with(name))
+        return std::nullopt;
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(text.data() + name.size(), text.data() + text.size(), number);
+    if (error != std::errc() || number > UINT16_MAX)
+        return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    return number;
+}
+
+} // namespace
+
+std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
+{
+    std::map<unsigned, MigAccess> minors;
+    while (!text.empty()) {
+        std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        const auto gpu = take_number(line, "gpu");
+        const auto instance = gpu ? take_number(line, "/gi") : std::nullopt;
+        if (!instance)
+            continue; // "config 1", "monitor 2"
+        const auto compute = take_number(line, "/ci");
+        if (const auto minor = take_number(line, "/access "))
+            minors[*minor] = {*gpu, static_cast<uint16_t>(*instance),
+                              compute ? std::optional(static_cast<uint16_t>(*compute)) : std::nullopt};
+    }
+    return minors;
+}
+
+std::set<MigAccess> narrowed(std::set<MigAccess> all)
+{
+    std::erase_if(all, [&](const MigAccess& access) { // nullopt is less than any number
+        const auto next = all.upper_bound(access);
+        return !access.compute_instance && next != all.end() && next->gpu_minor == access.gpu_minor &&
+               next->gpu_instance == access.gpu_instance;
+    });
+    return all;
+}
+
+MigFiles::MigFiles(const std::string& root) : major_(character_major("nvidia-caps", root))
+{
+    if (const auto text = major_ ? read_text(root + "/proc/driver/nvidia-caps/mig-minors", largest) : std::nullopt)
+        by_minor_ = parse_mig_minors(*text);
+}
+
+std::set<MigAccess> MigFiles::of(pid_t pid, const std::string& proc) const
+{
+    std::set<MigAccess> found;
+    if (!major_ || by_minor_.empty())
+        return found;
+    for (const unsigned minor : open_nvidia_files(pid, *major_, proc).value_or(std::set<unsigned>()))
+        if (const auto access = at(minor))
+            found.insert(*access);
+    return narrowed(std::move(found));
+}
+
+std::optional<MigAccess> MigFiles::at(unsigned minor) const
+{
+    const auto access = by_minor_.find(minor);
+    return access == by_minor_.end() ? std::nullopt : std::optional(access->second);
 }
 
 } // namespace gpusnoop

@@ -2,9 +2,14 @@
 // Which of the driver's GPU files (/dev/nvidiaN) a process holds open.
 #pragma once
 
+#include "bpf/shared/ioctl.h"
+
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 
 namespace gpusnoop {
@@ -15,5 +20,60 @@ namespace gpusnoop {
 std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& proc = "/proc");
 // The same of the driver's other files, by their major number, which begin with its name, too.
 std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, const std::string& proc = "/proc");
+
+// Device nodes of GPU drivers, by number: which there are on this machine now.
+
+// As the kernel keeps it in i_rdev.
+constexpr uint32_t device_number(uint32_t major, uint32_t minor)
+{
+    return major << 20 | minor;
+}
+
+constexpr uint32_t major_of(uint32_t number)
+{
+    return number >> 20;
+}
+
+using DriverNodes = std::map<uint32_t, driver_node>; // by number; MINOR_ANY: all others of the major
+
+// NVIDIA's from /proc/devices, AMD's from there and from sysfs. root: in whose proc and sys.
+DriverNodes driver_nodes(const std::string& root = "");
+
+// nvidiactl, nvidia-modeset and nvidiaN, whose major is 195 by agreement (Documentation/admin-guide/devices.txt).
+void add_nvidia_nodes(DriverNodes& nodes);
+
+// The number that a driver has for its files, by its name in /proc/devices; nullopt: it is not there.
+std::optional<uint32_t> character_major(const std::string& name, const std::string& root = "");
+
+// As below /dev: "nvidiactl", "nvidia0", "renderD128".
+std::string node_name(uint8_t node, uint16_t minor);
+
+// Which GPU instances of MIG a process may use, by the driver's capability files that it holds open: it needs the
+// instance's to begin, and keeps it open; or a container, by those that it has.
+struct MigAccess {
+    unsigned gpu_minor = 0; // N of /dev/nvidiaN
+    uint16_t gpu_instance = 0;
+    std::optional<uint16_t> compute_instance{}; // in it; nullopt: the file is the GPU instance's own
+    auto operator<=>(const MigAccess&) const = default;
+};
+
+class MigFiles {
+public:
+    explicit MigFiles(const std::string& root = ""); // in whose proc the numbers stand
+
+    // As narrowed() has them. Empty where it is gone, or may use none.
+    std::set<MigAccess> of(pid_t pid, const std::string& proc = "/proc") const;
+    std::optional<MigAccess> at(unsigned minor) const; // of /dev/nvidia-caps/nvidia-capN
+
+private:
+    std::optional<unsigned> major_;
+    std::map<unsigned, MigAccess> by_minor_;
+};
+
+// Without GPU instances of whose compute instances some are there: whoever uses one has the files of both.
+std::set<MigAccess> narrowed(std::set<MigAccess> all);
+
+// /proc/driver/nvidia-caps/mig-minors: "gpu0/gi1/access 12", "gpu0/gi1/ci0/access 13" and others.
+std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text);
 
 } // namespace gpusnoop

@@ -5,14 +5,37 @@
 #pragma once
 
 #include "base/machine.hpp"
+#include "gpu/nvml_abi.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <dlfcn.h>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace gpusnoop {
+
+// NVML's functions by name: older libraries lack some, or have them by another name.
+class NvmlSymbols {
+public:
+    explicit NvmlSymbols(void* library) : library_(library) {} // stays open as long as what was found is called
+
+    // The first of the names that is there. False, and the function is as it was: there is none.
+    template<class Function>
+    bool find(Function& function, std::initializer_list<const char*> names) const
+    {
+        for (const char* const name : names)
+            if (!function)
+                function = reinterpret_cast<Function>(dlsym(library_, name));
+        return function != nullptr;
+    }
+
+private:
+    void* library_;
+};
 
 struct NvmlProcess {
     // Of the reader's pid namespace from driver 535.113.01 on, of the host's before: the same in the host's namespace.
@@ -129,5 +152,36 @@ public:
     // that the driver does not sample by process: those with MIG, and some GPUs.
     virtual std::vector<NvmlUse> process_use() = 0;
 };
+
+// A list of processes as NVML's functions fill it, whatever the layout of its elements is.
+
+// The layouts of nvmlProcessInfo_t are each other's beginnings: 16 bytes, 24 with the instances, 32 with the protected
+// memory, which we do not need.
+struct NvmlElement {
+    uint32_t pid;
+    uint32_t padding;
+    uint64_t bytes;                          // all ones: not available
+    uint32_t gpu_instance, compute_instance; // nvml_no_instance: no MIG
+};
+static_assert(sizeof(NvmlElement) == 24);
+constexpr uint32_t nvml_no_instance = ~0u;
+
+constexpr bool nvml_has_instance(uint32_t id)
+{
+    return id < 256;
+}
+
+constexpr size_t nvml_small_element = 16, nvml_large_element = 32;
+
+using NvmlListFunction = int (*)(NvmlDevice, unsigned* count, void* elements);
+
+struct NvmlList {
+    NvmlListFunction function;
+    size_t element; // bytes, as documented
+};
+
+// What the function says of the device; nothing of it, nor the counts, is believed unseen. `code`: NVML_OK, or why
+// there are no elements.
+std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device, int& code);
 
 } // namespace gpusnoop

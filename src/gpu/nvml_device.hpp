@@ -4,7 +4,8 @@
 
 #include "gpu/nvml.hpp"
 #include "gpu/nvml_abi.hpp"
-#include "gpu/nvml_symbols.hpp"
+
+#include <string_view>
 
 namespace gpusnoop {
 
@@ -33,6 +34,28 @@ private:
     int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
     Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr,
          minor_ = nullptr;
+};
+
+// The GPU instances that a device with MIG is divided in.
+class NvmlMig {
+public:
+    explicit NvmlMig(const NvmlSymbols& symbols);
+
+    // Adds the slices and the instances of a device whose MIG is on, in the order of their numbers.
+    void add(NvmlDevice device, NvmlDeviceState& state) const;
+
+private:
+    using NumberFunction = int (*)(NvmlDevice, unsigned*);
+
+    struct Slices {
+        unsigned of_gpu_instance = 0, of_compute_instance = 0; // 0: not told
+    };
+    Slices slices(NvmlDevice mig, std::string_view name) const;
+
+    NumberFunction most_ = nullptr, gpu_instance_ = nullptr, compute_instance_ = nullptr;
+    int (*handle_)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
+    int (*attributes_)(NvmlDevice, void*) = nullptr;
+    NvmlTextFunction name_ = nullptr, uuid_ = nullptr;
 };
 
 } // namespace gpusnoop

@@ -2,7 +2,7 @@
 #include "gpu/nvml_worker.hpp"
 
 #include "base/error.hpp"
-#include "gpu/amd_gpus.hpp"
+#include "gpu/amd.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include "gpu/xids.hpp"
 
 #include "base/error.hpp"
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
 
 #include <algorithm>
 #include <bpf/libbpf.h>

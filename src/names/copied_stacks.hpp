@@ -3,8 +3,8 @@
 // long as somebody may ask for them.
 #pragma once
 
-#include "code/copy_messages.hpp"
-#include "proc/image.hpp"
+#include "code/stack_questions.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/answerer.hpp"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "base/options.hpp"
 #include "bpf/shared/thread_registers.h"
-#include "code/inside_messages.hpp"
+#include "code/stack_questions.hpp"
 #include "reader/answerer.hpp"
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include "bpf/shared/names.h"
 #include "names/name_source.hpp"
 #include "names/scan_cache.hpp"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/answerer.hpp"
 
 #include <chrono>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "names/name_source.hpp"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/message.hpp"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/name_search.hpp"
 
-#include "code/load_bias.hpp"
+#include "code/elf_image.hpp"
 #include "names/registration_scan.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "reader/reader.hpp"

@@ -7,7 +7,7 @@
 #include "names/hip_objects.hpp"
 #include "names/kernel_files.hpp"
 #include "names/name_messages.hpp"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "proc/process.hpp"
 #include "reader/helper.hpp"
 

@@ -3,8 +3,7 @@
 
 #include "base/bpf_map.hpp"
 #include "base/error.hpp"
-#include "code/python_messages.hpp"
-#include "code/python_search.hpp"
+#include "code/python_interpreter.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks with Python in them, as the kernel side has kept them by a number: which processes have an interpreter, what
 // the code in their stacks is called, and the frames in turn. Who looks for interpreters is a helper
-// (code/python_search.hpp).
+// (code/python_interpreter.hpp).
 #pragma once
 
 #include "bpf/shared/python.h"
 #include "code/python_code.hpp"
 #include "code/python_interpreter.hpp"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/answerer.hpp"
 
 #include <cstdint>

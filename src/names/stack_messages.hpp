@@ -2,7 +2,7 @@
 // What StackNames and the helper that looks addresses up for it tell each other. A question has one answer each.
 #pragma once
 
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/message.hpp"
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 // helper (UserSymbols), as it reads what the process has chosen.
 #pragma once
 
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/answerer.hpp"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/user_stacks.hpp"
 
-#include "base/stack_trace.hpp"
+#include "base/bpf_map.hpp"
 #include "bpf/shared/call.h"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"

@@ -9,7 +9,7 @@
 #include "names/frames.hpp"
 #include "names/python_stacks.hpp"
 #include "names/stack_names.hpp"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 
 #include <algorithm>
 #include <bpf/libbpf.h>

@@ -5,10 +5,10 @@
 #include "base/error.hpp"
 #include "base/machine.hpp"
 #include "code/elf.hpp"
-#include "code/load_bias.hpp"
+#include "code/elf_image.hpp"
 #include "names/kernel_text.hpp"
 #include "proc/mapped_file.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 #include "reader/reader.hpp"
 
 #include <algorithm>

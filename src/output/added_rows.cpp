@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "base/options.hpp"
-#include "base/suggestion.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>

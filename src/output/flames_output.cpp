@@ -3,18 +3,166 @@
 
 #include "base/clock.hpp"
 #include "base/result_file.hpp"
-#include "base/suggestion.hpp"
 #include "base/text.hpp"
-#include "output/flame_stack.hpp"
 #include "output/forms.hpp"
 #include "output/output_buffer.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <vector>
 
 namespace gpusnoop {
+
+namespace {
+
+constexpr std::string_view of_kernel = " (kernel)";
+
+// Columns by header or key. Those of owners are there where rows are by them, or -X asks for them.
+constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "OWNER", "CGROUP"};
+// What happened, of which a row has one.
+constexpr std::string_view happened[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};
+
+const Cell* shown(std::span<const Column> columns, const Row& row, std::string_view name, bool in_text)
+{
+    for (size_t i = 0; i < columns.size(); i++)
+        if (columns[i].is_called(name) && (columns[i].in_text || !in_text) &&
+            !std::holds_alternative<std::monostate>(cell_at(row, i)))
+            return &cell_at(row, i);
+    return nullptr;
+}
+
+// Offsets would tell places of one function apart.
+std::string function_of(std::string_view frame)
+{
+    const size_t file = frame.rfind(" (");
+    const std::string_view behind = file == std::string_view::npos ? std::string_view() : frame.substr(file);
+    std::string_view function = frame.substr(0, file);
+    function = function.substr(0, function.starts_with("0x") ? function.npos : function.rfind("+0x"));
+    return printable(function).append(behind == of_kernel ? std::string(kernel_mark) : printable(behind));
+}
+
+std::string process_of(std::span<const Column> columns, const Row& row)
+{
+    const Cell* const name = shown(columns, row, "comm", false);
+    const Cell* const pid = shown(columns, row, "pid", false);
+    const auto* text = name ? std::get_if<std::string>(name) : nullptr;
+    const auto* number = pid ? std::get_if<uint64_t>(pid) : nullptr;
+    return (text ? printable(*text) : std::string("?")) + (number ? fmt::format("-{}", *number) : "");
+}
+
+} // namespace
+
+std::vector<std::string> flame_stack(std::span<const Column> columns, const Row& row, const ExtraLines& below)
+{
+    std::vector<std::string> stack;
+    for (const std::string_view name : owners)
+        if (const Cell* const owner = shown(columns, row, name, true))
+            if (const auto* text = std::get_if<std::string>(owner))
+                stack.push_back(printable(*text));
+    stack.push_back(process_of(columns, row));
+    if (const Cell* const thread = shown(columns, row, "TID", true))
+        if (const auto* number = std::get_if<uint64_t>(thread))
+            stack.push_back(fmt::format("thread {}", *number));
+    for (const ExtraLines* list = &below; list; list = list->then)
+        if (list->key == ExtraLines().key)
+            std::transform(list->lines.rbegin(), list->lines.rend(), std::back_inserter(stack), function_of);
+    for (const std::string_view name : happened)
+        if (const Cell* const what = shown(columns, row, name, false))
+            if (const auto* text = std::get_if<std::string>(what)) {
+                stack.push_back(printable(*text));
+                break;
+            }
+    return stack;
+}
+
+namespace {
+
+uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    return a + b < a ? std::numeric_limits<uint64_t>::max() : a + b;
+}
+
+// At the end of a code point.
+std::string_view cut_to(std::string_view name, size_t bytes)
+{
+    if (name.size() <= bytes)
+        return name;
+    while (bytes > 0 && (static_cast<unsigned char>(name[bytes]) & 0xc0) == 0x80)
+        bytes--;
+    return name.substr(0, bytes);
+}
+
+} // namespace
+
+StackTree::StackTree(const Limits& limits) : limits_(limits)
+{
+    names_.emplace_back();
+    nodes_.emplace_back();
+}
+
+uint32_t StackTree::name_number(std::string_view name)
+{
+    name = cut_to(name.empty() ? "?" : name, limits_.one_name);
+    if (const auto found = numbers_.find(name); found != numbers_.end())
+        return found->second;
+    if (name_bytes_ + name.size() > limits_.name_bytes)
+        return 0;
+    name_bytes_ += name.size();
+    const auto number = static_cast<uint32_t>(names_.size());
+    numbers_.emplace(names_.emplace_back(name), number);
+    return number;
+}
+
+void StackTree::add(std::span<const std::string> frames, uint64_t weight)
+{
+    uint32_t at = 0;
+    for (const std::string& frame : frames) {
+        const uint32_t name = name_number(frame);
+        const auto found = children_.find(uint64_t{at} << 32 | name);
+        if (found != children_.end()) {
+            at = found->second;
+            continue;
+        }
+        if (!name || nodes_.size() >= limits_.frames) {
+            cut_++;
+            break;
+        }
+        const auto next = static_cast<uint32_t>(nodes_.size());
+        nodes_.push_back({.name = name, .parent = at, .depth = nodes_[at].depth + 1, .own = 0});
+        children_.emplace(uint64_t{at} << 32 | name, next);
+        at = next;
+    }
+    nodes_[at].own = sum_of(nodes_[at].own, weight);
+}
+
+void StackTree::clear_weights()
+{
+    for (Node& node : nodes_)
+        node.own = 0;
+}
+
+// Whoever is called stands behind who calls.
+std::vector<uint64_t> StackTree::totals() const
+{
+    std::vector<uint64_t> totals;
+    for (const Node& node : nodes_)
+        totals.push_back(node.own);
+    for (size_t i = nodes_.size() - 1; i > 0; i--)
+        totals[nodes_[i].parent] = sum_of(totals[nodes_[i].parent], totals[i]);
+    return totals;
+}
+
+std::vector<uint32_t> StackTree::stack_of(uint32_t node) const
+{
+    std::vector<uint32_t> stack;
+    for (; node; node = nodes_[node].parent)
+        stack.push_back(node);
+    return stack;
+}
+
 namespace {
 
 class FlamesOutput : public Output {

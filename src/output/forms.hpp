@@ -2,7 +2,7 @@
 // The forms that flame graphs are written in, one row each.
 #pragma once
 
-#include "output/stack_tree.hpp"
+#include "output/flames_output.hpp"
 #include "output/weights.hpp"
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/json_fields.hpp"
 
-#include "base/append_format.hpp"
 #include "base/text.hpp"
 
 #include <cmath>

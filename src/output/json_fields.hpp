@@ -2,7 +2,7 @@
 // The fields of a JSON record: how a cell is written for a program, in the JSON output and in a saved screen alike.
 #pragma once
 
-#include "base/local_time.hpp"
+#include "base/clock.hpp"
 #include "rows/table.hpp"
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 class MetricsOutput final : public Output {

@@ -4,7 +4,6 @@
 
 #include "base/loop.hpp"
 #include "base/output_path.hpp"
-#include "output/metrics_options.hpp"
 #include "output/metrics_page.hpp"
 #include "output/metrics_server.hpp"
 #include "rows/output.hpp"
@@ -15,6 +14,14 @@
 #include <string_view>
 
 namespace gpusnoop {
+
+// Where the metrics of a run go.
+struct MetricsOptions {
+    std::string textfile; // empty: none
+    std::string listen;   // where they can be asked for; empty: nowhere
+
+    bool wanted() const { return !textfile.empty() || !listen.empty(); } // in place of tables
+};
 
 class Metrics {
 public:

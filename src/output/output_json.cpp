@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One JSON object per line, tagged by "type". Fields are only ever added within a schema number.
-#include "base/append_format.hpp"
 #include "base/clock.hpp"
-#include "base/clock_error.hpp"
 #include "base/text.hpp"
 #include "output/json_fields.hpp"
 #include "output/output_buffer.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // bcc's habits: one header, padded columns, star histograms.
-#include "base/append_format.hpp"
 #include "base/text.hpp"
 #include "output/output_buffer.hpp"
 #include "rows/cell_text.hpp"

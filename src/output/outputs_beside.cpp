@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/outputs_beside.hpp"
 
+#include "rows/output.hpp"
+
 #include <exception>
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 // Those beside, which programs read.
@@ -167,6 +170,23 @@ std::unique_ptr<Output> make_outputs_beside(std::unique_ptr<Output> shown, std::
     if (beside.empty())
         return shown;
     return std::make_unique<OutputsBeside>(std::move(shown), std::move(beside));
+}
+
+namespace {
+
+class SilentOutput : public Output {
+public:
+    void banner(std::string_view) override {}
+    void row(std::span<const Column>, const Row&, ExtraLines) override {}
+    void lost(std::span<const Loss>) override {}
+    void flush() override {}
+};
+
+} // namespace
+
+std::unique_ptr<Output> make_silent_output()
+{
+    return std::make_unique<SilentOutput>();
 }
 
 } // namespace gpusnoop

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile as pprof has it (github.com/google/pprof, proto/profile.proto), packed by gzip.
+#include "output/pprof.hpp"
+
 #include "base/text.hpp"
-#include "output/deflate.hpp"
 #include "output/forms.hpp"
-#include "output/protobuf.hpp"
+#include "output/packer.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -11,6 +11,9 @@
 #include <vector>
 
 namespace gpusnoop {
+
+// A profile as pprof has it (github.com/google/pprof, proto/profile.proto), packed by gzip.
+
 namespace {
 
 // Numbers of fields, by message.

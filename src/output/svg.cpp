@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One picture that needs nothing else: the outermost frames on top, a click zooms, a text is searched for.
-#include "base/append_format.hpp"
 #include "base/text.hpp"
-#include "output/flame_stack.hpp"
+#include "output/flames_output.hpp"
 #include "output/forms.hpp"
 #include "output/svg_parts.hpp"
 

@@ -5,15 +5,182 @@
 #include "base/error.hpp"
 #include "base/result_file.hpp"
 #include "base/text.hpp"
-#include "output/deflate.hpp"
-#include "output/trace_event.hpp"
+#include "output/packer.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 namespace gpusnoop {
+
+namespace {
+
+// Lines are called by the first of these that they have: header or key.
+constexpr std::string_view names[] = {"KERNEL", "op", "wait", "call", "command", "operation", "kind", "function"};
+// How long what a line tells of has lasted, from its time on.
+constexpr std::string_view durations[] = {"latency_ns", "gap_ns"};
+// What is said of tracks, or of nobody.
+constexpr std::string_view left_out[] = {
+    "time_ns", "time",    "pid",  "tid", "comm",      "ns_pid",     "latency_ns", "gap_ns", "container", "container_id",
+    "runtime", "pod_uid", "unit", "uid", "slurm_job", "slurm_step", "cgroup",     "pod",    "namespace"};
+constexpr size_t tracks_max = 65'536; // more are named again
+
+const Cell& cell_of(std::span<const Column> columns, const Row& row, std::string_view name)
+{
+    const auto found = std::ranges::find_if(columns, [&](const Column& column) { return column.is_called(name); });
+    return cell_at(row, static_cast<size_t>(found - columns.begin()));
+}
+
+std::optional<uint64_t> number_of(std::span<const Column> columns, const Row& row, std::string_view name)
+{
+    const auto* number = std::get_if<uint64_t>(&cell_of(columns, row, name));
+    return number ? std::optional(*number) : std::nullopt;
+}
+
+std::string_view text_of(std::span<const Column> columns, const Row& row, std::string_view name)
+{
+    const auto* text = std::get_if<std::string>(&cell_of(columns, row, name));
+    return text ? std::string_view(*text) : std::string_view();
+}
+
+std::string name_of(std::span<const Column> columns, const Row& row)
+{
+    if (number_of(columns, row, "gap_ns")) {
+        const std::string_view reason = text_of(columns, row, "block_reason");
+        return reason.empty() ? "gap" : fmt::format("gap ({})", reason);
+    }
+    for (const std::string_view name : names)
+        if (const std::string_view text = text_of(columns, row, name); !text.empty())
+            return std::string(text);
+    return "call";
+}
+
+void append_us(std::string& to, std::string_view key, uint64_t ns)
+{
+    append_format(to, R"(,"{}":{}.{:03})", key, ns / 1000, ns % 1000);
+}
+
+void append_name(std::string& to, std::string_view what, uint64_t pid, uint64_t tid, std::string_view key,
+                 std::string_view name)
+{
+    append_format(to, R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"{}":)", what, pid, tid, key);
+    append_json_string(to, name);
+    to += "}},\n";
+}
+
+} // namespace
+
+TraceEvents::TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock_ns)
+    : tool_(tool), wall_ns_(wall_ns), clock_ns_(clock_ns), base_ns_(trace_base_ns(wall_ns))
+{}
+
+// Whoever takes over a pid, has another name.
+void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, const Row& row, uint64_t pid,
+                              uint64_t tid)
+{
+    if (named_.size() >= tracks_max)
+        named_.clear();
+    const std::string_view comm = text_of(columns, row, "comm");
+    const auto is_new = [&](uint64_t thread) {
+        const auto [at, added] = named_.try_emplace({pid, thread}, comm);
+        if (!added && at->second == comm)
+            return false;
+        at->second = comm;
+        return true;
+    };
+    // A process is called as the first of its threads that is seen.
+    if (!named_.contains({pid, 0}) && is_new(0)) {
+        append_name(to, "process_name", pid, 0, "name", comm);
+        const std::string_view pod = text_of(columns, row, "pod");
+        const std::string_view container = text_of(columns, row, "container");
+        if (!pod.empty())
+            append_name(to, "process_labels", pid, 0, "labels",
+                        fmt::format("{}/{}", text_of(columns, row, "namespace"), pod));
+        else if (!container.empty())
+            append_name(to, "process_labels", pid, 0, "labels", container);
+    }
+    if (is_new(tid))
+        append_name(to, "thread_name", pid, tid, "name", comm);
+}
+
+void TraceEvents::append_list(const ExtraLines& below)
+{
+    if (below.then)
+        append_list(*below.then);
+    std::string all;
+    for (const std::string& line : below.lines)
+        all += all.empty() ? line : '\n' + line;
+    if (!all.empty())
+        fields_.text(below.key, all);
+}
+
+void TraceEvents::append_arguments(std::string& to, std::span<const Column> columns, const Row& row,
+                                   const ExtraLines& below)
+{
+    arguments_.clear();
+    for (size_t i = 0; i < columns.size(); i++)
+        if (columns[i].in_json && !columns[i].key.empty() &&
+            std::ranges::find(left_out, columns[i].key) == std::end(left_out))
+            fields_.cell(columns[i].key, columns[i].unit, cell_at(row, i));
+    append_list(below);
+    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // without the first comma
+}
+
+bool TraceEvents::append(std::string& to, std::span<const Column> columns, const Row& row, const ExtraLines& below)
+{
+    const auto time = number_of(columns, row, "time_ns"), pid = number_of(columns, row, "pid"),
+               tid = number_of(columns, row, "tid");
+    if (!time || !pid || !tid)
+        return false;
+    name_tracks(to, columns, row, *pid, *tid);
+    const uint64_t begin = *time - clock_ns_ + wall_ns_ - base_ns_;
+    const std::string name = name_of(columns, row);
+    const auto event = [&](char phase, uint64_t at) {
+        to += R"({"name":)";
+        append_json_string(to, name);
+        append_format(to, R"(,"cat":"{}","ph":"{}","pid":{},"tid":{})", tool_, phase, *pid, *tid);
+        append_us(to, "ts", at);
+    };
+    std::optional<uint64_t> duration;
+    for (const std::string_view key : durations)
+        if (!duration)
+            duration = number_of(columns, row, key);
+    const auto skew = number_of(columns, row, "skew_ns"), offset = number_of(columns, row, "offset_ns");
+    if (duration) {
+        event('X', begin);
+        append_us(to, "dur", *duration);
+    } else if (skew && offset && *skew >= *offset) {
+        // A thread does not wait in its call: until the last rank comes to one collective, it may have come to the
+        // next.
+        number_++;
+        event('b', begin);
+        append_format(to, R"(,"id":{})", number_);
+        append_arguments(to, columns, row, below);
+        to += "},\n";
+        event('e', begin + *skew - *offset);
+        append_format(to, R"(,"id":{}}},)", number_);
+        to += '\n';
+        return true;
+    } else {
+        event('i', begin);
+        to += R"(,"s":"t")";
+    }
+    append_arguments(to, columns, row, below);
+    to += "},\n";
+    return true;
+}
+
+void TraceEvents::append_mark(std::string& to, std::string_view text, uint64_t wall_ns) const
+{
+    to += R"({"name":)";
+    append_json_string(to, text);
+    append_format(to, R"(,"cat":"{}","ph":"i","s":"g","pid":0,"tid":0)", tool_);
+    append_us(to, "ts", wall_ns - base_ns_);
+    to += "},\n";
+}
+
 namespace {
 
 constexpr std::string_view begin_of_trace = R"([{"name":"gpusnoop")";

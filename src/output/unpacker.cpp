@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/unpacker.hpp"
 
-#include "output/inflate.hpp"
-#include "output/zstd_unpacker.hpp"
+#include <algorithm>
+#include <new>
+#include <zstd.h>
 
 namespace gpusnoop {
 
@@ -13,6 +14,98 @@ std::unique_ptr<Unpacker> unpacker_of(std::string_view begin)
     if (begin.starts_with(ZstdUnpacker::begins_with))
         return std::make_unique<ZstdUnpacker>();
     return nullptr;
+}
+
+Inflate::Inflate()
+{
+    constexpr int gzip = 16; // added to the size of the window, it asks for gzip's header (zlib.h)
+    if (inflateInit2(&stream_, MAX_WBITS + gzip) != Z_OK)
+        throw std::bad_alloc();
+}
+
+Unpacker::State Inflate::unpack(std::string_view& packed, std::string& to)
+{
+    char part[64 << 10];
+    const std::string_view all = packed;
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    stream_.avail_in = static_cast<uInt>(packed.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(part);
+    stream_.avail_out = sizeof(part);
+    const int result = inflate(&stream_, Z_SYNC_FLUSH);
+    to.append(part, sizeof(part) - stream_.avail_out);
+    packed.remove_prefix(packed.size() - stream_.avail_in);
+    if (result == Z_STREAM_END)
+        return State::ended;
+    if (result == Z_OK || result == Z_BUF_ERROR) {
+        begun_ = true;
+        return State::goes_on;
+    }
+    // What the next one begins with may have been taken for more of this one.
+    const size_t taken = all.size() - packed.size();
+    const size_t next = all.find(begins_with, begun_ ? taken - std::min(taken, begins_with.size()) : 1);
+    packed = all.substr(std::min(next, all.size()));
+    damaged_.bytes = all.size() - packed.size();
+    return State::damaged;
+}
+
+ZstdUnpacker::ZstdUnpacker() : context_(ZSTD_createDCtx()), part_(size_t{128} << 10, '\0') // ZSTD_BLOCKSIZE_MAX
+{
+    if (!context_)
+        throw std::bad_alloc();
+}
+
+ZstdUnpacker::~ZstdUnpacker()
+{
+    ZSTD_freeDCtx(context_);
+}
+
+void ZstdUnpacker::restart()
+{
+    ZSTD_DCtx_reset(context_, ZSTD_reset_session_only);
+    fed_.clear();
+    is_begin_ = true;
+    wanted_ = least;
+}
+
+// Block by block, as it says how much it wants, which is a block and the header of the next one: of an error in that it
+// does not say what it gave before. It keeps up to a block that there was no room for, and takes no more before that is
+// out.
+Unpacker::State ZstdUnpacker::unpack(std::string_view& packed, std::string& to)
+{
+    ZSTD_inBuffer from{packed.data(), std::min(packed.size(), wanted_), 0}, nothing{nullptr, 0, 0};
+    ZSTD_outBuffer out{part_.data(), part_.size(), 0};
+    const bool began_before = !fed_.empty() || !is_begin_;
+    size_t left = ZSTD_decompressStream(context_, &out, &from);
+    if (ZSTD_isError(left))
+        return leave_out(packed);
+    if (out.pos > 0) { // and so what came before is known to be whole
+        fed_.clear();
+        is_begin_ = !began_before;
+    }
+    fed_.append(packed.substr(0, from.pos));
+    packed.remove_prefix(from.pos);
+    while (!ZSTD_isError(left)) {
+        to.append(part_, 0, out.pos);
+        wanted_ = left > header_of_block ? left - header_of_block : left;
+        if (left == 0)
+            return State::ended;
+        if (out.pos < out.size)
+            return State::goes_on;
+        out.pos = 0;
+        left = ZSTD_decompressStream(context_, &out, &nothing);
+    }
+    return leave_out(packed);
+}
+
+// A block is taken as a whole. If half of it is missing, for the run was killed, the other half is what the next run
+// wrote: that is read again.
+Unpacker::State ZstdUnpacker::leave_out(std::string_view& packed)
+{
+    const std::string all = fed_ + std::string(packed);
+    const size_t next = std::min(all.find(begins_with, is_begin_), all.size());
+    damaged_ = {next, next < fed_.size() ? fed_.substr(next) : std::string()};
+    packed.remove_prefix(next < fed_.size() ? 0 : next - fed_.size());
+    return State::damaged;
 }
 
 } // namespace gpusnoop

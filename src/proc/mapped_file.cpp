@@ -1,14 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/mapped_file.hpp"
 
-#include "proc/running_thread.hpp"
+#include "base/bpf_map.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "bpf/shared/inodes.h"
+#include "inodes.skel.h"
+#include "proc/process.hpp"
+#include "proc/threads.hpp"
 
+#include <array>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <map>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
+
+namespace {
+
+struct BpfLinkDeleter {
+    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+
+} // namespace
+
+struct FileIds::Iterator {
+    Skeleton<inodes_bpf> skeleton;
+    std::map<pid_t, std::unique_ptr<bpf_link, BpfLinkDeleter>> links; // of the processes that map
+};
+
+FileIds::FileIds() = default;
+FileIds::~FileIds() = default;
+
+void FileIds::begin()
+{
+    begun_ = true;
+    auto iterator = std::make_unique<Iterator>();
+    iterator->skeleton = open_skeleton<inodes_bpf>();
+    if (!inodes_bpf::load(iterator->skeleton.get()))
+        iterator_ = std::move(iterator);
+}
+
+FileId FileIds::of(int fd, pid_t mapper, uint64_t address)
+{
+    // As the kernel knows it: a file system in user space is not asked.
+    struct statx st {};
+    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
+    FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino, 0};
+    if (!begun_)
+        begin();
+    if (!iterator_)
+        return id;
+    auto [link, added] = iterator_->links.try_emplace(mapper);
+    if (added) {
+        std::erase_if(iterator_->links, [&](const auto& other) { return other.second && !is_alive(other.first); });
+        // Only this process (link parameters of 6.1, f0d74c4da1f0): older kernels walk all of them, which is slow, not
+        // wrong.
+        bpf_iter_link_info info{};
+        info.task.pid = static_cast<uint32_t>(mapper);
+        LIBBPF_OPTS(bpf_iter_attach_opts, options);
+        options.link_info = &info;
+        options.link_info_len = sizeof(info);
+        link->second.reset(bpf_program__attach_iter(iterator_->skeleton->progs.mapped_inodes, &options));
+    }
+    if (!link->second)
+        return id;
+    const Fd walk(bpf_iter_create(bpf_link__fd(link->second.get())));
+    std::array<mapped_inode, 128> found{};
+    for (ssize_t n = 0; (n = ::read(walk.get(), found.data(), sizeof(found))) > 0;) {
+        for (size_t i = 0; i < static_cast<size_t>(n) / sizeof(mapped_inode); i++)
+            if (found[i].process == static_cast<uint64_t>(mapper) && found[i].address == address)
+                id = {found[i].kernel_inode, found[i].device, found[i].inode, found[i].file_system};
+    }
+    return id;
+}
+
 namespace {
 
 Fd root_of(pid_t pid)

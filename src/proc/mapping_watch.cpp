@@ -3,22 +3,28 @@
 
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bpf/libbpf.h>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <fmt/format.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t data_bytes = 256 << 10; // a power of two of pages; a record is about 150 bytes
@@ -232,6 +238,98 @@ void MappingWatch::hand_over(std::span<const uint8_t> record, const Handlers& to
     default:
         break;
     }
+}
+
+namespace {
+
+constexpr uint32_t kernel_group = 1; // udev sends to 2
+
+Fd open_socket()
+{
+    Fd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT));
+    sockaddr_nl address{};
+    address.nl_family = AF_NETLINK;
+    address.nl_groups = kernel_group;
+    if (fd && bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+        return {};
+    return fd;
+}
+
+} // namespace
+
+CpuHotplug::CpuHotplug() : socket_(open_socket()) {}
+
+CpuHotplug::Online CpuHotplug::drain()
+{
+    Online found;
+    for (;;) {
+        std::array<char, 4096> uevent; // UEVENT_BUFFER_SIZE is 2048
+        sockaddr_nl sender{};
+        socklen_t length = sizeof(sender);
+        const ssize_t size =
+            recvfrom(socket_.get(), uevent.data(), uevent.size(), 0, reinterpret_cast<sockaddr*>(&sender), &length);
+        if (size < 0 && errno == ENOBUFS) {
+            found.lost = true;
+            continue;
+        }
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size < 0)
+            return found;
+        if (sender.nl_pid != 0) // not the kernel
+            continue;
+        if (const auto cpu = parse({uevent.data(), static_cast<size_t>(size)}))
+            found.cpus.push_back(*cpu);
+    }
+}
+
+std::optional<int> CpuHotplug::parse(std::string_view uevent)
+{
+    constexpr std::string_view beginning = "online@/devices/system/cpu/cpu";
+    uevent = uevent.substr(0, uevent.find('\0'));
+    if (!uevent.starts_with(beginning))
+        return std::nullopt;
+    uevent.remove_prefix(beginning.size());
+    int cpu = 0;
+    const auto [end, error] = std::from_chars(uevent.data(), uevent.data() + uevent.size(), cpu);
+    return error == std::errc() && end == uevent.data() + uevent.size() && cpu >= 0 ? std::optional(cpu) : std::nullopt;
+}
+
+// One running thread is remembered, and its exit awaited, so that a process with many threads is not searched for
+// others at the exit of each. The kernel reports an exit after it has marked the thread as exiting (do_exit()):
+// whatever ran when it was remembered is reported later.
+ProcessExits::Exit ProcessExits::thread_exited(pid_t pid, pid_t tid)
+{
+    const auto known = last_running_.find(pid);
+    if (tid != pid && (known == last_running_.end() || known->second != tid))
+        return Exit::thread;
+    const auto running = running_thread(pid);
+    if (running && running != pid) {
+        const bool is_new = last_running_.insert_or_assign(pid, *running).second;
+        return is_new ? Exit::main_thread : Exit::thread;
+    }
+    last_running_.erase(pid);
+    return !running ? Exit::process : tid == pid ? Exit::replaced : Exit::thread;
+}
+
+bool ProcessExits::executed(pid_t pid)
+{
+    return last_running_.erase(pid) > 0;
+}
+
+std::set<pid_t> ProcessExits::missed()
+{
+    std::set<pid_t> exited;
+    for (auto known = last_running_.begin(); known != last_running_.end();) {
+        const auto running = running_thread(known->first);
+        if (!running)
+            exited.insert(known->first);
+        if (running && running != known->first)
+            (known++)->second = *running;
+        else
+            known = last_running_.erase(known);
+    }
+    return exited;
 }
 
 } // namespace gpusnoop

@@ -4,17 +4,38 @@
 #pragma once
 
 #include "base/fd.hpp"
-#include "proc/cpu_hotplug.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <sys/types.h>
 #include <vector>
 
 namespace gpusnoop {
+
+// CPUs that come online, from the kernel's uevents (lib/kobject_uevent.c).
+class CpuHotplug {
+public:
+    CpuHotplug(); // sees nothing, and descriptor() is -1 with errno, if the kernel refuses the socket
+
+    int descriptor() const { return socket_.get(); } // readable when uevents wait
+
+    struct Online {
+        std::vector<int> cpus;
+        bool lost = false; // the socket overflowed, so any CPU may have come online
+    };
+    Online drain();
+
+    // The CPU that one uevent reports online, as in "online@/devices/system/cpu/cpu3", then KEY=VALUE strings.
+    static std::optional<int> parse(std::string_view uevent);
+
+private:
+    Fd socket_;
+};
 
 class MappingWatch {
 public:
@@ -68,6 +89,31 @@ private:
     CpuHotplug hotplug_;
     std::map<int, Ring> rings_; // by CPU
     std::vector<uint8_t> scratch_;
+};
+
+// Exits of processes, from the exits of their threads: a process has exited when its last thread has, which need not be
+// the main thread (pthread_exit).
+class ProcessExits {
+public:
+    enum class Exit : uint8_t {
+        thread,
+        main_thread, // others run
+        replaced,    // the main thread, by another one that called exec() and has its number now
+        process,
+    };
+
+    // A thread has exited, as the kernel reports it (PERF_RECORD_EXIT): which exit that is of.
+    // Records may come in another order than the exits of threads that ran on several CPUs.
+    Exit thread_exited(pid_t pid, pid_t tid);
+
+    // The process has executed a program. True if its main thread had exited, whose place the calling thread has taken.
+    bool executed(pid_t pid);
+
+    // Processes without a main thread whose exit was not reported.
+    std::set<pid_t> missed();
+
+private:
+    std::map<pid_t, pid_t> last_running_; // a running thread of each process without a main thread
 };
 
 } // namespace gpusnoop

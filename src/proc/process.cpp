@@ -2,9 +2,8 @@
 #include "proc/process.hpp"
 
 #include "base/fd.hpp"
-#include "base/read_text.hpp"
 #include "proc/mapped_file.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
 #include <array>

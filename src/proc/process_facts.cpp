@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc/process_facts.hpp"
 
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
 #include "proc/process.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
 #include <charconv>

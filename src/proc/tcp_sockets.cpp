@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>

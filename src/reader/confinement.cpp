@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/confinement.hpp"
 
-#include "base/capabilities.hpp"
 #include "base/fd.hpp"
 #include "base/machine.hpp"
+#include "base/privileges.hpp"
 
 #include <array>
 #include <csignal>

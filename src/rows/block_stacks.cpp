@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/block_stacks.hpp"
 
-#include "base/stack_trace.hpp"
+#include "base/bpf_map.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "base/bpf_map.hpp"
-#include "base/program_barrier.hpp"
-#include "base/shared_array.hpp"
 #include "base/shares.hpp"
 #include "bpf/shared/call.h"
 

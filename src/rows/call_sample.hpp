@@ -4,7 +4,7 @@
 #pragma once
 
 #include "rows/calls.hpp"
-#include "who/sampled.hpp"
+#include "who/processes.hpp"
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/call_view.hpp"
 
-#include "base/suggestion.hpp"
 #include "base/text.hpp"
 #include "names/code_places.hpp"
 #include "rows/process_gpus.hpp"

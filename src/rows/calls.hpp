@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bpf/shared/call.h"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "rows/call_rows.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // How a cell is written for a person: in the text output and on the screen alike.
 #pragma once
 
-#include "base/local_time.hpp"
+#include "base/clock.hpp"
 #include "rows/table.hpp"
 
 #include <cstddef>

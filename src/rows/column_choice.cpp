@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/column_choice.hpp"
 
-#include "base/append_format.hpp"
 #include "base/options.hpp"
-#include "base/suggestion.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 

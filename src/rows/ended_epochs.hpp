@@ -5,7 +5,7 @@
 
 #include "base/bpf_map.hpp"
 #include "bpf/shared/memory.h"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 
 #include <array>
 #include <cstdint>

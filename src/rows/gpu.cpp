@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/gpu.hpp"
 
-#include "base/append_format.hpp"
+#include "base/text.hpp"
 
 #include <string_view>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/histogram.hpp"
 
-#include "base/append_format.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <cmath>

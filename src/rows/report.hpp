@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/options.hpp"
-#include "base/suggestion.hpp"
+#include "base/text.hpp"
 #include "names/code_places.hpp"
 #include "rows/call_view.hpp"
 #include "rows/column_choice.hpp"

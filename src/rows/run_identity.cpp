@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/run_identity.hpp"
 
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Where the time of threads that call has gone since the last report, grouped the way the user wants to see it.
 #pragma once
 
-#include "base/shared_array.hpp"
+#include "base/bpf_map.hpp"
 #include "bpf/shared/thread_time.h"
 #include "rows/call_view.hpp"
 

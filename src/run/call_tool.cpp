@@ -4,9 +4,8 @@
 #include "attach/load_together.hpp"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"
-#include "run/arguments.hpp"
 #include "run/command_line.hpp"
-#include "run/lines.hpp"
+#include "run/ring.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,9 +3,9 @@
 // calls are, and what is shown of them, is the tool's.
 #pragma once
 
-#include "base/skeleton.hpp"
+#include "base/bpf_map.hpp"
 #include "bpf/shared/window.h"
-#include "code/found_stacks.hpp"
+#include "code/copy_search.hpp"
 #include "names/code_places.hpp"
 #include "names/user_stacks.hpp"
 #include "rows/call_events.hpp"
@@ -13,7 +13,7 @@
 #include "rows/call_view.hpp"
 #include "rows/calls.hpp"
 #include "rows/ended_epochs.hpp"
-#include "run/lines.hpp"
+#include "run/ring.hpp"
 #include "run/sampling.hpp"
 #include "run/tool.hpp"
 #include "who/processes.hpp"

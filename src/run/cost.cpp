@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/cost.hpp"
 
+#include "base/bpf_map.hpp"
 #include "base/clock.hpp"
-#include "base/cpu_sums.hpp"
 
 #include <algorithm>
 

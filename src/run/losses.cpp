@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/losses.hpp"
 
-#include "base/cpu_sums.hpp"
+#include "base/bpf_map.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>

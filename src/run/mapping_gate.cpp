@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/mapping_gate.hpp"
 
-#include "base/capabilities.hpp"
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "base/privileges.hpp"
 #include "reader/message.hpp"
 
 #include <algorithm>

@@ -3,21 +3,29 @@
 
 #include "attach/refusal.hpp"
 #include "attach/tier.hpp"
-#include "base/capabilities.hpp"
+#include "attach/tracefs.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "base/privileges.hpp"
+#include "names/scan_cache.hpp"
 
+#include <bit>
 #include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstdint>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 std::string first_line(const char* path)
@@ -91,6 +99,94 @@ void give_up_capabilities()
         CAP_DAC_READ_SEARCH, CAP_SYSLOG, CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_IPC_LOCK,
         CAP_SETUID,          CAP_SETGID, CAP_KILL,         CAP_LEASE};
     keep_capabilities(needed); // where that is refused, it does without
+}
+
+namespace {
+
+void need(size_t descriptors)
+{
+    const size_t limit = descriptor_limit();
+    if (descriptors > limit)
+        throw Error(fmt::format("this process may have {} open files, and needs at least {}", limit, descriptors),
+                    fmt::format("raise the limit: ulimit -n {}, or LimitNOFILE= of a systemd service",
+                                2 * std::bit_ceil(descriptors)));
+}
+
+} // namespace
+
+// O_PATH: reading and writing fail with EBADF, as if there were nothing.
+void hold_closed_streams()
+{
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/", O_PATH); // takes the lowest that is free: this one
+}
+
+void raise_descriptor_limit()
+{
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    constexpr size_t least = 32; // the start alone: /proc, BTF, the kernel asked what it can do
+    need(least);
+}
+
+// By the object, and not by what is open: libbpf may have opened some of it (1.4), or not.
+void check_descriptors(const bpf_object* object, size_t processes)
+{
+    // Streams, timers, signals, helpers' sockets, file watches and libbpf's links: 27 once the first file is attached.
+    // Besides, Attacher keeps 16 free.
+    constexpr size_t others = 44;
+    size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus()); // MappingWatch
+    const bpf_map* map = nullptr;
+    bpf_object__for_each_map (map, object)
+        needed++;
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program (program, object)
+        needed += bpf_program__autoload(program);
+    need(needed);
+}
+
+namespace {
+
+std::string count(unsigned n, std::string_view what)
+{
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string clean_events()
+try {
+    const LeftEvents events = remove_leftover_events(Tracefs());
+    std::string said;
+    if (events.removed)
+        said += fmt::format("removed {} of runs that were killed\n", count(events.removed, "uprobe event"));
+    if (events.in_use)
+        said += fmt::format("{} of runs that were killed are in use, and were not removed\n",
+                            count(events.in_use, "uprobe event"));
+    if (events.of_living)
+        said += fmt::format("left alone: {} of processes that are alive\n", count(events.of_living, "uprobe event"));
+    return said;
+} catch (const Error& error) {
+    verbose(error.what()); // where there is no tracefs, nothing has been left there
+    return {};
+}
+
+std::string clean_cache()
+{
+    const std::string folder = ScanCache::default_folder();
+    const unsigned removed = ScanCache(folder).remove_unfinished();
+    return removed ? fmt::format("removed {} from {}\n", count(removed, "unfinished file"), folder) : std::string();
+}
+
+} // namespace
+
+std::string clean_up()
+{
+    preflight(false); // in another pid namespace, the living would look dead
+    const std::string said = clean_events() + clean_cache();
+    return said.find("removed") == std::string::npos ? said + "nothing to remove\n" : said;
 }
 
 } // namespace gpusnoop

@@ -7,7 +7,6 @@
 #include "base/loop.hpp"
 #include "output/outputs_beside.hpp"
 #include "proc/mapping_watch.hpp"
-#include "proc/process_exits.hpp"
 #include "run/losses.hpp"
 #include "run/mapping_gate.hpp"
 #include "run/members.hpp"

@@ -4,9 +4,9 @@
 #include "base/error.hpp"
 #include "bpf/shared/attach.h"
 #include "proc/process.hpp"
+#include "run/preflight.hpp"
 #include "run/run.hpp"
 #include "run/started_program.hpp"
-#include "run/surroundings.hpp"
 
 #include <algorithm>
 #include <chrono>

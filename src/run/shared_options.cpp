@@ -2,11 +2,9 @@
 #include "run/shared_options.hpp"
 
 #include "base/error.hpp"
-#include "base/suggestion.hpp"
 #include "base/text.hpp"
 #include "output/flames_output.hpp"
 #include "output/forms.hpp"
-#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 #include "who/cuda_hints.hpp"
 #include "who/host_files.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/options.hpp"
 #include "names/name_options.hpp"
-#include "output/metrics_options.hpp"
+#include "output/metrics.hpp"
 
 #include <span>
 #include <string_view>

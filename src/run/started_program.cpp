@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/started_program.hpp"
 
-#include "base/capabilities.hpp"
+#include "base/privileges.hpp"
 #include "who/host_files.hpp"
 
 #include <array>

@@ -4,10 +4,10 @@
 // signals and descriptors are those that the tool was started with, or the identity is another user's (--user).
 #pragma once
 
-#include "base/accounts.hpp"
 #include "base/ending_signals.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/privileges.hpp"
 #include "run/mapping_gate.hpp"
 
 #include <optional>

@@ -8,12 +8,11 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "output/output_buffer.hpp"
-#include "run/clean.hpp"
 #include "run/command_line.hpp"
+#include "run/preflight.hpp"
 #include "run/run.hpp"
 #include "run/shared_options.hpp"
 #include "run/started_program.hpp"
-#include "run/surroundings.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -2,9 +2,9 @@
 // A grid of cells that is drawn on without a terminal. Whatever is written is clipped and made harmless.
 #pragma once
 
-#include "base/text_width.hpp"
+#include "base/text.hpp"
+#include "screen/keys.hpp"
 #include "screen/layout.hpp"
-#include "screen/style.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/draw.hpp"
 
-#include "base/append_format.hpp"
 #include "base/text.hpp"
+#include "screen/history.hpp"
 #include "screen/list_view.hpp"
 #include "screen/page.hpp"
-#include "screen/plot.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // A key: the character it types or, past the last code point, one of these.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -56,5 +57,30 @@ std::optional<Click> click_of(Key key);
 // What was typed at once, without the escape sequences (ECMA-48 CSI, SS3) of keys that are not known: their letters and
 // digits are no keys.
 std::vector<Key> without_sequences(const std::vector<Key>& typed);
+
+// What a piece of the screen is, not how it looks: a theme gives it colours or, without any, bold and underline.
+enum class Style : uint8_t {
+    plain,
+    dim,      // labels, what is not known
+    title,    // the first line, titles of parts
+    header,   // of a column
+    sorted,   // the header of the column that rows are sorted by
+    device,   // figures of the GPU's own counters
+    selected, // the row that keys act on
+    branch,   // a heading in the tree
+    total,    // the sum line
+    alarm,    // something is lost or wrong
+    warning,  // or costs more than it should
+    notice,   // a message in the footer, a state to be aware of
+    bar,      // the filled part of a bar, a plot
+    hint,     // a key in the footer
+    count     // how many there are
+};
+
+// Of what is wrong with a row, by how much.
+constexpr Style style_of(int severity)
+{
+    return severity >= 3 ? Style::alarm : severity == 2 ? Style::warning : Style::plain;
+}
 
 } // namespace gpusnoop

@@ -3,8 +3,8 @@
 // that are scrolled through.
 #pragma once
 
+#include "screen/keys.hpp"
 #include "screen/screen_state.hpp"
-#include "screen/style.hpp"
 
 #include <string>
 #include <vector>

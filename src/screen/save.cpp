@@ -2,8 +2,8 @@
 #include "screen/save.hpp"
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/output_path.hpp"
-#include "base/write_all.hpp"
 #include "output/json_fields.hpp"
 #include "screen/draw.hpp"
 #include "screen/list_view.hpp"

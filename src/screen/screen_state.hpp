@@ -5,20 +5,41 @@
 #include "screen/history.hpp"
 #include "screen/keys.hpp"
 #include "screen/layout.hpp"
-#include "screen/messages.hpp"
-#include "screen/plot.hpp"
 #include "screen/preferences.hpp"
-#include "screen/top_rows.hpp"
+#include "screen/snapshot.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpusnoop {
+
+// What would have gone to stderr, shown for a while each and kept to be read later.
+class Messages {
+public:
+    struct Message {
+        std::string text;
+        double until = 0; // when the next one takes its place
+        size_t times = 1; // in a row
+    };
+
+    // now: seconds of a clock that never goes back.
+    void add(std::string text, double now);
+    // It is shown no longer; those behind it come sooner.
+    void withdraw(std::string_view text, double now);
+    const Message* current(double now) const; // the one to be shown now; none: nullptr
+    const std::deque<Message>& all() const { return all_; }
+
+private:
+    std::deque<Message> all_;
+};
 
 struct ScreenOptions {
     std::string tool = "cudatop"; // in the title and in the names of saved files

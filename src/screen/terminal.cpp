@@ -2,8 +2,7 @@
 #include "screen/terminal.hpp"
 
 #include "base/error.hpp"
-#include "screen/terminal_patience.hpp"
-#include "screen/terminal_theme.hpp"
+#include "screen/terminal_rescue.hpp"
 #include "screen/terminal_type.hpp"
 
 #include <algorithm>

@@ -2,6 +2,9 @@
 // Restores a terminal when the program dies: nobody unwinds then.
 #pragma once
 
+#include "base/fd.hpp"
+
+#include <ctime>
 #include <string_view>
 #include <termios.h>
 
@@ -15,6 +18,27 @@ public:
     ~TerminalRescue();
     TerminalRescue(const TerminalRescue&) = delete;
     TerminalRescue& operator=(const TerminalRescue&) = delete;
+};
+
+// How long ncurses may write to a terminal that takes nothing: one that was stopped (Ctrl-S), or that nobody reads.
+
+// ncurses goes on with a write for as long as it is merely interrupted. As long as this lives, what it writes after a
+// while goes nowhere. One at a time.
+class TerminalPatience {
+public:
+    explicit TerminalPatience(int terminal); // a descriptor, not owned
+    ~TerminalPatience();                     // the terminal is back
+    TerminalPatience(const TerminalPatience&) = delete;
+    TerminalPatience& operator=(const TerminalPatience&) = delete;
+
+    bool ran_out() const; // something was not written
+
+private:
+    int terminal_;
+    Fd saved_;
+    Fd nowhere_;
+    timer_t timer_{};
+    bool timed_ = false;
 };
 
 } // namespace gpusnoop

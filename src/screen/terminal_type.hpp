@@ -2,6 +2,10 @@
 // What is known of the terminal before it is used.
 #pragma once
 
+#include "screen/keys.hpp"
+
+#include <array>
+#include <cstddef>
 #include <string>
 
 namespace gpusnoop {
@@ -17,5 +21,18 @@ void check_terminal();
 
 // What undoes a screen, for one who cannot ask ncurses: attributes, keypad, cursor, alternate screen. After newterm().
 std::string restoring_text();
+
+// How styles look on a terminal.
+struct Look {
+    short foreground = -1; // a colour's number; -1: the terminal's own
+    short background = -1;
+    unsigned attributes = 0; // of ncurses, WA_...
+};
+
+using Theme = std::array<Look, static_cast<size_t>(Style::count)>;
+
+// The first eight colours, readable on light and on dark; grey, too, where the terminal has sixteen.
+Theme colours(int how_many);
+Theme mono();
 
 } // namespace gpusnoop

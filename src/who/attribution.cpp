@@ -2,7 +2,7 @@
 #include "who/attribution.hpp"
 
 #include "base/clock.hpp"
-#include "who/container_lookup.hpp"
+#include "who/containers.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,8 @@
 #include "who/cgroup.hpp"
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/options.hpp"
-#include "base/read_text.hpp"
 #include "base/text.hpp"
 #include "who/containers.hpp"
 #include "who/cuda_hints.hpp"

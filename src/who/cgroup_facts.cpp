@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cgroup_facts.hpp"
 
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
+#include "proc/process.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +12,7 @@
 #include <fmt/format.h>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr std::string_view pressure_files[PRESSURES] = {"cpu", "io", "memory"};
@@ -174,6 +177,21 @@ CgroupFacts CgroupFiles::of(std::string_view lines) const
     if (const std::string folder = path(lines, CONTROLLER_NONE, mount); folder.empty() || !read(folder, ".pressure"))
         facts.of_machine = read("/proc/pressure", "");
     return facts;
+}
+
+std::string Suspensions::of(pid_t pid, pid_t tid) const
+{
+    const auto [state, tracer] = thread_state(pid, tid);
+    if (state == 'T')
+        return "stopped by a signal";
+    if (state == 't') {
+        const std::string name = tracer ? process_name(tracer).value_or("") : "";
+        return "stopped by its debugger or tracer" + (name.empty() ? "" : fmt::format(", {} {}", name, tracer));
+    }
+    if (state != 'S' && state != 'D')
+        return {};
+    const std::string cgroup = cgroups_.frozen_by(cgroup_lines(pid));
+    return cgroup.empty() ? std::string() : "frozen by cgroup " + cgroup;
 }
 
 } // namespace gpusnoop

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,20 @@ private:
     void add_quotas(std::string folder, const CgroupMount& mount, CgroupFacts& facts) const;
 
     std::vector<CgroupMount> mounts_;
+};
+
+// What keeps a thread from running, whatever it waits for: a stop by a signal or debugger, or the freezer of its
+// cgroup.
+class Suspensions {
+public:
+    explicit Suspensions(const std::string& host_root) : cgroups_(cgroup_mounts(host_root)) {}
+
+    // "stopped by a signal", "stopped by its debugger or tracer, gdb 4711", "frozen by cgroup /batch/17"; empty: it is
+    // not suspended, or has ended.
+    std::string of(pid_t pid, pid_t tid) const;
+
+private:
+    CgroupFiles cgroups_;
 };
 
 } // namespace gpusnoop

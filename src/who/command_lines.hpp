@@ -2,7 +2,7 @@
 // command_line() of processes, by a helper: what it reads is the process' own memory, which may hang.
 #pragma once
 
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/answerer.hpp"
 
 #include <chrono>

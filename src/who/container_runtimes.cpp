@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE table of container runtimes. A new one is a row, and a reader where no other's reads what it writes.
 #include "who/container_runtimes.hpp"
 
+#include "base/json_strings.hpp"
+
+#include <array>
+#include <optional>
+
 namespace gpusnoop {
+
+// THE table of container runtimes. A new one is a row, and a reader where no other's reads what it writes.
 
 constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
     {.name = "containerd",
@@ -37,5 +43,151 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
      .record = "config.v2.json",
      .read = read_docker_config},
 }};
+
+// containerd's folder of running tasks: STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json, gone at exit.
+
+bool read_containerd_task(const std::string& text, ContainerRecord& record)
+{
+    const bool read = read_oci_config(text, record);
+    record.names.runtime = "containerd"; // whatever an annotation says
+    return read;
+}
+
+// What the docker daemon keeps about each container: containers/ID/config.v2.json below its data folder.
+
+std::vector<std::string> docker_data_root(const HostFiles& files)
+{
+    std::vector<std::string> folders;
+    if (const auto text = files.read("etc/docker/daemon.json"))
+        each_json_string(*text, [&](const JsonPath& at, const std::string& value) {
+            if (at.size() == 1 && at[0] == "data-root")
+                folders.push_back(value + "/containers");
+        });
+    return folders;
+}
+
+bool read_docker_config(const std::string& text, ContainerRecord& record)
+{
+    std::string name;
+    const bool read = each_json_string(text, [&](const JsonPath& at, const std::string& value) {
+        if (at.size() == 1 && at[0] == "Name")
+            name = value;
+        else if (at.size() == 2 && at[0] == "Config" && at[1] == "Image")
+            record.set_image(value);
+        else if (at.size() == 3 && at[0] == "Config" && at[1] == "Env")
+            record.set_environment(value);
+        else if (at.size() == 3 && at[0] == "Config" && at[1] == "Labels")
+            record.set_label(at[2], value);
+    });
+    // The daemon writes the name with a slash before it.
+    record.set_given_name(name.starts_with('/') ? std::string_view(name).substr(1) : name);
+    record.names.runtime = "docker";
+    return read;
+}
+
+// The names that the kubelet gives to logs, the same for every runtime. Only the names are read, never a log.
+
+namespace {
+
+constexpr const char* pods_folder = "var/log/pods/";
+
+// POD_NAMESPACE_CONTAINER-ID.log, where the first three have no underscore. A long name is cut, which takes the id.
+std::optional<ContainerRecord> parse_link(std::string_view name)
+{
+    constexpr std::string_view suffix = ".log";
+    if (!name.ends_with(suffix))
+        return std::nullopt;
+    name.remove_suffix(suffix.size());
+    ContainerRecord record;
+    const size_t id_at = name.rfind('-') + 1;
+    record.id = name.substr(id_at);
+    const size_t pod_end = name.find('_');
+    const size_t namespace_end = pod_end == std::string_view::npos ? pod_end : name.find('_', pod_end + 1);
+    if (id_at == 0 || namespace_end == std::string_view::npos || !is_container_id(record.id))
+        return std::nullopt;
+    record.names.pod = name.substr(0, pod_end);
+    record.names.pod_namespace = name.substr(pod_end + 1, namespace_end - pod_end - 1);
+    record.names.container = name.substr(namespace_end + 1, id_at - 1 - (namespace_end + 1));
+    return record;
+}
+
+} // namespace
+
+void each_log_link(const HostFiles& host, const std::string& folder, const VisitRecord& visit)
+{
+    for (const std::string& name : host.list(folder))
+        if (const auto record = parse_link(name))
+            visit(*record);
+}
+
+void each_logged_pod(const HostFiles& host, const std::function<void(const ContainerNames&)>& visit)
+{
+    // NAMESPACE_POD_UID
+    for (const std::string& name : host.list(pods_folder)) {
+        const size_t namespace_end = name.find('_');
+        const size_t pod_end = name.rfind('_');
+        if (namespace_end == std::string::npos || namespace_end == pod_end)
+            continue;
+        ContainerNames pod;
+        pod.pod_namespace = name.substr(0, namespace_end);
+        pod.pod = name.substr(namespace_end + 1, pod_end - namespace_end - 1);
+        pod.pod_uid = name.substr(pod_end + 1);
+        visit(pod);
+    }
+}
+
+std::string only_container(const HostFiles& host, const ContainerNames& pod)
+{
+    const auto names = host.list(pods_folder + pod.pod_namespace + '_' + pod.pod + '_' + pod.pod_uid);
+    return names.size() == 1 ? names.front() : std::string();
+}
+
+// The storage that CRI-O and podman share: a list of all containers, and the OCI configuration of each.
+
+namespace {
+
+// Containers that shall not survive a reboot (podman run --rm) are in a list of their own.
+constexpr std::array<const char*, 2> list_files = {"containers.json", "volatile-containers.json"};
+
+// Each element of a list file.
+void each_listed(std::string_view text, const VisitRecord& visit)
+{
+    std::string element;
+    ContainerRecord record;
+    std::string name;
+    const auto end_element = [&] {
+        record.set_given_name(name);
+        record.names.runtime = name.starts_with("k8s_") ? "cri-o" : "podman";
+        if (is_container_id(record.id))
+            visit(record);
+        record = {};
+        name.clear();
+    };
+    each_json_string(text, [&](const JsonPath& at, const std::string& value) {
+        if (at[0] != element) {
+            end_element();
+            element = at[0];
+        }
+        if (at.size() == 2 && at[1] == "id")
+            record.id = value;
+        else if (at.size() == 3 && at[1] == "names" && at[2] == "0")
+            name = value;
+        else if (at.size() == 2 && at[1] == "metadata") // JSON in JSON
+            each_json_string(value, [&](const JsonPath& inner, const std::string& image) {
+                if (inner.size() == 1 && inner[0] == "image-name")
+                    record.set_image(image);
+            });
+    });
+    end_element();
+}
+
+} // namespace
+
+void each_stored(const HostFiles& files, const std::string& folder, const VisitRecord& visit)
+{
+    for (const char* list : list_files)
+        if (const auto text = files.read(folder + '/' + list))
+            each_listed(*text, visit);
+}
 
 } // namespace gpusnoop

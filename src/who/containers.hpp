@@ -2,15 +2,19 @@
 // Names of containers and pods by what their runtimes leave on the host's disk: no sockets, no API server.
 #pragma once
 
+#include "reader/answerer.hpp"
+#include "reader/message.hpp"
 #include "who/cgroup_path.hpp"
 #include "who/host_files.hpp"
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpusnoop {
@@ -57,6 +61,48 @@ public:
 
 private:
     HostFiles host_;
+};
+
+// What ContainerLookup and its helper tell each other. A question has one answer each.
+
+// The question.
+void fields(auto& each, same_as_const<CgroupOwner> auto& o)
+{
+    each(o.runtime, o.container_id, o.node_id, o.pod_uid, o.unit, o.uid, o.slurm_job, o.slurm_step, o.named_by_user);
+}
+
+void fields(auto& each, same_as_const<ContainerNames> auto& n)
+{
+    each(n.container, n.pod, n.pod_namespace, n.pod_uid, n.runtime, n.image, n.sandbox, n.visible_devices, n.gpu_files,
+         n.cap_files, n.labels);
+}
+
+struct ContainerAnswer {
+    CgroupOwner of;
+    ContainerNames names;
+};
+
+void fields(auto& each, same_as_const<ContainerAnswer> auto& a)
+{
+    each(a.of, a.names);
+}
+
+// Containers::find(), by a helper: records of containers are in parts the word of those who run them, they may be in a
+// user's home, and the disk they are on may hang.
+class ContainerLookup {
+public:
+    explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Answerer
+
+    // nullopt where there is no answer yet: ask again.
+    std::optional<ContainerNames> find(const CgroupOwner& owner);
+
+private:
+    using Key = std::pair<std::string, std::string>; // container and pod
+
+    bool take(const Message& message);
+
+    std::map<Key, ContainerNames> answers_; // that nobody has taken yet
+    Answerer helper_;
 };
 
 } // namespace gpusnoop

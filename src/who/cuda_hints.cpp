@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cuda_hints.hpp"
 
-#include "base/capabilities.hpp"
+#include "base/privileges.hpp"
 #include "base/text.hpp"
 #include "proc/process.hpp"
 #include "who/cuda_users.hpp"

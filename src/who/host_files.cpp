@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/host_files.hpp"
 
-#include "base/read_text.hpp"
-#include "base/regular_file.hpp"
+#include "base/fd.hpp"
+#include "base/privileges.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <limits>
 #include <linux/openat2.h>
 #include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -61,6 +65,27 @@ std::vector<std::string> HostFiles::list(const std::string& path) const
             names.emplace_back(entry->d_name);
     }
     return names;
+}
+
+Users::Users(const std::string& host_root)
+{
+    if (const auto text = HostFiles(host_root).read("etc/passwd"))
+        for (UserAccount& account : parse_accounts(*text))
+            names_.try_emplace(account.uid, std::move(account.name));
+}
+
+// The folder's owner is no answer: it is root's where the process is not to be dumped.
+std::optional<std::string> Users::of(pid_t pid) const
+{
+    std::ifstream status(fmt::format("/proc/{}/status", pid));
+    std::string word;
+    uint32_t real = 0, effective = 0;
+    while (status >> word && word != "Uid:") // after the name, which has no line of its own in it (fs/proc/array.c)
+        status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    if (!(status >> real >> effective))
+        return std::nullopt;
+    const auto name = names_.find(effective);
+    return name == names_.end() ? fmt::format("{}", effective) : name->second;
 }
 
 } // namespace gpusnoop

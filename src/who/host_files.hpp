@@ -5,8 +5,10 @@
 #include "base/fd.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace gpusnoop {
@@ -35,6 +37,18 @@ private:
 
     Fd root_;
     uint64_t resolve_; // RESOLVE_* of openat2
+};
+
+// Whose a process is: the name of its effective user, as the host's own list of users has it.
+class Users {
+public:
+    explicit Users(const std::string& host_root);
+
+    // The name, or the number where the list has none (a directory's, a container's own); nullopt: the process is gone.
+    std::optional<std::string> of(pid_t pid) const;
+
+private:
+    std::map<uint32_t, std::string> names_; // by uid
 };
 
 } // namespace gpusnoop

@@ -4,7 +4,7 @@
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
 #include "proc/process.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,13 +15,10 @@
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t owners_max = 4096;
-
-} // namespace
-
-namespace {
 
 // Those of a process that has not called are known by its pid alone.
 ::image unseen(uint32_t pid)
@@ -254,6 +251,48 @@ void Processes::forget(const std::set<ImageId>& images)
     for (const auto& [image, info] : known_)
         used.emplace(info.cgroup.v2, info.cgroup.v1);
     attribution_.forget_unless([&](const cgroups& ids) { return used.contains({ids.v2, ids.v1}); });
+}
+
+bool NamedProcesses::named(pid_t pid, std::string_view name)
+{
+    return fits(name) && pids_.insert(pid).second;
+}
+
+bool NamedProcesses::forked(pid_t child)
+{
+    const auto name = process_name(child);
+    return name && named(child, *name);
+}
+
+bool NamedProcesses::replaced(pid_t pid, std::string_view name)
+{
+    return !fits(name) && pids_.erase(pid);
+}
+
+void NamedProcesses::look_again()
+{
+    for (const pid_t pid : all_processes())
+        if (!contains(pid) && std::ranges::any_of(thread_names(pid), [this](const auto& name) { return fits(name); }))
+            pids_.insert(pid);
+}
+
+std::vector<pid_t> Descendants::forked(pid_t child, pid_t parent)
+{
+    if (!all_.contains(parent)) {
+        if (of_others_.size() < others_max)
+            of_others_.emplace(parent, child);
+        return {};
+    }
+    std::vector<pid_t> found{child};
+    for (size_t i = 0; i < found.size(); i++) {
+        all_.insert(found[i]);
+        const auto [first, last] = of_others_.equal_range(found[i]);
+        for (auto next = first; next != last; ++next)
+            if (!all_.contains(next->second))
+                found.push_back(next->second);
+        of_others_.erase(first, last);
+    }
+    return found;
 }
 
 } // namespace gpusnoop

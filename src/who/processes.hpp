@@ -3,22 +3,28 @@
 // forgotten.
 #pragma once
 
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "who/attribution.hpp"
 #include "who/cgroup_mounts.hpp"
 #include "who/command_lines.hpp"
-#include "who/sampled.hpp"
 
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <utility>
 #include <vector>
 
 namespace gpusnoop {
+
+// Some figures of a process are estimates: its calls were counted for a part of the time that it worked.
+struct Sampled {
+    double percent = 100;          // of the CPU time that it used
+    std::optional<double> error{}; // percent: the estimate and the truth differ by less, in 19 of 20 reports
+};
 
 struct ProcessInfo {
     uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0 unknown
@@ -105,6 +111,52 @@ private:
     std::map<ImageId, ProcessInfo> known_;
     std::set<ImageId> learned_; // since the last gone_of()
     std::set<ImageId> fresh_;
+};
+
+// The processes of -n: those that have, or have had, a thread whose name contains a text. A new thread has the name of
+// the one that made it, so only what is told here can make a process one of them.
+class NamedProcesses {
+public:
+    explicit NamedProcesses(std::string part) : part_(std::move(part)) {}
+
+    const std::set<pid_t>& pids() const { return pids_; }
+    bool contains(pid_t pid) const { return pids_.contains(pid); }
+
+    // A thread of the process has been given this name. True where that makes the process one of them.
+    bool named(pid_t pid, std::string_view name);
+    // The child has the name of the thread that made it.
+    bool forked(pid_t child);
+    // It is another program, whose only thread has this name. True where it was one of them, and is none now.
+    bool replaced(pid_t pid, std::string_view name);
+    void left(pid_t pid) { pids_.erase(pid); }
+    // All threads that there are.
+    void look_again();
+
+private:
+    bool fits(std::string_view name) const { return name.find(part_) != std::string_view::npos; }
+
+    std::string part_;
+    std::set<pid_t> pids_;
+};
+
+// A process and those that descend from it, as forks are told: by CPU, so that a grandchild's may come before its
+// parent's own.
+class Descendants {
+public:
+    explicit Descendants(pid_t first) : all_{first} {}
+
+    // Those that are known to be descendants now: the child, and those that were told of before it.
+    std::vector<pid_t> forked(pid_t child, pid_t parent);
+    bool contains(pid_t pid) const { return all_.contains(pid); }
+    void left(pid_t pid) { all_.erase(pid); }
+    // What has been told by now and fits nobody is of others.
+    void forget_others() { of_others_.clear(); }
+
+private:
+    static constexpr size_t others_max = 65536; // within a second
+
+    std::set<pid_t> all_;
+    std::multimap<pid_t, pid_t> of_others_; // by parent
 };
 
 } // namespace gpusnoop

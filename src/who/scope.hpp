@@ -6,7 +6,7 @@
 #include "base/fd.hpp"
 #include "base/options.hpp"
 #include "who/cgroup.hpp"
-#include "who/named_processes.hpp"
+#include "who/processes.hpp"
 
 #include <map>
 #include <optional>

@@ -2,7 +2,6 @@
 // cudadiff: what has changed from one recording to another.
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 #include "run/tool.hpp"
 #include "tools/cudadiff/comparison.hpp"

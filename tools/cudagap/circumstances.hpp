@@ -3,7 +3,7 @@
 // once per interval, and told as what has come since the last one.
 #pragma once
 
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "proc/process_facts.hpp"
 #include "who/cgroup_facts.hpp"
 

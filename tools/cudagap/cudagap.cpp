@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudagap: why the GPU is not given work: where the time goes of the threads that call.
 #include "attach/load_together.hpp"
+#include "base/bpf_map.hpp"
 #include "base/clock.hpp"
 #include "base/loop.hpp"
-#include "base/skeleton.hpp"
 #include "bpf/shared/record.h"
-#include "run/arguments.hpp"
+#include "run/command_line.hpp"
 #include "run/tool.hpp"
 #include "tools/cudagap/kernel.hpp"
 #include "tools/cudagap/options.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/kernel.hpp"
 
-#include "gpu/driver_devices.hpp"
+#include "gpu/gpu_files.hpp"
 
 #include "bpf/shared/record.h"
 #include "cudagap.skel.h" // after the types that it mentions

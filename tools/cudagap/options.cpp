@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/options.hpp"
 
-#include "run/arguments.hpp"
+#include "run/command_line.hpp"
 #include "run/shared_options.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 // to and fro. Told as what has come since the last look.
 #pragma once
 
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "proc/tcp_sockets.hpp"
 
 #include <cstdint>

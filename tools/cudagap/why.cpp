@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/why.hpp"
 
-#include "tools/cudagap/circumstance_rules.hpp"
-#include "tools/cudagap/gap_rules.hpp"
-#include "tools/cudagap/peer_rules.hpp"
+#include "tools/cudagap/rules.hpp"
 
 #include <algorithm>
 #include <cmath>

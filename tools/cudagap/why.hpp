@@ -5,7 +5,7 @@
 #include "attach/probes.hpp"
 #include "tools/cudagap/columns.hpp"
 #include "tools/cudagap/gap_causes.hpp"
-#include "who/suspension.hpp"
+#include "who/cgroup_facts.hpp"
 
 #include <span>
 #include <vector>

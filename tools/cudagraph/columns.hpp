@@ -6,7 +6,6 @@
 #include "rows/call_view.hpp"
 #include "rows/report.hpp"
 #include "tools/cudagraph/graphs.hpp"
-#include "tools/cudagraph/storms.hpp"
 
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagraph/options.hpp"
 
-#include "run/arguments.hpp"
 #include "run/command_line.hpp"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "attach/probes.hpp"
-#include "code/found_stacks.hpp"
+#include "code/copy_search.hpp"
 #include "names/inside_waits.hpp"
-#include "proc/thread_registers.hpp"
+#include "proc/threads.hpp"
 #include "reader/answerer.hpp"
 #include "tools/cudasync/waits.hpp"
 

@@ -2,8 +2,7 @@
 // Waits of an interval, grouped the way the user wants to see them; those that go on are part of it.
 #pragma once
 
-#include "base/program_barrier.hpp"
-#include "base/shared_array.hpp"
+#include "base/bpf_map.hpp"
 #include "bpf/shared/probe.h"
 #include "bpf/shared/wait.h"
 #include "rows/call_groups.hpp"

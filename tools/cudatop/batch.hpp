@@ -4,7 +4,6 @@
 
 #include "rows/output.hpp"
 #include "screen/snapshot.hpp"
-#include "screen/top_rows.hpp"
 
 namespace gpusnoop::cudatop {
 

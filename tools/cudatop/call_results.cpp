@@ -3,7 +3,7 @@
 
 #include "attach/probes.hpp"
 #include "bpf/shared/ioctl.h"
-#include "gpu/driver_text.hpp"
+#include "gpu/driver_names.hpp"
 #include "rows/calls.hpp"
 
 namespace gpusnoop {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudatop/columns.hpp"
 
-#include "base/suggestion.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
 #include "tools/cudatop/fields.hpp"
 #include "tools/cudatop/verdicts.hpp"

@@ -4,16 +4,15 @@
 
 #include "gpu/nvml_figures.hpp"
 #include "names/name_options.hpp"
-#include "output/metrics_options.hpp"
+#include "output/metrics.hpp"
 #include "rows/process_gpus.hpp"
 #include "rows/report.hpp"
 #include "screen/preferences.hpp"
 #include "screen/snapshot.hpp"
-#include "screen/top_rows.hpp"
 #include "tools/cudatop/diagnosis.hpp"
 #include "tools/cudatop/groups.hpp"
 #include "tools/cudatop/held.hpp"
-#include "who/users.hpp"
+#include "who/host_files.hpp"
 
 #include <cstdint>
 #include <map>

@@ -5,7 +5,7 @@
 #include "rows/call_view.hpp"
 #include "rows/calls.hpp"
 #include "tools/cudatop/columns.hpp"
-#include "tools/cudatop/since_opened.hpp"
+#include "tools/cudatop/live.hpp"
 
 #include <functional>
 #include <set>

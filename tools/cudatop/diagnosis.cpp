@@ -13,6 +13,7 @@
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr int out_of_memory = 2; // CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation

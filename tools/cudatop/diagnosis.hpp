@@ -4,6 +4,7 @@
 
 #include "gpu/nvml_figures.hpp"
 #include "gpu/xids.hpp"
+#include "proc/mapped_file.hpp"
 #include "proc/process.hpp"
 #include "rows/calls.hpp"
 #include "rows/holdings.hpp"
@@ -12,7 +13,6 @@
 #include "tools/cudatop/restarts.hpp"
 #include "tools/cudatop/rules.hpp"
 #include "tools/cudatop/stuck_calls.hpp"
-#include "tools/cudatop/verdict.hpp"
 #include "tools/nvioctl/driver_calls.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // What is known of processes in figures, from what was counted of them in the last seconds.
 #include "tools/cudatop/diagnosis.hpp"
 
-#include "gpu/driver_text.hpp"
+#include "gpu/driver_names.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudatop/machine_load.hpp"
 
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
 
 #include <charconv>
 

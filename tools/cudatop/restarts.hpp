@@ -2,8 +2,8 @@
 // Restart loops: processes of one name in one container, service or cgroup that end and are started again.
 #pragma once
 
-#include "proc/image.hpp"
-#include "tools/cudatop/verdict.hpp"
+#include "proc/mapped_file.hpp"
+#include "tools/cudatop/rules.hpp"
 
 #include <cstdint>
 #include <deque>

@@ -3,6 +3,7 @@
 // is.
 #pragma once
 
+#include "proc/mapped_file.hpp"
 #include "tools/cudatop/signs.hpp"
 
 #include <cstdint>
@@ -49,5 +50,25 @@ bool copies_are_small(const Signs& signs);
 
 // How long counts are looked back at, at most (an interval may be longer).
 inline constexpr double window_seconds = 5;
+
+// A rule that fired, and the process that it is about.
+struct Verdict {
+    ImageId process;
+    std::string name;  // of the process
+    std::string owner; // its pod or container; empty: none
+    std::string pod_namespace, pod, container;
+    uint32_t tid = 0; // of the thread that it is about; 0: of the whole process
+    const Rule* rule = nullptr;
+    Severity severity = Severity::none;
+    std::string words;
+    std::string next;   // the command
+    int32_t stack = -1; // where in the program, as calls have it; negative: not known
+    uint64_t caller = 0;
+    bool exited = false; // the process
+    uint64_t group = 0;  // shared by processes that may restart each other; 0: unknown
+};
+
+// The worst first, then by name.
+bool comes_before(const Verdict& a, const Verdict& b);
 
 } // namespace gpusnoop

@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "proc/process.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 
 #include <cerrno>
 #include <csignal>

@@ -2,17 +2,34 @@
 // Where calls come from of which only some have their stack taken: how many of these have which.
 #pragma once
 
+#include "base/clock.hpp"
 #include "rows/calls.hpp"
 #include "screen/snapshot.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace gpusnoop::cudatop {
+
+// The kernel side's table of stacks has room for so many, and forgets none by itself. One that comes again gets its
+// place back.
+class StackTable {
+public:
+    explicit StackTable(int map_fd) : map_fd_(map_fd) {}
+
+    bool due(); // now and then
+    // Takes out all but those, which are as calls have them.
+    void keep(const std::set<int32_t>& stacks) const;
+
+private:
+    int map_fd_;
+    uint64_t swept_ns_ = clock_ns(CLOCK_MONOTONIC);
+};
 
 class StackSamples {
 public:

@@ -7,9 +7,9 @@
 
 #include "attach/probe_kinds.hpp"
 #include "base/options.hpp"
-#include "code/found_stacks.hpp"
+#include "code/copy_search.hpp"
 #include "names/inside_waits.hpp"
-#include "proc/thread_registers.hpp"
+#include "proc/threads.hpp"
 #include "tools/cudasync/waits.hpp"
 #include "who/processes.hpp"
 

@@ -3,8 +3,8 @@
 // makes of that for people and programs in report.cpp.
 #pragma once
 
+#include "gpu/command_layouts.hpp"
 #include "gpu/driver_hooks.hpp"
-#include "gpu/driver_layouts.hpp"
 #include "gpu/xids.hpp"
 #include "names/kernel_names.hpp"
 #include "names/naming.hpp"
@@ -15,15 +15,14 @@
 #include "tools/cudatop/asked_for.hpp"
 #include "tools/cudatop/columns.hpp"
 #include "tools/cudatop/counted.hpp"
-#include "tools/cudatop/exited_verdicts.hpp"
 #include "tools/cudatop/head.hpp"
 #include "tools/cudatop/kept_preferences.hpp"
 #include "tools/cudatop/live.hpp"
-#include "tools/cudatop/since_opened.hpp"
-#include "tools/cudatop/stack_table.hpp"
+#include "tools/cudatop/stack_samples.hpp"
 #include "tools/cudatop/stuck_calls.hpp"
+#include "tools/cudatop/verdicts.hpp"
 #include "tools/cudatop/within.hpp"
-#include "who/suspension.hpp"
+#include "who/cgroup_facts.hpp"
 
 #include "bpf/shared/record.h"
 #include "cudatop.skel.h" // after the types that it mentions

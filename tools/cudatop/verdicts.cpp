@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
 
 namespace gpusnoop::cudatop {
+
 namespace {
 
 bool is_about(const Verdict& verdict, const Key& key, const Group& group)
@@ -156,6 +158,52 @@ void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& s
         if (dropped)
             say("note", fmt::format("{} more about processes that exited", dropped));
     }
+}
+
+namespace {
+
+constexpr size_t lines_max = 1000;
+
+} // namespace
+
+void ExitedVerdicts::add(std::span<const Verdict* const> verdicts, const Frames& frames)
+{
+    for (const Verdict* verdict : verdicts) {
+        if (verdict->rule->of_group)
+            loops_.insert(verdict->group);
+        if (verdict->exited)
+            lines_.push_back({*verdict, frames(*verdict)});
+    }
+    fold();
+    for (; lines_.size() > lines_max; dropped_++)
+        lines_.pop_front();
+}
+
+// Keeps the last line of each rule in each loop.
+void ExitedVerdicts::fold()
+{
+    std::set<std::pair<uint64_t, const Rule*>> seen;
+    std::deque<WhyLine> kept;
+    for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
+        const Verdict& of = line->verdict;
+        if (!loops_.contains(of.group) || seen.emplace(of.group, of.rule).second)
+            kept.push_front(std::move(*line));
+    }
+    lines_ = std::move(kept);
+}
+
+std::vector<WhyLine> ExitedVerdicts::with(std::span<const Verdict* const> of_last_interval, const Frames& frames)
+{
+    for (const Verdict* verdict : of_last_interval) {
+        if (verdict->rule->of_group)
+            loops_.insert(verdict->group);
+        lines_.push_back({*verdict, frames(*verdict)});
+    }
+    fold();
+    std::vector<WhyLine> all(std::make_move_iterator(lines_.begin()), std::make_move_iterator(lines_.end()));
+    lines_.clear();
+    std::ranges::stable_sort(all, comes_before, &WhyLine::verdict);
+    return all;
 }
 
 } // namespace gpusnoop::cudatop

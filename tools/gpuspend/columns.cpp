@@ -2,7 +2,7 @@
 #include "tools/gpuspend/columns.hpp"
 
 #include "base/options.hpp"
-#include "base/suggestion.hpp"
+#include "base/text.hpp"
 #include "rows/column_choice.hpp"
 #include "tools/gpuspend/prices.hpp"
 

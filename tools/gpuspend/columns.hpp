@@ -2,7 +2,7 @@
 // What a run of gpuspend was asked for, and the columns that show it.
 #pragma once
 
-#include "output/metrics_options.hpp"
+#include "output/metrics.hpp"
 #include "rows/call_view.hpp"
 #include "rows/field.hpp"
 #include "rows/output.hpp"

@@ -3,18 +3,237 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
+#include "base/options.hpp"
 #include "base/text.hpp"
-#include "tools/gpuspend/http_page.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <utility>
 
 namespace gpusnoop {
+
+namespace {
+
+constexpr uint64_t patience_ns = 10'000'000'000; // as long as Prometheus waits for a page
+constexpr size_t longest_head = 64 << 10;
+
+} // namespace
+
+LoopbackQuestion::About http_question(std::string_view option, std::string_view url, size_t largest)
+{
+    constexpr std::string_view scheme = "http://";
+    std::string_view rest = url.substr(std::min(scheme.size(), url.size()));
+    const std::string_view authority = rest.substr(0, std::min(rest.find('/'), rest.size()));
+    rest.remove_prefix(authority.size());
+    const size_t colon = authority.rfind(':');
+    const bool has_port = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+    const std::string_view host = authority.substr(0, has_port ? colon : authority.size());
+    const std::string_view path = rest.empty() ? "/" : rest;
+    LoopbackQuestion::About about{.port = 80,
+                                  .family = host == "localhost" ? AF_UNSPEC
+                                            : host == "[::1]"   ? AF_INET6
+                                                                : AF_INET,
+                                  .question = {},
+                                  .largest = largest + longest_head,
+                                  .patience_ns = patience_ns};
+    bool good = url.starts_with(scheme) && (about.family != AF_INET || host == "127.0.0.1");
+    if (has_port) {
+        const std::string_view port = authority.substr(colon + 1);
+        const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), about.port);
+        good &= error == std::errc() && end == port.data() + port.size() && about.port != 0;
+    }
+    good &= std::ranges::all_of(path, [](char c) { return c > ' ' && c < 127; });
+    if (!good)
+        throw UsageError(fmt::format("{} asks this machine only, as in http://localhost:9400/metrics, and not '{}'",
+                                     option, printable(url.substr(0, 200))));
+    // HTTP/1.0, so that the body comes in one piece and ends with the connection.
+    about.question = fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\nAccept: text/plain\r\n\r\n", path, authority);
+    return about;
+}
+
+LoopbackAnswer http_body(std::string_view answer)
+{
+    const auto no = [](std::string why) { return LoopbackAnswer{.text = {}, .why_not = std::move(why)}; };
+    const size_t head_end = answer.find("\r\n\r\n");
+    if (!answer.starts_with("HTTP/1.") || head_end == std::string_view::npos || head_end > longest_head)
+        return no("what listens there does not speak HTTP");
+    const std::string_view head = answer.substr(0, head_end), body = answer.substr(head_end + 4);
+    const std::string_view status = head.substr(0, head.find("\r\n"));
+    if (status.substr(std::min(status.find(' '), status.size())).substr(0, 4) != " 200")
+        return no(fmt::format("it answers '{}'", printable(status.substr(0, 100))));
+    for (std::string_view rest = head; !rest.empty();) {
+        const std::string_view line = rest.substr(0, std::min(rest.find("\r\n"), rest.size()));
+        rest.remove_prefix(std::min(line.size() + 2, rest.size()));
+        const auto is = [&](std::string_view key) {
+            return line.size() > key.size() && strncasecmp(line.data(), key.data(), key.size()) == 0;
+        };
+        constexpr std::string_view length = "content-length:";
+        if (is("transfer-encoding:"))
+            return no("its answer is in pieces, which were not asked for");
+        if (!is(length))
+            continue;
+        size_t said = 0;
+        const size_t from = std::min(line.find_first_not_of(' ', length.size()), line.size());
+        std::from_chars(line.data() + from, line.data() + line.size(), said);
+        if (said != body.size())
+            return no("its answer is not whole");
+    }
+    return {.text = std::string(body)};
+}
+
+namespace {
+
+constexpr size_t longest_label = 256;
+constexpr double mib = 1 << 20;
+
+struct Name {
+    std::string_view name;
+    Figure figure;
+    double unit; // of a Gauges value, in the exporter's
+    double most;
+    bool instead = false; // of another one, where the page does not have that
+};
+
+// The profiling fields are ratios from 0 to 1, GPU_UTIL is in percent and FB_USED in MiB. DCGM 4.6 has named the fields
+// anew, and knows both names. MIG instances have no GPU_UTIL; how long their engine was active is as much.
+constexpr Name names[] = {
+    {"DCGM_FI_PROF_SM_ACTIVE", Figure::sm_active, 1e6, 1},
+    {"DCGM_FI_PROF_SM_UTIL_RATIO", Figure::sm_active, 1e6, 1},
+    {"DCGM_FI_PROF_SM_OCCUPANCY", Figure::sm_occupancy, 1e6, 1},
+    {"DCGM_FI_PROF_SM_OCCUPANCY_RATIO", Figure::sm_occupancy, 1e6, 1},
+    {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Figure::tensor_active, 1e6, 1},
+    {"DCGM_FI_PROF_TENSOR_UTIL_RATIO", Figure::tensor_active, 1e6, 1},
+    {"DCGM_FI_PROF_DRAM_ACTIVE", Figure::dram_active, 1e6, 1},
+    {"DCGM_FI_PROF_DRAM_UTIL_RATIO", Figure::dram_active, 1e6, 1},
+    {"DCGM_FI_DEV_GPU_UTIL", Figure::gpu_busy, 1e4, 100},
+    {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", Figure::gpu_busy, 1e6, 1, true},
+    {"DCGM_FI_DEV_FB_USED", Figure::memory_used, mib, 1 << 24},
+};
+
+struct Labels {
+    std::string uuid, instance;
+    bool of_process = false;
+};
+
+// The text behind "{", up to what follows "}"; nullopt: it is none.
+std::optional<Labels> take_labels(std::string_view& rest)
+{
+    Labels labels;
+    for (;;) {
+        rest.remove_prefix(std::min(rest.find_first_not_of(", "), rest.size())); // a blank may follow a comma
+        if (rest.empty() || rest.front() == '}')
+            break;
+        const size_t equals = rest.find("=\"");
+        if (equals == std::string_view::npos)
+            return std::nullopt;
+        const std::string_view name = rest.substr(0, equals);
+        rest.remove_prefix(equals + 2);
+        std::string value;
+        bool closed = false;
+        size_t at = 0;
+        for (; at < rest.size() && !closed; at++) {
+            const bool escaped = rest[at] == '\\' && at + 1 < rest.size();
+            closed = !escaped && rest[at] == '"';
+            at += escaped;
+            if (!closed && value.size() <= longest_label)
+                value += rest[at];
+        }
+        if (!closed)
+            return std::nullopt;
+        rest.remove_prefix(at);
+        if (value.size() > longest_label)
+            value.clear(); // of which nothing is believed
+        if (name == "UUID" || name == "gpu_uuid")
+            labels.uuid = value;
+        else if (name == "GPU_I_ID")
+            labels.instance = value;
+        else if (name == "pid" && !value.empty())
+            labels.of_process = true;
+    }
+    if (rest.empty())
+        return std::nullopt;
+    rest.remove_prefix(1);
+    return labels;
+}
+
+std::optional<double> take_value(std::string_view rest)
+{
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    double value = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    const bool whole = end == rest.data() + rest.size() || *end == ' ' || *end == '\t' || *end == '\r';
+    return error == std::errc() && whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<DcgmKey> key_of(const Labels& labels)
+{
+    if (labels.uuid.empty() || labels.of_process)
+        return std::nullopt;
+    DcgmKey key{.uuid = labels.uuid, .gpu_instance = {}};
+    if (labels.instance.empty())
+        return key;
+    uint32_t number = 0;
+    const char* const end = labels.instance.data() + labels.instance.size();
+    if (std::from_chars(labels.instance.data(), end, number).ptr != end || number > 255)
+        return std::nullopt;
+    key.gpu_instance = number;
+    return key;
+}
+
+} // namespace
+
+DcgmPage parse_dcgm_page(std::string_view text)
+{
+    DcgmPage page;
+    std::map<DcgmKey, std::array<bool, figure_count>> differ;
+    std::map<DcgmKey, Gauges> instead;
+    text = text.substr(0, DcgmPage::largest);
+    for (std::string_view left = text; !left.empty();) {
+        std::string_view line = left.substr(0, std::min(left.find('\n'), left.size()));
+        left.remove_prefix(std::min(line.size() + 1, left.size()));
+        const size_t brace = line.find('{');
+        const auto* const name = std::ranges::find(names, line.substr(0, brace), &Name::name);
+        if (brace == std::string_view::npos || name == std::end(names))
+            continue;
+        page.series++;
+        line.remove_prefix(brace + 1);
+        const auto labels = take_labels(line);
+        const auto value = labels ? take_value(line) : std::nullopt;
+        const auto key = labels ? key_of(*labels) : std::nullopt;
+        if (!key || !value || *value < 0 || *value > name->most ||
+            (page.devices.size() >= DcgmPage::most_devices && !page.devices.contains(*key))) {
+            page.unusable++;
+            continue;
+        }
+        page.devices.try_emplace(*key);
+        Gauges& gauges = (name->instead ? instead : page.devices)[*key];
+        auto& known = gauges.values[static_cast<size_t>(name->figure)];
+        const auto number = static_cast<uint64_t>(std::llround(*value * name->unit));
+        // A device's figure is repeated for each pod on it. Those that differ are of pods or processes, and say nothing
+        // of the device.
+        if (known && *known != number) {
+            differ[*key][static_cast<size_t>(name->figure)] = true;
+            page.unusable++;
+        }
+        gauges.set(name->figure, number, MEASURED_BY_DCGM);
+    }
+    for (const auto& [key, figures] : differ)
+        for (size_t i = 0; i < figure_count; i++)
+            if (figures[i])
+                page.devices[key].values[i].reset(), instead[key].values[i].reset();
+    for (const auto& [key, gauges] : instead)
+        for (size_t i = 0; i < figure_count; i++)
+            page.devices[key].set(static_cast<Figure>(i), gauges.values[i], MEASURED_BY_DCGM);
+    return page;
+}
+
 namespace {
 
 constexpr uint64_t second = 1'000'000'000;

@@ -3,14 +3,47 @@
 #pragma once
 
 #include "base/loopback_question.hpp"
-#include "tools/gpuspend/dcgm_page.hpp"
+#include "tools/gpuspend/ledger.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace gpusnoop {
+
+// Pages by HTTP, from services of this machine.
+
+// What to ask for "http://localhost:9400/metrics", also with 127.0.0.1 or [::1]. Throws UsageError; option: that the
+// URL was given by.
+LoopbackQuestion::About http_question(std::string_view option, std::string_view url, size_t largest);
+
+// The body of a whole answer; why_not where it is none.
+LoopbackAnswer http_body(std::string_view answer);
+
+// A page of NVIDIA's dcgm-exporter, in Prometheus's text format: how well each device or MIG instance is used.
+
+// Whose a figure is.
+struct DcgmKey {
+    std::string uuid; // the device's, also of an instance
+    std::optional<uint32_t> gpu_instance;
+    auto operator<=>(const DcgmKey&) const = default;
+};
+
+struct DcgmPage {
+    std::map<DcgmKey, Gauges> devices;
+    size_t series = 0; // of the names that are looked for
+    size_t unusable =
+        0; // of these: values that cannot be, without a device, of a process or differing with no way to tell
+
+    static constexpr size_t largest = 4 << 20;
+    static constexpr size_t most_devices = 4096;
+};
+
+// Never fails: what is none of it is left out.
+DcgmPage parse_dcgm_page(std::string_view text);
 
 class Dcgm {
 public:

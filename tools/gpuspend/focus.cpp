@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FOCUS 1.3 (FinOps Open Cost and Usage Specification): its names for who pays what for which device, and under names
 // of ours (x_) what it has none for. The invoice is the provider's: it is joined by ResourceId.
-#include "base/local_time.hpp"
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "rows/field.hpp"
 #include "tools/gpuspend/columns.hpp"

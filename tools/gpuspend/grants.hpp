@@ -4,9 +4,8 @@
 // called CUDA.
 #pragma once
 
-#include "gpu/mig_files.hpp"
+#include "gpu/gpu_files.hpp"
 #include "tools/gpuspend/allotments.hpp"
-#include "tools/gpuspend/dra.hpp"
 #include "tools/gpuspend/kubelet.hpp"
 #include "tools/gpuspend/machine_gpus.hpp"
 #include "who/attribution.hpp"

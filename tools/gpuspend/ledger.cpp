@@ -3,10 +3,95 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <string_view>
 
 namespace gpusnoop {
+
+std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights)
+{
+    std::vector<uint64_t> parts(weights.size());
+    uint128 sum = 0;
+    for (const uint64_t weight : weights)
+        sum += weight;
+    if (parts.empty())
+        return parts;
+    if (!sum)
+        return divided(amount, std::vector<uint64_t>(weights.size(), 1));
+    // The sum of 2^16 weights needs 80 bits: a remainder is compared, and never multiplied.
+    std::vector<uint128> left(weights.size());
+    uint64_t given = 0;
+    for (size_t i = 0; i < weights.size(); i++) {
+        const uint128 product = uint128{amount} * weights[i];
+        parts[i] = static_cast<uint64_t>(product / sum);
+        left[i] = product % sum;
+        given += parts[i];
+    }
+    std::vector<size_t> order(weights.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return left[a] > left[b]; });
+    for (size_t i = 0; given < amount; i++, given++)
+        parts[order[i]]++;
+    return parts;
+}
+
+std::string measured_by_text(uint8_t sources)
+{
+    const bool nvml = sources & MEASURED_BY_NVML, dcgm = sources & MEASURED_BY_DCGM;
+    return nvml && dcgm ? "nvml,dcgm" : nvml ? "nvml" : dcgm ? "dcgm" : "";
+}
+
+void Gauges::set(Figure figure, std::optional<uint64_t> value, MeasuredBy source)
+{
+    std::optional<uint64_t>& known = values[static_cast<size_t>(figure)];
+    if (!value || known)
+        return;
+    known = value;
+    sources |= source;
+}
+
+void Gauges::set_percent(Figure figure, std::optional<double> percent, MeasuredBy source)
+{
+    if (percent && *percent >= 0 && *percent <= 100)
+        set(figure, static_cast<uint64_t>(std::llround(*percent * 10'000)), source);
+}
+
+void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency)
+{
+    gauges.set_percent(Figure::sm_active, efficiency.sm_active, MEASURED_BY_NVML);
+    gauges.set_percent(Figure::sm_occupancy, efficiency.sm_occupancy, MEASURED_BY_NVML);
+    gauges.set_percent(Figure::tensor_active, efficiency.tensor_active, MEASURED_BY_NVML);
+    gauges.set_percent(Figure::dram_active, efficiency.dram_active, MEASURED_BY_NVML);
+}
+
+void Efficiency::add(const Gauges& gauges, uint64_t ns, bool shared)
+{
+    for (size_t i = 0; i < figure_count; i++)
+        if (const auto value = gauges.values[i]) {
+            figures[i].ns += ns;
+            figures[i].sum += uint128{*value} * ns;
+        }
+    shared_ns += gauges.any() && shared ? ns : 0;
+    sources |= gauges.sources;
+}
+
+void Efficiency::add(const Efficiency& more)
+{
+    for (size_t i = 0; i < figure_count; i++) {
+        figures[i].ns += more.figures[i].ns;
+        figures[i].sum += more.figures[i].sum;
+    }
+    shared_ns += more.shared_ns;
+    sources |= more.sources;
+}
+
+std::optional<double> Efficiency::mean(Figure figure) const
+{
+    const auto& [ns, sum] = figures[static_cast<size_t>(figure)];
+    return ns ? std::optional(static_cast<double>(sum) / static_cast<double>(ns)) : std::nullopt;
+}
+
 namespace {
 
 const Tenant others{.owner = "(others)"};

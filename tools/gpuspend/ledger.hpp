@@ -3,19 +3,63 @@
 // what was held idle and what was not given to anybody add up to its time to the nanosecond.
 #pragma once
 
-#include "tools/gpuspend/efficiency.hpp"
-#include "tools/gpuspend/shares.hpp"
+#include "gpu/nvml.hpp"
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace gpusnoop {
+
+// An amount, divided so that the parts add up to it exactly: time and money are shared out in whole units.
+__extension__ typedef unsigned __int128 uint128; // of products: ISO C++ has none so wide
+
+// In proportion to the weights; what is left of whole units goes to the largest remainders, the first of equal ones
+// first. Without any weight, in equal parts. Empty: there is nobody to share.
+std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights);
+
+// How well a device was used, by its own counters: means over the time for which somebody told them.
+enum class Figure : uint8_t { sm_active, sm_occupancy, tensor_active, dram_active, gpu_busy, memory_used };
+constexpr size_t figure_count = 6;
+
+// Who tells. Of several, all count.
+enum MeasuredBy : uint8_t { MEASURED_BY_NVML = 1, MEASURED_BY_DCGM = 2 };
+std::string measured_by_text(uint8_t sources); // "nvml,dcgm"
+
+// At one time: millionths of what is there; of memory, bytes. nullopt: nobody tells.
+struct Gauges {
+    std::array<std::optional<uint64_t>, figure_count> values;
+    uint8_t sources = 0; // enum MeasuredBy
+
+    bool any() const { return sources != 0; }
+    void set(Figure figure, std::optional<uint64_t> value, MeasuredBy source); // unless it is known already
+    void set_percent(Figure figure, std::optional<double> percent, MeasuredBy source);
+};
+
+// What NVML says of the hardware, of a device or of an instance.
+void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency);
+
+// Over some time.
+struct Efficiency {
+    struct Measured {
+        uint64_t ns = 0; // for which it was told
+        uint128 sum = 0; // value times how long
+    };
+    std::array<Measured, figure_count> figures;
+    uint64_t shared_ns = 0; // of the time, others held the device, too: it is not its holder's alone
+    uint8_t sources = 0;
+
+    void add(const Gauges& gauges, uint64_t ns, bool shared);
+    void add(const Efficiency& more);
+    std::optional<double> mean(Figure figure) const; // in the units of Gauges
+};
 
 // Who holds. While it is counted an id, and what it is called where it is shown: names may come later.
 struct Tenant {

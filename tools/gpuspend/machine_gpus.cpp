@@ -2,7 +2,7 @@
 #include "tools/gpuspend/machine_gpus.hpp"
 
 #include "base/text.hpp"
-#include "tools/gpuspend/shares.hpp"
+#include "tools/gpuspend/ledger.hpp"
 #include "who/host_files.hpp"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gpuspend/options.hpp"
 
-#include "base/suggestion.hpp"
+#include "base/text.hpp"
 #include "output/metrics.hpp"
 #include "run/shared_options.hpp"
-#include "tools/gpuspend/http_page.hpp"
+#include "tools/gpuspend/dcgm.hpp"
 
 #include <fmt/format.h>
 #include <utility>

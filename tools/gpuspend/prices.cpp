@@ -2,8 +2,8 @@
 #include "tools/gpuspend/prices.hpp"
 
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/json_strings.hpp"
-#include "base/read_text.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>

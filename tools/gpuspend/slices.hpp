@@ -3,7 +3,7 @@
 // each did there.
 #pragma once
 
-#include "gpu/mig_files.hpp"
+#include "gpu/gpu_files.hpp"
 #include "rows/calls.hpp"
 #include "rows/holdings.hpp"
 #include "rows/process_gpus.hpp"
@@ -14,8 +14,8 @@
 #include "tools/gpuspend/machine_gpus.hpp"
 #include "tools/gpuspend/prices.hpp"
 #include "tools/gpuspend/teams.hpp"
+#include "who/host_files.hpp"
 #include "who/processes.hpp"
-#include "who/users.hpp"
 
 #include <cstdint>
 #include <map>

@@ -2,7 +2,7 @@
 #include "tools/gpuspend/spend_state.hpp"
 
 #include "base/error.hpp"
-#include "base/read_text.hpp"
+#include "base/fd.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>

@@ -1,15 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ncclwait/collective_verdicts.hpp"
 
+#include "base/text.hpp"
 #include "proc/process.hpp"
-#include "tools/ncclwait/collective_words.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <fmt/format.h>
+#include <iterator>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gpusnoop {
+
+namespace {
+
+constexpr std::string_view types[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
+                                      "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+constexpr std::string_view reductions[] = {"sum", "product", "max", "min", "average", "a reduction of its own"};
+constexpr std::string_view reducing[] = {"AllReduce", "Reduce", "ReduceScatter", "AllReduceWithBias"};
+constexpr std::string_view rooted[] = {"Broadcast", "Reduce", "Gather", "Scatter"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name)
+{
+    return std::ranges::find(names, name) != names.end();
+}
+
+} // namespace
+
+std::string ranks_in_words(std::span<const unsigned> ranks)
+{
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    for (size_t i = 0, end = 0; i < ranks.size(); i = end) {
+        for (end = i + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;)
+            end++;
+        text += fmt::format("{}{}", i ? "," : "", ranks[i]);
+        if (end > i + 1)
+            text += fmt::format("-{}", ranks[end - 1]);
+    }
+    return text;
+}
+
+std::string collective_in_words(const Collectives::Of& of, const Collectives::Came& came)
+{
+    std::string text(came.operation);
+    if (came.bytes)
+        text += fmt::format(" of {}", human_bytes(*came.bytes));
+    if (of.number)
+        text += fmt::format(" (collective {})", *of.number);
+    return text;
+}
+
+std::string meaning_in_words(const Collectives::Came& came)
+{
+    std::string text = fmt::format("{} of {} ", came.operation, came.elements);
+    text += came.type < std::size(types) ? types[came.type] : fmt::format("of type {}", came.type);
+    if (is_one_of(reducing, came.operation))
+        text += fmt::format(", {}", reductions[std::min<size_t>(came.reduction, std::size(reductions) - 1)]);
+    if (is_one_of(rooted, came.operation))
+        text += fmt::format(", root {}", came.root);
+    return text;
+}
+
+std::string seconds_in_words(uint64_t ns)
+{
+    return fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9);
+}
+
 namespace {
 
 constexpr uint64_t patience_ns = 3'000'000'000; // with the helper that says where threads are
@@ -234,6 +293,49 @@ CollectiveVerdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
                                waiting.size() == 1 ? "waits" : "wait", of_elsewhere(stall.of));
     verdict.stall = std::move(stall);
     return verdict;
+}
+
+namespace {
+
+constexpr int64_t shift_max = 128; // calls that a rank may be ahead when it is first seen
+constexpr int64_t waits_to_align = 4;
+constexpr double clearly = 0.2, mostly_possible = 0.5; // a wait may be for another stream
+
+} // namespace
+
+std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<const Pattern> other)
+{
+    const auto n = static_cast<int64_t>(one.size()), m = static_cast<int64_t>(other.size());
+    const int64_t enough = (std::min(n, m) + 1) / 2;
+    struct Fit {
+        double unlike, impossible; // shares
+        int64_t shift;
+        auto operator<=>(const Fit&) const = default;
+    };
+    std::vector<Fit> fits;
+    for (int64_t shift = -shift_max; shift <= shift_max; shift++) {
+        int64_t both = 0, unlike = 0, told = 0, impossible = 0;
+        for (int64_t i = std::max<int64_t>(0, -shift); i < n && i + shift < m; i++) {
+            const Pattern &a = one[static_cast<size_t>(i)], &b = other[static_cast<size_t>(i + shift)];
+            both++;
+            unlike += a.signature != b.signature;
+            told += a.done_ns != Pattern::never || b.done_ns != Pattern::never;
+            impossible += b.ns > a.done_ns || a.ns > b.done_ns;
+        }
+        if (both < enough || told < waits_to_align)
+            continue;
+        fits.push_back({static_cast<double>(unlike) / static_cast<double>(both),
+                        static_cast<double>(impossible) / static_cast<double>(told), shift});
+    }
+    if (fits.size() < 2)
+        return std::nullopt; // there is nothing to hold it against
+    const Fit best = *std::ranges::min_element(fits);
+    const auto is_as_good = [&best](const Fit& fit) {
+        return fit.unlike <= best.unlike + clearly && fit.impossible <= best.impossible + clearly;
+    };
+    if (best.impossible > mostly_possible || std::ranges::count_if(fits, is_as_good) > 1)
+        return std::nullopt;
+    return best.shift;
 }
 
 } // namespace gpusnoop

@@ -3,19 +3,34 @@
 // wait all the same.
 #pragma once
 
+#include "tools/ncclwait/caller_cpu.hpp"
 #include "tools/ncclwait/collectives.hpp"
-#include "tools/ncclwait/idle_looks.hpp"
 #include "tools/ncclwait/thread_places.hpp"
-#include "who/suspension.hpp"
+#include "who/cgroup_facts.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gpusnoop {
+
+// Collectives and ranks as sentences have them.
+
+// "rank 5", "ranks 0-3,7"
+std::string ranks_in_words(std::span<const unsigned> ranks);
+
+// "AllReduce of 4.0M (collective 61)", as far as that is known.
+std::string collective_in_words(const Collectives::Of& of, const Collectives::Came& came);
+
+// "AllReduce of 1000 float32, sum": all that has to be the same in all ranks.
+std::string meaning_in_words(const Collectives::Came& came);
+
+// "12.3 s"
+std::string seconds_in_words(uint64_t ns);
 
 struct CollectiveVerdict {
     struct Doing { // of one rank
@@ -70,5 +85,15 @@ private:
     std::map<uint32_t, uint64_t> silent_;    // processes, and since when their waits have been watched
     std::map<uint32_t, uint64_t> waited_ns_; // of these, when a wait has returned last
 };
+
+// Which call of one rank is which of another one's, where nobody has counted them from the start.
+
+// Which call of `other` the first one of `one` is, counted from its first; nullopt where they do not tell. A call has
+// been waited for by `done_ns`, or nobody has: never.
+struct Pattern {
+    uint64_t ns, done_ns, signature;
+    static constexpr uint64_t never = UINT64_MAX;
+};
+std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<const Pattern> other);
 
 } // namespace gpusnoop

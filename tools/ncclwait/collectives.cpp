@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ncclwait/collectives.hpp"
 
-#include "tools/ncclwait/rank_alignment.hpp"
+#include "tools/ncclwait/collective_verdicts.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +9,7 @@
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with

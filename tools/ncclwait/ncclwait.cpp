@@ -5,15 +5,13 @@
 #include "base/clock.hpp"
 #include "base/loop.hpp"
 #include "base/shares.hpp"
-#include "base/skeleton.hpp"
 #include "bpf/shared/record.h"
 #include "names/user_stacks.hpp"
 #include "run/tool.hpp"
 #include "tools/ncclwait/collectives.hpp"
 #include "tools/ncclwait/columns.hpp"
-#include "tools/ncclwait/front_calls.hpp"
 #include "tools/ncclwait/options.hpp"
-#include "tools/ncclwait/ras_verdicts.hpp"
+#include "tools/ncclwait/ras.hpp"
 #include "tools/tools.hpp"
 
 #include "ncclwait.skel.h" // after the types that it mentions

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/ncclwait/options.hpp"
 
-#include "run/arguments.hpp"
-#include "tools/ncclwait/ras_client.hpp"
+#include "run/command_line.hpp"
+#include "tools/ncclwait/ras.hpp"
 
 #include <fmt/format.h>
 #include <utility>

@@ -5,7 +5,7 @@
 
 #include "attach/probes.hpp"
 #include "names/inside_waits.hpp"
-#include "proc/thread_registers.hpp"
+#include "proc/threads.hpp"
 
 #include <cstdint>
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/nvioctl/columns.hpp"
 
-#include "gpu/driver_devices.hpp"
-#include "gpu/driver_text.hpp"
+#include "gpu/driver_names.hpp"
+#include "gpu/gpu_files.hpp"
 #include "rows/call_fields.hpp"
 #include "rows/label.hpp"
 #include "tools/nvioctl/xid_line.hpp"

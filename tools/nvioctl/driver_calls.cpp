@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/nvioctl/driver_calls.hpp"
 
-#include "gpu/driver_text.hpp"
+#include "gpu/driver_names.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/nvioctl/monitors.hpp"
 
-#include "gpu/driver_devices.hpp"
 #include "gpu/driver_names.hpp"
-#include "gpu/driver_text.hpp"
+#include "gpu/gpu_files.hpp"
 #include "proc/process.hpp"
-#include "proc/running_thread.hpp"
+#include "proc/threads.hpp"
 #include "reader/message.hpp"
 #include "reader/reader.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "bpf/shared/call.h"
-#include "proc/image.hpp"
+#include "proc/mapped_file.hpp"
 #include "reader/answerer.hpp"
 
 #include <map>

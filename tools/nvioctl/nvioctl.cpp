@@ -2,10 +2,10 @@
 // nvioctl: calls into GPU drivers, by name, status and latency; and what was called last before an Xid.
 #include "attach/user_reads.hpp"
 #include "base/clock.hpp"
-#include "gpu/driver_devices.hpp"
+#include "gpu/command_layouts.hpp"
 #include "gpu/driver_hooks.hpp"
-#include "gpu/driver_layouts.hpp"
-#include "gpu/driver_text.hpp"
+#include "gpu/driver_names.hpp"
+#include "gpu/gpu_files.hpp"
 #include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
 #include "tools/nvioctl/monitors.hpp"

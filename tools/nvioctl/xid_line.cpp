@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/nvioctl/xid_line.hpp"
 
-#include "gpu/driver_devices.hpp"
 #include "gpu/driver_names.hpp"
-#include "gpu/driver_text.hpp"
+#include "gpu/gpu_files.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

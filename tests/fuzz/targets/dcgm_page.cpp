@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dcgm-exporter's page, and the answer that it comes in, from whoever listens there.
-#include "tools/gpuspend/dcgm_page.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tools/gpuspend/http_page.hpp"
+#include "tools/gpuspend/dcgm.hpp"
 
 using namespace gpusnoop;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kubelet, NVIDIA's DRA driver and environments say of who was given which GPU.
+#include "tools/gpuspend/grants.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tools/gpuspend/allotments.hpp"
-#include "tools/gpuspend/dra.hpp"
-#include "tools/gpuspend/kubelet.hpp"
 
 using namespace gpusnoop;
 

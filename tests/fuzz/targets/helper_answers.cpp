@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of helpers that look at the files of others, and may have been taken over by one.
 #include "attach/search_messages.hpp"
-#include "code/inside_messages.hpp"
+#include "code/stack_questions.hpp"
 #include "names/name_messages.hpp"
 #include "names/stack_messages.hpp"
 #include "tests/fuzz/target.hpp"
-#include "who/container_messages.hpp"
+#include "who/containers.hpp"
 
 using namespace gpusnoop;
 

@@ -3,8 +3,6 @@
 #include "code/python_code.hpp"
 #include "code/python_interpreter.hpp"
 #include "code/python_layout.hpp"
-#include "code/python_line_table.hpp"
-#include "code/python_thread_storage.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <span>

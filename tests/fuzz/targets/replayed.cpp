@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording that somebody has sent, shown: as tables, whatever is asked of them, and on cudatop's screen.
-#include "tools/cudatop/replayed.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "output/moments.hpp"
 #include "output/replay.hpp"
 #include "screen/draw.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tools/cudatop/replay.hpp"
 
 #include <algorithm>
 #include <chrono>

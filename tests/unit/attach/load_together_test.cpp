@@ -2,7 +2,7 @@
 #include "attach/load_together.hpp"
 
 #include "attach/refusal.hpp"
-#include "base/skeleton.hpp"
+#include "base/bpf_map.hpp"
 #include "deep.skel.h"
 #include "refused.skel.h"
 #include "tests/unit/attach/bpf_here.hpp"

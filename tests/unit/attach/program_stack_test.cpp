@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/program_stack.hpp"
 
-#include "base/skeleton.hpp"
+#include "base/bpf_map.hpp"
 #include "deep.skel.h"
 #include "tests/unit/attach/bpf_here.hpp"
 

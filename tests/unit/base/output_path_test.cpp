@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files are written where their path led when it was opened, and no file that is not the tool's own is touched.
 #include "base/error.hpp"
+#include "base/fd.hpp"
 #include "base/output_path.hpp"
-#include "base/write_all.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/base/small_files.hpp"
 

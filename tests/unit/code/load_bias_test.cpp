@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/load_bias.hpp"
+#include "code/elf_image.hpp"
 
 #include "base/machine.hpp"
 

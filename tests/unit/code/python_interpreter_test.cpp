@@ -2,7 +2,6 @@
 // The lists of threads of interpreters that are made up, and what they say of themselves.
 #include "code/python_interpreter.hpp"
 #include "code/python_layout.hpp"
-#include "code/python_thread_storage.hpp"
 #include "tests/unit/code/words_of_arm64.hpp"
 
 #include <catch2/catch_test_macros.hpp>

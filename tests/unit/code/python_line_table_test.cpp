@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/python_line_table.hpp"
+#include "code/python_code.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <utility>

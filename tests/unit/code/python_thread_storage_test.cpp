@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // glibc's threads as they are here, and code of Debian's Pythons for arm64.
-#include "code/python_thread_storage.hpp"
+#include "code/python_layout.hpp"
 
 #include "tests/unit/code/words_of_arm64.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudagap/gap_rules.hpp"
+#include "tools/cudagap/rules.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudagap/peer_rules.hpp"
+#include "tools/cudagap/rules.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <map>

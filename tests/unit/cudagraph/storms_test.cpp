@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudagraph/storms.hpp"
+#include "tools/cudagraph/graphs.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

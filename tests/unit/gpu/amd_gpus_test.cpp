@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of AMD's GPUs out of a made-up /sys and /proc: what is there, what is not, and what makes no sense.
-#include "gpu/amd_gpus.hpp"
+#include "gpu/amd.hpp"
 
-#include "gpu/amd_devices.hpp"
-#include "gpu/amd_processes.hpp"
 #include "tests/unit/gpu/amd_host.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/mig_files.hpp"
+#include "gpu/gpu_files.hpp"
 
 #include "base/fd.hpp"
 #include "tests/unit/who/container_host.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/nvml.hpp"
 
-#include "gpu/nvml_list.hpp"
 #include "tests/unit/gpu/nvml_standin.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs that processes were started with, and those of DRA's claims.
 #include "tools/gpuspend/allotments.hpp"
-#include "tools/gpuspend/dra.hpp"
+#include "tools/gpuspend/grants.hpp"
 
 #include "proc/process.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two exporters have said. Names, HELP and TYPE, labels with their order, and the forms of numbers are theirs;
 // UUIDs and names of hosts are made up. Neither page says which version of dcgm-exporter it is of.
-#include "tools/gpuspend/dcgm_page.hpp"
+#include "tools/gpuspend/dcgm.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>

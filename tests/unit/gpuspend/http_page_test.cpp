@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/gpuspend/http_page.hpp"
+#include "tools/gpuspend/dcgm.hpp"
 
 #include "base/options.hpp"
 #include "tests/unit/base/loopback_service.hpp"

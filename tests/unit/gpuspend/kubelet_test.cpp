@@ -2,7 +2,7 @@
 // Checkpoints as versions of Kubernetes write them.
 #include "tools/gpuspend/kubelet.hpp"
 
-#include "tools/gpuspend/grants.hpp"
+#include "tools/gpuspend/allotments.hpp"
 #include "tools/gpuspend/machine_gpus.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/gpuspend/shares.hpp"
+#include "tools/gpuspend/ledger.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <numeric>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/ncclwait/collective_words.hpp"
+#include "tools/ncclwait/caller_cpu.hpp"
+#include "tools/ncclwait/collective_verdicts.hpp"
 #include "tools/ncclwait/collectives.hpp"
-#include "tools/ncclwait/idle_looks.hpp"
-#include "tools/ncclwait/rank_alignment.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's RAS service, and what is listened to in its place.
 #include "tests/unit/base/loopback_service.hpp"
-#include "tools/ncclwait/ras_client.hpp"
-#include "tools/ncclwait/ras_report.hpp"
+#include "tools/ncclwait/ras.hpp"
 
 using namespace gpusnoop;
 using gpusnoop::loopback_service::answer;

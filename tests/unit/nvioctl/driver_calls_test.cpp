@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/driver_devices.hpp"
-#include "gpu/driver_text.hpp"
+#include "gpu/driver_names.hpp"
+#include "gpu/gpu_files.hpp"
 #include "tools/nvioctl/driver_calls.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -2,7 +2,6 @@
 // What is recorded can be read again, also where it was cut off, damaged or made up.
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "output/recorded_output.hpp"
 #include "output/recording.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/base/small_files.hpp"

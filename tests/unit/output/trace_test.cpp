@@ -3,9 +3,8 @@
 // off.
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "output/inflate.hpp"
-#include "output/trace_event.hpp"
 #include "output/trace_output.hpp"
+#include "output/unpacker.hpp"
 #include "tests/unit/output/captured.hpp"
 
 #include <filesystem>

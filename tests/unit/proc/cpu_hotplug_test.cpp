@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proc/cpu_hotplug.hpp"
+#include "proc/mapping_watch.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string_view>

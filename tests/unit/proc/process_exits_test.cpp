@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proc/process_exits.hpp"
+#include "proc/mapping_watch.hpp"
 
 #include "threads_of_child.hpp"
 

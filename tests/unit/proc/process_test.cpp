@@ -3,8 +3,8 @@
 
 #include "proc/mapped_file.hpp"
 #include "proc/process_facts.hpp"
-#include "proc/running_thread.hpp"
 #include "proc/tcp_sockets.hpp"
+#include "proc/threads.hpp"
 #include "threads_of_child.hpp"
 
 #include <algorithm>

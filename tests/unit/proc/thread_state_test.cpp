@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proc/thread_state.hpp"
+#include "proc/threads.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/arguments.hpp"
+#include "run/command_line.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <string>

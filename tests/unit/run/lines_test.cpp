@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/lines.hpp"
+#include "run/ring.hpp"
 
 #include "base/fd.hpp"
 

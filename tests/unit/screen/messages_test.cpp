@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "screen/messages.hpp"
+#include "screen/screen_state.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "screen/plot.hpp"
+#include "screen/history.hpp"
 #include "tests/unit/screen/locale_fixture.hpp"
 
 #include <catch2/catch_test_macros.hpp>

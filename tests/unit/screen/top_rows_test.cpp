@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "screen/top_rows.hpp"
+#include "screen/snapshot.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "who/named_processes.hpp"
+#include "who/processes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <sys/prctl.h>

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/privileges.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+namespace {
+
+using Words = std::array<__user_cap_data_struct, 2>;
+
+bool now(Words& words)
+{
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    return syscall(SYS_capget, &header, words.data()) == 0;
+}
+
+} // namespace
+
+bool has_capability(int capability)
+{
+    Words all{};
+    return now(all) && (all.at(CAP_TO_INDEX(capability)).effective & CAP_TO_MASK(capability)) != 0;
+}
+
+bool keep_capabilities(std::span<const int> kept)
+{
+    Words all{}, some{};
+    if (!now(all))
+        return false;
+    for (const int capability : kept) {
+        auto& word = some.at(CAP_TO_INDEX(capability));
+        word.permitted |= CAP_TO_MASK(capability) & all.at(CAP_TO_INDEX(capability)).permitted;
+        word.effective = word.permitted;
+    }
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    return syscall(SYS_capset, &header, some.data()) == 0;
+}
+
+namespace {
+
+std::string_view take_field(std::string_view& text, char separator)
+{
+    const size_t end = std::min(text.find(separator), text.size());
+    const std::string_view field = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return field;
+}
+
+std::optional<uint32_t> number(std::string_view text)
+{
+    uint32_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [behind, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
+}
+
+} // namespace
+
+std::vector<UserAccount> parse_accounts(std::string_view passwd)
+{
+    std::vector<UserAccount> accounts;
+    while (!passwd.empty()) {
+        std::string_view line = take_field(passwd, '\n'); // name:password:uid:gid:comment:home:shell
+        const std::string_view name = take_field(line, ':');
+        take_field(line, ':');
+        const auto uid = number(take_field(line, ':')), gid = number(take_field(line, ':'));
+        take_field(line, ':');
+        const std::string_view home = take_field(line, ':');
+        if (!name.empty() && uid && gid)
+            accounts.push_back({std::string(name), *uid, *gid, std::string(home), std::string(line)});
+    }
+    return accounts;
+}
+
+std::optional<UserAccount> find_account(std::string_view passwd, std::string_view name_or_uid)
+{
+    const std::vector<UserAccount> accounts = parse_accounts(passwd);
+    auto found = std::ranges::find(accounts, name_or_uid, &UserAccount::name);
+    if (const auto uid = number(name_or_uid); found == accounts.end() && uid)
+        found = std::ranges::find(accounts, *uid, &UserAccount::uid);
+    return found == accounts.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<gid_t> groups_of(std::string_view group, const UserAccount& account)
+{
+    std::vector<gid_t> groups{account.gid};
+    while (!group.empty()) {
+        std::string_view line = take_field(group, '\n'); // name:password:gid:member,member
+        take_field(line, ':');
+        take_field(line, ':');
+        const auto gid = number(take_field(line, ':'));
+        while (gid && !line.empty())
+            if (take_field(line, ',') == account.name && std::ranges::find(groups, *gid) == groups.end())
+                groups.push_back(*gid);
+    }
+    return groups;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/amd.hpp"
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+constexpr size_t devices_max = 256;
+const std::string topology = "sys/class/kfd/kfd/topology/nodes";
+
+std::string trimmed(const std::optional<std::string>& text)
+{
+    const size_t end = text ? text->find_last_not_of(" \n\t") : std::string::npos;
+    return end == std::string::npos ? "" : text->substr(0, end + 1);
+}
+
+std::optional<uint64_t> number_of(const HostFiles& host, const std::string& path)
+{
+    return only_number(host.read(path).value_or(""));
+}
+
+bool is_card(std::string_view name)
+{
+    return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is where a screen is plugged in
+}
+
+// Lines of "key value".
+std::map<std::string, uint64_t, std::less<>> properties_of(const std::string& text)
+{
+    std::map<std::string, uint64_t, std::less<>> found;
+    for (std::string_view rest = text; !rest.empty();) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        const size_t blank = line.find(' ');
+        if (blank != std::string_view::npos)
+            if (const auto number = only_number(line.substr(blank + 1)))
+                found.emplace(line.substr(0, blank), *number);
+    }
+    return found;
+}
+
+// 90402 -> "gfx942": version, release and step, of which the last two are hexadecimal digits.
+std::string target_name(uint64_t version)
+{
+    return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
+}
+
+// What KFD says of it. Parts of one device (MI300's CPX mode) have its address, and their number above bit 28.
+void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std::string& node)
+{
+    const std::string id = trimmed(host.read(node + "/gpu_id"));
+    if (id.empty() || id == "0") // a CPU, or one that this container may not use
+        return;
+    const auto properties = properties_of(host.read(node + "/properties").value_or(""));
+    const auto at = [&](std::string_view key) {
+        const auto found = properties.find(key);
+        return found == properties.end() ? uint64_t{0} : found->second;
+    };
+    const uint64_t place = at("location_id") & 0xffff; // bus << 8 | device << 3 | function
+    const std::string pci =
+        fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at("domain"), place >> 8, place >> 3 & 0x1f, place & 7);
+    const auto device = std::ranges::find(devices, pci, &AmdDevice::pci);
+    if (device == devices.end())
+        return;
+    device->kfd_ids.insert(id);
+    if (const uint64_t in_unit = at("simd_per_cu"))
+        device->compute_units += static_cast<unsigned>(at("simd_count") / in_unit);
+    if (device->uuid.empty() && at("unique_id"))
+        device->uuid = fmt::format("GPU-{:016x}", at("unique_id"));
+    if (device->name.empty() && at("gfx_target_version"))
+        device->name = "AMD " + target_name(at("gfx_target_version"));
+}
+
+std::optional<double> power_watts(const AmdDevice& device, const HostFiles& host)
+{
+    for (const std::string& monitor : host.list(device.folder + "/hwmon"))
+        for (const char* file : {"power1_average", "power1_input"}) // microwatts; some chips have but one of them
+            if (const auto power = number_of(host, fmt::format("{}/hwmon/{}/{}", device.folder, monitor, file)))
+                return static_cast<double>(*power) / 1e6;
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<uint64_t> only_number(std::string_view text)
+{
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string_view rest(end, text.size() - static_cast<size_t>(end - text.data()));
+    const bool is_all = error == std::errc() && rest.find_first_not_of(" \n\t") == std::string_view::npos;
+    return is_all ? std::optional(value) : std::nullopt;
+}
+
+std::vector<AmdDevice> find_amd_devices(const std::string& root)
+{
+    const HostFiles host(root.empty() ? "/" : root);
+    std::vector<AmdDevice> devices;
+    for (const std::string& card : host.list("sys/class/drm")) {
+        std::error_code none;
+        const std::string folder = "sys/class/drm/" + card + "/device";
+        if (devices.size() >= devices_max || !is_card(card) ||
+            std::filesystem::read_symlink(root + "/" + folder + "/driver", none).filename() != "amdgpu")
+            continue;
+        std::string name = printable(trimmed(host.read(folder + "/product_name")));
+        devices.push_back({.pci = std::filesystem::read_symlink(root + "/" + folder, none).filename(),
+                           .folder = folder,
+                           .name = name.empty() || name.starts_with("AMD") ? name : "AMD " + name,
+                           .uuid = {},
+                           .kfd_ids = {}});
+        if (const std::string id = printable(trimmed(host.read(folder + "/unique_id"))); !id.empty())
+            devices.back().uuid = "GPU-" + id;
+    }
+    std::ranges::sort(devices, {}, &AmdDevice::pci);
+    for (const std::string& node : host.list(topology))
+        add_node(devices, host, topology + "/" + node);
+    for (AmdDevice& device : devices)
+        if (device.name.empty())
+            device.name = printable("AMD " + trimmed(host.read(device.folder + "/device")));
+    return devices;
+}
+
+NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host)
+{
+    NvmlDeviceState state;
+    state.index = index;
+    state.name = device.name;
+    state.pci = device.pci;
+    state.uuid = device.uuid;
+    state.vendor = GpuVendor::amd;
+    if (trimmed(host.read(device.folder + "/power/runtime_status")) == "suspended")
+        return state;
+    if (const auto busy = number_of(host, device.folder + "/gpu_busy_percent"); busy && *busy <= 100)
+        state.utilization = static_cast<unsigned>(*busy);
+    const auto used = number_of(host, device.folder + "/mem_info_vram_used");
+    const auto total = number_of(host, device.folder + "/mem_info_vram_total");
+    if (used && total && *used <= *total) {
+        state.memory_used = used;
+        state.memory_total = total;
+    }
+    state.power_watts = power_watts(device, host);
+    return state;
+}
+
+namespace {
+
+class AmdGpus : public Nvml {
+public:
+    AmdGpus(std::vector<AmdDevice> devices, unsigned first, const std::string& root)
+        : devices_(devices), first_(first), host_(root.empty() ? "/" : root),
+          processes_(std::move(devices), first, root)
+    {}
+
+    unsigned devices() const override { return static_cast<unsigned>(devices_.size()); }
+    std::vector<NvmlProcess> processes() override { return processes_.held(clock_ns(CLOCK_MONOTONIC)); }
+    const std::vector<NvmlFailure>& failures() const override { return none_; }
+    std::vector<NvmlUse> process_use() override { return processes_.use(clock_ns(CLOCK_MONOTONIC)); }
+
+    std::vector<NvmlDeviceState> states() override
+    {
+        std::vector<NvmlDeviceState> all;
+        for (const AmdDevice& device : devices_)
+            all.push_back(amd_device_state(device, first_ + static_cast<unsigned>(all.size()), host_));
+        return all;
+    }
+
+private:
+    std::vector<AmdDevice> devices_;
+    unsigned first_;
+    HostFiles host_;
+    AmdProcesses processes_;
+    std::vector<NvmlFailure> none_;
+};
+
+} // namespace
+
+std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root)
+{
+    std::vector<AmdDevice> devices = find_amd_devices(root);
+    return devices.empty() ? nullptr : std::make_unique<AmdGpus>(std::move(devices), first, root);
+}
+
+namespace {
+
+constexpr uint64_t second = 1'000'000'000;
+constexpr uint64_t between_searches = 10 * second; // through all processes, for those that have opened a device
+constexpr uint64_t between_copies = 5 * second;    // reading the copy engines' time makes the kernel ask each queue
+constexpr size_t clients_max = 1024;
+constexpr size_t files_max = 4096; // of one process
+const std::string kfd_processes = "sys/class/kfd/kfd/proc";
+
+// What a descriptor says of a device of amdgpu's; Documentation/gpu/drm-usage-stats.rst.
+struct Descriptor {
+    std::string pci, client;
+    uint64_t bytes = 0, ns = 0;
+};
+
+// "524 KiB": a number of bytes, KiB or MiB.
+std::optional<uint64_t> bytes_in(std::string_view text)
+{
+    const size_t blank = std::min(text.find(' '), text.size());
+    const std::string_view unit = text.substr(std::min(blank + 1, text.size()));
+    const uint64_t factor = unit == "KiB" ? 1 << 10 : unit == "MiB" ? 1 << 20 : unit.empty() ? 1 : 0;
+    const auto number = only_number(text.substr(0, blank));
+    return number && factor && *number <= std::numeric_limits<uint64_t>::max() / factor
+               ? std::optional(*number * factor)
+               : std::nullopt;
+}
+
+std::optional<Descriptor> parse_descriptor(std::string_view text)
+{
+    Descriptor found;
+    bool is_ours = false;
+    for_each_field(text, [&](std::string_view key, std::string_view value) {
+        if (key == "drm-driver")
+            is_ours = value == "amdgpu";
+        else if (key == "drm-pdev")
+            found.pci = value;
+        else if (key == "drm-client-id")
+            found.client = value;
+        else if (key == "drm-memory-vram")
+            found.bytes = bytes_in(value).value_or(0);
+        else if (key == "drm-engine-gfx" || key == "drm-engine-compute")
+            found.ns += only_number(value.substr(0, value.find(' '))).value_or(0);
+    });
+    return is_ours && !found.pci.empty() ? std::optional(std::move(found)) : std::nullopt;
+}
+
+std::optional<uint32_t> pid_in(std::string_view name)
+{
+    const auto number = only_number(name);
+    return number && *number && *number <= 1U << 22 ? std::optional(static_cast<uint32_t>(*number)) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<double> AmdCount::percent(uint64_t value_ns, uint64_t now_ns)
+{
+    const uint64_t before = most_.value_or(value_ns), then = then_ns_;
+    const bool is_first = !most_;
+    most_ = std::max(before, value_ns);
+    then_ns_ = now_ns;
+    if (is_first || now_ns <= then)
+        return std::nullopt;
+    return 100.0 * static_cast<double>(*most_ - before) / static_cast<double>(now_ns - then);
+}
+
+AmdProcesses::AmdProcesses(std::vector<AmdDevice> devices, unsigned first, const std::string& root)
+    : devices_(std::move(devices)), first_(first), root_(root), host_(root.empty() ? "/" : root)
+{}
+
+std::optional<size_t> AmdProcesses::device_of_kfd(std::string_view id) const
+{
+    for (size_t i = 0; i < devices_.size(); i++)
+        if (devices_[i].kfd_ids.contains(std::string(id)))
+            return i;
+    return std::nullopt;
+}
+
+// In Linux 7.3 a process may have several contexts, each with the same files below.
+void AmdProcesses::look_at_kfd_folder(uint32_t pid, const std::string& folder)
+{
+    for (const std::string& name : host_.list(folder)) {
+        if (name.starts_with("context_")) {
+            if (folder.find("/context_") == std::string::npos)
+                look_at_kfd_folder(pid, folder + "/" + name);
+            continue;
+        }
+        constexpr std::string_view memory = "vram_";
+        if (!name.starts_with(memory))
+            continue;
+        const std::string id = name.substr(memory.size());
+        const auto device = device_of_kfd(id);
+        const auto bytes = device ? only_number(host_.read(folder + "/" + name).value_or("")) : std::nullopt;
+        if (!bytes)
+            continue;
+        Held& held = held_[{pid, *device}];
+        held.kfd_bytes += *bytes;
+        held.kfd.emplace_back(folder, id);
+    }
+    for (const std::string& queue : host_.list(folder + "/queues")) {
+        const auto id = only_number(host_.read(folder + "/queues/" + queue + "/gpuid").value_or(""));
+        if (const auto device = id ? device_of_kfd(std::to_string(*id)) : std::nullopt)
+            held_[{pid, *device}].has_queues = true;
+    }
+}
+
+void AmdProcesses::look_at_kfd()
+{
+    for (const std::string& name : host_.list(kfd_processes))
+        if (const auto pid = pid_in(name))
+            look_at_kfd_folder(*pid, kfd_processes + "/" + name);
+}
+
+// By the text of their links alone, which the kernel has without asking anybody: that a file called so is one, its
+// description says. False if no file is open.
+bool AmdProcesses::find_clients_in(const std::string& folder, uint32_t pid)
+{
+    std::error_code error;
+    size_t seen = 0;
+    for (std::filesystem::directory_iterator entry(root_ + "/" + folder + "/fd", error), end;
+         !error && entry != end && ++seen <= files_max; entry.increment(error)) {
+        std::error_code none;
+        if (std::filesystem::read_symlink(entry->path(), none).string().find("/dri/") != std::string::npos)
+            clients_[pid].push_back(fmt::format("{}/fdinfo/{}", folder, entry->path().filename().string()));
+    }
+    return seen > 0;
+}
+
+void AmdProcesses::find_clients()
+{
+    clients_.clear();
+    for (const std::string& name : host_.list("proc")) {
+        const auto pid = pid_in(name);
+        if (!pid || clients_.size() >= clients_max)
+            continue;
+        if (find_clients_in("proc/" + name, *pid))
+            continue;
+        // An exited main thread has no files, the other threads of the process have.
+        for (const std::string& thread : host_.list("proc/" + name + "/task"))
+            if (thread != name && find_clients_in("proc/" + name + "/task/" + thread, *pid))
+                break;
+    }
+}
+
+void AmdProcesses::look_at_clients()
+{
+    std::set<std::tuple<uint32_t, std::string, std::string>> seen; // one client may have many descriptors
+    for (const auto& [pid, files] : clients_)
+        for (const std::string& file : files) {
+            const auto found = parse_descriptor(host_.read(file).value_or(""));
+            if (!found || !seen.emplace(pid, found->pci, found->client).second)
+                continue;
+            const auto device = std::ranges::find(devices_, found->pci, &AmdDevice::pci);
+            if (device == devices_.end())
+                continue;
+            Held& held = held_[{pid, static_cast<size_t>(device - devices_.begin())}];
+            held.is_drm_client = true;
+            held.drm_bytes += found->bytes;
+            held.drm_ns += found->ns;
+        }
+}
+
+std::vector<NvmlProcess> AmdProcesses::held(uint64_t now_ns)
+{
+    held_.clear();
+    look_at_kfd();
+    if (now_ns >= find_ns_) {
+        find_clients();
+        find_ns_ = now_ns + between_searches;
+    }
+    look_at_clients();
+    // KFD lists who has opened it and no more (ROCm's own tools do), and HIP opens each render node.
+    std::erase_if(held_, [](const auto& item) {
+        const Held& held = item.second;
+        return !held.has_queues && !held.kfd_bytes && !held.drm_bytes && !held.drm_ns;
+    });
+    std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
+    std::vector<NvmlProcess> all;
+    for (const auto& [place, held] : held_) // whether a descriptor's bytes are among KFD's, no kernel says
+        all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
+                       std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
+    std::ranges::stable_sort(all, {}, &NvmlProcess::device);
+    return all;
+}
+
+std::vector<NvmlUse> AmdProcesses::use(uint64_t now_ns)
+{
+    std::vector<NvmlUse> all;
+    for (const auto& [place, held] : held_) {
+        NvmlUse one{.pid = place.first, .device = first_ + static_cast<unsigned>(place.second), .sm_percent = {}};
+        Counts& counts = counts_[place];
+        std::optional<uint64_t> units, copies_us;
+        const bool reads_copies = now_ns >= counts.copies_read_ns + between_copies;
+        for (const auto& [folder, id] : held.kfd) {
+            const auto number = [&](const std::string& file) { return only_number(host_.read(file).value_or("")); };
+            if (const auto now = number(fmt::format("{}/stats_{}/cu_occupancy", folder, id)))
+                units = units.value_or(0) + *now;
+            if (!reads_copies)
+                continue;
+            if (const auto spent = number(fmt::format("{}/sdma_{}", folder, id)))
+                copies_us = copies_us.value_or(0) + *spent;
+        }
+        if (units && devices_[place.second].compute_units)
+            one.cu_percent =
+                std::min(100.0, 100.0 * static_cast<double>(*units) / devices_[place.second].compute_units);
+        if (reads_copies) {
+            counts.copies_percent = copies_us ? counts.copies.percent(*copies_us * 1000, now_ns) : std::nullopt;
+            counts.copies_read_ns = now_ns;
+        }
+        one.sdma_percent = counts.copies_percent;
+        if (held.is_drm_client && !held.has_queues) // else most of it is KFD's, and in no descriptor
+            if (const auto percent = counts.engines.percent(held.drm_ns, now_ns))
+                one.sm_percent = std::min(100.0, *percent);
+        if (one.sm_percent || one.cu_percent || one.sdma_percent)
+            all.push_back(one);
+    }
+    std::ranges::stable_sort(all, {}, &NvmlUse::device);
+    return all;
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proc/threads.hpp"
+
+#include "base/bpf_map.hpp"
+#include "base/fd.hpp"
+#include "threads.skel.h"
+
+#include <array>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+
+namespace gpusnoop {
+
+namespace {
+
+struct Exiting {
+    bool exits = false;   // it has exited, or is past the point where it loses memory and files
+    uint64_t threads = 0; // of its process, exited ones that are still listed included
+};
+
+// nullopt where there is no such thread.
+std::optional<Exiting> state_of(const std::string& folder)
+{
+    constexpr size_t max = 4096;
+    constexpr uint64_t exiting_flag = 4; // PF_EXITING of include/linux/sched.h
+    const std::string text = read_text(folder + "/stat", max).value_or("");
+    const size_t name_end = text.rfind(") "); // the name may hold anything
+    if (name_end == std::string::npos)
+        return std::nullopt;
+    std::istringstream fields(text.substr(name_end + 2));
+    std::string field;
+    char state = 0;
+    uint64_t flags = 0;
+    Exiting found;
+    fields >> state;
+    for (int skipped = 4; skipped < 9; skipped++)
+        fields >> field;
+    fields >> flags;
+    for (int skipped = 10; skipped < 20; skipped++)
+        fields >> field;
+    if (!(fields >> found.threads))
+        return std::nullopt;
+    found.exits = state == 'Z' || state == 'X' || flags & exiting_flag;
+    return found;
+}
+
+} // namespace
+
+std::optional<pid_t> running_thread(pid_t pid)
+{
+    const std::string folder = fmt::format("/proc/{}", pid);
+    const auto main = state_of(folder);
+    if (!main || !main->exits)
+        return main ? std::optional(pid) : std::nullopt;
+    std::error_code error;
+    if (main->threads > 1)
+        for (std::filesystem::directory_iterator entry(folder + "/task", error), end; !error && entry != end;
+             entry.increment(error)) {
+            const std::string name = entry->path().filename();
+            pid_t tid = 0;
+            std::from_chars(name.data(), name.data() + name.size(), tid);
+            if (const auto state = state_of(entry->path()); tid > 0 && state && !state->exits)
+                return tid;
+        }
+    return std::nullopt;
+}
+
+std::optional<pid_t> other_running_thread(pid_t pid)
+{
+    const auto thread = running_thread(pid);
+    return thread != pid ? thread : std::nullopt;
+}
+
+namespace {
+
+// Behind the key at the begin of a line; empty: there is no such line. A thread's name, which comes first, has no
+// newline: the kernel escapes it.
+std::string_view value_of(std::string_view status, std::string_view key)
+{
+    const size_t at = status.find(key);
+    return at == std::string_view::npos ? std::string_view() : status.substr(at + key.size());
+}
+
+} // namespace
+
+ThreadState parse_thread_state(std::string_view status)
+{
+    ThreadState found;
+    if (const std::string_view state = value_of(status, "\nState:\t"); !state.empty())
+        found.state = state.front();
+    const std::string_view tracer = value_of(status, "\nTracerPid:\t");
+    std::from_chars(tracer.data(), tracer.data() + tracer.size(), found.tracer);
+    return found;
+}
+
+ThreadState thread_state(pid_t pid, pid_t tid)
+{
+    constexpr size_t max = 16 << 10;
+    return parse_thread_state(read_text(fmt::format("/proc/{}/task/{}/status", pid, tid), max).value_or(""));
+}
+
+namespace {
+
+struct BpfLinkDeleter {
+    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+
+} // namespace
+
+struct ThreadRegisters::Iterator {
+    Skeleton<threads_bpf> skeleton;
+    std::unique_ptr<bpf_link, BpfLinkDeleter> link;
+};
+
+ThreadRegisters::ThreadRegisters() = default;
+ThreadRegisters::~ThreadRegisters() = default;
+
+void ThreadRegisters::begin()
+{
+    begun_ = true;
+    auto iterator = std::make_unique<Iterator>();
+    iterator->skeleton = open_skeleton<threads_bpf>();
+    if (threads_bpf::load(iterator->skeleton.get()))
+        return;
+    iterator->link.reset(bpf_program__attach_iter(iterator->skeleton->progs.registers, nullptr));
+    if (iterator->link)
+        iterator_ = std::move(iterator);
+}
+
+std::vector<thread_registers> ThreadRegisters::of(const std::set<pid_t>& processes)
+{
+    std::vector<thread_registers> all;
+    if (processes.empty())
+        return all;
+    if (!begun_)
+        begin();
+    if (!iterator_)
+        return all;
+    const int wanted = bpf_map__fd(iterator_->skeleton->maps.wanted);
+    erase_keys(wanted, [](const std::byte*) { return true; });
+    for (const pid_t process : processes) {
+        const auto key = static_cast<uint32_t>(process);
+        const uint32_t yes = 1;
+        bpf_map_update_elem(wanted, &key, &yes, BPF_ANY);
+    }
+    const Fd walk(bpf_iter_create(bpf_link__fd(iterator_->link.get())));
+    std::array<thread_registers, 64> found{};
+    for (ssize_t n = 0; (n = ::read(walk.get(), found.data(), sizeof(found))) > 0;)
+        all.insert(all.end(), found.begin(), found.begin() + n / static_cast<ssize_t>(sizeof(thread_registers)));
+    return all;
+}
+
+} // namespace gpusnoop

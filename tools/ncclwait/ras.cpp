@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/ncclwait/ras.hpp"
+
+#include "base/error.hpp"
+#include "tools/ncclwait/collective_verdicts.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+namespace gpusnoop {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int deepest = 8;
+constexpr size_t lines_max = 16; // of ranks, each in one
+constexpr size_t operations_max = 32;
+
+const Json& at(const Json& object, const char* key)
+{
+    static const Json none;
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return object.is_object() && found != object.end() ? *found : none;
+}
+
+int64_t number(const Json& object, const char* key, int64_t otherwise)
+{
+    const Json& value = at(object, key);
+    return value.is_number_integer() ? value.get<int64_t>() : otherwise;
+}
+
+std::string text(const Json& object, const char* key)
+{
+    const Json& value = at(object, key);
+    return value.is_string() ? value.get<std::string>().substr(0, 64) : std::string();
+}
+
+bool is_true(const Json& object, const char* key)
+{
+    const Json& value = at(object, key);
+    return value.is_boolean() && value.get<bool>();
+}
+
+// "0x1234"
+std::optional<uint64_t> hash_of(const std::string& text)
+{
+    uint64_t hash = 0;
+    if (!text.starts_with("0x"))
+        return std::nullopt;
+    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), hash, 16);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(hash) : std::nullopt;
+}
+
+void add_ranks(const Json& list, bool missing, RasCommunicator& communicator)
+{
+    if (!list.is_array())
+        return;
+    for (const Json& one : list) {
+        const int64_t number_of = number(one, "rank", -1);
+        if (number_of < 0 || number_of >= communicator.size)
+            continue;
+        RasRank rank{.rank = static_cast<unsigned>(number_of),
+                     .host = text(one, "host"),
+                     .pid = number(one, "pid", -1),
+                     .missing = missing};
+        const Json& status = at(one, "status");
+        rank.unresponsive = is_true(status, "unresponsive");
+        rank.dead = is_true(status, "considered_dead");
+        rank.error = number(status, "async_error", 0);
+        if (const Json& counts = at(one, "collective_counts"); counts.is_object())
+            for (const auto& [operation, count] : counts.items())
+                if (count.is_number_unsigned() && rank.counts.size() < operations_max)
+                    rank.counts[operation.substr(0, 32)] = count.get<uint64_t>();
+        communicator.ranks.push_back(std::move(rank));
+    }
+}
+
+std::string who(const RasRank& rank)
+{
+    std::string text = fmt::format("rank {}", rank.rank);
+    if (rank.pid >= 0)
+        text += fmt::format(" (process {} on {})", rank.pid, rank.host);
+    return text;
+}
+
+// Empty where it is as far as the others.
+std::string behind(const RasRank& rank, const std::map<std::string, uint64_t>& most)
+{
+    if (rank.missing)
+        return rank.dead           ? "is considered dead"
+               : rank.unresponsive ? "does not answer"
+                                   : "does not know the communicator";
+    std::string text;
+    for (const auto& [operation, count] : rank.counts)
+        if (count < most.at(operation))
+            text += fmt::format("{}{} of {} {}", text.empty() ? "has launched " : ", ", count, most.at(operation),
+                                operation);
+    return text;
+}
+
+} // namespace
+
+std::optional<std::vector<RasCommunicator>> parse_ras_report(std::string_view json)
+{
+    const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= deepest; };
+    const Json report = Json::parse(json.begin(), json.end(), shallow, false);
+    const Json& list = at(report, "communicators");
+    if (!list.is_array())
+        return std::nullopt;
+    std::vector<RasCommunicator> all;
+    for (const Json& one : list) {
+        const auto hash = hash_of(text(one, "hash"));
+        const int64_t size = number(one, "size", 0);
+        if (!hash || size <= 0 || size > INT32_MAX)
+            continue;
+        RasCommunicator communicator{.hash = *hash, .size = static_cast<unsigned>(size), .ranks = {}};
+        add_ranks(at(one, "ranks"), false, communicator);
+        add_ranks(at(one, "missing_ranks"), true, communicator);
+        std::ranges::stable_sort(communicator.ranks, {}, &RasRank::rank);
+        all.push_back(std::move(communicator));
+    }
+    return all;
+}
+
+RasFinding look_at(const RasCommunicator& communicator)
+{
+    std::map<std::string, uint64_t> most;
+    for (const RasRank& rank : communicator.ranks)
+        for (const auto& [operation, count] : rank.counts)
+            most[operation] = std::max(most[operation], count);
+    RasFinding finding;
+    std::vector<unsigned> failed;
+    for (const RasRank& rank : communicator.ranks) {
+        const std::string what = behind(rank, most);
+        if (!what.empty()) {
+            finding.ranks.push_back(rank.rank);
+            finding.lines.push_back(fmt::format("{} {}", who(rank), what));
+        }
+        if (rank.error && rank.error != 7) // ncclInProgress
+            failed.push_back(rank.rank);
+    }
+    const size_t lines = finding.lines.size();
+    if (lines > lines_max) {
+        finding.lines.resize(lines_max);
+        finding.lines.push_back(fmt::format("and {} more", lines - lines_max));
+    }
+    finding.text = "by NCCL's RAS, on all hosts: ";
+    if (finding.ranks.empty() && communicator.ranks.size() == 1)
+        finding.text += "the only rank that is known is not behind";
+    else if (finding.ranks.empty())
+        finding.text +=
+            fmt::format("all {} ranks that are known have launched as many collectives", communicator.ranks.size());
+    else
+        finding.text += fmt::format("{} of {} {} behind, or not known", ranks_in_words(finding.ranks),
+                                    communicator.size, lines == 1 ? "is" : "are");
+    if (communicator.ranks.size() < communicator.size)
+        finding.text += fmt::format("; of {} it says nothing", communicator.size - communicator.ranks.size());
+    if (!failed.empty())
+        finding.text += fmt::format("; an error in {}", ranks_in_words(failed));
+    return finding;
+}
+
+namespace {
+
+// It answers after 10 s at the most, of whatever has answered it by then.
+constexpr uint64_t patience_ns = 15'000'000'000;
+
+// Line by line. JSON is known from 2.28.7 on; older ones refuse the format, and go on in text.
+constexpr const char* question = "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n";
+
+// A line for the protocol, one for the format, and the answer itself.
+RasClient::Answer behind_heading(const std::string& all)
+{
+    const size_t first = all.find('\n'), second = first == all.npos ? first : all.find('\n', first + 1);
+    if (!all.starts_with("SERVER PROTOCOL ") || second == all.npos)
+        return {.text = {}, .why_not = "what listens there is no RAS service of NCCL"};
+    if (std::string_view(all).substr(first + 1, second - first - 1) != "OK")
+        return {.text = {},
+                .why_not = "it is of an NCCL older than 2.28.7, and has no JSON (ncclras shows what it has)"};
+    return {.text = all.substr(second + 1)};
+}
+
+} // namespace
+
+RasClient::RasClient(uint16_t port)
+    : question_({.port = port, .question = question, .largest = answer_max, .patience_ns = patience_ns})
+{}
+
+std::optional<RasClient::Answer> RasClient::take(uint64_t now_ns)
+{
+    const auto answer = question_.take(now_ns);
+    return answer && answer->why_not.empty() ? behind_heading(answer->text) : answer;
+}
+
+namespace {
+
+constexpr uint64_t pause_ns = 2'000'000'000; // between questions: each one goes to all hosts of the job
+
+} // namespace
+
+void RasVerdicts::told(const CollectiveVerdict& verdict)
+{
+    wanted_[verdict.stall.of.hash] = verdict.stall.of;
+}
+
+std::vector<CollectiveVerdict> RasVerdicts::look(uint64_t now_ns)
+{
+    std::vector<CollectiveVerdict> verdicts;
+    if (const auto answer = client_.take(now_ns)) {
+        const auto report = parse_ras_report(answer->text);
+        if (!answer->why_not.empty() || !report)
+            say_why_not(answer->why_not.empty() ? "its answer is not what NCCL's would be" : answer->why_not);
+        else
+            take(*report, now_ns, verdicts);
+        asked_.clear();
+        next_ns_ = now_ns + (wanted_.empty() ? again_ns_ : pause_ns);
+    }
+    if (!wanted_.empty())
+        next_ns_ = std::min(next_ns_, now_ns + pause_ns);
+    if (!client_.asks() && now_ns >= next_ns_ && (looks_ || !wanted_.empty())) {
+        looks_ -= looks_ ? 1 : 0;
+        asked_ = std::exchange(wanted_, {});
+        client_.ask(now_ns);
+    }
+    return verdicts;
+}
+
+void RasVerdicts::take(const std::vector<RasCommunicator>& report, uint64_t now_ns,
+                       std::vector<CollectiveVerdict>& verdicts)
+{
+    std::map<uint64_t, Seen> before = std::exchange(seen_, {});
+    for (const RasCommunicator& communicator : report) {
+        Seen& seen = seen_[communicator.hash] = before[communicator.hash];
+        if (seen.report != communicator)
+            seen = {.report = communicator, .since_ns = now_ns, .told = false};
+        const auto of = asked_.find(communicator.hash);
+        RasFinding finding = look_at(communicator);
+        const bool stands = !finding.ranks.empty() && now_ns >= seen.since_ns + again_ns_;
+        if (of == asked_.end() && (seen.told || !stands))
+            continue;
+        seen.told = true;
+        CollectiveVerdict verdict{.kind = "ras",
+                                  .stall = {},
+                                  .time_ns = now_ns,
+                                  .ranks = std::move(finding.ranks),
+                                  .text = std::move(finding.text)};
+        verdict.stall.of = of == asked_.end() ? Collectives::Of{.joined = Joined::not_yet} : of->second;
+        verdict.stall.of.hash = communicator.hash;
+        verdict.stall.of.ranks = communicator.size;
+        for (std::string& line : finding.lines)
+            verdict.doing.push_back({.text = std::move(line)});
+        verdicts.push_back(std::move(verdict));
+    }
+}
+
+// Once, until it is another reason.
+void RasVerdicts::say_why_not(const std::string& why)
+{
+    if (said_ == why)
+        return;
+    said_ = why;
+    warn(fmt::format("NCCL's RAS service at port {} of this host says nothing: {}", port_, why));
+}
+
+} // namespace gpusnoop
