@@ -20,9 +20,8 @@ static __attribute__((noinline)) int count_graph(struct call* call, u64 entry_ns
     struct call_stats* stats = count_call(bpf_get_current_task_btf(), call, 1, entry_ns, duration_ns);
     if (!stats)
         return 0;
-    if (call->key.kind == KIND_GRAPH_LAUNCH && !call->key.result && !(call->key.flags & CALL_RECORDED))
-        add_launch(stats, call);
-    add(&stats->graph.setup_ns, setup_ns);
+    add_graph_to(stats, call);
+    add(&stats->v[GRAPH_SETUP_NS], setup_ns);
     return 0;
 }
 

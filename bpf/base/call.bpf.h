@@ -245,19 +245,27 @@ __attribute__((noinline)) u32 front_row_of(struct call_key* key)
 INLINE void keep_longest(struct call_stats* stats, u64 duration_ns)
 {
     guard_begin();
-    if (duration_ns > stats->max_ns)
-        stats->max_ns = duration_ns;
+    if (duration_ns > stats->v[CALL_MAX_NS])
+        stats->v[CALL_MAX_NS] = duration_ns;
     guard_end();
 }
 
 INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
 {
-    add(&stats->count, times);
+    add(&stats->v[CALL_COUNT], times);
     if (measure_latency) {
-        add(&stats->total_ns, duration_ns);
-        if (duration_ns > stats->max_ns)
+        add(&stats->v[CALL_TOTAL_NS], duration_ns);
+        if (duration_ns > stats->v[CALL_MAX_NS])
             keep_longest(stats, duration_ns);
     }
+}
+
+/* Adds the sums of a call's kind. */
+INLINE void add_own(struct call_stats* stats, const u64* v)
+{
+    for (u32 i = OWN_FIGURES; i < CALL_FIGURES; i++)
+        if (v[i])
+            add(&stats->v[i], v[i]);
 }
 
 /* The row of a call, with the call counted `times`: the tool adds what it has of its own. 0 where the call has gone to

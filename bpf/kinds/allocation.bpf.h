@@ -33,13 +33,13 @@ static __attribute__((noinline)) int count_memory(struct task_struct* task, stru
     struct call_stats* stats = count_call(task, call, 1, entry_ns, duration_ns);
     if (!stats)
         return 0;
-    add(&stats->memory.bytes, memory->bytes);
-    if (!memory->sized)
-        add(&stats->memory.unsized, 1);
+    u64 sums[CALL_FIGURES] = {};
+    sums_of_memory(memory, sums);
+    add_own(stats, sums);
     if (key->result) {
         guard_begin();
-        stats->memory.last_bytes = memory->bytes;
-        stats->last = now;
+        stats->v[MEMORY_LAST_BYTES] = memory->bytes;
+        stats->v[CALL_LAST] = now;
         guard_end();
     }
     return 0;

@@ -25,13 +25,9 @@ static __attribute__((noinline)) u32 rate_bucket(const struct call* call, u64 du
 
 INLINE void add_copy_to(struct call_stats* stats, const struct copy* copy)
 {
-    if (!copy->sized)
-        add(&stats->copy.unsized, copy->copies);
-    else if (copy->bytes < SMALL_COPY)
-        add(&stats->copy.small, copy->copies);
-    add(&stats->copy.bytes, copy->bytes);
-    if (copy->copies != copy->begins)
-        add(&stats->copy.continued, (u64)copy->copies - copy->begins);
+    u64 sums[CALL_FIGURES] = {};
+    sums_of_copy(copy, sums);
+    add_own(stats, sums);
 }
 
 __attribute__((noinline)) int record_copy_in_table(struct call* call, u64 entry_ns, u64 duration_ns)

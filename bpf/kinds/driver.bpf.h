@@ -257,7 +257,7 @@ INLINE void end_driver_call(s64 returned)
     bool sized = key->kind == ENTRY_IOCTL && read_size(&begun, key, &call.memory);
     struct call_stats* stats = count_call(task, &call, 1, begun.since_ns, duration);
     if (stats && sized)
-        add(&stats->memory.bytes, call.memory.bytes);
+        add(&stats->v[MEMORY_BYTES], call.memory.bytes);
 }
 
 #endif

@@ -15,11 +15,11 @@ INLINE void fill_from_nodes(struct call* call, const struct graph_nodes* nodes)
     call->graph.unknown = nodes->unknown;
 }
 
-INLINE void add_launch(struct call_stats* stats, const struct call* call)
+INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
 {
-    add(&stats->graph.kernels, call->graph.kernels);
-    if (call->graph.unknown)
-        add(&stats->graph.unknown, 1);
+    u64 sums[CALL_FIGURES] = {};
+    sums_of_graph(&call->key, &call->graph, sums);
+    add_own(stats, sums);
 }
 
 const volatile bool count_graphs = false; /* captures and instantiations, besides following them */

@@ -26,15 +26,15 @@ INLINE bool same_shape(const struct launch_shape* a, const struct launch_shape* 
 INLINE void add_launch_to(struct call_stats* stats, const struct call* launch)
 {
     if (launch->key.kind == KIND_GRAPH_LAUNCH) {
-        if (!launch->key.result && !(launch->key.flags & CALL_RECORDED))
-            add_launch(stats, launch);
+        add_graph_to(stats, launch);
         return;
     }
-    stats->last = bpf_jiffies64();
-    if (same_shape(&stats->shape, &launch->shape))
+    stats->v[CALL_LAST] = bpf_jiffies64();
+    struct launch_shape* shape = (struct launch_shape*)&stats->v[LAUNCH_SHAPE];
+    if (same_shape(shape, &launch->shape))
         return;
     guard_begin();
-    stats->shape = launch->shape;
+    *shape = launch->shape;
     guard_end();
 }
 

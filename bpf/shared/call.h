@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+#include "probe.h"
 #include "process.h"
 
 #define DEVICE_UNKNOWN 0xff
@@ -105,13 +106,6 @@ struct copy {
     __u8 zero[2];
 };
 
-struct copy_sums {
-    __u64 bytes;
-    __u64 small;     /* copies of less than SMALL_COPY bytes */
-    __u64 unsized;   /* copies whose bytes are not known */
-    __u64 continued; /* copies of a batch behind its first: calls are the others. -1 for a batch of none */
-};
-
 #define SMALL_COPY (64 << 10)
 
 /* One allocation, or what is freed. */
@@ -134,32 +128,67 @@ struct graph_call {
     __u32 unknown; /* there are more */
 };
 
-struct graph_sums {
-    __u64 kernels;  /* that launches started */
-    __u64 setup_ns; /* of captures, from begin to end; of instantiations */
-    __u64 unknown;  /* launches of graphs whose nodes are not known */
-    __u64 zero;
+/* Figures of a row, by their place in call_stats: those of all calls, then those of the row's kind. A new one is a sum
+ * unless merges_of() in src/rows/calls.cpp has another rule for it. */
+enum call_figure {
+    CALL_COUNT,
+    CALL_TOTAL_NS, /* latency */
+    CALL_MAX_NS,
+    CALL_LAST, /* time of the last call, in jiffies or ns: which CPU has the last shape or size */
+    OWN_FIGURES,
+    CALL_FIGURES = OWN_FIGURES + 4,
 };
 
-struct memory_sums {
-    __u64 bytes;
-    __u64 unsized;    /* calls whose bytes are not known */
-    __u64 last_bytes; /* of the last call: of rows that failed */
-    __u64 zero;
+enum launch_figure {
+    LAUNCH_SHAPE = OWN_FIGURES, /* struct launch_shape, of the last launch */
+};
+
+enum copy_figure {
+    COPY_BYTES = OWN_FIGURES,
+    COPY_SMALL,     /* copies of less than SMALL_COPY bytes */
+    COPY_UNSIZED,   /* copies whose bytes are not known */
+    COPY_CONTINUED, /* copies of a batch behind its first: calls are the others. -1 for a batch of none */
+};
+
+enum memory_figure {
+    MEMORY_BYTES = OWN_FIGURES,
+    MEMORY_UNSIZED,    /* calls whose bytes are not known */
+    MEMORY_LAST_BYTES, /* of the last call: of rows that failed */
+};
+
+enum graph_figure {
+    GRAPH_KERNELS = OWN_FIGURES, /* that launches started */
+    GRAPH_SETUP_NS,              /* of captures, from begin to end; of instantiations */
+    GRAPH_UNKNOWN,               /* launches of graphs whose nodes are not known */
 };
 
 struct call_stats {
-    __u64 count;
-    __u64 total_ns; /* latency */
-    __u64 max_ns;
-    __u64 last; /* when the last call was, in jiffies or ns, to tell which CPU's shape or size is the last one */
-    union {
-        struct launch_shape shape;
-        struct copy_sums copy;
-        struct memory_sums memory;
-        struct graph_sums graph;
-    };
+    __u64 v[CALL_FIGURES];
 };
+
+/* Sums that one call adds to the figures of its kind: in the kernel, or, if it found no row, in the front end. */
+static inline __attribute__((always_inline)) void sums_of_copy(const struct copy* copy, __u64* v)
+{
+    v[COPY_BYTES] = copy->bytes;
+    v[COPY_SMALL] = copy->sized && copy->bytes < SMALL_COPY ? copy->copies : 0;
+    v[COPY_UNSIZED] = copy->sized ? 0 : copy->copies;
+    v[COPY_CONTINUED] = (__u64)copy->copies - copy->begins;
+}
+
+static inline __attribute__((always_inline)) void sums_of_memory(const struct memory_call* memory, __u64* v)
+{
+    v[MEMORY_BYTES] = memory->bytes;
+    v[MEMORY_UNSIZED] = memory->sized ? 0 : 1;
+}
+
+static inline __attribute__((always_inline)) void sums_of_graph(const struct call_key* key,
+                                                                const struct graph_call* graph, __u64* v)
+{
+    if (key->kind != KIND_GRAPH_LAUNCH || key->result || key->flags & CALL_RECORDED)
+        return;
+    v[GRAPH_KERNELS] = graph->kernels;
+    v[GRAPH_UNKNOWN] = graph->unknown ? 1 : 0;
+}
 
 /* A row in front of the table, for calls on one CPU; it is free where the pid is 0. */
 struct front_row {

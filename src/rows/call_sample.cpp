@@ -33,7 +33,7 @@ void CallSample::close(uint64_t work_ns, uint64_t probes_ns)
 
 void CallSample::add(const CallDelta& delta)
 {
-    current_.calls += delta.count;
+    current_.calls += delta[CALL_COUNT];
     const auto [place, is_new] = counted_.try_emplace(delta.key, delta);
     if (!is_new)
         gpusnoop::add(place->second, delta);

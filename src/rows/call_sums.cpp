@@ -128,7 +128,7 @@ void CallSums::add(const CallDelta& delta)
 
 void CallSums::add_coarse(const CallDelta& delta)
 {
-    merged_ += delta.count;
+    merged_ += delta[CALL_COUNT];
     const call_key coarse = of_process(delta.key);
     const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
     const call_key key = room ? coarse : of_all(coarse);
@@ -145,7 +145,7 @@ void CallSums::merge(const std::set<ImageId>& images)
     rebuild([&](const CallDelta& delta, bool has_detail) {
         const bool all = images.contains(delta.key.image);
         if (all && has_detail)
-            merged_ += delta.count;
+            merged_ += delta[CALL_COUNT];
         gpusnoop::add(row(all ? of_all(delta.key) : delta.key, !all && has_detail), delta);
     });
 }

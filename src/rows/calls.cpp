@@ -5,75 +5,78 @@
 #include "bpf/shared/probe.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace gpusnoop {
 
 // Both sides read the same bytes; padding inside would make equal keys differ.
 static_assert(sizeof(call_key) == 72);
-static_assert(sizeof(launch_shape) == 32 && sizeof(copy) == 32 && sizeof(copy_sums) == 32);
-static_assert(sizeof(memory_call) == 32 && sizeof(memory_sums) == 32);
-static_assert(sizeof(call_stats) == 64);
+static_assert(sizeof(launch_shape) == 32 && sizeof(copy) == 32 && sizeof(memory_call) == 32);
+static_assert(sizeof(call_stats) == 64 && offsetof(call_stats, v[LAUNCH_SHAPE]) + sizeof(launch_shape) == 64);
 static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
 namespace {
 
-void accumulate(graph_sums& to, const graph_sums& sums, uint64_t sign = 1)
+enum class Merge : uint8_t { sum, most, latest }; // latest: of the one with the larger CALL_LAST
+
+using Merges = std::array<Merge, CALL_FIGURES>;
+
+// How figures of two CPUs or intervals become one: sums, but for these.
+constexpr Merges merges_of(CallPart part)
 {
-    to.kernels += sign * sums.kernels;
-    to.setup_ns += sign * sums.setup_ns;
-    to.unknown += sign * sums.unknown;
+    Merges merges{};
+    merges[CALL_MAX_NS] = merges[CALL_LAST] = Merge::most;
+    if (part == CallPart::launch)
+        std::fill(merges.begin() + LAUNCH_SHAPE, merges.end(), Merge::latest);
+    else if (part == CallPart::memory || part == CallPart::driver)
+        merges[MEMORY_LAST_BYTES] = Merge::latest;
+    return merges;
 }
 
-// to += sign * sums
-void accumulate(memory_sums& to, const memory_sums& sums, uint64_t sign = 1)
+void merge(const Merges& merges, call_stats& to, const call_stats& stats)
 {
-    to.bytes += sign * sums.bytes;
-    to.unsized += sign * sums.unsized;
+    const bool is_latest = stats.v[CALL_COUNT] && stats.v[CALL_LAST] >= to.v[CALL_LAST];
+    for (size_t i = 0; i < CALL_FIGURES; i++) {
+        if (merges[i] == Merge::sum)
+            to.v[i] += stats.v[i];
+        else if (merges[i] == Merge::most)
+            to.v[i] = std::max(to.v[i], stats.v[i]);
+        else if (is_latest)
+            to.v[i] = stats.v[i];
+    }
 }
 
-void accumulate(copy_sums& to, const copy_sums& sums, uint64_t sign = 1)
+// What the kernel side would have made of the call.
+CallDelta one_call(const call_event& event)
 {
-    to.bytes += sign * sums.bytes;
-    to.small += sign * sums.small;
-    to.unsized += sign * sums.unsized;
-    to.continued += sign * sums.continued;
-}
-
-copy_sums sums_of(const copy& copy)
-{
-    const bool small = copy.sized && copy.bytes < SMALL_COPY;
-    return {copy.bytes, small ? copy.copies : 0, copy.sized ? 0 : copy.copies, uint64_t{copy.copies} - copy.begins};
-}
-
-void add_cpu(CallDelta& delta, const call_stats& stats)
-{
-    delta.count += stats.count;
-    delta.total_ns += stats.total_ns;
-    delta.max_ns = std::max<uint64_t>(delta.max_ns, stats.max_ns);
-    const bool latest = stats.count && stats.last >= delta.last;
-    if (latest)
-        delta.last = stats.last;
-    switch (part_of(delta.key)) {
+    CallDelta call{.key = event.key};
+    call.key.flags &= static_cast<uint8_t>(~CALL_GENERATION);
+    call[CALL_COUNT] = 1;
+    call[CALL_TOTAL_NS] = call[CALL_MAX_NS] = event.duration_ns;
+    switch (part_of(event.key)) {
     case CallPart::copy:
-        return accumulate(delta.copy, stats.copy);
+        call[CALL_COUNT] = event.copy.copies;
+        sums_of_copy(&event.copy, call.stats.v);
+        break;
     case CallPart::memory:
     case CallPart::driver:
-        accumulate(delta.memory, stats.memory);
-        if (latest)
-            delta.memory.last_bytes = stats.memory.last_bytes;
-        return;
+        sums_of_memory(&event.memory, call.stats.v);
+        call[MEMORY_LAST_BYTES] = event.memory.bytes;
+        break;
     case CallPart::graph:
     case CallPart::graph_life:
-        return accumulate(delta.graph, stats.graph);
+        sums_of_graph(&event.key, &event.graph, call.stats.v);
+        break;
     case CallPart::launch:
-        if (latest)
-            delta.shape = stats.shape;
-        return;
+        call.set_shape(event.shape);
+        break;
     case CallPart::wait:
     case CallPart::poll:
-        return;
+        break;
     }
+    return call;
 }
 
 } // namespace
@@ -101,64 +104,36 @@ CallPart part_of(const call_key& key)
     }
 }
 
+launch_shape CallDelta::shape() const
+{
+    launch_shape shape{};
+    memcpy(&shape, &stats.v[LAUNCH_SHAPE], sizeof(shape));
+    return shape;
+}
+
+void CallDelta::set_shape(const launch_shape& shape)
+{
+    memcpy(&stats.v[LAUNCH_SHAPE], &shape, sizeof(shape));
+}
+
 void add(CallDelta& to, const CallDelta& delta)
 {
-    to.count += delta.count;
-    to.total_ns += delta.total_ns;
-    to.max_ns = std::max(to.max_ns, delta.max_ns);
-    accumulate(to.copy, delta.copy);
-    accumulate(to.memory, delta.memory);
-    accumulate(to.graph, delta.graph);
-    if (delta.last < to.last)
-        return;
-    to.last = delta.last;
-    to.shape = delta.shape;
-    to.memory.last_bytes = delta.memory.last_bytes;
+    merge(merges_of(part_of(delta.key)), to.stats, delta.stats);
 }
 
 void scale(CallDelta& delta, double factor)
 {
-    const auto times = [factor](auto& sum) {
-        sum = static_cast<uint64_t>(std::llround(static_cast<double>(static_cast<int64_t>(sum)) * factor));
-    };
-    for (uint64_t* sum : {&delta.count, &delta.total_ns})
-        times(*sum);
-    for (__u64* sum :
-         {&delta.copy.bytes, &delta.copy.small, &delta.copy.unsized, &delta.copy.continued, &delta.memory.bytes,
-          &delta.memory.unsized, &delta.graph.kernels, &delta.graph.setup_ns, &delta.graph.unknown})
-        times(*sum);
+    const Merges merges = merges_of(part_of(delta.key));
+    for (size_t i = 0; i < CALL_FIGURES; i++)
+        if (merges[i] == Merge::sum)
+            delta[i] =
+                static_cast<uint64_t>(std::llround(static_cast<double>(static_cast<int64_t>(delta[i])) * factor));
 }
 
 void CallTable::add(const call_event& event)
 {
-    call_key key = event.key;
-    key.flags &= static_cast<uint8_t>(~CALL_GENERATION);
-    CallDelta& delta = spilled_[key];
-    delta.key = key;
-    delta.total_ns += event.duration_ns;
-    delta.max_ns = std::max<uint64_t>(delta.max_ns, event.duration_ns);
-    const CallPart part = part_of(event.key);
-    delta.count += part == CallPart::copy ? event.copy.copies : 1;
-    switch (part) {
-    case CallPart::copy:
-        return accumulate(delta.copy, sums_of(event.copy));
-    case CallPart::memory:
-    case CallPart::driver:
-        accumulate(delta.memory, {event.memory.bytes, event.memory.sized ? 0U : 1U, 0, 0});
-        delta.memory.last_bytes = event.memory.bytes;
-        return;
-    case CallPart::graph:
-    case CallPart::graph_life:
-        if (!event.key.result && !(event.key.flags & CALL_RECORDED))
-            accumulate(delta.graph, {event.graph.kernels, 0, event.graph.unknown, 0});
-        return;
-    case CallPart::launch:
-        delta.shape = event.shape;
-        return;
-    case CallPart::wait:
-    case CallPart::poll:
-        return;
-    }
+    const CallDelta call = one_call(event);
+    gpusnoop::add(spilled_.try_emplace(call.key, CallDelta{.key = call.key}).first->second, call);
 }
 
 void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
@@ -174,22 +149,23 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
         if (which == Rows::finished && !is_finished(key))
             return;
         CallDelta& sum = sums.try_emplace(key, CallDelta{.key = key}).first->second;
+        const Merges merges = merges_of(part_of(key));
         for (const call_stats& stats : per_cpu)
-            add_cpu(sum, stats);
+            merge(merges, sum.stats, stats);
     });
     std::vector<call_key> finished;
     for (const auto& [key, now] : sums) {
         CallDelta delta = now;
         delta.key.flags &= static_cast<uint8_t>(~CALL_GENERATION);
         CallDelta& seen = seen_[key];
-        delta.count -= seen.count;
-        delta.total_ns -= seen.total_ns;
-        delta.max_ns = std::min(delta.max_ns, delta.total_ns); // that of an earlier call may be longer
-        accumulate(delta.copy, seen.copy, static_cast<uint64_t>(-1));
-        accumulate(delta.memory, seen.memory, static_cast<uint64_t>(-1));
-        accumulate(delta.graph, seen.graph, static_cast<uint64_t>(-1));
+        const Merges merges = merges_of(part_of(key));
+        for (size_t i = 0; i < CALL_FIGURES; i++)
+            if (merges[i] == Merge::sum)
+                delta[i] -= seen[i];
+        delta[CALL_MAX_NS] =
+            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // that of an earlier call may be longer
         seen = now;
-        if (delta.count || delta.copy.continued) // a batch of no copies is a call
+        if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED])) // a batch of no copies
             deltas.push_back(delta);
         if (is_finished(key)) {
             finished.push_back(key);

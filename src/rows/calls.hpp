@@ -30,22 +30,21 @@ enum class CallPart : uint8_t {
 };
 CallPart part_of(const call_key& key);
 
-// What happened to one row since the last look.
+// Figures of one row, by their names in bpf/shared/call.h. CALL_MAX_NS is that of these calls alone if the table was
+// made for that, else of all time.
 struct CallDelta {
     call_key key{};
-    uint64_t count = 0;
-    uint64_t total_ns = 0;
-    uint64_t max_ns = 0;  // of these calls alone, if the table was asked for that; else of all time
-    uint64_t last = 0;    // jiffies, or ns
-    launch_shape shape{}; // of launches
-    copy_sums copy{};     // of copies
-    memory_sums memory{}; // of allocations and frees
-    graph_sums graph{};   // of calls of graphs
+    call_stats stats{};
+
+    uint64_t operator[](size_t figure) const { return stats.v[figure]; }
+    __u64& operator[](size_t figure) { return stats.v[figure]; }
+    launch_shape shape() const; // of launches
+    void set_shape(const launch_shape& shape);
 };
 
-// Adds what happened to the same row later.
+// Adds later calls of the same row, each figure by its rule.
 void add(CallDelta& to, const CallDelta& delta);
-// So many times as much of all that adds up, rounded.
+// Multiplies all sums, rounded.
 void scale(CallDelta& delta, double factor);
 
 struct CallKeyHash {

@@ -67,7 +67,7 @@ void Holdings::add(const CallDelta& delta)
         return; // a free that was under way when its context ended
     auto row = now_.try_emplace(row_of(key)).first;
     const auto sign = key.kind == KIND_ALLOC ? 1 : -1;
-    row->second.add(sign * static_cast<int64_t>(delta.count), sign * static_cast<int64_t>(delta.memory.bytes));
+    row->second.add(sign * static_cast<int64_t>(delta[CALL_COUNT]), sign * static_cast<int64_t>(delta[MEMORY_BYTES]));
     if (!row->second.count && !row->second.bytes)
         now_.erase(row);
 }

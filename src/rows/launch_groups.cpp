@@ -27,16 +27,16 @@ void LaunchGroup::count(const CallDelta& delta)
 {
     const call_key& key = delta.key;
     if (key.flags & CALL_RECORDED)
-        captured += delta.count;
+        captured += delta[CALL_COUNT];
     else if (key.kind == KIND_GRAPH_LAUNCH)
-        graphs += delta.count;
+        graphs += delta[CALL_COUNT];
     else if (key.kind == KIND_HOST_FUNC)
-        host_functions += delta.count;
+        host_functions += delta[CALL_COUNT];
     else {
-        kernels += delta.count;
+        kernels += delta[CALL_COUNT];
         if (const auto few = has_few_blocks(key)) {
-            grids += delta.count;
-            small_grids += *few ? delta.count : 0;
+            grids += delta[CALL_COUNT];
+            small_grids += *few ? delta[CALL_COUNT] : 0;
         }
     }
 }
@@ -44,23 +44,25 @@ void LaunchGroup::count(const CallDelta& delta)
 void LaunchGroup::add(const CallDelta& delta, bool failed_apart)
 {
     const call_key& key = delta.key;
-    graph_kernels += delta.graph.kernels;
-    graphs_unknown += delta.graph.unknown;
+    if (part_of(key) == CallPart::graph) {
+        graph_kernels += delta[GRAPH_KERNELS];
+        graphs_unknown += delta[GRAPH_UNKNOWN];
+    }
     if (!key.result || !failed_apart)
         count(delta);
     if (key.result)
-        errors += delta.count;
-    total_ns += delta.total_ns;
-    max_ns = std::max(max_ns, delta.max_ns);
+        errors += delta[CALL_COUNT];
+    total_ns += delta[CALL_TOTAL_NS];
+    max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
     if (key.launch.blocks != BUCKET_NONE)
-        blocks.add(key.launch.blocks, delta.count);
+        blocks.add(key.launch.blocks, delta[CALL_COUNT]);
     if (key.launch.threads != BUCKET_NONE)
-        threads.add(key.launch.threads, delta.count);
+        threads.add(key.launch.threads, delta[CALL_COUNT]);
     if (key.duration != BUCKET_NONE)
-        duration.add(key.duration, delta.count);
-    if (key.kind == KIND_LAUNCH && delta.last >= last) {
-        last = delta.last;
-        shape = delta.shape;
+        duration.add(key.duration, delta[CALL_COUNT]);
+    if (key.kind == KIND_LAUNCH && delta[CALL_LAST] >= last) {
+        last = delta[CALL_LAST];
+        shape = delta.shape();
         shaped = true;
     }
 }

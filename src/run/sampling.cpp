@@ -70,10 +70,10 @@ bool Sampling::takes(const CallDelta& delta)
         return false;
     Process& process = found->second;
     if (!is_sampled(part_of(delta.key))) {
-        process.other_hits += delta.count;
+        process.other_hits += delta[CALL_COUNT];
         return false;
     }
-    process.hits += delta.count;
+    process.hits += delta[CALL_COUNT];
     if (!process.sample)
         return false;
     if (process.sample->is_open())

@@ -141,8 +141,8 @@ void CudaGraph::on_delta(const CallDelta& delta)
     const call_key& key = delta.key;
     const bool capture = key.kind == KIND_CAPTURE_END, instantiate = key.kind == KIND_GRAPH_INSTANTIATE;
     if (storms_ && (capture || instantiate))
-        storms_->add(key.image, {key.stack, key.caller}, capture ? delta.count : 0, instantiate ? delta.count : 0,
-                     clock_ns(CLOCK_MONOTONIC));
+        storms_->add(key.image, {key.stack, key.caller}, capture ? delta[CALL_COUNT] : 0,
+                     instantiate ? delta[CALL_COUNT] : 0, clock_ns(CLOCK_MONOTONIC));
 }
 
 void CudaGraph::forget(const std::set<ImageId>& images)

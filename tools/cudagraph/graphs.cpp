@@ -105,15 +105,15 @@ uint64_t node_count(const graph_nodes& nodes)
 void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
 {
     const call_key& key = delta.key;
-    const uint64_t n = delta.count;
+    const uint64_t n = delta[CALL_COUNT];
     if (key.result)
         errors += n;
     const bool ok = !key.result;
     auto durations = [&](bool measured) {
         if (!measured)
             return;
-        total_ns += delta.total_ns;
-        max_ns = std::max(max_ns, delta.max_ns);
+        total_ns += delta[CALL_TOTAL_NS];
+        max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
         if (key.duration != BUCKET_NONE)
             duration.add(key.duration, n);
     };
@@ -124,17 +124,17 @@ void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
     case KIND_GRAPH_LAUNCH:
         durations(!of_instantiations);
         (key.flags & CALL_RECORDED ? captured : launches) += ok ? n : 0;
-        kernels += delta.graph.kernels;
-        unknown += delta.graph.unknown;
+        kernels += delta[GRAPH_KERNELS];
+        unknown += delta[GRAPH_UNKNOWN];
         break;
     case KIND_CAPTURE_END:
         (ok ? captures : failed_captures) += n;
-        capture_ns += delta.graph.setup_ns;
+        capture_ns += delta[GRAPH_SETUP_NS];
         break;
     case KIND_GRAPH_INSTANTIATE:
         durations(of_instantiations);
         instantiates += ok ? n : 0;
-        instantiate_ns += delta.graph.setup_ns;
+        instantiate_ns += delta[GRAPH_SETUP_NS];
         break;
     case KIND_GRAPH_UPDATE:
         (ok ? updates : failed_updates) += n;

@@ -23,30 +23,30 @@ std::string_view memory_name(uint8_t memory)
 void CopyGroup::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
-    const uint64_t made = delta.count - delta.copy.continued; // calls
-    total_ns += delta.total_ns;
-    max_ns = std::max(max_ns, delta.max_ns);
+    const uint64_t made = delta[CALL_COUNT] - delta[COPY_CONTINUED]; // calls
+    total_ns += delta[CALL_TOTAL_NS];
+    max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
     if (key.duration != BUCKET_NONE)
         duration.add(key.duration, made);
     if (key.copy.size != BUCKET_NONE)
-        sizes.add(key.copy.size, delta.count);
+        sizes.add(key.copy.size, delta[CALL_COUNT]);
     if (key.result) {
         errors += made;
-        failed_bytes += delta.copy.bytes;
+        failed_bytes += delta[COPY_BYTES];
         return;
     }
     if (key.flags & CALL_RECORDED) {
-        captured += delta.count;
+        captured += delta[CALL_COUNT];
         return;
     }
-    copies += delta.count;
+    copies += delta[CALL_COUNT];
     calls += made;
-    bytes += delta.copy.bytes;
-    small += delta.copy.small;
-    unsized += delta.copy.unsized;
+    bytes += delta[COPY_BYTES];
+    small += delta[COPY_SMALL];
+    unsized += delta[COPY_UNSIZED];
     // Sets return before they are done, whatever they are called.
     if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
-        synchronous += delta.count;
+        synchronous += delta[CALL_COUNT];
 }
 
 void CopyKey::set(const CopySettings& settings, const call_key& call)

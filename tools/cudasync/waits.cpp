@@ -55,16 +55,16 @@ std::string_view wait_name(uint8_t wait)
 void WaitGroup::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
-    calls += delta.count;
+    calls += delta[CALL_COUNT];
     if (key.flags & CALL_NOT_READY)
-        not_ready += delta.count;
+        not_ready += delta[CALL_COUNT];
     if (key.result)
-        errors += delta.count;
+        errors += delta[CALL_COUNT];
     if (!(key.flags & CALL_IN_PARTS))
-        total_ns += delta.total_ns;
-    max_ns = std::max(max_ns, delta.max_ns);
+        total_ns += delta[CALL_TOTAL_NS];
+    max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
     if (key.duration != BUCKET_NONE)
-        duration.add(key.duration, delta.count);
+        duration.add(key.duration, delta[CALL_COUNT]);
 }
 
 void WaitKey::set(const WaitSettings& settings, const call_key& call)

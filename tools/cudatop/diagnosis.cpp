@@ -75,14 +75,14 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
         return;
     // A synchronous copy counts as a wait, too, whose errors are those of the copy.
     const bool twice = part == CallPart::wait && (key.wait.wait == WAIT_COPY || key.wait.wait == WAIT_FREE);
-    const uint64_t calls = part == CallPart::copy ? delta.count - delta.copy.continued : delta.count;
+    const uint64_t calls = part == CallPart::copy ? delta[CALL_COUNT] - delta[COPY_CONTINUED] : delta[CALL_COUNT];
     if (!twice && part != CallPart::poll)
         counts.calls.at(kind) += calls;
     if (key.kind == KIND_ALLOC && part == CallPart::memory)
-        counts.allocations += delta.count;
+        counts.allocations += delta[CALL_COUNT];
     if (is_refused(key) && part == CallPart::memory) {
-        counts.refused += delta.count;
-        counts.refused_bytes = delta.memory.last_bytes;
+        counts.refused += delta[CALL_COUNT];
+        counts.refused_bytes = delta[MEMORY_LAST_BYTES];
         counts.calls.at(kind) -= calls; // told by a rule of its own
         return;
     }
@@ -96,41 +96,41 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     case CallPart::launch:
     case CallPart::graph:
         if (key.kind == KIND_LAUNCH || key.kind == KIND_GRAPH_LAUNCH)
-            (captured ? counts.captured : counts.launches) += delta.count;
+            (captured ? counts.captured : counts.launches) += delta[CALL_COUNT];
         if (const auto few = has_few_blocks(key); few && !captured) {
-            counts.grids += delta.count;
-            counts.small_grids += *few ? delta.count : 0;
+            counts.grids += delta[CALL_COUNT];
+            counts.small_grids += *few ? delta[CALL_COUNT] : 0;
         }
-        counts.launching[key.tid] += delta.total_ns;
-        counts.launched[key.tid] += captured ? 0 : delta.count;
+        counts.launching[key.tid] += delta[CALL_TOTAL_NS];
+        counts.launched[key.tid] += captured ? 0 : delta[CALL_COUNT];
         break;
     case CallPart::graph_life:
-        (key.kind == KIND_CAPTURE_END ? counts.captures : counts.instantiations) += delta.count;
+        (key.kind == KIND_CAPTURE_END ? counts.captures : counts.instantiations) += delta[CALL_COUNT];
         break;
     case CallPart::copy:
         if (captured)
             break;
-        counts.copies += delta.count;
-        counts.small_copies += delta.copy.small;
+        counts.copies += delta[CALL_COUNT];
+        counts.small_copies += delta[COPY_SMALL];
         if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET) {
-            counts.synchronous += delta.count;
+            counts.synchronous += delta[CALL_COUNT];
             if (key.stack >= 0) // a sample
-                counts.copied_from[{key.stack, key.caller}] += delta.count;
+                counts.copied_from[{key.stack, key.caller}] += delta[CALL_COUNT];
         }
         break;
     case CallPart::wait:
         if (key.wait.wait == WAIT_COPY && key.stack >= 0)
-            counts.copied_from[{key.stack, key.caller}] += delta.count;
+            counts.copied_from[{key.stack, key.caller}] += delta[CALL_COUNT];
         if (!(key.flags & CALL_IN_PARTS))
-            counts.waiting[key.tid] += delta.total_ns;
+            counts.waiting[key.tid] += delta[CALL_TOTAL_NS];
         break;
     case CallPart::poll:
-        counts.polls += delta.count;
-        counts.polling[key.tid] += delta.total_ns;
+        counts.polls += delta[CALL_COUNT];
+        counts.polling[key.tid] += delta[CALL_TOTAL_NS];
         break;
     case CallPart::memory:
         if (key.kind == KIND_FREE && is_device_memory(key.memory.holding))
-            counts.frees += delta.count;
+            counts.frees += delta[CALL_COUNT];
         break;
     case CallPart::driver:
         break;

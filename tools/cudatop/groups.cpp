@@ -52,7 +52,7 @@ void Groups::add(const CallDelta& delta)
     case CallPart::wait:
         waits_.add(delta);
         if (is_double_counted(delta.key))
-            double_counted_[call_group(view_, processes_, delta.key)] += delta.count;
+            double_counted_[call_group(view_, processes_, delta.key)] += delta[CALL_COUNT];
         break;
     case CallPart::poll:
         polls_.add(delta);
@@ -65,7 +65,7 @@ void Groups::add(const CallDelta& delta)
         break;
     }
     if (has_failed(delta.key) && !is_double_counted(delta.key))
-        errors_[call_group(view_, processes_, delta.key)][error_name(delta.key)] += delta.count;
+        errors_[call_group(view_, processes_, delta.key)][error_name(delta.key)] += delta[CALL_COUNT];
     if (delta.key.device != DEVICE_UNKNOWN && delta.key.layer != LAYER_HIP) // which counts its devices by itself
         devices_[call_group(view_, processes_, delta.key)].insert({Gpu::By::ordinal, delta.key.device});
 }

@@ -48,7 +48,7 @@ void StackSamples::add(std::span<const CallDelta> calls)
 {
     for (const CallDelta& call : calls)
         if (call.key.stack >= 0)
-            counts_[{call.key.image, call.key.stack, call.key.caller}] += call.count;
+            counts_[{call.key.image, call.key.stack, call.key.caller}] += call[CALL_COUNT];
 }
 
 DetailPart StackSamples::part(std::string_view calls, std::string_view title, const Frames& frames) const

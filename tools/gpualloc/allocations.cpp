@@ -60,40 +60,40 @@ void AllocationGroups::add(const CallDelta& delta)
     const call_key& key = delta.key;
     const uint8_t holding = key.memory.holding;
     AllocationGroup& group = called(key);
-    group.total_ns += delta.total_ns;
-    group.max_ns = std::max(group.max_ns, delta.max_ns);
+    group.total_ns += delta[CALL_TOTAL_NS];
+    group.max_ns = std::max(group.max_ns, delta[CALL_MAX_NS]);
     if (key.duration != BUCKET_NONE)
-        group.duration.add(key.duration, delta.count);
+        group.duration.add(key.duration, delta[CALL_COUNT]);
     if (key.result) {
-        group.failures += delta.count;
+        group.failures += delta[CALL_COUNT];
         const bool no_room = key.kind == KIND_ALLOC && key.result == out_of_memory;
         if (no_room)
-            group.out_of_memory += delta.count;
-        if ((no_room || (settings_.view.result && key.kind == KIND_ALLOC)) && delta.last >= group.last_failed) {
-            group.last_failed = delta.last;
-            group.failed_bytes = delta.memory.last_bytes;
+            group.out_of_memory += delta[CALL_COUNT];
+        if ((no_room || (settings_.view.result && key.kind == KIND_ALLOC)) && delta[CALL_LAST] >= group.last_failed) {
+            group.last_failed = delta[CALL_LAST];
+            group.failed_bytes = delta[MEMORY_LAST_BYTES];
         }
         if (key.kind == KIND_ALLOC && settings_.view.result && key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta.count); // only failures are asked for
+            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // only failures are asked for
         return;
     }
     if (key.flags & CALL_RECORDED)
-        group.captured += delta.count;
+        group.captured += delta[CALL_COUNT];
     if (key.kind == KIND_TRIM) {
-        group.trims += delta.count;
+        group.trims += delta[CALL_COUNT];
     } else if (key.kind == KIND_FREE && holding == HOLDING_NONE) {
-        group.unknown_frees += delta.count;
+        group.unknown_frees += delta[CALL_COUNT];
     } else if (counts(holding) && key.kind == KIND_FREE) {
-        group.frees += delta.count;
-        group.freed_bytes += delta.memory.bytes;
+        group.frees += delta[CALL_COUNT];
+        group.freed_bytes += delta[MEMORY_BYTES];
     } else if (counts(holding)) {
-        group.allocs += delta.count;
-        group.allocated_bytes += delta.memory.bytes;
-        group.unsized += delta.memory.unsized;
+        group.allocs += delta[CALL_COUNT];
+        group.allocated_bytes += delta[MEMORY_BYTES];
+        group.unsized += delta[MEMORY_UNSIZED];
         if (key.flags & CALL_UNTRACKED)
-            group.untracked += delta.count;
+            group.untracked += delta[CALL_COUNT];
         if (key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta.count);
+            group.sizes.add(key.memory.size, delta[CALL_COUNT]);
     }
 }
 

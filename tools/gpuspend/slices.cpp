@@ -55,15 +55,17 @@ void Slices::add(const CallDelta& delta)
         return;
     switch (part_of(key)) {
     case CallPart::launch:
+        used.launches += key.kind == KIND_HOST_FUNC ? 0 : delta[CALL_COUNT];
+        break;
     case CallPart::graph:
-        used.launches += key.kind == KIND_HOST_FUNC ? 0 : delta.count;
-        used.graph_kernels += delta.graph.kernels;
+        used.launches += delta[CALL_COUNT];
+        used.graph_kernels += delta[GRAPH_KERNELS];
         break;
     case CallPart::copy:
-        used.bytes += delta.copy.bytes;
+        used.bytes += delta[COPY_BYTES];
         break;
     case CallPart::wait:
-        used.wait_ns += delta.total_ns;
+        used.wait_ns += delta[CALL_TOTAL_NS];
         break;
     default:
         break;

@@ -56,16 +56,16 @@ void DriverKey::set(const DriverSettings& settings, const call_key& call)
 void DriverGroup::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
-    calls += delta.count;
+    calls += delta[CALL_COUNT];
     if (is_failure(key.driver.outcome, key.result))
-        errors += delta.count;
+        errors += delta[CALL_COUNT];
     if (key.driver.outcome == OUTCOME_UNKNOWN)
-        unknown += delta.count;
-    (key.flags & CALL_VIRTUAL ? virtual_bytes : bytes) += delta.memory.bytes;
-    total_ns += delta.total_ns;
-    max_ns = std::max(max_ns, delta.max_ns);
+        unknown += delta[CALL_COUNT];
+    (key.flags & CALL_VIRTUAL ? virtual_bytes : bytes) += delta[MEMORY_BYTES];
+    total_ns += delta[CALL_TOTAL_NS];
+    max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
     if (key.duration != BUCKET_NONE)
-        duration.add(key.duration, delta.count);
+        duration.add(key.duration, delta[CALL_COUNT]);
 }
 
 void DriverGroups::add(const driver_call& pending, uint64_t now_ns)

@@ -180,7 +180,7 @@ void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t w
 {
     DriverGroups groups(settings_, processes());
     for (const CallDelta& delta : calls)
-        if (!left_out(delta.key, delta.count))
+        if (!left_out(delta.key, delta[CALL_COUNT]))
             groups.add(delta);
     if (!settings_.histogram() && !options_.failed_only)
         for (const driver_call& call : pending_calls_->read())

@@ -120,9 +120,9 @@ struct CudaGraph {
         call.key.graph.reason = result ? 8 : 0;
         call.key.stream = exec ? 0x10 : 0;
         if (kind == KIND_GRAPH_LAUNCH && !result)
-            call.graph.kernels = n * 48;
+            call[GRAPH_KERNELS] = n * 48;
         if (kind == KIND_GRAPH_INSTANTIATE || kind == KIND_CAPTURE_END)
-            call.graph.setup_ns = n * ns_each;
+            call[GRAPH_SETUP_NS] = n * ns_each;
         return call;
     }
 
@@ -145,9 +145,10 @@ struct CudaGraph {
             graph_calls(server, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 4, 2, 9'000), // under capture
             graph_calls(server, KIND_EXEC_GONE, "cuGraphExecDestroy", 4, 1, 3'000),
         };
-        all[9].graph = {0, 0, 7, 0};
+        all[9][GRAPH_KERNELS] = 0;
+        all[9][GRAPH_UNKNOWN] = 7;
         all[12].key.flags = CALL_RECORDED;
-        all[12].graph.kernels = 0;
+        all[12][GRAPH_KERNELS] = 0;
         return all;
     }
 

@@ -88,8 +88,8 @@ struct CudaLaunch {
         call.key.result = result;
         call.key.stream = handle & 0xf0;
         call.key.launch = {bucket(shape.grid), bucket(shape.block)};
-        call.shape = shape;
-        call.last = n;
+        call.set_shape(shape);
+        call[CALL_LAST] = n;
         return call;
     }
 
@@ -98,8 +98,8 @@ struct CudaLaunch {
         CallDelta call = golden::calls_of(who, KIND_GRAPH_LAUNCH, "cuGraphLaunch", n, ns_each);
         call.key.launch = {BUCKET_NONE, BUCKET_NONE};
         call.key.subject = 0x5500;
-        call.graph.kernels = kernels;
-        call.graph.unknown = unknown;
+        call[GRAPH_KERNELS] = kernels;
+        call[GRAPH_UNKNOWN] = unknown;
         return call;
     }
 

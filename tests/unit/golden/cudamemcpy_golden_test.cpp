@@ -80,7 +80,9 @@ struct CudaMemcpy {
                          static_cast<uint8_t>(copy.way), copy_memory(copy.from, copy.to)};
         call.key.result = result;
         call.key.stream = probe.row.asynchronous ? 0x7f0000001000 : 0;
-        call.copy = {n * copy.bytes, copy.bytes && copy.bytes < SMALL_COPY ? n : 0, copy.bytes ? 0 : n, 0};
+        call[COPY_BYTES] = n * copy.bytes;
+        call[COPY_SMALL] = copy.bytes && copy.bytes < SMALL_COPY ? n : 0;
+        call[COPY_UNSIZED] = copy.bytes ? 0 : n;
         return call;
     }
 
@@ -107,7 +109,7 @@ struct CudaMemcpy {
             copies(server, "cudaMemcpy", up, 2, 900, 1),
         };
         all[2].key.flags |= CALL_RECORDED;
-        all[7].copy.continued = 30;
+        all[7][COPY_CONTINUED] = 30;
         return all;
     }
 
@@ -119,9 +121,9 @@ struct CudaMemcpy {
         for (CallDelta call : calls) {
             // Megabytes a second of synchronous copies, in place of their time.
             if (settings.histogram_of == cudamemcpy::Measure::rate) {
-                const bool timed = !(call.key.flags & CALL_ASYNCHRONOUS) && !call.key.result && call.copy.bytes;
+                const bool timed = !(call.key.flags & CALL_ASYNCHRONOUS) && !call.key.result && call[COPY_BYTES];
                 call.key.duration =
-                    timed ? static_cast<uint16_t>(histogram_bucket(call.copy.bytes * 1000 / call.total_ns))
+                    timed ? static_cast<uint16_t>(histogram_bucket(call[COPY_BYTES] * 1000 / call[CALL_TOTAL_NS]))
                           : uint16_t{BUCKET_NONE};
             }
             groups.add(call);

@@ -146,9 +146,9 @@ CallDelta calls_of(const image& who, uint8_t kind, std::string_view symbol, uint
     call.key.stack = static_cast<int32_t>(who.pid % 10);
     call.key.caller = 0x401000;
     call.key.cgroups = {who.pid, 0};
-    call.count = n;
-    call.total_ns = n * ns_each;
-    call.max_ns = ns_each + ns_each / 16;
+    call[CALL_COUNT] = n;
+    call[CALL_TOTAL_NS] = n * ns_each;
+    call[CALL_MAX_NS] = ns_each + ns_each / 16;
     if (symbol.empty())
         return call;
     const auto probe = std::ranges::find(all_probes(), symbol, &Probe::symbol);
@@ -168,10 +168,10 @@ std::optional<CallDelta> as_counted(CallDelta call, const Options& options, cons
         (options.failed_only && !key.result))
         return std::nullopt;
     const uint64_t unit = settings.histogram() ? options.unit_ns() : 1;
-    key.duration = static_cast<uint16_t>(histogram_bucket(call.total_ns / call.count / unit));
+    key.duration = static_cast<uint16_t>(histogram_bucket(call[CALL_TOTAL_NS] / call[CALL_COUNT] / unit));
     if (!measures.durations) {
         key.duration = BUCKET_NONE;
-        call.total_ns = call.max_ns = 0;
+        call[CALL_TOTAL_NS] = call[CALL_MAX_NS] = 0;
     }
     if (!measures.results)
         key.result = 0;

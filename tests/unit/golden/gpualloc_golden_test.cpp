@@ -78,8 +78,10 @@ struct GpuAlloc {
         call.key.memory.size = bytes_each ? static_cast<uint16_t>(histogram_bucket(bytes_each)) : uint16_t{BUCKET_NONE};
         call.key.subject = ends_with_context(what) ? 7 : 0; // number of its context
         call.key.result = result;
-        call.last = 1000 + n;
-        call.memory = {n * bytes_each, bytes_each || kind != KIND_ALLOC ? 0 : n, bytes_each, 0};
+        call[CALL_LAST] = 1000 + n;
+        call[MEMORY_BYTES] = n * bytes_each;
+        call[MEMORY_UNSIZED] = bytes_each || kind != KIND_ALLOC ? 0 : n;
+        call[MEMORY_LAST_BYTES] = bytes_each;
         return call;
     }
 

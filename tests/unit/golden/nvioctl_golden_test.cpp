@@ -77,8 +77,8 @@ struct NvIoctl {
             entries(server, ENTRY_CLOSE, NODE_NVIDIA_CTL, 0, 1, 700'000'000),
             entries(server, ENTRY_IOCTL, NODE_KFD, 0xc0284b16, 17, 60'000),
         };
-        all[1].memory.bytes = 29 * 4096;
-        all[4].memory.bytes = uint64_t{4'000} << 21;
+        all[1][MEMORY_BYTES] = 29 * 4096;
+        all[4][MEMORY_BYTES] = uint64_t{4'000} << 21;
         all[4].key.flags = CALL_VIRTUAL;
         return all;
     }

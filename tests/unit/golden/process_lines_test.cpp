@@ -28,7 +28,8 @@ Holdings held()
         CallDelta call = golden::calls_of(who, KIND_ALLOC, "cuMemAlloc_v2", n, 1000);
         call.key.memory.holding = static_cast<uint8_t>(what);
         call.key.stack = at;
-        call.memory = {n * bytes_each, 0, bytes_each, 0};
+        call[MEMORY_BYTES] = n * bytes_each;
+        call[MEMORY_LAST_BYTES] = bytes_each;
         holdings.add(call);
     };
     allocate(golden::trainer, HOLDING_DEVICE, 3, 40, 2'000'000);

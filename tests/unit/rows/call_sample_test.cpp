@@ -15,9 +15,9 @@ CallDelta copies(uint64_t count, uint32_t pid = 1)
     CallDelta delta;
     delta.key.image.pid = pid;
     delta.key.kind = KIND_COPY;
-    delta.count = count;
-    delta.copy.bytes = count * 10;
-    delta.copy.continued = static_cast<uint64_t>(-1);
+    delta[CALL_COUNT] = count;
+    delta[COPY_BYTES] = count * 10;
+    delta[COPY_CONTINUED] = static_cast<uint64_t>(-1);
     return delta;
 }
 
@@ -34,9 +34,9 @@ TEST_CASE("what windows have stands for all the work", "[call_sample]")
     }
     const std::vector<CallDelta> all = sample.take(11000); // 2,000 of 10,000
     REQUIRE(all.size() == 1);
-    CHECK(all[0].count == 100);
-    CHECK(all[0].copy.bytes == 1000);
-    CHECK(static_cast<int64_t>(all[0].copy.continued) == -20); // four batches of none, five times
+    CHECK(all[0][CALL_COUNT] == 100);
+    CHECK(all[0][COPY_BYTES] == 1000);
+    CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // four batches of none, five times
     CHECK(sample.how_well().percent == Catch::Approx(20));
     REQUIRE(sample.how_well().error);
     CHECK(*sample.how_well().error == Catch::Approx(3.5)); // all windows are alike: how well the cost is known
@@ -51,7 +51,7 @@ TEST_CASE("windows that differ make a larger error", "[call_sample]")
         sample.add(copies(i % 2 ? 10 : 30));
         sample.close(i * 1000 + 100, 0);
     }
-    CHECK(sample.take(8000).at(0).count == 1600);
+    CHECK(sample.take(8000).at(0)[CALL_COUNT] == 1600);
     CHECK(*sample.how_well().error > 20);
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_s
     sample.close(20, 0);
     const std::vector<CallDelta> all = sample.take(20);
     REQUIRE(all.size() == 2);
-    CHECK(all[0].count + all[1].count == 10);
+    CHECK(all[0][CALL_COUNT] + all[1][CALL_COUNT] == 10);
     CHECK_FALSE(sample.how_well().error); // too few
 }
 
@@ -78,6 +78,6 @@ TEST_CASE("what a process did as it ended is there", "[call_sample]")
     sample.add(copies(3));
     sample.close(100, 0); // its clock has gone with it
     CHECK(sample.take(100).empty());
-    CHECK(sample.take_last(100).at(0).count == 3);
+    CHECK(sample.take_last(100).at(0)[CALL_COUNT] == 3);
     CHECK(sample.take_last(100).empty());
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,15 +45,16 @@ public:
         call_stats* stats = look_up(key, cpu);
         if (!stats)
             return false;
-        stats->count++;
-        stats->total_ns += duration_ns;
-        stats->max_ns = std::max<uint64_t>(stats->max_ns, duration_ns);
+        stats->v[CALL_COUNT]++;
+        stats->v[CALL_TOTAL_NS] += duration_ns;
+        stats->v[CALL_MAX_NS] = std::max<uint64_t>(stats->v[CALL_MAX_NS], duration_ns);
         return true;
     }
     // Called as soon as calls count in the other rows.
     std::function<void()> meanwhile = [] {};
     // A program that has come as far as its row, and is preempted there.
     void begin(const call_key& key, size_t cpu) { open_.push_back(look_up(key, cpu)); }
+    call_stats& row(const call_key& key, size_t cpu) { return *look_up(key, cpu); }
 
     size_t size() const { return rows_.size(); }
     size_t turns = 0;
@@ -77,7 +79,7 @@ public:
         if (refuses)
             return false;
         for (call_stats* stats : std::exchange(open_, {})) // they end before it returns
-            stats->count++;
+            stats->v[CALL_COUNT]++;
         meanwhile();
         return true;
     }
@@ -114,8 +116,8 @@ struct Table {
         uint64_t max_ns = 0;
         for (const CallDelta& delta : table->drain()) {
             CHECK((delta.key.flags & CALL_GENERATION) == 0);
-            counted[delta.key.subject] += delta.count;
-            max_ns = std::max(max_ns, delta.max_ns);
+            counted[delta.key.subject] += delta[CALL_COUNT];
+            max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
         }
         return max_ns;
     }
@@ -237,6 +239,43 @@ TEST_CASE("the rows of a process that has ended leave both generations")
     CHECK(t.counted[1] == 2);
 }
 
+TEST_CASE("a call that found no row counts as in a row")
+{
+    Table t(16, 1);
+    call_event event{};
+    event.key = kernel(3);
+    event.key.kind = KIND_COPY;
+    event.duration_ns = 40;
+    event.copy.bytes = 10;
+    event.copy.copies = 3;
+    event.copy.sized = event.copy.begins = 1;
+    t.table->add(event);
+    event.duration_ns = 50;
+    event.copy = {};
+    event.copy.copies = 2;
+    t.table->add(event);
+    const std::vector<CallDelta> copies = t.table->drain();
+    REQUIRE(copies.size() == 1);
+    const call_stats& sums = copies[0].stats;
+    CHECK(std::vector(std::begin(sums.v), std::end(sums.v)) == std::vector<__u64>{5, 90, 50, 0, 10, 3, 2, 4});
+}
+
+TEST_CASE("of several CPUs, the shape of the last launch counts")
+{
+    Table t(16, 2);
+    for (const size_t cpu : {0, 1}) {
+        call_stats& stats = t.machine->row(kernel(3), cpu);
+        stats.v[CALL_COUNT] = 1;
+        stats.v[CALL_LAST] = 10 - cpu;
+        stats.v[LAUNCH_SHAPE] = 100 + cpu;
+    }
+    const std::vector<CallDelta> launches = t.table->drain();
+    REQUIRE(launches.size() == 1);
+    CHECK(launches[0][CALL_COUNT] == 2);
+    CHECK(launches[0][CALL_LAST] == 10);
+    CHECK(launches[0].shape().grid[0] == 100);
+}
+
 TEST_CASE("what the table may take, by the number of CPUs")
 {
     CHECK(rows_for(72, 8) == 16384);
@@ -250,7 +289,7 @@ TEST_CASE("a report of more rows than the limit has the same sums")
 {
     CallSums sums(100);
     const auto add = [&](const call_key& key) {
-        CallDelta delta{.key = key, .count = 2, .total_ns = 10, .max_ns = key.subject};
+        CallDelta delta{.key = key, .stats = {{2, 10, key.subject}}};
         sums.add(delta);
         sums.add(delta);
     };
@@ -258,9 +297,9 @@ TEST_CASE("a report of more rows than the limit has the same sums")
         add(kernel(number, 5));
     uint64_t calls = 0, ns = 0, max_ns = 0;
     for (const CallDelta& row : sums.rows()) {
-        calls += row.count;
-        ns += row.total_ns;
-        max_ns = std::max(max_ns, row.max_ns);
+        calls += row[CALL_COUNT];
+        ns += row[CALL_TOTAL_NS];
+        max_ns = std::max(max_ns, row[CALL_MAX_NS]);
     }
     CHECK(sums.rows().size() == 101);
     CHECK(calls == 4000);
@@ -286,7 +325,7 @@ TEST_CASE("a process with new rows all the time takes none from others")
     const auto add = [&](uint32_t pid, uint64_t number) {
         call_key key = kernel(number);
         key.image = {pid, 1};
-        sums.add({.key = key, .count = 1});
+        sums.add({.key = key, .stats = {{1}}});
     };
     for (uint64_t number = 1; number <= 1000; number++)
         add(1, number);
@@ -298,7 +337,7 @@ TEST_CASE("a process with new rows all the time takes none from others")
         add(3, number);
     std::map<uint32_t, uint64_t> calls, rows;
     for (const CallDelta& row : sums.rows()) {
-        calls[row.key.image.pid] += row.count;
+        calls[row.key.image.pid] += row[CALL_COUNT];
         rows[row.key.image.pid]++;
     }
     CHECK(calls == std::map<uint32_t, uint64_t>{{1, 2000}, {2, 50}, {3, 50}});
@@ -313,11 +352,11 @@ TEST_CASE("of processes that have ended, sums are left")
         for (uint64_t number = 0; number < 5; number++) {
             call_key key = kernel(number);
             key.image = {pid, 1};
-            sums.add({.key = key, .count = 3});
+            sums.add({.key = key, .stats = {{3}}});
         }
     sums.merge({{1, 1}, {2, 1}});
     CHECK(sums.rows().size() == 41);
     CHECK(sums.merged() == 30);
-    CHECK(sums.rows().front().count == 30);
+    CHECK(sums.rows().front()[CALL_COUNT] == 30);
     CHECK(sums.rows().front().key.image.pid == 0);
 }

@@ -23,8 +23,8 @@ CallDelta calls(probe_kind kind, uint64_t count, uint64_t bytes, uint32_t contex
     delta.key.stack = -1;
     delta.key.device = DEVICE_UNKNOWN;
     delta.key.duration = BUCKET_NONE;
-    delta.count = count;
-    delta.memory.bytes = bytes;
+    delta[CALL_COUNT] = count;
+    delta[MEMORY_BYTES] = bytes;
     return delta;
 }
 
