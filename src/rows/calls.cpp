@@ -184,12 +184,17 @@ bool CallTable::turn()
     return turned_ = can_turn_ = rows_->turn(generation_);
 }
 
-std::vector<CallDelta> CallTable::drain()
+std::vector<CallDelta> CallTable::take_spilled()
 {
     std::vector<CallDelta> deltas;
-    for (auto& [key, delta] : spilled_)
+    for (const auto& [key, delta] : std::exchange(spilled_, {}))
         deltas.push_back(delta);
-    spilled_.clear();
+    return deltas;
+}
+
+std::vector<CallDelta> CallTable::drain()
+{
+    std::vector<CallDelta> deltas = take_spilled();
     // The new rows are read the next time: the maximum of one that is read twice would be that of both times.
     if (own_maxima_ && turn()) {
         read(deltas, Rows::finished);

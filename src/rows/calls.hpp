@@ -70,6 +70,9 @@ public:
     void add(const call_event& event);
     size_t spilled() const { return spilled_.size(); } // rows of those, since the last drain()
 
+    // The same, without the kernel's table: what drain() would begin with.
+    std::vector<CallDelta> take_spilled();
+
     // Rows with calls since the last time; a row may be there more than once. A table that is nearly full is empty
     // afterwards: each row begins anew with its next call, and those whose time is over make room.
     std::vector<CallDelta> drain();

@@ -199,7 +199,7 @@ void CallTool::begin(const Running& running)
         stacks_->meet(running.users(), options_.user_stacks);
     if (settings_.max_overhead && running.attacher)
         sampling_.emplace(running, object(),
-                          Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { collect(); }});
+                          Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
 }
 
 void CallTool::record(Output& output, const void* data, size_t size)
@@ -223,7 +223,7 @@ void CallTool::spill(const call_event& event)
 {
     table_->add(event);
     if (table_->spilled() >= spilled_max)
-        collect();
+        pass_on(table_->take_spilled());
 }
 
 void CallTool::begin_stacks()
@@ -254,11 +254,12 @@ void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 
 bool CallTool::tick(Output& output)
 {
-    retire_processes();
+    const std::vector<ImageId> gone = retire_processes();
     stacks_->tick();
+    read_rows();
+    erase_state(gone);
     if (epochs_)
         epochs_->sweep();
-    collect();
     if (!shows_rows()) {
         ended(output, gone_);
         forget_processes();
@@ -275,12 +276,17 @@ void CallTool::print_ended(Output& output)
     CallTool::tick(output);
 }
 
-void CallTool::collect()
+void CallTool::read_rows()
 {
-    if (settings_.events)
-        return collected();
+    if (!settings_.events)
+        pass_on(table_->drain());
+    collected();
+}
+
+void CallTool::pass_on(std::span<const CallDelta> deltas)
+{
     std::set<ImageId> seen; // a process may have thousands of rows
-    for (CallDelta& delta : table_->drain()) {
+    for (const CallDelta& delta : deltas) {
         const bool is_new = seen.insert(delta.key.image).second;
         if (is_new)
             processes_->info(delta.key.image);
@@ -294,21 +300,19 @@ void CallTool::collect()
         if (shows_rows() && !(sampling_ && sampling_->takes(delta)))
             pending_.add(delta);
     }
-    collected();
 }
 
-// Rows of processes that have ended leave the kernel with the next collect(); names and labels stay until printed.
-void CallTool::retire_processes()
+// Rows of processes that have ended leave the kernel with the next read_rows(); names and labels stay until printed.
+std::vector<ImageId> CallTool::retire_processes()
 {
-    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    std::vector<ImageId> gone = processes_->gone_of(leaving_);
     for (const ImageId& image : gone) {
         table_->retire(image);
         gone_.insert(image);
         stacks_->ended(static_cast<pid_t>(image.pid));
         retired(image);
     }
-    if (!gone.empty())
-        erase_state(gone);
+    return gone;
 }
 
 std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
@@ -318,6 +322,8 @@ std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
 
 void CallTool::erase_state(std::span<const ImageId> gone)
 {
+    if (gone.empty())
+        return;
     shares_->release(gone);
     for (const std::string_view name : tables_of(gone)) {
         const bpf_map* map = bpf_object__find_map_by_name(object(), name.data());

@@ -35,7 +35,9 @@ public:
     void load() override;
     void begin(const Running& running) override;
     void record(Output& output, const void* data, size_t size) override;
-    void read_rows() override { collect(); }
+    // Drains the kernel's table of calls: on_delta() is called for each row that has changed. At each tick, between the
+    // ends of processes and the erasure of their state; before each report; at the edges of sampling windows.
+    void read_rows() override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     uint64_t calls_differing() override { return stacks_->others_since_last(); }
     void on_exec(pid_t pid, uint64_t time_ns) override;
@@ -98,7 +100,7 @@ protected:
     virtual void forget(const std::set<ImageId>&) {}         // and has been
     virtual void ended(Output&, const std::set<ImageId>&) {} // the same, where no rows are shown
     // Tables of the kernel side whose keys begin with an image, and that only it looks at: those that have entries of
-    // one that is gone.
+    // one that is gone. on_delta() has had all its calls.
     virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
 
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
@@ -114,7 +116,6 @@ protected:
     std::span<const Probe> probes() const { return probes_; } // those that calls are numbered by
     Processes& processes() { return *processes_; }
     const std::set<ImageId>& gone() const { return gone_; } // to be forgotten after the next report
-    void collect();                   // what has been counted up to now: on_delta() is called for each row
     void print_ended(Output& output); // where no rows are shown: all that have ended, also since the last tick
 
     std::span<const Probe> probes_;
@@ -123,7 +124,8 @@ private:
     void check_ceiling(const RunPlan& plan) const;
     void begin_stacks();
     void spill(const call_event& event);
-    void retire_processes();
+    void pass_on(std::span<const CallDelta> deltas);
+    std::vector<ImageId> retire_processes();
     void erase_state(std::span<const ImageId> gone);
     void forget_processes();
 

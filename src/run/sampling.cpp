@@ -105,7 +105,7 @@ void Sampling::mark(const Process& process, std::map<uint32_t, Sampled>& in)
         in[pid] = process.sample->how_well();
 }
 
-// It is not sampled any more; the last calls have been collected.
+// It is not sampled any more; its last calls have been read.
 void Sampling::end(Process& process)
 {
     if (process.sample->is_open())
@@ -128,8 +128,9 @@ void Sampling::turn()
 {
     meet_users();
     for (auto& [group, process] : processes_)
-        if (process.due_ns <= now() + timer_ns)
-            due(group, process);
+        if (process.has_ended || process.due_ns <= now() + timer_ns)
+            step(group, process);
+    std::erase_if(processes_, [](const auto& item) { return item.second.has_ended; });
     set_timer();
 }
 
@@ -139,13 +140,8 @@ void Sampling::meet_users()
     std::map<pid_t, std::set<uint32_t>> users;
     for (const pid_t pid : running_.users())
         users[attacher_.group_of(pid)].insert(static_cast<uint32_t>(pid));
-    const auto has_ended = [&](const auto& item) { return item.second.sample && !users.contains(item.first); };
-    if (std::ranges::any_of(processes_, has_ended))
-        asked_.collect();
-    for (auto& item : processes_)
-        if (has_ended(item))
-            end(item.second);
-    std::erase_if(processes_, [&](const auto& item) { return !users.contains(item.first); });
+    for (auto& [group, process] : processes_)
+        process.has_ended = !users.contains(group);
     for (const auto& [group, pids] : users) {
         const auto [place, is_new] = processes_.try_emplace(group, asked_.percent / 100);
         Process& process = place->second;
@@ -159,10 +155,20 @@ void Sampling::meet_users()
     }
 }
 
-void Sampling::due(pid_t group, Process& process)
+// What has been counted is read at each edge of a window: after the probes have come, before they go, and at the end of
+// the process.
+void Sampling::step(pid_t group, Process& process)
 {
-    if (process.sample && !process.sample->is_open())
-        open(group, process);
+    const bool opens = !process.has_ended && process.sample && !process.sample->is_open();
+    if (process.has_ended && !process.sample)
+        return;
+    if (opens)
+        attacher_.resume(group);
+    asked_.read_rows(); // where it opens, what came while some of the probes were there stands for no time
+    if (process.has_ended)
+        end(process);
+    else if (opens)
+        open(process);
     else
         close(group, process);
 }
@@ -197,10 +203,8 @@ void Sampling::end_window(Process& process)
     process.traced_ns += end.wall_ns - process.window.wall_ns;
 }
 
-void Sampling::open(pid_t group, Process& process)
+void Sampling::open(Process& process)
 {
-    attacher_.resume(group);
-    asked_.collect(); // what came while some of the probes were there stands for no time
     begin_window(process);
     const auto window_ns = static_cast<uint64_t>(process.cycle.share() * static_cast<double>(usual_period_ns));
     process.due_ns = now() + std::max(window_ns, least_window_ns);
@@ -209,7 +213,6 @@ void Sampling::open(pid_t group, Process& process)
 // Also of one that has had its probes all the time: what they cost decides how it goes on.
 void Sampling::close(pid_t group, Process& process)
 {
-    asked_.collect();
     const bool whole = !process.sample;
     if (whole)
         process.traced_ns = now() - process.period.wall_ns;

@@ -22,9 +22,9 @@ namespace gpusnoop {
 class Sampling {
 public:
     struct Asked {
-        double percent;                 // of the CPU time that a process uses
-        std::vector<std::string> hooks; // Hook::program, of those that are sampled
-        std::function<void()> collect;  // has takes() called with all that has been counted up to now
+        double percent;                  // of the CPU time that a process uses
+        std::vector<std::string> hooks;  // Hook::program, of those that are sampled
+        std::function<void()> read_rows; // has takes() called with all that has been counted up to now
     };
     // running.attacher: not null. object: loaded.
     Sampling(const Running& running, const bpf_object* object, Asked asked);
@@ -53,12 +53,13 @@ private:
         uint64_t traced_ns = 0; // of the period's wall time
         uint64_t due_ns = 0;
         bool told = false;
+        bool has_ended = false;
     };
 
     void turn();
     void meet_users();
-    void due(pid_t group, Process& process);
-    void open(pid_t group, Process& process);
+    void step(pid_t group, Process& process);
+    void open(Process& process);
     void close(pid_t group, Process& process);
     static Process::Moment moment_of(Process& process);
     uint64_t work_ns(const Process::Moment& at);

@@ -126,7 +126,6 @@ std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
 {
     std::vector<const char*> tables = CallToolOn::tables_of(gone);
     tables.push_back("context_bytes");
-    collect();
     add_held_tables(tables, gone, holdings_, !settings_.events);
     return tables;
 }

@@ -218,7 +218,6 @@ std::vector<const char*> GpuSpend::tables_of(std::span<const ImageId> gone)
     std::vector<const char*> tables = CallToolOn::tables_of(gone);
     tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
                                  "context_bytes", "held_bytes"});
-    collect();
     add_held_tables(tables, gone, holdings_);
     return tables;
 }
