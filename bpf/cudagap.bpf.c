@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Where the time of threads goes that call. */
 #include "kinds/gap.bpf.h"
-#include "kinds/interrupts.bpf.h"
-#include "kinds/off_cpu.bpf.h"
+#include "kinds/sched.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

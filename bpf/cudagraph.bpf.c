@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
 #include "base/api_call.bpf.h"
-#include "kinds/graph_state.bpf.h"
+#include "kinds/graph.bpf.h"
 #include "kinds/state.bpf.h"
 #include "shared/graph_record.h"
 

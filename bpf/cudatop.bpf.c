@@ -7,10 +7,10 @@
 #define SHOWS_WAITING
 #define WINDOW_DEPTH 6
 
-#include "kinds/allocation.bpf.h"
 #include "kinds/copy.bpf.h"
-#include "kinds/driver_hook.bpf.h"
+#include "kinds/driver.bpf.h"
 #include "kinds/launch.bpf.h"
+#include "kinds/memory.bpf.h"
 #include "kinds/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

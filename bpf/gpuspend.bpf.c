@@ -5,9 +5,9 @@
  */
 #define OPEN_CALLS 8
 
-#include "kinds/allocation.bpf.h"
 #include "kinds/copy.bpf.h"
 #include "kinds/launch.bpf.h"
+#include "kinds/memory.bpf.h"
 #include "kinds/wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Calls of NCCL. */
-#include "kinds/collective.bpf.h"
+#include "kinds/nccl.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -4,7 +4,7 @@
 #define GPUSNOOP_COPY_BPF_H
 
 #include "base/api_call.bpf.h"
-#include "kinds/memory.bpf.h"
+#include "kinds/address.bpf.h"
 #include "kinds/state.bpf.h"
 
 const volatile bool per_memory = false;   /* pinned or pageable, where names tell no more than host */

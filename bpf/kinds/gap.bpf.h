@@ -1,12 +1,212 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls, as parts of their thread's time. Of calls in calls the outermost counts. */
+/* Time between launches, and calls as parts of their thread's time. */
 #ifndef GPUSNOOP_GAP_BPF_H
 #define GPUSNOOP_GAP_BPF_H
 
 #include "base/wanted.bpf.h"
-#include "kinds/gaps.bpf.h"
 #include "kinds/naming.bpf.h"
 #include "kinds/state.bpf.h"
+#include "kinds/wakers.bpf.h"
+#include "shared/gap.h"
+#include "shared/histogram.h"
+
+/* Time between calls that launch, in parts: counted by its length, or told in lines. */
+
+const volatile bool count_gaps = false;
+const volatile bool tell_gaps = false;
+const volatile bool gaps_of_streams = false; /* each stream's are its own */
+const volatile __u64 least_gap_ns = 0;
+const volatile __u64 gap_unit_ns = 1;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536); /* 1 where they are not counted */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct gap_key);
+    __type(value, struct gap_count);
+} gap_counts SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536); /* 1 where streams are not told apart */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct stream_place);
+    __type(value, struct open_period);
+} stream_gaps SEC(".maps");
+
+/* What an open call launches: words of it. */
+#define LAUNCHES 1 /* the number of its row; 0: it launches nothing, or in another call */
+#define LAUNCHED 2 /* the handle, for lines */
+#define STREAM 3   /* where streams are told apart */
+
+INLINE bool wants_gaps(void)
+{
+    return count_gaps || tell_gaps;
+}
+
+INLINE struct gap_launch launch_of(const struct open_call* call)
+{
+    struct gap_launch launch = {.handle = call->word[LAUNCHED], .kind = probe_row(call->word[LAUNCHES])->kind};
+    return launch;
+}
+
+/* That an open call ends, or begins. */
+INLINE struct open_period* gap_beside(const struct thread_state* thread, const struct open_call* call)
+{
+    if (!gaps_of_streams)
+        return gap_of(thread);
+    struct stream_place key = {.stream = call->word[STREAM], .place = thread->place - 1};
+    return bpf_map_lookup_elem(&stream_gaps, &key);
+}
+
+INLINE struct open_period* new_stream_gap(const struct thread_state* thread, const struct open_call* call)
+{
+    static const struct open_period none = {};
+    struct stream_place key = {.stream = call->word[STREAM], .place = thread->place - 1};
+    if (bpf_map_update_elem(&stream_gaps, &key, &none, BPF_NOEXIST))
+        lose(LOSS_GAP, 1);
+    return bpf_map_lookup_elem(&stream_gaps, &key);
+}
+
+/* Only their thread writes to a gap and to its counts. */
+static __attribute__((noinline)) int begin_gap(const struct thread_state* thread, const struct thread_time* time,
+                                               const struct open_call* call)
+{
+    struct open_period* gap = gap_beside(thread, call);
+    if (!gap && gaps_of_streams)
+        gap = new_stream_gap(thread, call);
+    if (!gap)
+        return 0;
+    if (tell_gaps)
+        gap->before = launch_of(call);
+    gap->since = time->now >> TIME_SINCE_SHIFT;
+    __builtin_memcpy(gap->period.ns, time->ns, sizeof(time->ns));
+    __builtin_memset(&gap->period.waker, 0, sizeof(gap->period.waker));
+    return 0;
+}
+
+INLINE void count_gap(u32 place, u64 stream, const struct open_period* gap, u64 took)
+{
+    static const struct gap_count none = {};
+    struct gap_key key = {.place = place, .bucket = histogram_bucket(took / gap_unit_ns), .stream = stream};
+    struct gap_count* count = bpf_map_lookup_elem(&gap_counts, &key);
+    if (!count) {
+        bpf_map_update_elem(&gap_counts, &key, &none, BPF_NOEXIST);
+        count = bpf_map_lookup_elem(&gap_counts, &key);
+    }
+    if (!count) {
+        lose(LOSS_GAP, 1);
+        return;
+    }
+    for (u32 part = 0; part < TIME_PARTS; part++)
+        count->ns[part] += gap->period.ns[part];
+    count->count++;
+}
+
+INLINE void tell_wakers(struct gap_record* record)
+{
+    __builtin_memset(record->wakers, 0, sizeof(record->wakers));
+    u32 tid = record->gap.waker.tid, known = 0;
+    for (; known < WAKERS; known++) {
+        const struct waking_thread* followed = tid ? followed_of(tid) : 0;
+        if (!followed || !followed->known)
+            break;
+        record->wakers[known] = followed->before;
+        tid = followed->before.waker.tid;
+    }
+    record->known = known;
+}
+
+#define CPUS_MAX 512
+#define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) /* 5.17; in others it is not known */
+
+struct running_count {
+    struct cfs_rq** queues; /* of the thread's cgroup: they lead to those of the CPUs */
+    const u64* mask;        /* of CPUs, with those that may come later */
+    u32 running;
+    u32 cpus;
+};
+
+static long count_cpu(u64 cpu, struct running_count* count)
+{
+    struct cfs_rq* queue = (void*)kernel_word(&count->queues[cpu]);
+    struct rq* of_cpu = READ(queue, rq);
+    if ((u64)READ(of_cpu, cpu) != cpu)
+        return 1; /* there are no more */
+    if (kernel_word(&count->mask[cpu / 64]) >> cpu % 64 & 1 && READ(of_cpu, online)) {
+        count->cpus++;
+        count->running += READ(of_cpu, nr_running);
+    }
+    return 0;
+}
+
+static __attribute__((noinline)) int count_running(struct gap_record* record)
+{
+    struct task_struct* task = (void*)bpf_get_current_task();
+    struct running_count count = {
+        /* As a word: the type is another one in 7.3, and the verifier takes no index on it. */
+        .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
+        .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
+    };
+    if (HAS_LOOPS)
+        bpf_loop(CPUS_MAX, count_cpu, &count, 0);
+    record->running = count.running;
+    record->cpus = count.cpus;
+    return 0;
+}
+
+INLINE void tell_gap(const struct open_period* gap, const struct thread_time* time, const struct open_call* call,
+                     u64 took)
+{
+    struct gap_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        lose(LOSS_EVENT, 1);
+        return;
+    }
+    struct task_struct* task = bpf_get_current_task_btf();
+    record->type = RECORD_GAP;
+    record->tid = time->tid;
+    record->time_ns = time->begin_ns + gap->since;
+    record->key.image = time->image;
+    record->key.cgroups = time->cgroups;
+    read_comm(task, (u64*)record->comm);
+    record->gap_ns = took;
+    record->gap = gap->period;
+    record->before = gap->before;
+    record->after = launch_of(call);
+    record->zero = 0;
+    tell_wakers(record);
+    count_running(record);
+    bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
+}
+
+/* How long it took is the sum of its parts: what is being added to them meanwhile is in the next one. */
+static __attribute__((noinline)) int end_gap(const struct thread_state* thread, const struct thread_time* time,
+                                             const struct open_call* call)
+{
+    struct open_period* gap = gap_beside(thread, call);
+    if (!gap || !gap->since)
+        return 0;
+    u64 took = end_period(&gap->period, time);
+    if (took >= least_gap_ns) {
+        if (count_gaps)
+            count_gap(thread->place - 1, gaps_of_streams ? call->word[STREAM] : 0, gap, took);
+        if (tell_gaps)
+            tell_gap(gap, time, call, took);
+    }
+    gap->since = 0;
+    return 0;
+}
+
+/* A place may have been another thread's. */
+INLINE void forget_gap(const struct thread_state* thread)
+{
+    struct open_period* gap = gap_of(thread);
+    if (gap)
+        gap->since = 0;
+}
+
+/* Calls, as parts of their thread's time. Of calls in calls the outermost counts. */
 
 #define AROUND 0 /* the word of an open call that says what its thread was in before */
 

@@ -1,13 +1,89 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The sums of what is held, which have to be right at every moment: a peak is not to be had afterwards. */
+/* What each process holds: its allocations, their sums, and physical memory with its mappings. */
 #ifndef GPUSNOOP_HOLDING_BPF_H
 #define GPUSNOOP_HOLDING_BPF_H
 
 #include "base/api_call.bpf.h"
 #include "base/share.bpf.h"
 #include "kinds/context.bpf.h"
-#include "kinds/held.bpf.h"
+#include "kinds/life.bpf.h"
 #include "shared/holding.h"
+#include "shared/memory.h"
+
+/* The table of what is held: a hash, which takes 16 bytes for each entry that it has room for, and a trie for what
+ * finds none there. That one takes memory for its entries only, but more for each, and more time. */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, HELD_IN_HASH); /* set by the front end, as is that of the other one */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct held_key);
+    __type(value, struct held);
+} held SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct place_key);
+    __type(value, struct held);
+} held_beyond SEC(".maps");
+
+const volatile bool holds_beyond = false; /* there may be something */
+__u64 held_since_full = 0;                /* there has been something: until then nobody looks */
+
+INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
+{
+    return (struct held_key){.image = *image, .place = WITHOUT_TAG(number) ^ (u64)space << SPACE_SHIFT};
+}
+
+/* These are verified once, and not in each program. Before 6.2 what an argument points to is no key (9ef40974a82a). */
+__attribute__((noinline)) int find_held(struct held_key* place, struct held* what)
+{
+    if (!place || !what)
+        return 0;
+    struct held_key key = *place;
+    struct held* found = bpf_map_lookup_elem(&held, &key);
+    if (!found && holds_beyond && held_since_full) {
+        struct place_key beyond = place_key(key.image, 0, key.place);
+        found = bpf_map_lookup_elem(&held_beyond, &beyond);
+    }
+    if (!found)
+        return 0;
+    *what = *found;
+    return 1;
+}
+
+/* False: it is not there, or somebody else has just done so. */
+__attribute__((noinline)) int take_held(struct held_key* place)
+{
+    if (!place)
+        return 0;
+    struct held_key key = *place;
+    if (!bpf_map_delete_elem(&held, &key))
+        return 1;
+    struct place_key beyond = place_key(key.image, 0, key.place);
+    return holds_beyond && held_since_full && !bpf_map_delete_elem(&held_beyond, &beyond);
+}
+
+/* flags: BPF_NOEXIST or BPF_ANY. A negative error number where it is not there then. */
+__attribute__((noinline)) int put_held(struct held_key* place, struct held* what, u64 flags)
+{
+    if (!place || !what)
+        return -22;
+    struct held_key key = *place;
+    struct held new = *what;
+    struct place_key beyond = place_key(key.image, 0, key.place);
+    if (holds_beyond && held_since_full && bpf_map_lookup_elem(&held_beyond, &beyond))
+        return flags == BPF_NOEXIST ? -17 /* EEXIST */ : bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
+    int error = bpf_map_update_elem(&held, &key, &new, flags);
+    if (error != -7 /* E2BIG */ || !holds_beyond)
+        return error;
+    held_since_full = 1;
+    return bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
+}
+
+/* The sums of what is held, which have to be right at every moment: a peak is not to be had afterwards. */
 
 const volatile bool follow = true; /* otherwise only calls are counted, and nothing is held */
 
@@ -234,5 +310,147 @@ INLINE struct held held_again(const struct call* call)
         .function = key->function,
     };
 }
+
+/* Physical memory lives as long as somebody holds a handle of it or it is mapped somewhere: allocators release the
+ * handle as soon as they have mapped it, or keep it beyond. */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 18);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct place_key); /* the driver's */
+    __type(value, u64);            /* our own: the driver may give its number to other memory meanwhile */
+} physical_handles SEC(".maps");
+
+struct physical {
+    s64 references; /* to the handle */
+    s64 mappings;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 18);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct place_key);
+    __type(value, struct physical);
+} physicals SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 18);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct place_key); /* the address of a mapping */
+    __type(value, u64);            /* our number of what is mapped there */
+} mappings SEC(".maps");
+
+__u64 physicals_made = 0;
+
+/* Our number of what has just been made; 0 where there is no room. */
+INLINE u64 new_physical(const struct image* image, u64 handle)
+{
+    u64 number = __sync_fetch_and_add(&physicals_made, 1) + 1;
+    struct place_key key = place_key(*image, 0, number), driver_key = place_key(*image, 0, handle);
+    struct physical new = {.references = 1};
+    if (PUT_SHARED(&physicals, SHARED_PHYSICALS, &key, &new)) {
+        lose(LOSS_UNTRACKED, 1);
+        return 0;
+    }
+    if (bpf_map_update_elem(&physical_handles, &driver_key, &number, BPF_ANY)) {
+        DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
+        lose(LOSS_UNTRACKED, 1);
+        return 0;
+    }
+    return number;
+}
+
+/* Keys are long, and not to be on the stacks of those who call several of these. */
+static __attribute__((noinline)) u64 number_of_handle(const struct image* image, u64 handle)
+{
+    struct place_key key = place_key(*image, 0, handle);
+    u64* number = bpf_map_lookup_elem(&physical_handles, &key);
+    return number ? *number : 0;
+}
+
+INLINE struct physical* physical_of(const struct image* image, u64 number)
+{
+    struct place_key key = place_key(*image, 0, number);
+    return number ? bpf_map_lookup_elem(&physicals, &key) : 0;
+}
+
+static __attribute__((noinline)) int forget_handle(const struct image* image, u64 handle)
+{
+    struct place_key key = place_key(*image, 0, handle);
+    return bpf_map_delete_elem(&physical_handles, &key);
+}
+
+/* A release that has not come to be: the handle has its reference back. */
+INLINE void hold_handle_again(const struct image* image, u64 handle, u64 number)
+{
+    struct place_key key = place_key(*image, 0, handle);
+    struct physical* physical = physical_of(image, number);
+    if (physical && __sync_fetch_and_add(&physical->references, 1) == 0 &&
+        !bpf_map_lookup_elem(&physical_handles, &key)) /* tries heed BPF_NOEXIST from 6.13 on (eae6a075e953) */
+        bpf_map_update_elem(&physical_handles, &key, &number, BPF_ANY);
+}
+
+INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
+{
+    u64 number = number_of_handle(image, handle);
+    struct physical* physical = physical_of(image, number);
+    struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
+    if (!physical)
+        return; /* made before tracing began */
+    __sync_fetch_and_add(&physical->mappings, 1);
+    if (PUT_SHARED(&mappings, SHARED_MAPPINGS, &key, &number))
+        lose(LOSS_STATE, 1);
+}
+
+/* Our number of the memory that the mapping held, where that has gone with it; 0 else. */
+static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64 address)
+{
+    struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
+    u64* known = bpf_map_lookup_elem(&mappings, &key);
+    if (!known)
+        return 0;
+    u64 number = *known;
+    struct physical* physical = physical_of(image, number);
+    if (DELETE_SHARED(&mappings, SHARED_MAPPINGS, &key) || !physical)
+        return 0;
+    s64 left = __sync_fetch_and_add(&physical->mappings, -1) - 1;
+    return left <= 0 && physical->references <= 0 ? number : 0;
+}
+
+static __attribute__((noinline)) int forget_physical(const struct image* image, u64 number)
+{
+    struct place_key key = place_key(*image, 0, number);
+    return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
+}
+
+/* Contexts that end, and the memory that they take with them. */
+
+INLINE int gone_return_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!followed_returns(ctx, PART_STATE, &at) || (s32)PT_REGS_RC(ctx) != 0)
+        return 0;
+    struct held_key record = {.image = image_of(at.task)};
+    u64 argument = at.call->word[LIFE_ARGUMENT], handle = 0;
+    if (!ending_context(&at, &record.image, argument, &handle))
+        return 0;
+    struct context* context = context_of(&record.image, handle);
+    u32 number = context ? context->number : 0;
+    if (context) {
+        struct context_number in = {.image = record.image, .number = number};
+        struct context_held* held = bpf_map_lookup_elem(&context_bytes, &in);
+        if (held)
+            subtract_context(&record.image, held);
+        bpf_map_delete_elem(&context_bytes, &in);
+    }
+    forget_context(&at, &record.image, handle);
+    send_holding(RECORD_CONTEXT_ENDED, number, &record, 0);
+    return 0;
+}
+
+CALL_PROGRAMS(gone, life_entry_body, gone_return_body)
 
 #endif

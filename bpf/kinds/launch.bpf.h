@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_LAUNCH_BPF_H
 #define GPUSNOOP_LAUNCH_BPF_H
 
-#include "kinds/graph_state.bpf.h"
+#include "kinds/graph.bpf.h"
 #include "kinds/naming.bpf.h"
 #include "kinds/state.bpf.h"
 

@@ -1,352 +1,499 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Where addresses of a process lead to, as far as its allocation calls have told. What was allocated before attach is
- * unknown, and stays so. */
+/* Allocations and frees, counted by row. */
 #ifndef GPUSNOOP_MEMORY_BPF_H
 #define GPUSNOOP_MEMORY_BPF_H
 
-#include "base/share.bpf.h"
-#include "base/wanted.bpf.h"
-#include "kinds/place.bpf.h"
-#include "shared/histogram.h"
+#include "base/api_call.bpf.h"
+#include "kinds/holding.bpf.h"
+#include "kinds/state.bpf.h"
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct image);
-    __type(value, struct address_space);
-} address_spaces SEC(".maps");
+/* How much an allocation asks for: bytes, rows, or elements of an array. */
 
-struct allocation {
-    u64 bytes;
-    u64 memory; /* enum memory */
+/* enum CUarray_format: bytes of one channel. 0: a format of blocks or planes, whose size is not simply told. */
+static const volatile u8 bytes_of_format[64] = {
+    [0x01] = 1, [0x02] = 2, [0x03] = 4, [0x08] = 1, [0x09] = 2, [0x0a] = 4, [0x10] = 2, [0x20] = 4,
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 18);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key);
-    __type(value, struct allocation);
-} allocations SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 16);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key);
-    __type(value, u64); /* enum memory */
-} physical_memory SEC(".maps");
-
-#define RANGE_BITS_BEFORE_ADDRESS 96
-
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 20);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct range_key);
-    __type(value, u32); /* enum memory */
-} ranges SEC(".maps");
-
-INLINE struct address_space* address_space(struct task_struct* task, const struct image* image, bool first_call)
+INLINE u64 bytes_of_element(struct arguments* arguments, const volatile struct probe_row* row)
 {
-    struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
-    if (space)
-        return space;
-    struct address_space new = {.whole = first_call && seen_whole(task) &&
-                                         bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
-    introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end clears up behind it */
-    bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
-    space = bpf_map_lookup_elem(&address_spaces, image);
-    if (!space)
-        lose(LOSS_STATE, 1);
-    return space;
+    if (has_argument(row, ARG_FORMAT)) {
+        u64 format = read_argument_alike(arguments, row, ARG_FORMAT);
+        u64 bytes = bytes_of_format[format & 63];
+        return format < 64 ? bytes * read_argument_alike(arguments, row, ARG_CHANNELS) : 0;
+    }
+    s32 bits[4] = {};
+    arguments->error |=
+        bpf_probe_read_user(bits, sizeof(bits), (void*)read_argument_alike(arguments, row, ARG_CHANNEL_BITS));
+    return (u32)(bits[0] + bits[1] + bits[2] + bits[3]) / 8;
 }
 
-struct range_walk {
-    struct range_key key;
-    u64 address;
-    u64 end;
-    u32 memory; /* MEMORY_UNKNOWN: the range goes */
-    u32 blocks; /* so far */
-};
+#define LEVELS_MAX 32
 
-static long next_block(u32 index, struct range_walk* walk)
+/* As the descriptor has it; the driver rounds up. */
+INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe_row* row, u64* bytes)
 {
-    u64 address = walk->address, left = walk->end - address;
-    if (!left)
-        return 1;
-    u32 bits = log2_floor(left);
-    if (address) {
-        u32 aligned = log2_floor(address & -address);
-        bits = bits < aligned ? bits : aligned;
+    u64 element = bytes_of_element(arguments, row);
+    u64 width = read_argument_alike(arguments, row, ARG_BYTES);
+    u64 height = read_argument_alike(arguments, row, ARG_HEIGHT) ?: 1;
+    u64 depth = read_argument_alike(arguments, row, ARG_DEPTH) ?: 1;
+    u64 levels = has_argument(row, ARG_LEVELS) ? read_argument_alike(arguments, row, ARG_LEVELS) : 1;
+    u64 elements = width;
+    if (!element || !times(&elements, height) || !times(&elements, depth) || !times(&elements, element))
+        return false;
+    *bytes = 0;
+    for (u32 i = 0; i < LEVELS_MAX && i < levels; i++) {
+        *bytes += width * height * depth * element;
+        width = opaque(width > 1 ? width / 2 : 1);
+        height = opaque(height > 1 ? height / 2 : 1);
+        depth = opaque(depth > 1 ? depth / 2 : 1);
     }
-    walk->key.prefix = RANGE_BITS_BEFORE_ADDRESS + 64 - bits;
-    walk->key.address = __builtin_bswap64(address);
-    if (walk->memory == MEMORY_UNKNOWN)
-        bpf_map_delete_elem(&ranges, &walk->key);
-    else if (bpf_map_update_elem(&ranges, &walk->key, &walk->memory, BPF_ANY))
-        lose(LOSS_STATE, 1);
-    walk->address = address + (1ULL << bits);
-    walk->blocks++;
+    return true;
+}
+
+/* Bytes that are asked for. Rows of what has a pitch are rounded up when they are made: how many they are. */
+INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
+{
+    u64 bytes = 0, rows = 0;
+    bool sized = true;
+    if (has_argument(row, ARG_FORMAT) || has_argument(row, ARG_CHANNEL_BITS)) {
+        sized = array_bytes(arguments, row, &bytes);
+    } else if (has_argument(row, ARG_PITCH)) {
+        bytes = read_argument_alike(arguments, row, ARG_BYTES);
+        rows = read_argument_alike(arguments, row, ARG_HEIGHT);
+        sized =
+            times(&rows, read_argument_alike(arguments, row, ARG_DEPTH)) && rows == (u32)rows && times(&bytes, rows);
+    } else {
+        bytes = read_argument_alike(arguments, row, ARG_BYTES);
+        sized = has_argument(row, ARG_BYTES);
+    }
+    memory->sized = opaque(sized && !arguments->error);
+    memory->bytes = memory->sized ? bytes : 0;
+    return opaque(rows);
+}
+
+/* Allocations and frees, counted by row; and a table of what is held, in which each free finds what it frees. So a free
+ * counts in the row of its allocation, and the difference of both is what that row holds. */
+
+const volatile bool stacks_of_allocations = false; /* whatever per_stack says */
+const volatile bool measure_lifetime = false;      /* in place of the duration */
+
+/* Counts a call as it is described. */
+static __attribute__((noinline)) int count_memory(struct task_struct* task, struct call* call, u64 entry_ns,
+                                                  u64 duration_ns)
+{
+    if (!task || !call)
+        return 0;
+    struct call_key* key = &call->key;
+    struct memory_call* memory = &call->memory;
+    if (!per_device)
+        key->device = DEVICE_UNKNOWN;
+    bool with_age = memory->since_ns && (emit_events || measure_lifetime);
+    u64 now = with_age || key->result ? bpf_ktime_get_ns() : 0;
+    u64 age = with_age && memory->since_ns < now ? now - memory->since_ns : 0;
+    if (per_size)
+        key->memory.size = memory->sized ? histogram_bucket(memory->bytes) : BUCKET_NONE;
+    if (measure_lifetime)
+        key->duration = age && !key->result ? duration_bucket(age) : BUCKET_NONE;
+    memory->since_ns = age;
+    struct call_stats* stats = count_call(task, call, 1, entry_ns, duration_ns);
+    if (!stats)
+        return 0;
+    u64 sums[CALL_FIGURES] = {};
+    sums_of_memory(memory, sums);
+    add_own(stats, sums);
+    if (key->result) {
+        guard_begin();
+        stats->v[MEMORY_LAST_BYTES] = memory->bytes;
+        stats->v[CALL_LAST] = now;
+        guard_end();
+    }
     return 0;
 }
 
-#define RANGE_BLOCKS_MAX 128 /* no range has more */
-
-/* Returns the number of blocks. A global function is verified once. */
-__attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
+/* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory is a pool. */
+INLINE u32 physical_holding(u32 location, u32 holding)
 {
-    if (!of || !bytes || of->number + bytes < of->number)
+    return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
+}
+
+/* The device that memory is on: its pool's or location's, or that of the thread's current context. */
+INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, u32 layer)
+{
+    struct thread_state* thread = thread_state(task);
+    if (!thread)
+        return DEVICE_UNKNOWN;
+    begin_image(thread, image);
+    if (layer == LAYER_HIP)
+        return (u8)(hip_device_of(task, thread) - 1);
+    struct context* context = thread->context ? context_of(image, thread->context) : 0;
+    return (u8)((context ? context->device : *device_by(thread, layer)) - 1);
+}
+
+/* Reads the stream where somebody asks for it: true where the call is recorded there, not executed. */
+INLINE bool is_captured(struct arguments* arguments, const volatile struct probe_row* row, struct call_key* key)
+{
+    if (!row->asynchronous || !(captures_open || per_stream))
+        return false;
+    u64 stream = stream_argument(row, read_argument_alike(arguments, row, ARG_STREAM));
+    if (per_stream)
+        key->stream = stream;
+    return under_capture(&key->image, stream);
+}
+
+/* By itself: what it has on the stack is not below all that follows. */
+static __attribute__((noinline)) int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
+{
+    if (ctx && key)
+        read_stack(ctx, key, COPIED_AT_ENTRY);
+    return 0;
+}
+
+/* By itself: in a session, what it has on the stack would be below all that a return calls. */
+static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    struct memory_call* memory = &kept.call.memory;
+    u32 holding = row->holding;
+    key->kind = opaque(row->kind == KIND_TRIM ? KIND_TRIM : KIND_ALLOC);
+    begin_arguments(ctx, row, &arguments);
+    if (stacks_of_allocations && !per_stack)
+        read_stack_apart(ctx, key);
+    if (per_device || follow)
+        key->device = opaque(device_of_thread(&key->image, task, row->layer));
+    if (has_argument(row, ARG_LOCATION)) {
+        u32 location = read_argument_alike(&arguments, row, ARG_LOCATION);
+        holding = physical_holding(location, holding);
+        key->device = opaque(location == 1 ? read_argument_alike(&arguments, row, ARG_DEVICE) : DEVICE_UNKNOWN);
+    }
+    if (is_captured(&arguments, row, key) || holding == HOLDING_GRAPH) {
+        holding = HOLDING_GRAPH;
+        key->flags |= CALL_RECORDED;
+    }
+    key->flags = opaque(key->flags);
+    key->memory.holding = opaque(holding);
+    memory->address = read_argument_alike(&arguments, row, ARG_ADDRESS);
+    kept.list = has_argument(row, ARG_OUT) ? read_argument_alike(&arguments, row, ARG_OUT) + row->out_offset
+                                           : read_argument_alike(&arguments, row, ARG_HANDLE);
+    if (key->kind != KIND_TRIM)
+        kept.count = opaque(read_bytes(&arguments, row, memory));
+    memory->since_ns = opaque(has_argument(row, ARG_PITCH) /* where it is stored, until it is */
+                                  ? read_argument_alike(&arguments, row, ARG_PITCH) + row->pitch_offset
+                                  : 0);
+    if (arguments.error)
+        lose(LOSS_ARGUMENTS, 1);
+    u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
+    return keep_call(ctx, task, &kept, now) ? 0 : 1;
+}
+
+/* What the call has stored: the address or handle, and the bytes of a row. False where that cannot be read. */
+INLINE bool read_results(const volatile struct probe_row* row, struct kept_call* kept)
+{
+    struct memory_call* memory = &kept->call.memory;
+    u64 pitch = 0, error = 0;
+    if (row->kind == KIND_ALLOC || row->kind == KIND_PHYSICAL_NEW)
+        error |= bpf_probe_read_user(&memory->address, 8, (void*)kept->list);
+    if (has_argument(row, ARG_PITCH)) {
+        error |= bpf_probe_read_user(&pitch, 8, (void*)memory->since_ns);
+        memory->bytes = kept->count;
+        memory->sized = opaque(!error && times(&memory->bytes, pitch));
+    }
+    memory->since_ns = 0;
+    return !error;
+}
+
+/* Where what the call has made is found again when it is freed. */
+INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* kept)
+{
+    struct call_key* key = &kept->call.key;
+    struct memory_call* memory = &kept->call.memory;
+    if (row->kind == KIND_PHYSICAL_NEW) {
+        u64 number = new_physical(&key->image, memory->address);
+        return number ? held_key(&key->image, number, SPACE_PHYSICAL).place : 0;
+    }
+    if (row->kind == KIND_MAP)
+        add_mapping(&key->image, memory->address, kept->list);
+    return held_key(&key->image, memory->address, space_of(row->holding)).place;
+}
+
+static __attribute__((noinline)) int alloc_return_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
         return 0;
-    struct range_walk walk = {.key = {.image = of->image, .epoch = of->epoch},
-                              .address = of->number,
-                              .end = of->number + bytes,
-                              .memory = memory};
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-        bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
-    return walk.blocks;
+    struct kept_call* kept = ended.kept;
+    const volatile struct probe_row* row = probe_row(kept->row);
+    struct call_key* key = &kept->call.key;
+    struct memory_call* memory = &kept->call.memory;
+    if (!key->result && key->kind == KIND_ALLOC) {
+        bool readable = read_results(row, kept);
+        if (readable && !memory->address)
+            return 0; /* of no bytes, by the runtime: there is nothing */
+        u64 place = readable ? place_made(row, kept) : 0;
+        if (place)
+            hold(task, &kept->call, place, bpf_ktime_get_ns());
+        else
+            key->flags |= CALL_UNTRACKED;
+        if (!readable)
+            lose(LOSS_UNTRACKED, 1);
+    }
+    memory->since_ns = 0;
+    count_memory(task, &kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
 }
 
-/* One process gets a quarter of the ranges. Each allocation has one at least. */
-INLINE bool has_room(const struct address_space* space)
+CALL_PROGRAMS(alloc, alloc_entry_body, alloc_return_body)
+
+/* What is freed leaves the table before the call: once it is free, another thread may be given the same address. */
+INLINE int free_entry_body(struct pt_regs* ctx)
 {
-    return space->entries < ENTRIES_OF(&ranges) / 4;
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call_of_process(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    begin_arguments(ctx, row, &arguments);
+    u64 address = read_argument(&arguments, row, ARG_ADDRESS);
+    key->kind = KIND_FREE;
+    kept.call.memory.address = address;
+    bool in_graph = is_captured(&arguments, row, key) || row->holding == HOLDING_GRAPH;
+    if (in_graph)
+        key->flags |= CALL_RECORDED;
+    key->flags = opaque(key->flags);
+    struct held_key place = held_key(&key->image, address, space_of(row->holding));
+    struct held what = {};
+    if (follow && find_held(&place, &what)) {
+        fill_from_held(&kept.call, &what);
+        /* What a graph allocates it allocates again when it runs again: only its own node frees it for good. */
+        if (what.holding == HOLDING_GRAPH && !in_graph)
+            key->flags |= CALL_UNTRACKED;
+        else
+            kept.count = opaque(take_held(&place));
+    } else if (!wanted(task)) {
+        return 1;
+    }
+    u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
+    if (keep_call(ctx, task, &kept, now))
+        return 0;
+    if (kept.count)
+        put_held(&place, &what, BPF_NOEXIST);
+    return 1;
 }
 
-#define RANGES_OF_ALLOCATION 4 /* the least that one is charged for: the table of ranges is that much larger */
-
-INLINE u64 entries_for(u32 blocks)
+INLINE int free_return_body(struct pt_regs* ctx)
 {
-    return blocks > RANGES_OF_ALLOCATION ? blocks : RANGES_OF_ALLOCATION;
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
+        return 0;
+    struct kept_call* kept = ended.kept;
+    struct call_key* key = &kept->call.key;
+    if (!kept->call.memory.address)
+        return 0; /* frees nothing, and never fails */
+    if (kept->count) {
+        struct held what = held_again(&kept->call);
+        if (key->result) {
+            u32 holding = probe_row(kept->row)->holding;
+            struct held_key place = held_key(&key->image, kept->call.memory.address, space_of(holding));
+            if (put_held(&place, &what, BPF_NOEXIST))
+                lose(LOSS_STATE, 1);
+        } else {
+            uncount_held(&key->image, &what);
+        }
+    }
+    count_memory(task, &kept->call, ended.entry_ns, ended.duration_ns);
+    return 0;
 }
 
-INLINE void add_allocation(const struct place_key* key, struct address_space* space, u64 bytes, u32 memory)
+CALL_PROGRAMS(free, free_entry_body, free_return_body)
+
+/* These have an entry on their own stack, so that it is not on that of what is called next as well: before 6.13 the
+ * stacks of all frames together are 512 bytes. */
+static __attribute__((noinline)) int describe_held(struct held_key* place, struct call* call)
 {
-    struct allocation new = {.bytes = bytes, .memory = memory};
-    if (!has_room(space) || bpf_map_update_elem(&allocations, key, &new, BPF_ANY)) {
-        lose(LOSS_STATE, 1);
+    struct held what = {};
+    if (!place || !call || !find_held(place, &what))
+        return 0;
+    fill_from_held(call, &what);
+    return 1;
+}
+
+/* 0: nothing is mapped there. */
+static __attribute__((noinline)) u64 mapped_bytes(struct held_key* place, u64* since_ns)
+{
+    struct held what = {};
+    if (!place || !since_ns || !find_held(place, &what) || what.holding != HOLDING_MAPPED)
+        return 0;
+    *since_ns = what.since_ns;
+    return what.bytes;
+}
+
+/* Takes an entry out, and tells a call of it. False where there was none. */
+static __attribute__((noinline)) int take_out(struct held_key* place, struct call* call)
+{
+    struct held what = {};
+    if (!place || !call || !find_held(place, &what) || !take_held(place))
+        return 0;
+    fill_from_held(call, &what);
+    uncount_held(&place->image, &what);
+    return 1;
+}
+
+/* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
+ * frees. False where there was none. */
+static __attribute__((noinline)) int let_go(struct task_struct* task, const struct ended_call* ended,
+                                            struct held_key* place)
+{
+    if (!task || !ended || !place)
+        return 0;
+    struct call call = ended->kept->call;
+    if (!take_out(place, &call))
+        return 0;
+    count_memory(task, &call, ended->entry_ns, ended->duration_ns);
+    return 1;
+}
+
+/* By itself, as above. */
+static __attribute__((noinline)) int handle_entry_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct arguments arguments;
+    struct kept_call kept = {};
+    const volatile struct probe_row* row = begin_call_of_process(ctx, task, &kept);
+    if (!row)
+        return 1;
+    struct call_key* key = &kept.call.key;
+    begin_arguments(ctx, row, &arguments);
+    key->kind = KIND_FREE;
+    kept.count = opaque(wanted(task)); /* what it frees was allocated by who is: no matter who frees it */
+    kept.call.memory.bytes = read_argument(&arguments, row, ARG_BYTES);
+    if (row->kind == KIND_UNMAP)
+        kept.call.memory.address = read_argument(&arguments, row, ARG_ADDRESS);
+    else if (row->kind == KIND_PHYSICAL_FREE)
+        kept.call.memory.address = read_argument(&arguments, row, ARG_HANDLE);
+    else
+        kept.call.memory.address = read_argument(&arguments, row, ARG_OUT);
+    if (row->kind == KIND_PHYSICAL_FREE && follow) {
+        /* As with addresses: the last holder's number may be somebody else's before the call returns. */
+        u64 number = number_of_handle(&key->image, kept.call.memory.address);
+        struct physical* physical = physical_of(&key->image, number);
+        if (physical && __sync_fetch_and_add(&physical->references, -1) == 1)
+            forget_handle(&key->image, kept.call.memory.address);
+        kept.list = number;
+    }
+    if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
+        return 0;
+    hold_handle_again(&key->image, kept.call.memory.address, kept.list);
+    return 1;
+}
+
+/* The last holder has let go of physical memory, and it is mapped nowhere. */
+INLINE void free_physical(struct task_struct* task, const struct ended_call* ended, u64 number)
+{
+    const struct image* image = &ended->kept->call.key.image;
+    struct held_key place = held_key(image, number, SPACE_PHYSICAL);
+    forget_physical(image, number);
+    let_go(task, ended, &place);
+}
+
+INLINE void released(struct task_struct* task, struct ended_call* ended)
+{
+    struct call_key* key = &ended->kept->call.key;
+    u64 number = ended->kept->list;
+    struct physical* physical = physical_of(&key->image, number);
+    if (physical && key->result) {
+        hold_handle_again(&key->image, ended->kept->call.memory.address, number);
+    } else if (physical && physical->references <= 0 && physical->mappings <= 0) {
+        free_physical(task, ended, number);
         return;
     }
-    __sync_fetch_and_add(&space->entries, entries_for(set_range(key, bytes, memory)));
+    if (physical && !key->result)
+        return; /* a handle less, of several or of what stays mapped, is no free */
+    struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
+    bool known = number && describe_held(&place, &ended->kept->call);
+    if (!known && !ended->kept->count)
+        return;
+    count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
 }
 
-/* The bytes that were there; 0 where nothing was known. */
-INLINE u64 remove_allocation(const struct place_key* key, struct address_space* space, u32* memory)
-{
-    struct allocation* found = bpf_map_lookup_elem(&allocations, key);
-    if (!found)
-        return 0;
-    struct allocation old = *found;
-    bpf_map_delete_elem(&allocations, key);
-    u64 entries = entries_for(set_range(key, old.bytes, MEMORY_UNKNOWN));
-    if (space->entries >= entries)
-        __sync_fetch_and_add(&space->entries, -entries);
-    *memory = old.memory;
-    return old.bytes;
-}
-
-struct range_unmap {
-    struct place_key key;
-    struct address_space* space;
+struct unmap_walk {
+    struct task_struct* task;
+    struct ended_call* ended;
+    u64 address;
     u64 end;
 };
 
-static long unmap_range(u32 index, struct range_unmap* walk)
+/* Entries that are younger than the call are of another thread, which has been given the addresses since. */
+static long unmap_next(u32 index, struct unmap_walk* walk)
 {
-    u32 memory = 0;
-    u64 bytes = walk->key.number < walk->end ? remove_allocation(&walk->key, walk->space, &memory) : 0;
-    walk->key.number += bytes;
-    return !bytes;
-}
-
-#define RANGES_UNMAPPED_MAX 4096 /* that one call takes away */
-
-/* One call may take away several neighbouring mappings. */
-INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
-{
-    struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-        bpf_loop(RANGES_UNMAPPED_MAX, unmap_range, &walk, 0);
-}
-
-enum memory_word {
-    MEMORY_CALL_OUT = FOLLOWED_ROW + 1,
-    MEMORY_CALL_ADDRESS,
-    MEMORY_CALL_BYTES,
-    MEMORY_CALL_HANDLE,
-    MEMORY_CALL_PITCH,
-    MEMORY_CALL_HEIGHT,
-    MEMORY_CALL_LOCATION,
-    MEMORY_CALL_WAS, /* of what is freed: to be put back where the call fails */
-    MEMORY_CALL_WAS_BYTES,
-};
-
-/* Freed memory is forgotten before the call: once it is free, another thread may be given the same address. */
-INLINE int memory_entry_body(struct pt_regs* ctx)
-{
-    struct followed at;
-    if (!follow_call(ctx, PART_MEMORY, &at))
+    struct ended_call* ended = walk->ended;
+    const struct image* image = &ended->kept->call.key.image;
+    struct held_key place = held_key(image, walk->address, SPACE_ADDRESS);
+    u64 since_ns = 0, bytes = walk->address < walk->end ? mapped_bytes(&place, &since_ns) : 0;
+    if (!bytes)
         return 1;
-    u32 kind = at.row->kind;
-    struct image image = image_of(at.task);
-    struct address_space* space = address_space(at.task, &image, kind == KIND_INIT);
-    if (!space || kind == KIND_INIT)
-        return follow_no_further(&at);
-    struct arguments arguments;
-    begin_arguments(ctx, at.row, &arguments);
-    u64* word = at.call->word;
-    word[MEMORY_CALL_OUT] = read_argument(&arguments, at.row, ARG_OUT);
-    word[MEMORY_CALL_ADDRESS] = WITHOUT_TAG(read_argument(&arguments, at.row, ARG_ADDRESS));
-    word[MEMORY_CALL_BYTES] = read_argument(&arguments, at.row, ARG_BYTES);
-    word[MEMORY_CALL_HANDLE] = read_argument(&arguments, at.row, ARG_HANDLE);
-    word[MEMORY_CALL_PITCH] = read_argument(&arguments, at.row, ARG_PITCH);
-    word[MEMORY_CALL_HEIGHT] = read_argument(&arguments, at.row, ARG_HEIGHT);
-    word[MEMORY_CALL_LOCATION] = read_argument(&arguments, at.row, ARG_LOCATION);
-    if (arguments.error) {
-        lose(LOSS_ARGUMENTS, 1);
-        return follow_no_further(&at);
+    if (since_ns < ended->entry_ns) {
+        ended->kept->call.memory.address = walk->address;
+        let_go(walk->task, ended, &place);
+        ended->kept->call.key.duration = BUCKET_NONE; /* there is one of the call */
+        u64 number = drop_mapping(image, walk->address);
+        if (number)
+            free_physical(walk->task, ended, number);
     }
-    struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
-    if (kind == KIND_FREE) {
-        u32 memory = MEMORY_UNKNOWN;
-        word[MEMORY_CALL_WAS_BYTES] = remove_allocation(&key, space, &memory);
-        word[MEMORY_CALL_WAS] = memory;
-    } else if (kind == KIND_UNMAP) {
-        unmap(&key, space, word[MEMORY_CALL_BYTES]);
-    }
+    walk->address += bytes;
     return 0;
 }
 
-INLINE u64 memory_of_location(u64 type)
+#define MAPPINGS_MAX (1 << 16) /* that one call takes away */
+
+INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
 {
-    switch (type) {
-    case 1: /* CU_MEM_LOCATION_TYPE_DEVICE */
-        return MEMORY_DEVICE;
-    case 2: /* HOST, HOST_NUMA, HOST_NUMA_CURRENT */
-    case 3:
-    case 4:
-        return MEMORY_PINNED;
+    struct memory_call* memory = &ended->kept->call.memory;
+    struct unmap_walk walk = {
+        .task = task, .ended = ended, .address = memory->address, .end = memory->address + memory->bytes};
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
+    else
+        unmap_next(0, &walk);
+    if (walk.address < walk.end && ended->kept->count) {
+        memory->bytes = 0;
+        count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
     }
-    return MEMORY_UNKNOWN;
 }
 
-/* What there is at key->number from now on, and how much of it; MEMORY_UNKNOWN where the call says nothing of it. */
-INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
+static __attribute__((noinline)) int handle_return_body(struct pt_regs* ctx)
 {
-    u64 memory = MEMORY_UNKNOWN, *known;
-    *bytes = word[MEMORY_CALL_BYTES];
-    switch (row->kind) {
-    case KIND_ALLOC:
-        key->number = WITHOUT_TAG(read_word(word[MEMORY_CALL_OUT]));
-        if (word[MEMORY_CALL_PITCH])
-            *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
-        memory = key->number ? row->memory : MEMORY_UNKNOWN;
-        break;
-    case KIND_REGISTER_HOST:
-        memory = MEMORY_PINNED;
-        break;
-    case KIND_PHYSICAL_NEW:
-        key->number = read_word(word[MEMORY_CALL_OUT]);
-        u64 made = memory_of_location(word[MEMORY_CALL_LOCATION]);
-        if (made != MEMORY_UNKNOWN && PUT_SHARED(&physical_memory, SHARED_PHYSICAL_MEMORY, key, &made))
-            lose(LOSS_STATE, 1);
-        break;
-    case KIND_PHYSICAL_FREE:
-        key->number = word[MEMORY_CALL_HANDLE];
-        DELETE_SHARED(&physical_memory, SHARED_PHYSICAL_MEMORY, key);
-        break;
-    case KIND_MAP:
-        key->number = word[MEMORY_CALL_HANDLE];
-        known = bpf_map_lookup_elem(&physical_memory, key);
-        memory = known ? *known : MEMORY_UNKNOWN;
-        key->number = word[MEMORY_CALL_ADDRESS];
-        break;
-    }
-    return memory;
-}
-
-INLINE int memory_return_body(struct pt_regs* ctx)
-{
-    struct followed at;
-    if (!followed_returns(ctx, PART_MEMORY, &at))
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct ended_call ended;
+    if (!end_call(ctx, task, &ended))
         return 0;
-    const u64* word = at.call->word;
-    u32 kind = at.row->kind;
-    bool failed = (s32)PT_REGS_RC(ctx) != 0;
-    struct image image = image_of(at.task);
-    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
-    if (!space)
-        return 0;
-    struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
-    u64 bytes = 0, memory = MEMORY_UNKNOWN;
-    if (kind == KIND_MEMORY_GONE && !failed) {
-        __sync_fetch_and_add(&space->epoch, 1);
-        space->whole = 0;
-        space->entries = 0;
-    } else if (kind == KIND_FREE && failed) {
-        bytes = word[MEMORY_CALL_WAS_BYTES];
-        memory = bytes ? word[MEMORY_CALL_WAS] : MEMORY_UNKNOWN;
-    } else if (!failed) {
-        memory = memory_made(at.row, &key, word, &bytes);
+    struct call_key* key = &ended.kept->call.key;
+    u32 kind = probe_row(ended.kept->row)->kind;
+    key->device = DEVICE_UNKNOWN;
+    if (kind == KIND_PHYSICAL_FREE && follow) {
+        released(task, &ended);
+    } else if (kind == KIND_PHYSICAL_HOLD) {
+        u64 number = number_of_handle(&key->image, read_word(ended.kept->call.memory.address));
+        struct physical* physical = key->result ? 0 : physical_of(&key->image, number);
+        if (physical)
+            __sync_fetch_and_add(&physical->references, 1);
+    } else if (kind == KIND_UNMAP && follow && !key->result) {
+        unmapped(task, &ended);
+    } else if (ended.kept->count) {
+        key->memory.holding = probe_row(ended.kept->row)->holding;
+        count_memory(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
     }
-    memory = opaque(memory);
-    if (memory != MEMORY_UNKNOWN)
-        add_allocation(&key, space, bytes, memory);
     return 0;
 }
 
-CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
-
-#define VM_READ 1
-#define VM_WRITE 2
-#define S_IFMT 0170000
-#define S_IFREG 0100000
-
-/* Memory that the process itself may touch, and that is no device's: anonymous, or of a file. Reserved addresses have
- * no such right, and what the driver maps belongs to its own character devices. */
-static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
-{
-    u64 mode = S_IFREG;
-    struct file* file = vma->vm_file;
-    if (file)
-        mode = file->f_inode->i_mode;
-    mode = opaque(mode);
-    *host = is_zero((mode & S_IFMT) ^ S_IFREG) & is_nonzero(vma->vm_flags & (VM_READ | VM_WRITE));
-    return 0;
-}
-
-/* Also false while another thread maps memory: the kernel does not let us wait for it. */
-INLINE bool is_host_mapping(u64 address)
-{
-    u64 host = 0;
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
-        bpf_find_vma(bpf_get_current_task_btf(), address, classify_vma, &host, 0);
-    return host;
-}
-
-/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. Verified
- * once; before 6.2 an argument cannot be a map's key (9ef40974a82a). */
-__attribute__((noinline)) u32 memory_at(const struct image* of, u64 address, u32 expected)
-{
-    if (!of)
-        return MEMORY_UNKNOWN;
-    struct image image = *of;
-    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
-    address = WITHOUT_TAG(address);
-    struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,
-                            .image = image,
-                            .epoch = space ? space->epoch : 0,
-                            .address = __builtin_bswap64(address)};
-    u32* known = bpf_map_lookup_elem(&ranges, &key);
-    u32 memory = MEMORY_UNKNOWN;
-    if (known)
-        memory = *known;
-    else if (expected == MEMORY_DEVICE)
-        memory = MEMORY_DEVICE;
-    else if (expected == MEMORY_HOST || is_host_mapping(address))
-        memory = space && space->whole ? MEMORY_PAGEABLE : MEMORY_HOST;
-    return opaque(memory);
-}
+CALL_PROGRAMS(handle, handle_entry_body, handle_return_body)
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel side knows of memory (bpf/kinds/memory.bpf.h) that went with a context: its epoch is over, and
+// What the kernel side knows of memory (bpf/kinds/address.bpf.h) that went with a context: its epoch is over, and
 // nothing finds it any more. Left alone it would fill the tables for as long as its process lives.
 #pragma once
 

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Where addresses of a process lead to, as far as its allocation calls have told. What was allocated before attach is
+ * unknown, and stays so. */
+#ifndef GPUSNOOP_ADDRESS_BPF_H
+#define GPUSNOOP_ADDRESS_BPF_H
+
+#include "base/share.bpf.h"
+#include "base/wanted.bpf.h"
+#include "shared/histogram.h"
+#include "shared/memory.h"
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct image);
+    __type(value, struct address_space);
+} address_spaces SEC(".maps");
+
+struct allocation {
+    u64 bytes;
+    u64 memory; /* enum memory */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 18);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct place_key);
+    __type(value, struct allocation);
+} allocations SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 16);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct place_key);
+    __type(value, u64); /* enum memory */
+} physical_memory SEC(".maps");
+
+#define RANGE_BITS_BEFORE_ADDRESS 96
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1 << 20);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct range_key);
+    __type(value, u32); /* enum memory */
+} ranges SEC(".maps");
+
+INLINE struct address_space* address_space(struct task_struct* task, const struct image* image, bool first_call)
+{
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
+    if (space)
+        return space;
+    struct address_space new = {.whole = first_call && seen_whole(task) &&
+                                         bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
+    introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end clears up behind it */
+    bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
+    space = bpf_map_lookup_elem(&address_spaces, image);
+    if (!space)
+        lose(LOSS_STATE, 1);
+    return space;
+}
+
+struct range_walk {
+    struct range_key key;
+    u64 address;
+    u64 end;
+    u32 memory; /* MEMORY_UNKNOWN: the range goes */
+    u32 blocks; /* so far */
+};
+
+static long next_block(u32 index, struct range_walk* walk)
+{
+    u64 address = walk->address, left = walk->end - address;
+    if (!left)
+        return 1;
+    u32 bits = log2_floor(left);
+    if (address) {
+        u32 aligned = log2_floor(address & -address);
+        bits = bits < aligned ? bits : aligned;
+    }
+    walk->key.prefix = RANGE_BITS_BEFORE_ADDRESS + 64 - bits;
+    walk->key.address = __builtin_bswap64(address);
+    if (walk->memory == MEMORY_UNKNOWN)
+        bpf_map_delete_elem(&ranges, &walk->key);
+    else if (bpf_map_update_elem(&ranges, &walk->key, &walk->memory, BPF_ANY))
+        lose(LOSS_STATE, 1);
+    walk->address = address + (1ULL << bits);
+    walk->blocks++;
+    return 0;
+}
+
+#define RANGE_BLOCKS_MAX 128 /* no range has more */
+
+/* Returns the number of blocks. A global function is verified once. */
+__attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
+{
+    if (!of || !bytes || of->number + bytes < of->number)
+        return 0;
+    struct range_walk walk = {.key = {.image = of->image, .epoch = of->epoch},
+                              .address = of->number,
+                              .end = of->number + bytes,
+                              .memory = memory};
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
+    return walk.blocks;
+}
+
+/* One process gets a quarter of the ranges. Each allocation has one at least. */
+INLINE bool has_room(const struct address_space* space)
+{
+    return space->entries < ENTRIES_OF(&ranges) / 4;
+}
+
+#define RANGES_OF_ALLOCATION 4 /* the least that one is charged for: the table of ranges is that much larger */
+
+INLINE u64 entries_for(u32 blocks)
+{
+    return blocks > RANGES_OF_ALLOCATION ? blocks : RANGES_OF_ALLOCATION;
+}
+
+INLINE void add_allocation(const struct place_key* key, struct address_space* space, u64 bytes, u32 memory)
+{
+    struct allocation new = {.bytes = bytes, .memory = memory};
+    if (!has_room(space) || bpf_map_update_elem(&allocations, key, &new, BPF_ANY)) {
+        lose(LOSS_STATE, 1);
+        return;
+    }
+    __sync_fetch_and_add(&space->entries, entries_for(set_range(key, bytes, memory)));
+}
+
+/* The bytes that were there; 0 where nothing was known. */
+INLINE u64 remove_allocation(const struct place_key* key, struct address_space* space, u32* memory)
+{
+    struct allocation* found = bpf_map_lookup_elem(&allocations, key);
+    if (!found)
+        return 0;
+    struct allocation old = *found;
+    bpf_map_delete_elem(&allocations, key);
+    u64 entries = entries_for(set_range(key, old.bytes, MEMORY_UNKNOWN));
+    if (space->entries >= entries)
+        __sync_fetch_and_add(&space->entries, -entries);
+    *memory = old.memory;
+    return old.bytes;
+}
+
+struct range_unmap {
+    struct place_key key;
+    struct address_space* space;
+    u64 end;
+};
+
+static long unmap_range(u32 index, struct range_unmap* walk)
+{
+    u32 memory = 0;
+    u64 bytes = walk->key.number < walk->end ? remove_allocation(&walk->key, walk->space, &memory) : 0;
+    walk->key.number += bytes;
+    return !bytes;
+}
+
+#define RANGES_UNMAPPED_MAX 4096 /* that one call takes away */
+
+/* One call may take away several neighbouring mappings. */
+INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
+{
+    struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(RANGES_UNMAPPED_MAX, unmap_range, &walk, 0);
+}
+
+enum memory_word {
+    MEMORY_CALL_OUT = FOLLOWED_ROW + 1,
+    MEMORY_CALL_ADDRESS,
+    MEMORY_CALL_BYTES,
+    MEMORY_CALL_HANDLE,
+    MEMORY_CALL_PITCH,
+    MEMORY_CALL_HEIGHT,
+    MEMORY_CALL_LOCATION,
+    MEMORY_CALL_WAS, /* of what is freed: to be put back where the call fails */
+    MEMORY_CALL_WAS_BYTES,
+};
+
+/* Freed memory is forgotten before the call: once it is free, another thread may be given the same address. */
+INLINE int memory_entry_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!follow_call(ctx, PART_MEMORY, &at))
+        return 1;
+    u32 kind = at.row->kind;
+    struct image image = image_of(at.task);
+    struct address_space* space = address_space(at.task, &image, kind == KIND_INIT);
+    if (!space || kind == KIND_INIT)
+        return follow_no_further(&at);
+    struct arguments arguments;
+    begin_arguments(ctx, at.row, &arguments);
+    u64* word = at.call->word;
+    word[MEMORY_CALL_OUT] = read_argument(&arguments, at.row, ARG_OUT);
+    word[MEMORY_CALL_ADDRESS] = WITHOUT_TAG(read_argument(&arguments, at.row, ARG_ADDRESS));
+    word[MEMORY_CALL_BYTES] = read_argument(&arguments, at.row, ARG_BYTES);
+    word[MEMORY_CALL_HANDLE] = read_argument(&arguments, at.row, ARG_HANDLE);
+    word[MEMORY_CALL_PITCH] = read_argument(&arguments, at.row, ARG_PITCH);
+    word[MEMORY_CALL_HEIGHT] = read_argument(&arguments, at.row, ARG_HEIGHT);
+    word[MEMORY_CALL_LOCATION] = read_argument(&arguments, at.row, ARG_LOCATION);
+    if (arguments.error) {
+        lose(LOSS_ARGUMENTS, 1);
+        return follow_no_further(&at);
+    }
+    struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
+    if (kind == KIND_FREE) {
+        u32 memory = MEMORY_UNKNOWN;
+        word[MEMORY_CALL_WAS_BYTES] = remove_allocation(&key, space, &memory);
+        word[MEMORY_CALL_WAS] = memory;
+    } else if (kind == KIND_UNMAP) {
+        unmap(&key, space, word[MEMORY_CALL_BYTES]);
+    }
+    return 0;
+}
+
+INLINE u64 memory_of_location(u64 type)
+{
+    switch (type) {
+    case 1: /* CU_MEM_LOCATION_TYPE_DEVICE */
+        return MEMORY_DEVICE;
+    case 2: /* HOST, HOST_NUMA, HOST_NUMA_CURRENT */
+    case 3:
+    case 4:
+        return MEMORY_PINNED;
+    }
+    return MEMORY_UNKNOWN;
+}
+
+/* What there is at key->number from now on, and how much of it; MEMORY_UNKNOWN where the call says nothing of it. */
+INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
+{
+    u64 memory = MEMORY_UNKNOWN, *known;
+    *bytes = word[MEMORY_CALL_BYTES];
+    switch (row->kind) {
+    case KIND_ALLOC:
+        key->number = WITHOUT_TAG(read_word(word[MEMORY_CALL_OUT]));
+        if (word[MEMORY_CALL_PITCH])
+            *bytes = read_word(word[MEMORY_CALL_PITCH]) * word[MEMORY_CALL_HEIGHT];
+        memory = key->number ? row->memory : MEMORY_UNKNOWN;
+        break;
+    case KIND_REGISTER_HOST:
+        memory = MEMORY_PINNED;
+        break;
+    case KIND_PHYSICAL_NEW:
+        key->number = read_word(word[MEMORY_CALL_OUT]);
+        u64 made = memory_of_location(word[MEMORY_CALL_LOCATION]);
+        if (made != MEMORY_UNKNOWN && PUT_SHARED(&physical_memory, SHARED_PHYSICAL_MEMORY, key, &made))
+            lose(LOSS_STATE, 1);
+        break;
+    case KIND_PHYSICAL_FREE:
+        key->number = word[MEMORY_CALL_HANDLE];
+        DELETE_SHARED(&physical_memory, SHARED_PHYSICAL_MEMORY, key);
+        break;
+    case KIND_MAP:
+        key->number = word[MEMORY_CALL_HANDLE];
+        known = bpf_map_lookup_elem(&physical_memory, key);
+        memory = known ? *known : MEMORY_UNKNOWN;
+        key->number = word[MEMORY_CALL_ADDRESS];
+        break;
+    }
+    return memory;
+}
+
+INLINE int memory_return_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!followed_returns(ctx, PART_MEMORY, &at))
+        return 0;
+    const u64* word = at.call->word;
+    u32 kind = at.row->kind;
+    bool failed = (s32)PT_REGS_RC(ctx) != 0;
+    struct image image = image_of(at.task);
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
+    if (!space)
+        return 0;
+    struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
+    u64 bytes = 0, memory = MEMORY_UNKNOWN;
+    if (kind == KIND_MEMORY_GONE && !failed) {
+        __sync_fetch_and_add(&space->epoch, 1);
+        space->whole = 0;
+        space->entries = 0;
+    } else if (kind == KIND_FREE && failed) {
+        bytes = word[MEMORY_CALL_WAS_BYTES];
+        memory = bytes ? word[MEMORY_CALL_WAS] : MEMORY_UNKNOWN;
+    } else if (!failed) {
+        memory = memory_made(at.row, &key, word, &bytes);
+    }
+    memory = opaque(memory);
+    if (memory != MEMORY_UNKNOWN)
+        add_allocation(&key, space, bytes, memory);
+    return 0;
+}
+
+CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
+
+#define VM_READ 1
+#define VM_WRITE 2
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+
+/* Memory that the process itself may touch, and that is no device's: anonymous, or of a file. Reserved addresses have
+ * no such right, and what the driver maps belongs to its own character devices. */
+static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
+{
+    u64 mode = S_IFREG;
+    struct file* file = vma->vm_file;
+    if (file)
+        mode = file->f_inode->i_mode;
+    mode = opaque(mode);
+    *host = is_zero((mode & S_IFMT) ^ S_IFREG) & is_nonzero(vma->vm_flags & (VM_READ | VM_WRITE));
+    return 0;
+}
+
+/* Also false while another thread maps memory: the kernel does not let us wait for it. */
+INLINE bool is_host_mapping(u64 address)
+{
+    u64 host = 0;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+        bpf_find_vma(bpf_get_current_task_btf(), address, classify_vma, &host, 0);
+    return host;
+}
+
+/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. Verified
+ * once; before 6.2 an argument cannot be a map's key (9ef40974a82a). */
+__attribute__((noinline)) u32 memory_at(const struct image* of, u64 address, u32 expected)
+{
+    if (!of)
+        return MEMORY_UNKNOWN;
+    struct image image = *of;
+    struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
+    address = WITHOUT_TAG(address);
+    struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,
+                            .image = image,
+                            .epoch = space ? space->epoch : 0,
+                            .address = __builtin_bswap64(address)};
+    u32* known = bpf_map_lookup_elem(&ranges, &key);
+    u32 memory = MEMORY_UNKNOWN;
+    if (known)
+        memory = *known;
+    else if (expected == MEMORY_DEVICE)
+        memory = MEMORY_DEVICE;
+    else if (expected == MEMORY_HOST || is_host_mapping(address))
+        memory = space && space->whole ? MEMORY_PAGEABLE : MEMORY_HOST;
+    return opaque(memory);
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Blocks of threads: their reasons, files and stacks. */
+#ifndef GPUSNOOP_BLOCKS_BPF_H
+#define GPUSNOOP_BLOCKS_BPF_H
+
+#include "base/descriptor.bpf.h"
+#include "base/python.bpf.h"
+#include "base/window.bpf.h"
+#include "kinds/thread_time.bpf.h"
+#include "shared/block.h"
+#include "shared/gap.h"
+#include "shared/histogram.h"
+#include "shared/thread_time.h"
+
+/* What a thread waits for that leaves its CPU: by what the kernel knows of it at that moment. No system call is hooked.
+ */
+
+const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* of the GPU's driver, a bit each */
+
+#define BY_DESCRIPTOR 0xfe /* its first argument is a descriptor, of which the kind tells */
+#define BY_DEVICE 0xff
+
+#ifndef __NR_futex_wait
+#define __NR_futex_wait 455 /* 6.7 */
+#endif
+
+/* System calls that block, by what they wait for. */
+const __u8 reasons[512] = {
+    [__NR_futex] = TIME_LOCK,
+    [__NR_futex_waitv] = TIME_LOCK,
+    [__NR_futex_wait] = TIME_LOCK,
+    [__NR_flock] = TIME_LOCK,
+    [__NR_fcntl] = TIME_LOCK,
+    [__NR_semop] = TIME_LOCK,
+    [__NR_semtimedop] = TIME_LOCK,
+    [__NR_ppoll] = TIME_POLL,
+    [__NR_pselect6] = TIME_POLL,
+    [__NR_epoll_pwait] = TIME_POLL,
+    [__NR_epoll_pwait2] = TIME_POLL,
+    [__NR_read] = BY_DESCRIPTOR,
+    [__NR_write] = BY_DESCRIPTOR,
+    [__NR_pread64] = BY_DESCRIPTOR,
+    [__NR_pwrite64] = BY_DESCRIPTOR,
+    [__NR_readv] = BY_DESCRIPTOR,
+    [__NR_writev] = BY_DESCRIPTOR,
+    [__NR_preadv] = BY_DESCRIPTOR,
+    [__NR_pwritev] = BY_DESCRIPTOR,
+    [__NR_preadv2] = BY_DESCRIPTOR,
+    [__NR_pwritev2] = BY_DESCRIPTOR,
+    [__NR_sendfile] = BY_DESCRIPTOR,
+    [__NR_splice] = BY_DESCRIPTOR,
+    [__NR_recvfrom] = TIME_SOCKET,
+    [__NR_recvmsg] = TIME_SOCKET,
+    [__NR_recvmmsg] = TIME_SOCKET,
+    [__NR_sendto] = TIME_SOCKET,
+    [__NR_sendmsg] = TIME_SOCKET,
+    [__NR_sendmmsg] = TIME_SOCKET,
+    [__NR_connect] = TIME_SOCKET,
+    [__NR_accept] = TIME_SOCKET,
+    [__NR_accept4] = TIME_SOCKET,
+    [__NR_fsync] = TIME_DISK,
+    [__NR_fdatasync] = TIME_DISK,
+    [__NR_sync_file_range] = TIME_DISK,
+    [__NR_syncfs] = TIME_DISK,
+    [__NR_msync] = TIME_DISK,
+    [__NR_fallocate] = TIME_DISK,
+    [__NR_openat] = TIME_DISK,
+    [__NR_openat2] = TIME_DISK,
+    [__NR_newfstatat] = TIME_DISK,
+    [__NR_statx] = TIME_DISK,
+    [__NR_getdents64] = TIME_DISK,
+    [__NR_unlinkat] = TIME_DISK,
+    [__NR_renameat2] = TIME_DISK,
+    [__NR_io_getevents] = TIME_DISK,
+    [__NR_nanosleep] = TIME_SLEEP,
+    [__NR_clock_nanosleep] = TIME_SLEEP,
+    [__NR_ioctl] = BY_DEVICE,
+    [__NR_wait4] = TIME_CHILD,
+    [__NR_waitid] = TIME_CHILD,
+    [__NR_clone] = TIME_CHILD,
+    [__NR_clone3] = TIME_CHILD,
+#ifdef __NR_open /* arm64 has only the newer forms of these */
+    [__NR_poll] = TIME_POLL,
+    [__NR_select] = TIME_POLL,
+    [__NR_epoll_wait] = TIME_POLL,
+    [__NR_open] = TIME_DISK,
+    [__NR_stat] = TIME_DISK,
+    [__NR_unlink] = TIME_DISK,
+    [__NR_rename] = TIME_DISK,
+    [__NR_vfork] = TIME_CHILD,
+#endif
+};
+
+#define STOPPED 0x800c       /* __TASK_STOPPED, __TASK_TRACED, TASK_FROZEN */
+#define ANONYMOUS 0x09041934 /* ANON_INODE_FS_MAGIC: an eventfd, a timerfd, ... */
+
+INLINE bool is_of_driver(struct inode* inode)
+{
+    u32 major = READ(inode, i_rdev) >> 20;
+    return major < CHARACTER_DEVICE_MAJORS && driver_majors[major / 64] >> (major & 63) & 1;
+}
+
+INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 reason)
+{
+    struct inode* inode = inode_of_descriptor(task, descriptor);
+    if (!inode)
+        return TIME_OTHER;
+    u32 type = READ(inode, i_mode) & MODE_TYPE;
+    if (type == MODE_CHARACTER_DEVICE)
+        return is_of_driver(inode) ? TIME_DRIVER : TIME_OTHER;
+    if (reason == BY_DEVICE)
+        return TIME_OTHER;
+    switch (type) {
+    case MODE_PIPE:
+        return TIME_PIPE;
+    case MODE_SOCKET:
+        return TIME_SOCKET;
+    }
+    return READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
+}
+
+/* System calls on a file, of which the first argument is the descriptor. */
+INLINE bool has_descriptor(u64 number)
+{
+    switch (number) {
+    case __NR_fsync:
+    case __NR_fdatasync:
+    case __NR_sync_file_range:
+    case __NR_syncfs:
+    case __NR_fallocate:
+    case __NR_getdents64:
+        return true;
+    }
+    return number < sizeof(reasons) && reasons[number] == BY_DESCRIPTOR;
+}
+
+/* By the debugger, by job control, or with its cgroup: whatever it was in then. */
+INLINE bool is_stopped(struct task_struct* task)
+{
+    if (task->__state & STOPPED)
+        return true;
+    return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
+/* 5.15 (dd6e10fbd9fb) */
+INLINE struct pt_regs* regs_of(struct task_struct* task)
+{
+    return (struct pt_regs*)bpf_task_pt_regs(task);
+}
+
+/* Of all exceptions, page faults block. */
+INLINE bool is_in_page_fault(struct task_struct* task)
+{
+    return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;
+}
+
+INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
+{
+    struct pt_regs* regs = regs_of(task);
+    u64 number = SYSTEM_CALL_NUMBER(regs);
+    u32 reason = TIME_OTHER;
+    if (number == (u64)NO_SYSTEM_CALL)
+        return TIME_FAULT;
+    if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+        return TIME_DISK;
+    if (number < sizeof(reasons) && !IS_COMPATIBLE(task))
+        reason = reasons[number] ?: TIME_OTHER;
+    if (reason == BY_DESCRIPTOR || reason == BY_DEVICE)
+        reason = reason_by_descriptor(task, SYSTEM_CALL_FIRST(regs), reason);
+    if (reason == TIME_OTHER)
+        time->other_syscall = number + 1;
+    return reason;
+}
+
+/* Which file a blocked thread waits for: looked up once it is woken, as it is still in the system call. */
+
+/* NULL where the system call has no descriptor, or the thread is in none. */
+INLINE struct file* file_of_call(struct task_struct* task)
+{
+    struct pt_regs* regs = regs_of(task);
+    if (!has_descriptor(SYSTEM_CALL_NUMBER(regs)) || IS_COMPATIBLE(task))
+        return 0;
+    return file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
+}
+
+/* The names are the directory entry's: no path is made, which may be long and takes locks. */
+INLINE void read_names(struct file* of, char* file, char* folder)
+{
+    struct dentry* entry = of ? READ(of, f_path.dentry) : 0;
+    if (!entry)
+        return;
+    kernel_text(file, FILE_NAME, READ(entry, d_name.name));
+    kernel_text(folder, FOLDER_NAME, READ(entry, d_parent, d_name.name));
+}
+
+static __attribute__((noinline)) int read_file(struct task_struct* task, struct waker* waker)
+{
+    read_names(file_of_call(task), waker->file, waker->folder);
+    return 0;
+}
+
+/* What the block of a thread was that ends now. */
+INLINE void describe_block(struct task_struct* task, const struct thread_time* time, struct waker* waker)
+{
+    waker->user_stack = time->user_stack;
+    waker->kernel_stack = time->kernel_stack;
+    waker->fault = waker->part == TIME_FAULT ? time->fault : 0;
+    waker->file[0] = waker->folder[0] = 0;
+    if (waker->part == TIME_DISK)
+        read_file(task, waker);
+}
+
+/* Where threads are that block: taken as they leave their CPU, counted when they have one again. */
+
+const volatile bool stacks_of_blocks = false;
+const volatile bool count_blocks = false; /* by these, and not only told in lines */
+
+/* 1 entry where they are not asked for. */
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, 16384);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, BLOCK_FRAMES * sizeof(u64));
+} block_stacks SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH); /* of memory that is there, as followed_threads */
+    __uint(max_entries, 16384);
+    __type(key, struct block_key);
+    __type(value, struct block_count);
+} block_counts SEC(".maps");
+
+/* The current thread's, which leaves its CPU. */
+INLINE void take_stacks(void* ctx, struct thread_time* time)
+{
+    struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+    time->user_stack = -1;
+    if (follow_python)
+        time->user_stack = read_python_stack(PT_REGS_SP(regs), PT_REGS_IP(regs), STACK_NOT_READ, COPIED_ANYWHERE);
+    if (time->user_stack < 0)
+        time->user_stack = window_stack_of(regs, COPIED_ANYWHERE);
+    if (time->user_stack < 0)
+        time->user_stack = bpf_get_stackid(ctx, &block_stacks, BPF_F_USER_STACK);
+    time->kernel_stack = bpf_get_stackid(ctx, &block_stacks, 0);
+    if (time->user_stack < 0 || time->kernel_stack < 0)
+        lose(LOSS_STACK, 1);
+}
+
+INLINE void count_block(const struct thread_state* thread, const struct thread_time* time, u32 part, u64 ns)
+{
+    static const struct block_count none = {};
+    struct block_key key = {
+        .place = thread->place - 1, .part = part, .user = time->user_stack, .kernel = time->kernel_stack};
+    struct block_count* count = bpf_map_lookup_elem(&block_counts, &key);
+    if (!count) {
+        bpf_map_update_elem(&block_counts, &key, &none, BPF_NOEXIST);
+        count = bpf_map_lookup_elem(&block_counts, &key);
+    }
+    if (!count) {
+        lose(LOSS_BLOCK, 1);
+        return;
+    }
+    count->sum += ns; /* only its thread's CPU does so */
+    count->times++;
+}
+
+/* For how long threads that call wait for which files, looked up as they have a CPU again, still in the system call or
+ * the page fault; and how much disks are asked for in their name. */
+
+const volatile bool count_files = false;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH); /* of memory that is there, as followed_threads */
+    __uint(max_entries, 16384);      /* 1 where they are not asked for */
+    __type(key, struct file_key);
+    __type(value, struct file_count);
+} file_counts SEC(".maps");
+
+INLINE struct file_count* new_file_count(const struct file_key* key, struct file* file)
+{
+    static const struct file_count none = {};
+    bpf_map_update_elem(&file_counts, key, &none, BPF_NOEXIST);
+    struct file_count* count = bpf_map_lookup_elem(&file_counts, key);
+    if (count)
+        read_names(file, count->file, count->folder);
+    return count;
+}
+
+/* Only its thread's CPU does so, in a bucket. */
+static __attribute__((noinline)) int count_of_file(struct file* file, u32 place, u64 bucket, u64 sum)
+{
+    struct file_key key = {.place = place, .bucket = bucket};
+    if (file) {
+        key.inode = READ(file, f_inode, i_ino);
+        key.device = READ(file, f_inode, i_sb, s_dev);
+    }
+    struct file_count* count = bpf_map_lookup_elem(&file_counts, &key) ?: new_file_count(&key, file);
+    if (!count) {
+        lose(LOSS_BLOCK, 1);
+        return 0;
+    }
+    count->sum += sum;
+    count->times++;
+    return 0;
+}
+
+struct mapping {
+    struct file* file;
+    bool anonymous;
+};
+
+static long take_file(struct task_struct* task, struct vm_area_struct* vma, struct mapping* mapping)
+{
+    mapping->file = vma->vm_file;
+    mapping->anonymous = !mapping->file;
+    return 0;
+}
+
+/* Where a page fault goes on, which cannot go away meanwhile. Neither a file nor anonymous: not known, as another
+ * thread maps memory, or the kernel has yet to let go of the lock of the last look from this CPU. */
+INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
+{
+    struct mapping mapping = {};
+    if (address && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+        bpf_find_vma(task, address, take_file, &mapping, 0);
+    return mapping;
+}
+
+static __attribute__((noinline)) int count_file_wait(struct task_struct* task, struct thread_time* time, u32 place,
+                                                     u64 ns)
+{
+    if (!is_in_page_fault(task))
+        return count_of_file(file_of_call(task), place, histogram_bucket(ns), ns);
+    const struct mapping mapping = mapping_at(task, time->fault);
+    return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
+}
+
+#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): for the disks that a device is made of; it has been counted */
+#define OPERATION 255 /* REQ_OP_MASK */
+
+/* Only where files are asked for: all that disks of the machine are asked for pays. What is written back later is in no
+ * thread's name. */
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(disk_asked, struct bio* bio)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (!may_have_time(task))
+        return 0;
+    struct thread_state* thread = thread_state(task);
+    struct thread_time* time = time_of(thread);
+    u32 operation = bio->bi_opf & OPERATION;
+    if (!time || bio->bi_flags & CLONED || operation > REQ_OP_WRITE)
+        return 0;
+    struct file* file = is_in_page_fault(task) ? mapping_at(task, time->fault).file : file_of_call(task);
+    return count_of_file(file, thread->place - 1, operation == REQ_OP_READ ? FILE_READ : FILE_WRITTEN,
+                         bio->bi_iter.bi_size);
+}
+
+#endif
