@@ -2,7 +2,7 @@
 /* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
 #include "base/api_call.bpf.h"
 #include "kinds/graph.bpf.h"
-#include "kinds/state.bpf.h"
+#include "kinds/context.bpf.h"
 #include "shared/graph_record.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

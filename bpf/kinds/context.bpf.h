@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Which device a thread works on: contexts are made on a device, and each thread has a current one. Contexts and
- * threads from before attach are unknown, and stay so until the thread switches. */
+/* Contexts and the device of each thread, and the programs for calls that change what later calls mean. */
 #ifndef GPUSNOOP_CONTEXT_BPF_H
 #define GPUSNOOP_CONTEXT_BPF_H
 
 #include "base/share.bpf.h"
 #include "base/thread.bpf.h"
-#include "kinds/names.bpf.h"
+#include "base/wanted.bpf.h"
+#include "kinds/state.bpf.h"
 #include "shared/call.h"
+
+/* Which device a thread works on: contexts are made on a device, and each thread has a current one. Contexts and
+ * threads from before attach are unknown, and stay so until the thread switches. */
 
 #define HIP_DEVICE_UNTOLD (DEVICE_UNKNOWN + 1) /* the thread has set one, nobody knows which */
 
@@ -132,5 +135,229 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     primary->context = handle;
     __sync_fetch_and_add(&primary->holders, 1);
 }
+
+/* Streams that are created and destroyed, and contexts that end. Their handles are reused. */
+
+enum life_word {
+    LIFE_ARGUMENT = FOLLOWED_ROW + 1,
+    LIFE_CAPTURE, /* that a stream is part of: its number */
+};
+
+INLINE u32 life_argument(const volatile struct probe_row* row)
+{
+    switch (row->kind) {
+    case KIND_STREAM_NEW:
+        return ARG_OUT;
+    case KIND_STREAM_GONE:
+        return ARG_STREAM;
+    }
+    return has_argument(row, ARG_HANDLE) ? ARG_HANDLE : ARG_DEVICE;
+}
+
+INLINE int life_entry_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!follow_call(ctx, PART_STATE, &at))
+        return 1;
+    u64 argument = register_argument(ctx, at.row, life_argument(at.row));
+    struct image image = image_of(at.task);
+    at.call->word[LIFE_ARGUMENT] = argument;
+    at.call->word[LIFE_CAPTURE] = at.row->kind == KIND_STREAM_GONE ? stream_leaves(&image, argument) : 0;
+    return 0;
+}
+
+/* The handle of the context that ends by this call, 0 if that is unknown. False: none ends. */
+INLINE bool ending_context(const struct followed* at, const struct image* image, u64 argument, u64* handle)
+{
+    const volatile struct probe_row* row = at->row;
+    begin_image(at->thread, image);
+    *handle = row->layer == LAYER_HIP ? hip_device_of(at->task, at->thread) : argument;
+    if (row->layer == LAYER_HIP || has_argument(row, ARG_HANDLE))
+        return true;
+    struct handle_number key = {.image = *image, .number = argument};
+    struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
+    *handle = primary && primary->holders ? primary->context : 0;
+    if (row->kind == KIND_MEMORY_GONE)
+        return true;
+    /* A process that began before tracing did may have others that hold it. */
+    return primary && seen_whole(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
+}
+
+INLINE void forget_context(const struct followed* at, const struct image* image, u64 handle)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    DELETE_SHARED(&contexts, SHARED_CONTEXTS, &key);
+    if (has_argument(at->row, ARG_HANDLE) && at->thread->context == handle)
+        context_pop(image, at->thread);
+}
+
+INLINE int life_return_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!followed_returns(ctx, PART_STATE, &at))
+        return 0;
+    struct image image = image_of(at.task);
+    u64 argument = at.call->word[LIFE_ARGUMENT], handle = 0;
+    bool done = (s32)PT_REGS_RC(ctx) == 0;
+    switch (at.row->kind) {
+    case KIND_STREAM_NEW:
+        if (done)
+            stream_created(&image, read_word(argument));
+        break;
+    case KIND_STREAM_GONE:
+        stream_left(&image, argument, at.call->word[LIFE_CAPTURE], done);
+        break;
+    default:
+        if (done && ending_context(&at, &image, argument, &handle))
+            forget_context(&at, &image, handle);
+    }
+    return 0;
+}
+
+CALL_PROGRAMS(life, life_entry_body, life_return_body)
+
+/* The calls that say what later calls mean: names, captures, contexts. One program for all of them, shared by the
+ * tools; which functions it is attached to is the front end's choice. */
+
+/* Legacy launches take block and shared memory from what was set on the function before. */
+struct legacy_shape {
+    u32 block[3];
+    u32 smem;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 4096);
+    __type(key, struct handle_number);
+    __type(value, struct legacy_shape);
+} legacy_shapes SEC(".maps");
+
+enum state_word {
+    STATE_OUT = FOLLOWED_ROW + 1,
+    STATE_NAME,
+    STATE_HANDLE,
+    STATE_STREAM,
+    STATE_DEVICE,
+};
+
+INLINE int state_entry_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!follow_call(ctx, PART_STATE, &at))
+        return 1;
+    u64* word = at.call->word;
+    word[STATE_OUT] = register_argument(ctx, at.row, ARG_OUT);
+    word[STATE_NAME] = register_argument(ctx, at.row, ARG_NAME);
+    word[STATE_HANDLE] = register_argument(ctx, at.row, ARG_HANDLE);
+    word[STATE_STREAM] = stream_argument(at.row, register_argument(ctx, at.row, ARG_STREAM));
+    word[STATE_DEVICE] = register_argument(ctx, at.row, ARG_DEVICE);
+    return 0;
+}
+
+INLINE int state_return_body(struct pt_regs* ctx)
+{
+    struct followed at;
+    if (!followed_returns(ctx, PART_STATE, &at))
+        return 0;
+    const u64* word = at.call->word;
+    u32 kind = at.row->kind;
+    struct image image = image_of(at.task);
+    begin_image(at.thread, &image);
+    /* A capture that was invalidated ends with an error, and is over all the same. */
+    struct capture ended;
+    if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)PT_REGS_RC(ctx)))
+        capture_end(&image, word[STATE_STREAM], &ended);
+    if ((s32)PT_REGS_RC(ctx) != 0)
+        return 0;
+    switch (kind) {
+    case KIND_CAPTURE_BEGIN:
+        introduce(&image, cgroups_of(untrusted(at.task)));
+        capture_begin(&image, word[STATE_STREAM], 0);
+        break;
+    case KIND_GET_FUNCTION: {
+        struct name_record record = {.source = NAME_LOOKUP,
+                                     .image = image,
+                                     .handle = read_word(word[STATE_OUT]),
+                                     .name_address = word[STATE_NAME]};
+        send_name(&record);
+        break;
+    }
+    case KIND_GET_ALIAS: {
+        struct name_record record = {
+            .source = NAME_ALIAS, .image = image, .handle = read_word(word[STATE_OUT]), .alias = word[STATE_HANDLE]};
+        send_alias(&record);
+        break;
+    }
+    case KIND_CONTEXT_NEW:
+        if (at.row->layer == LAYER_HIP)
+            context_made(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
+        else
+            primary_retained(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
+        break;
+    case KIND_CONTEXT_CREATE:
+        context_made(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
+        context_push(&image, at.thread, read_word(word[STATE_OUT]));
+        break;
+    case KIND_CONTEXT_SET:
+        if (word[STATE_HANDLE])
+            context_current(&image, at.thread, word[STATE_HANDLE]);
+        else
+            context_pop(&image, at.thread);
+        break;
+    case KIND_CONTEXT_PUSH:
+        context_push(&image, at.thread, word[STATE_HANDLE]);
+        break;
+    case KIND_CONTEXT_POP:
+        context_pop(&image, at.thread);
+        break;
+    case KIND_DEVICE_SET:
+        if (!has_argument(at.row, ARG_HANDLE))
+            *device_by(at.thread, at.row->layer) = (u32)word[STATE_DEVICE] + 1;
+        else if (word[STATE_HANDLE])
+            hip_device_current(&image, at.thread, word[STATE_HANDLE]);
+        break;
+    }
+    return 0;
+}
+
+/* Calls that need no result: registrations and legacy shapes. */
+INLINE int note_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row_of_process(ctx, task);
+    if (!number)
+        return 1;
+    const volatile struct probe_row* row = probe_row(number);
+    struct image image = image_of(task);
+    u64 handle = register_argument(ctx, row, ARG_HANDLE);
+    if (row->kind == KIND_REGISTER) {
+        struct name_record record = {.source = NAME_REGISTERED,
+                                     .image = image,
+                                     .handle = handle,
+                                     .name_address = register_argument(ctx, row, ARG_NAME)};
+        send_registration(&record);
+    } else if (row->kind == KIND_SHAPE) {
+        struct handle_number key = {.image = image, .number = handle};
+        struct legacy_shape new = {.block = {1, 1, 1}};
+        struct legacy_shape* shape = bpf_map_lookup_elem(&legacy_shapes, &key);
+        if (!shape) {
+            PUT_SHARED(&legacy_shapes, SHARED_LEGACY_SHAPES, &key, &new);
+            shape = bpf_map_lookup_elem(&legacy_shapes, &key);
+        }
+        if (!shape) {
+            lose(LOSS_STATE, 1);
+        } else if (has_argument(row, ARG_SMEM)) {
+            shape->smem = (u32)register_argument(ctx, row, ARG_SMEM);
+        } else {
+            shape->block[0] = (u32)register_argument(ctx, row, ARG_BLOCK_X);
+            shape->block[1] = (u32)register_argument(ctx, row, ARG_BLOCK_Y);
+            shape->block[2] = (u32)register_argument(ctx, row, ARG_BLOCK_Z);
+        }
+    }
+    return 1;
+}
+
+CALL_PROGRAMS(state, state_entry_body, state_return_body)
+ENTRY_PROGRAM(note_entry, note_body)
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/api_call.bpf.h"
 #include "kinds/address.bpf.h"
-#include "kinds/state.bpf.h"
+#include "kinds/context.bpf.h"
 
 const volatile bool per_memory = false;   /* pinned or pageable, where names tell no more than host */
 const volatile bool measure_rate = false; /* in place of the duration */

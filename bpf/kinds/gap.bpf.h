@@ -4,7 +4,7 @@
 #define GPUSNOOP_GAP_BPF_H
 
 #include "base/wanted.bpf.h"
-#include "kinds/naming.bpf.h"
+#include "kinds/context.bpf.h"
 #include "kinds/state.bpf.h"
 #include "kinds/wakers.bpf.h"
 #include "shared/gap.h"
@@ -208,6 +208,8 @@ INLINE void forget_gap(const struct thread_state* thread)
 
 /* Calls, as parts of their thread's time. Of calls in calls the outermost counts. */
 
+bool naming = false; /* as in launch.bpf.h */
+
 #define AROUND 0 /* the word of an open call that says what its thread was in before */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
@@ -340,5 +342,6 @@ INLINE int collective_body(struct pt_regs* ctx)
 ENTRY_PROGRAM(collective_entry, collective_body)
 
 CALL_PROGRAMS(call, call_entry_body, call_return_body)
+ENTRY_PROGRAM(mark_entry, mark_body)
 
 #endif

@@ -5,8 +5,7 @@
 
 #include "base/api_call.bpf.h"
 #include "base/share.bpf.h"
-#include "kinds/event.bpf.h"
-#include "kinds/stream.bpf.h"
+#include "kinds/state.bpf.h"
 
 /* What graphs consist of, from the calls that make them, and what executes them. */
 
@@ -354,5 +353,6 @@ INLINE int follow_return_body(struct pt_regs* ctx)
 }
 
 CALL_PROGRAMS(follow, follow_entry_body, follow_return_body)
+ENTRY_PROGRAM(event_entry, event_body)
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/api_call.bpf.h"
 #include "base/share.bpf.h"
 #include "kinds/context.bpf.h"
-#include "kinds/life.bpf.h"
 #include "shared/holding.h"
 #include "shared/memory.h"
 

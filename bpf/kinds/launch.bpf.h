@@ -3,8 +3,8 @@
 #ifndef GPUSNOOP_LAUNCH_BPF_H
 #define GPUSNOOP_LAUNCH_BPF_H
 
+#include "kinds/context.bpf.h"
 #include "kinds/graph.bpf.h"
-#include "kinds/naming.bpf.h"
 #include "kinds/state.bpf.h"
 
 const volatile bool per_kernel = true;
@@ -12,6 +12,8 @@ const volatile bool per_shape = true;
 const volatile bool tell_few_blocks = false; /* without shapes: whether a grid has fewer than FEW_BLOCKS */
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
+
+bool naming = false; /* runtime launches are marked now, so that handles get their names */
 
 const volatile __u32 often_launched = 0; /* number of the row that a program is for */
 
@@ -338,5 +340,6 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
 CALL_PROGRAMS(often, launch_begins, launch_returns, true)
+ENTRY_PROGRAM(mark_entry, mark_body)
 
 #endif

@@ -4,8 +4,8 @@
 #define GPUSNOOP_MEMORY_BPF_H
 
 #include "base/api_call.bpf.h"
+#include "kinds/context.bpf.h"
 #include "kinds/holding.bpf.h"
-#include "kinds/state.bpf.h"
 
 /* How much an allocation asks for: bytes, rows, or elements of an array. */
 

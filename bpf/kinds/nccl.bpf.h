@@ -10,7 +10,7 @@
 #include "base/share.bpf.h"
 #include "base/wanted.bpf.h"
 #include "base/window.bpf.h"
-#include "kinds/event.bpf.h"
+#include "kinds/context.bpf.h"
 #include "kinds/state.bpf.h"
 #include "shared/collective.h"
 
@@ -419,5 +419,6 @@ INLINE int waited_return_body(struct pt_regs* ctx)
 
 /* Attached while ranks are to be aligned. */
 CALL_PROGRAMS(waited, waited_entry_body, waited_return_body)
+ENTRY_PROGRAM(event_entry, event_body)
 
 #endif

@@ -1,154 +1,408 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The calls that say what later calls mean: names, captures, contexts. One program for all of them, shared by the
- * tools; which functions it is attached to is the front end's choice. */
+/* What some calls leave behind for others: names of kernels, and captures of streams. */
 #ifndef GPUSNOOP_STATE_BPF_H
 #define GPUSNOOP_STATE_BPF_H
 
+#include "base/common.bpf.h"
+#include "base/probe.bpf.h"
+#include "base/process.bpf.h"
+#include "base/share.bpf.h"
+#include "base/thread.bpf.h"
 #include "base/wanted.bpf.h"
-#include "kinds/context.bpf.h"
-#include "kinds/life.bpf.h"
-#include "kinds/names.bpf.h"
-#include "kinds/stream.bpf.h"
+#include "shared/graph.h"
+#include "shared/histogram.h"
+#include "shared/names.h"
 
-/* Legacy launches take block and shared memory from what was set on the function before. */
-struct legacy_shape {
-    u32 block[3];
-    u32 smem;
+/* Kernel names as they pass by. All of this is rare: once per kernel, not per launch. */
+
+INLINE void fill_name(struct name_record* record, const struct name_record* from, s32 length, u32 capacity)
+{
+    *record = *from;
+    record->type = RECORD_NAME;
+    record->length = length;
+    record->capacity = capacity;
+}
+
+/* Records that are not in the ring: those for which it had no room, and registrations while it is half full. The front
+ * end takes a record from here when it needs the name. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1); /* set by the front end where names are shown */
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, struct name_record);
+} unsent_names SEC(".maps");
+
+INLINE void keep_unsent(const struct name_record* from)
+{
+    struct handle_number key = {.image = from->image, .number = from->handle};
+    struct name_record record;
+    fill_name(&record, from, 0, 0);
+    /* The text of a lookup is the caller's own, and may be gone by then. */
+    if (record.source == NAME_LOOKUP)
+        record.name_address = 0;
+    if (bpf_map_update_elem(&unsent_names, &key, &record, BPF_ANY))
+        lose(LOSS_NAME, 1);
+}
+
+enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
+
+/* Sends one record with a name of at most `bytes`. A name that is not in memory is read by the front end, which must be
+ * quick about it: the process may end. The same goes for the symbol of a host stub. */
+#define SEND_NAME(from, bytes)                                                                                         \
+    ({                                                                                                                 \
+        struct {                                                                                                       \
+            struct name_record record;                                                                                 \
+            char name[bytes];                                                                                          \
+        }* sent = bpf_ringbuf_reserve(&ring, sizeof(*sent), 0);                                                        \
+        enum sending outcome = RING_FULL;                                                                              \
+        if (sent) {                                                                                                    \
+            s32 length = bpf_probe_read_user_str(sent->name, bytes, (void*)(from)->name_address);                      \
+            outcome = length == (bytes) && (bytes) < 4096 ? NAME_TOO_LONG : NAME_SENT;                                 \
+            fill_name(&sent->record, from, length, bytes);                                                             \
+            if (outcome == NAME_TOO_LONG)                                                                              \
+                bpf_ringbuf_discard(sent, BPF_RB_NO_WAKEUP);                                                           \
+            else                                                                                                       \
+                bpf_ringbuf_submit(sent, length > 0 ? ring_flags(sizeof(*sent)) : BPF_RB_FORCE_WAKEUP);                \
+        }                                                                                                              \
+        outcome;                                                                                                       \
+    })
+
+/* Names of template kernels run to kilobytes, most are short, and a burst of thousands of them must fit the ring. */
+INLINE void send_name(const struct name_record* from)
+{
+    enum sending outcome = SEND_NAME(from, 128);
+    if (outcome == NAME_TOO_LONG)
+        outcome = SEND_NAME(from, 1024);
+    if (outcome == NAME_TOO_LONG)
+        outcome = SEND_NAME(from, 4096);
+    if (outcome == RING_FULL)
+        keep_unsent(from);
+}
+
+/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays where it is as long as
+ * the kernel is registered, so what comes in such a burst is read later, if at all. */
+INLINE void send_registration(const struct name_record* from)
+{
+    if (ring_is_half_full())
+        keep_unsent(from);
+    else
+        send_name(from);
+}
+
+INLINE void send_alias(const struct name_record* from)
+{
+    struct name_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+    if (!record) {
+        keep_unsent(from);
+        return;
+    }
+    fill_name(record, from, 0, 0);
+    bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Handles whose runtime side has been sent. Losing one only means sending it again. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct handle_number);
+    __type(value, u64);
+} correlated SEC(".maps");
+
+/* The driver handle was launched inside a runtime launch of `runtime_func`: both are the same kernel. */
+INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
+{
+    struct handle_number key = {.image = *image, .number = handle};
+    u64* known = bpf_map_lookup_elem(&correlated, &key);
+    if (known && *known == runtime_func)
+        return;
+    bpf_map_update_elem(&correlated, &key, &runtime_func, BPF_ANY);
+    struct name_record record = {.source = NAME_CORRELATED, .image = *image, .handle = handle, .alias = runtime_func};
+    send_alias(&record);
+}
+
+/* Kernels that the runtime launches: which driver's handle is which of its own, whose names are known otherwise. */
+
+INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
+{
+    return row->kind == KIND_LAUNCH_LIST ? (u32)register_argument(ctx, row, ARG_COUNT) : 1;
+}
+
+INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task)
+{
+    mark_runtime(ctx, task, register_argument(ctx, row, ARG_FUNC), launches_of(ctx, row));
+}
+
+/* A launch of the driver's is one of those that are expected inside of this call. */
+INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* row, const struct image* image,
+                        struct runtime_call* call)
+{
+    call->calls--;
+    /* A multi-device launch has a list of functions, and none of them in a register. */
+    if (row->kind == KIND_LAUNCH && call->func)
+        correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
+}
+
+/* Runtime launches while only the driver's are counted: held just long enough to learn names. */
+INLINE int mark_body(struct pt_regs* ctx)
+{
+    struct task_struct* task = bpf_get_current_task_btf();
+    u32 number = wanted_row(ctx, task);
+    if (number)
+        mark_launch(ctx, probe_row(number), task);
+    return 1;
+}
+
+/* Streams under capture: a launch there is recorded into a graph, not executed. */
+
+#define STREAM_PER_THREAD 2 /* CU_STREAM_PER_THREAD */
+
+struct stream_key {
+    struct image image;
+    u64 stream;
+    u64 thread; /* whose own stream it is: its id and start time, as ids are reused; else 0 */
+};
+
+/* One capture, on whichever streams it has spread to. */
+struct capture {
+    u64 begun_ns;
+    u64 graph;  /* handle of the graph that it adds to; 0: a new one */
+    u64 stream; /* where it began, and ends */
+    struct graph_nodes nodes;
 };
 
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 4096);
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct handle_number);
-    __type(value, struct legacy_shape);
-} legacy_shapes SEC(".maps");
+    __type(value, struct capture);
+} captures SEC(".maps");
 
-enum state_word {
-    STATE_OUT = FOLLOWED_ROW + 1,
-    STATE_NAME,
-    STATE_HANDLE,
-    STATE_STREAM,
-    STATE_DEVICE,
-};
+/* Which capture a stream is part of. It may have ended: then the stream is part of none. Not LRU: one process would
+ * evict the streams of others, and what they record would count as executed. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct stream_key);
+    __type(value, u64);
+} capturing_streams SEC(".maps");
 
-INLINE int state_entry_body(struct pt_regs* ctx)
+/* ... and which one an event was recorded in. A stream that waits for it joins. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct handle_number);
+    __type(value, u64);
+} captured_events SEC(".maps");
+
+__u64 captures_begun = 0; /* numbers them */
+__u64 captures_open = 0;  /* while 0, no launch needs to look; the front end subtracts those of exited processes */
+__u64 swept_ns = 0;       /* when the entries of ended captures were deleted last */
+
+#define SWEEP_PAUSE_NS 1000000000ULL
+
+/* The stream argument with the default stream of _ptsz calls made explicit. */
+INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
 {
-    struct followed at;
-    if (!follow_call(ctx, PART_STATE, &at))
-        return 1;
-    u64* word = at.call->word;
-    word[STATE_OUT] = register_argument(ctx, at.row, ARG_OUT);
-    word[STATE_NAME] = register_argument(ctx, at.row, ARG_NAME);
-    word[STATE_HANDLE] = register_argument(ctx, at.row, ARG_HANDLE);
-    word[STATE_STREAM] = stream_argument(at.row, register_argument(ctx, at.row, ARG_STREAM));
-    word[STATE_DEVICE] = register_argument(ctx, at.row, ARG_DEVICE);
+    return stream | (is_zero(stream) & row->per_thread_stream) * STREAM_PER_THREAD;
+}
+
+INLINE struct stream_key stream_key(const struct image* image, u64 stream)
+{
+    struct stream_key key = {.image = *image, .stream = stream};
+    if (stream == STREAM_PER_THREAD) {
+        struct task_struct* task = bpf_get_current_task_btf();
+        key.thread = (u64)task->pid << 32 | (u32)task->start_boottime;
+    }
+    return key;
+}
+
+INLINE struct capture* capture_numbered(const struct image* image, u64 number)
+{
+    struct handle_number key = {.image = *image, .number = number};
+    return number ? bpf_map_lookup_elem(&captures, &key) : 0;
+}
+
+INLINE u64 capture_number(const struct image* image, u64 stream)
+{
+    if (!captures_open)
+        return 0;
+    struct stream_key key = stream_key(image, stream);
+    u64* number = bpf_map_lookup_elem(&capturing_streams, &key);
+    return number ? *number : 0;
+}
+
+INLINE struct capture* capture_of(const struct image* image, u64 stream)
+{
+    return capture_numbered(image, capture_number(image, stream));
+}
+
+INLINE bool under_capture(const struct image* image, u64 stream)
+{
+    return capture_of(image, stream) != 0;
+}
+
+/* False: it has ended before. */
+INLINE bool forget_capture(const struct image* image, u64 number)
+{
+    struct handle_number key = {.image = *image, .number = number};
+    if (DELETE_SHARED(&captures, SHARED_CAPTURES, &key))
+        return false;
+    __sync_fetch_and_add(&captures_open, -1);
+    return true;
+}
+
+static long sweep_number(void* map, const struct image* key, const u64* number, u32* table)
+{
+    if (!capture_numbered(key, *number) && !bpf_map_delete_elem(map, key))
+        give_share(word_of_image(key), *table);
     return 0;
 }
 
-INLINE int state_return_body(struct pt_regs* ctx)
+/* Sets the capture of a stream or an event. Entries of captures that have ended keep their room until it is needed. */
+#define PUT_CAPTURE_NUMBER(map, table, key, number)                                                                    \
+    ({                                                                                                                 \
+        long error = PUT_SHARED(map, table, key, number);                                                              \
+        u64 now = error ? bpf_ktime_get_ns() : 0;                                                                      \
+        if (error && now - swept_ns > SWEEP_PAUSE_NS) {                                                                \
+            swept_ns = now;                                                                                            \
+            u32 swept = table;                                                                                         \
+            bpf_for_each_map_elem(map, sweep_number, &swept, 0);                                                       \
+            error = PUT_SHARED(map, table, key, number);                                                               \
+        }                                                                                                              \
+        if (error)                                                                                                     \
+            lose(LOSS_STATE, 1);                                                                                       \
+    })
+
+/* Callers introduce the process, so that the front end cleans up when it exits, even if it makes no call that counts.
+ */
+INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
-    struct followed at;
-    if (!followed_returns(ctx, PART_STATE, &at))
-        return 0;
-    const u64* word = at.call->word;
-    u32 kind = at.row->kind;
-    struct image image = image_of(at.task);
-    begin_image(at.thread, &image);
-    /* A capture that was invalidated ends with an error, and is over all the same. */
-    struct capture ended;
-    if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)PT_REGS_RC(ctx)))
-        capture_end(&image, word[STATE_STREAM], &ended);
-    if ((s32)PT_REGS_RC(ctx) != 0)
-        return 0;
-    switch (kind) {
-    case KIND_CAPTURE_BEGIN:
-        introduce(&image, cgroups_of(untrusted(at.task)));
-        capture_begin(&image, word[STATE_STREAM], 0);
-        break;
-    case KIND_GET_FUNCTION: {
-        struct name_record record = {.source = NAME_LOOKUP,
-                                     .image = image,
-                                     .handle = read_word(word[STATE_OUT]),
-                                     .name_address = word[STATE_NAME]};
-        send_name(&record);
-        break;
+    struct stream_key key = stream_key(image, stream);
+    u64* before = bpf_map_lookup_elem(&capturing_streams, &key);
+    if (before)
+        forget_capture(image, *before); /* its end was missed */
+    u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
+    struct handle_number capture_key = {.image = *image, .number = number};
+    struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph, .stream = stream};
+    __sync_fetch_and_add(&captures_open, 1);
+    if (PUT_SHARED(&captures, SHARED_CAPTURES, &capture_key, &new)) {
+        __sync_fetch_and_add(&captures_open, -1);
+        lose(LOSS_STATE, 1);
+        return;
     }
-    case KIND_GET_ALIAS: {
-        struct name_record record = {
-            .source = NAME_ALIAS, .image = image, .handle = read_word(word[STATE_OUT]), .alias = word[STATE_HANDLE]};
-        send_alias(&record);
-        break;
-    }
-    case KIND_CONTEXT_NEW:
-        if (at.row->layer == LAYER_HIP)
-            context_made(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
-        else
-            primary_retained(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
-        break;
-    case KIND_CONTEXT_CREATE:
-        context_made(&image, read_word(word[STATE_OUT]), word[STATE_DEVICE]);
-        context_push(&image, at.thread, read_word(word[STATE_OUT]));
-        break;
-    case KIND_CONTEXT_SET:
-        if (word[STATE_HANDLE])
-            context_current(&image, at.thread, word[STATE_HANDLE]);
-        else
-            context_pop(&image, at.thread);
-        break;
-    case KIND_CONTEXT_PUSH:
-        context_push(&image, at.thread, word[STATE_HANDLE]);
-        break;
-    case KIND_CONTEXT_POP:
-        context_pop(&image, at.thread);
-        break;
-    case KIND_DEVICE_SET:
-        if (!has_argument(at.row, ARG_HANDLE))
-            *device_by(at.thread, at.row->layer) = (u32)word[STATE_DEVICE] + 1;
-        else if (word[STATE_HANDLE])
-            hip_device_current(&image, at.thread, word[STATE_HANDLE]);
-        break;
-    }
-    return 0;
+    PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
 }
 
-/* Calls that need no result: registrations and legacy shapes. */
-INLINE int note_body(struct pt_regs* ctx)
+/* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
+ * CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
+INLINE bool capture_goes_on(s32 result)
+{
+    return result == 903 || result == 908;
+}
+
+/* True where there was one: it is in *ended, and over on all of its streams. */
+INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
+{
+    u64 number = capture_number(image, stream);
+    struct capture* capture = capture_numbered(image, number);
+    if (!capture)
+        return false;
+    *ended = *capture;
+    struct stream_key key = stream_key(image, stream);
+    DELETE_SHARED(&capturing_streams, SHARED_CAPTURING_STREAMS, &key);
+    forget_capture(image, number);
+    return true;
+}
+
+/* A stream is being destroyed, and its handle may be another one's before the call returns. Returns the number of the
+ * capture that it leaves, 0 for none. */
+INLINE u64 stream_leaves(const struct image* image, u64 stream)
+{
+    struct stream_key key = stream_key(image, stream);
+    u64 number = capture_number(image, stream);
+    if (number)
+        DELETE_SHARED(&capturing_streams, SHARED_CAPTURING_STREAMS, &key);
+    return number;
+}
+
+/* The call has returned. A capture whose first stream is destroyed cannot be ended. */
+INLINE void stream_left(const struct image* image, u64 stream, u64 number, bool destroyed)
+{
+    struct stream_key key = stream_key(image, stream);
+    struct capture* capture = capture_numbered(image, number);
+    if (capture && !destroyed)
+        PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
+    else if (capture && capture->stream == stream)
+        forget_capture(image, number);
+}
+
+/* A stream has been created. One that had its handle may have ended with its context. */
+INLINE void stream_created(const struct image* image, u64 stream)
+{
+    u64 number = captures_open ? stream_leaves(image, stream) : 0;
+    if (number)
+        stream_left(image, stream, number, true);
+}
+
+INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
+{
+    u64 number = capture_number(image, stream);
+    struct handle_number key = {.image = *image, .number = event};
+    if (capture_numbered(image, number))
+        PUT_CAPTURE_NUMBER(&captured_events, SHARED_CAPTURED_EVENTS, &key, &number);
+    else if (captures_open)
+        DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
+}
+
+INLINE void event_waited_for(const struct image* image, u64 event, u64 stream)
+{
+    struct handle_number key = {.image = *image, .number = event};
+    u64* number = captures_open ? bpf_map_lookup_elem(&captured_events, &key) : 0;
+    if (!number || !capture_numbered(image, *number))
+        return;
+    u64 joined = *number;
+    struct stream_key stream_of = stream_key(image, stream);
+    PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &stream_of, &joined);
+}
+
+INLINE void event_destroyed(const struct image* image, u64 event)
+{
+    struct handle_number key = {.image = *image, .number = event};
+    if (captures_open)
+        DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
+}
+
+/* Compilers from 22 on compare the lower half of a word and use all of it, unless it is one number to them. */
+INLINE void add_node(struct capture* capture, u64 node, u32 n)
+{
+    node = opaque(node);
+    if (node < GRAPH_NODES)
+        __sync_fetch_and_add(&capture->nodes.of[node], n);
+}
+
+/* Streams join captures by events. */
+
+INLINE int event_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row_of_process(ctx, task);
+    u32 number = captures_open ? wanted_row_of_process(ctx, task) : 0;
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     struct image image = image_of(task);
-    u64 handle = register_argument(ctx, row, ARG_HANDLE);
-    if (row->kind == KIND_REGISTER) {
-        struct name_record record = {.source = NAME_REGISTERED,
-                                     .image = image,
-                                     .handle = handle,
-                                     .name_address = register_argument(ctx, row, ARG_NAME)};
-        send_registration(&record);
-    } else if (row->kind == KIND_SHAPE) {
-        struct handle_number key = {.image = image, .number = handle};
-        struct legacy_shape new = {.block = {1, 1, 1}};
-        struct legacy_shape* shape = bpf_map_lookup_elem(&legacy_shapes, &key);
-        if (!shape) {
-            PUT_SHARED(&legacy_shapes, SHARED_LEGACY_SHAPES, &key, &new);
-            shape = bpf_map_lookup_elem(&legacy_shapes, &key);
-        }
-        if (!shape) {
-            lose(LOSS_STATE, 1);
-        } else if (has_argument(row, ARG_SMEM)) {
-            shape->smem = (u32)register_argument(ctx, row, ARG_SMEM);
-        } else {
-            shape->block[0] = (u32)register_argument(ctx, row, ARG_BLOCK_X);
-            shape->block[1] = (u32)register_argument(ctx, row, ARG_BLOCK_Y);
-            shape->block[2] = (u32)register_argument(ctx, row, ARG_BLOCK_Z);
-        }
-    }
+    u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
+    u64 event = register_argument(ctx, row, ARG_HANDLE);
+    if (row->kind == KIND_EVENT_GONE)
+        event_destroyed(&image, event);
+    else if (row->kind == KIND_EVENT_RECORD)
+        event_recorded(&image, event, stream);
+    else
+        event_waited_for(&image, event, stream);
     return 1;
 }
-
-CALL_PROGRAMS(state, state_entry_body, state_return_body)
-ENTRY_PROGRAM(note_entry, note_body)
 
 #endif

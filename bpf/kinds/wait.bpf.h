@@ -6,7 +6,7 @@
 
 #include "base/api_call.bpf.h"
 #include "base/left_wait.bpf.h"
-#include "kinds/state.bpf.h"
+#include "kinds/context.bpf.h"
 #include "shared/wait.h"
 
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */

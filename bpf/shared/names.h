@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* What the kernel side learns about kernel names, sent once per handle. The name follows the record. What does
- * not fit in the ring is in a map, without a name (bpf/kinds/names.bpf.h). */
+ * not fit in the ring is in a map, without a name (bpf/kinds/state.bpf.h). */
 #ifndef GPUSNOOP_NAMES_H
 #define GPUSNOOP_NAMES_H
 

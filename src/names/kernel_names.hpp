@@ -37,7 +37,7 @@ public:
     // A record from the ring, with its name behind it (size: of both).
     void learn(const name_record& record, size_t size);
 
-    // The map of records that are not in the ring (bpf/kinds/names.bpf.h), by descriptor, and how many it should hold.
+    // The map of records that are not in the ring (bpf/kinds/state.bpf.h), by descriptor, and how many it should hold.
     void read_unsent_from(int map_fd) { unsent_fd_ = map_fd; }
     static constexpr uint32_t unsent_max = 65536;
 
