@@ -4,8 +4,8 @@
 #define GPUSNOOP_API_CALL_BPF_H
 
 #include "base/call.bpf.h"
+#include "base/probe.bpf.h"
 #include "base/python.bpf.h"
-#include "base/wanted.bpf.h"
 #include "base/window.bpf.h"
 
 const volatile bool count_runtime = false;   /* --api runtime, both */

@@ -5,7 +5,7 @@
 #ifndef GPUSNOOP_FRONT_CALLS_BPF_H
 #define GPUSNOOP_FRONT_CALLS_BPF_H
 
-#include "base/order.bpf.h"
+#include "base/machine.bpf.h"
 #include "base/process.bpf.h"
 #include "shared/front_call.h"
 

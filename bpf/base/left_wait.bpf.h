@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_LEFT_WAIT_BPF_H
 #define GPUSNOOP_LEFT_WAIT_BPF_H
 
-#include "base/order.bpf.h"
+#include "base/machine.bpf.h"
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 

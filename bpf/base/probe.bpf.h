@@ -1,10 +1,187 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Which row of the probe table fired, and its arguments. */
+/* Probes that fire: whether a hit counts, its row, its arguments, and how programs begin. */
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
-#include "base/nested_call.bpf.h"
+#include "base/process.bpf.h"
+#include "base/thread.bpf.h"
 #include "shared/probe.h"
+
+/* Probes on single processes are replaced by probes on every process while calls go on: the second ones are attached
+ * before the first ones are detached, and no call is counted twice or not at all. */
+
+/* The first probes are limited to target_pids by the kernel. The second cannot be, so ATTACH_BOTH lasts: it filters. */
+const volatile bool filter_second = false;
+
+__u32 attach_phase = ATTACH_FIRST; /* set by the front end */
+
+INLINE u64 hook_bit(u64 cookie)
+{
+    return 1ULL << (cookie >> COOKIE_HOOK_SHIFT & (HOOKS_MAX - 1));
+}
+
+INLINE bool being_exchanged(void)
+{
+    return attach_phase == ATTACH_COMING || attach_phase == ATTACH_BOTH;
+}
+
+/* Where both attachments are there, a thread that comes by a probe runs the program of the second, and then that of the
+ * first: the kernel puts a new consumer of a uprobe at the head of its list. The front end's word may come between the
+ * two. So the second says that it has seen to it, and the first leaves it to the second where that has said so. It need
+ * not take that back: a thread that has seen the word once sees it ever after. By itself, for it is seldom. */
+static __attribute__((noinline)) int is_idle_now(u64 cookie, u32 phase)
+{
+    bool second = cookie & COOKIE_SECOND;
+    if (phase != ATTACH_BOTH)
+        return phase != ATTACH_COMING || second;
+    struct task_struct* task = bpf_get_current_task_btf();
+    if (filter_second && second && !is_target(task))
+        return 1;
+    struct thread_state* thread = thread_state_create(task);
+    if (!thread) {
+        lose(LOSS_START, 1);
+        return 1;
+    }
+    if (second)
+        thread->seen_by_second |= hook_bit(cookie);
+    return !second && thread->seen_by_second & hook_bit(cookie);
+}
+
+/* The probe with this cookie does not count, another one does. */
+INLINE bool idle(u64 cookie)
+{
+    u32 phase = attach_phase;
+    return (cookie & COOKIE_SECOND) != phase && is_idle_now(cookie, phase);
+}
+
+INLINE bool is_idle(struct pt_regs* ctx)
+{
+    return idle(bpf_get_attach_cookie(ctx));
+}
+
+/* The probe will count: also the return of a call that is being made when it begins to. */
+INLINE bool is_coming(struct pt_regs* ctx)
+{
+    return attach_phase == ATTACH_COMING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
+}
+
+/* Driver calls that are parts of another driver call: a driver may forward to a second one (WSL, vGPU interposers), or
+ * be written in terms of HIP (ZLUDA), by a call or by a jump. The outermost call counts, with its result and duration.
+ */
+
+/* Drivers that share a process with another one: a bit for each file's number modulo 64. Set by the front end. While it
+ * is 0, a call pays for one load and one branch. Not on arm64, where the check needs more stack than there is. */
+__u64 forwarding_files = 0;
+
+INLINE u32 driver_number(u64 cookie)
+{
+    return cookie >> COOKIE_WORD_SHIFT;
+}
+
+INLINE bool may_forward(u64 cookie)
+{
+    return cookie & COOKIE_OF_DRIVER && forwarding_files >> (driver_number(cookie) & 63) & 1;
+}
+
+static long note_file(struct task_struct* task, struct vm_area_struct* vma, u64* found)
+{
+    struct file* file = vma->vm_file;
+    if (file)
+        *found = opaque((u64)file->f_inode->i_sb->s_dev << 32 ^ file->f_inode->i_ino);
+    return 0;
+}
+
+/* The file that is mapped at an address; 0 where there is none, or while another thread maps memory. */
+INLINE u64 file_at(struct task_struct* task, u64 address)
+{
+    u64 found = 0;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+        bpf_find_vma(task, address, note_file, &found, 0);
+    return found;
+}
+
+/* The outer call, whose frame is still on the stack, runs around a call of this file that returns to `caller`. The
+ * frame may be a remnant of a call that has returned: then the program calls another driver, from the file that made
+ * the outer call. A driver that calls itself does so from its own file. */
+INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, u32 file, u64 caller, u64 ip)
+{
+    u64 from = file_at(task, caller);
+    if (outer->file == file)
+        return from && from == file_at(task, ip);
+    return !from || from != file_at(task, outer->frame.return_address);
+}
+
+/* The outer call has jumped to a call of this file and kind: both have the same stack pointer and return address. A
+ * return probe of the outer call has replaced the address by one that no new call has. Without a return probe, the
+ * program's next call from the same place looks the same. So a jump must lead to another file and to a call of the same
+ * kind, and only the first call there since the outer call's entry can be one. */
+INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file, u64 caller, u32 kind, u64 hook)
+{
+    if (outer->file == file)
+        return false;
+    if (outer->frame.return_address != caller)
+        return in_trampoline(task, caller);
+    if (outer->kind != kind)
+        return false;
+    if (outer->jumped_to != file)
+        outer->jump_hooks = 0;
+    outer->jumped_to = file;
+    bool first = !(outer->jump_hooks & hook);
+    outer->jump_hooks |= hook;
+    return first;
+}
+
+/* Verified once. probe: its cookie, with the kind of call in place of the lower half. */
+__attribute__((noinline)) int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
+{
+    barrier_var(fp); /* x86 has no use for it, and clang would leave it unset in callers */
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct thread_state* thread = thread_state_create(task);
+    if (!thread) {
+        lose(LOSS_START, 1);
+        return 0;
+    }
+    struct outer_call* outer = &thread->outer;
+    u32 file = driver_number(probe), kind = probe;
+    if (outer->frame.sp == sp
+            ? is_jump(task, outer, file, caller, kind, hook_bit(probe))
+            : outer->frame.sp && is_running(task, &outer->frame, sp, fp) && is_around(task, outer, file, caller, ip))
+        return 1;
+    *outer = (struct outer_call){.frame = {.sp = sp, .return_address = caller}, .file = file, .kind = kind};
+    return 0;
+}
+
+/* Not inlined: rare, and it would cost every entry program stack. */
+static __attribute__((noinline)) int is_nested_entry(struct pt_regs* ctx, u32 kind)
+{
+    u64 cookie = bpf_get_attach_cookie(ctx), caller = 0;
+    if (!may_forward(cookie) || READ_RETURN_ADDRESS(&caller, ctx))
+        return 0;
+    return is_part_of_outer(PT_REGS_SP(ctx), caller, PT_REGS_FP(ctx), PT_REGS_IP(ctx),
+                            (cookie & ~0xffffffffULL) | kind);
+}
+
+/* Session programs skip the return of a nested call. Other return probes recognize it by the outer call, which is still
+ * kept: it lies further up the stack, or in another file at the same place. */
+static __attribute__((noinline)) int is_nested_return(u64 cookie, u64 sp)
+{
+    struct thread_state* thread = may_forward(cookie) ? thread_state(bpf_get_current_task_btf()) : 0;
+    if (!thread)
+        return 0;
+    struct outer_call* outer = &thread->outer;
+    if (outer->frame.sp == sp && outer->file == driver_number(cookie)) {
+        outer->frame.sp = 0;
+        return 0;
+    }
+    return outer->frame.sp >= sp && outer->frame.sp - sp <= OUTER_STACK_MAX;
+}
+
+INLINE bool returns_nested(struct pt_regs* ctx)
+{
+    return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_return(bpf_get_attach_cookie(ctx), SP_AT_ENTRY(ctx));
+}
+
+/* Which row of the probe table fired, and its arguments. */
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
@@ -182,6 +359,102 @@ INLINE bool times(u64* bytes, u64 factor)
         return false;
     *bytes *= factor;
     return true;
+}
+
+/* How programs begin: a probe has fired, and somebody asked for the one who calls. */
+
+#ifdef SHOWS_WAITING /* by objects with kinds/wait.bpf.h, before all includes */
+#include "base/left_wait.bpf.h"
+
+bool waits_go_on = false; /* set by the front end: some thread has been in a wait for more than LONG_WAIT_NS */
+
+INLINE void look_for_left_wait(struct pt_regs* ctx)
+{
+    if (waits_go_on)
+        end_left_wait(PT_REGS_SP(ctx), LONG_WAIT_NS);
+}
+#else
+INLINE void look_for_left_wait(struct pt_regs* ctx) {}
+#endif
+
+INLINE u32 begun_row(struct pt_regs* ctx, u32 only)
+{
+    look_for_left_wait(ctx);
+    return row_number(ctx, only);
+}
+
+/* The number of the row whose probe has fired; 0 where nobody asked for the thread, or the probe does not count. */
+INLINE u32 wanted_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
+{
+    return wanted(task) ? begun_row(ctx, only) : 0;
+}
+
+INLINE u32 wanted_row(struct pt_regs* ctx, struct task_struct* task)
+{
+    return wanted_row_of(ctx, task, 0);
+}
+
+/* The same of any thread of a process that somebody asked for. */
+INLINE u32 wanted_row_of_process(struct pt_regs* ctx, struct task_struct* task)
+{
+    return wanted_process(task) ? begun_row(ctx, 0) : 0;
+}
+
+/* A call returns that no entry has kept: a loss, if somebody asked for it. By itself, for it is seldom. */
+static __attribute__((noinline)) int lose_end(struct task_struct* task, u32 of_process)
+{
+    if (task && (of_process ? wanted_process(task) : wanted(task)))
+        lose(LOSS_END, 1);
+    return 0;
+}
+
+/* A call that is not counted, but followed for what it says: at its entry, or at its return. */
+struct followed {
+    struct task_struct* task;
+    struct thread_state* thread; /* at its return */
+    struct open_call* call;
+    const volatile struct probe_row* row;
+};
+
+#define FOLLOWED_ROW 0 /* the word of the open call that keeps the row's number; the others are the program's own */
+#define FOLLOWED_NO_FURTHER 0 /* in its place: the call says nothing more */
+
+/* False where the call is not followed. */
+INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed)
+{
+    followed->task = bpf_get_current_task_btf();
+    u32 number = wanted_row_of_process(ctx, followed->task);
+    if (!number)
+        return false;
+    followed->row = probe_row(number);
+    followed->call = open_call_of(ctx, followed->task, part);
+    if (!followed->call)
+        return false;
+    followed->call->word[FOLLOWED_ROW] = number;
+    return true;
+}
+
+/* The call says nothing more. It is kept all the same: where a return has a probe of its own, a call without an entry
+ * would be told as lost. */
+INLINE int follow_no_further(struct followed* followed)
+{
+    followed->call->word[FOLLOWED_ROW] = FOLLOWED_NO_FURTHER;
+    return 0;
+}
+
+/* The call returns. False where it was not followed, which is counted where it should have been. */
+INLINE bool followed_returns(struct pt_regs* ctx, u64 part, struct followed* followed)
+{
+    followed->task = bpf_get_current_task_btf();
+    followed->thread = thread_state(followed->task);
+    followed->call = followed->thread ? close_call(ctx, followed->thread, part) : 0;
+    if (!followed->call) {
+        lose_end(followed->task, true);
+        return false;
+    }
+    u32 number = followed->call->word[FOLLOWED_ROW];
+    followed->row = probe_row(number);
+    return number != FOLLOWED_NO_FURTHER;
 }
 
 #endif

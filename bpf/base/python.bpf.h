@@ -7,7 +7,7 @@
 
 #include "base/common.bpf.h"
 #include "base/process.bpf.h"
-#include "base/stack_copy.bpf.h"
+#include "base/window.bpf.h"
 #include "shared/python.h"
 #include "shared/window.h"
 

@@ -69,7 +69,7 @@ struct sampling {
     u32 stride; /* how many these are on average */
 };
 
-/* The driver call that other driver calls of its thread may be parts of (base/nested_call.bpf.h). */
+/* The driver call that other driver calls of its thread may be parts of (base/probe.bpf.h). */
 struct outer_call {
     struct call_frame frame; /* sp 0: none */
     u32 file;                /* number of the file that has the function */
@@ -92,7 +92,7 @@ struct thread_state {
     u64 waits_at;  /* the stack pointer of the call that is shown there */
     u64 waited_ns; /* since the stack of a wait was taken last; 0: none was yet */
     struct sampling sampling[SAMPLED];
-    u64 seen_by_second; /* hooks, see base/exchange.bpf.h */
+    u64 seen_by_second; /* hooks, see base/probe.bpf.h */
     struct open_call open[OPEN_CALLS];
 };
 

@@ -4,8 +4,8 @@
 #ifndef GPUSNOOP_ADDRESS_BPF_H
 #define GPUSNOOP_ADDRESS_BPF_H
 
+#include "base/probe.bpf.h"
 #include "base/share.bpf.h"
-#include "base/wanted.bpf.h"
 #include "shared/histogram.h"
 #include "shared/memory.h"
 

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_BLOCKS_BPF_H
 #define GPUSNOOP_BLOCKS_BPF_H
 
-#include "base/descriptor.bpf.h"
+#include "base/process.bpf.h"
 #include "base/python.bpf.h"
 #include "base/window.bpf.h"
 #include "kinds/thread_time.bpf.h"

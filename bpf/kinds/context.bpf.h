@@ -3,9 +3,9 @@
 #ifndef GPUSNOOP_CONTEXT_BPF_H
 #define GPUSNOOP_CONTEXT_BPF_H
 
+#include "base/probe.bpf.h"
 #include "base/share.bpf.h"
 #include "base/thread.bpf.h"
-#include "base/wanted.bpf.h"
 #include "kinds/state.bpf.h"
 #include "shared/call.h"
 

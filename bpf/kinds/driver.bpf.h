@@ -4,7 +4,7 @@
 #define GPUSNOOP_DRIVER_BPF_H
 
 #include "base/call.bpf.h"
-#include "base/descriptor.bpf.h"
+#include "base/process.bpf.h"
 #include "shared/ioctl.h"
 #include "shared/probe.h"
 

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_GAP_BPF_H
 #define GPUSNOOP_GAP_BPF_H
 
-#include "base/wanted.bpf.h"
+#include "base/probe.bpf.h"
 #include "kinds/context.bpf.h"
 #include "kinds/state.bpf.h"
 #include "kinds/wakers.bpf.h"

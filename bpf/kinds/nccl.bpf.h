@@ -4,11 +4,11 @@
 #define GPUSNOOP_NCCL_BPF_H
 
 #include "base/front_calls.bpf.h"
-#include "base/order.bpf.h"
+#include "base/machine.bpf.h"
+#include "base/probe.bpf.h"
 #include "base/process.bpf.h"
 #include "base/python.bpf.h"
 #include "base/share.bpf.h"
-#include "base/wanted.bpf.h"
 #include "base/window.bpf.h"
 #include "kinds/context.bpf.h"
 #include "kinds/state.bpf.h"

@@ -8,7 +8,6 @@
 #include "base/process.bpf.h"
 #include "base/share.bpf.h"
 #include "base/thread.bpf.h"
-#include "base/wanted.bpf.h"
 #include "shared/graph.h"
 #include "shared/histogram.h"
 #include "shared/names.h"

@@ -4,7 +4,7 @@
 #define GPUSNOOP_THREAD_TIME_BPF_H
 
 #include "base/common.bpf.h"
-#include "base/order.bpf.h"
+#include "base/machine.bpf.h"
 #include "base/places.bpf.h"
 #include "base/process.bpf.h"
 #include "shared/thread_time.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Probes on single processes may be replaced by probes on every process while calls go on (bpf/base/exchange.bpf.h). */
+/* Probes on single processes may be replaced by probes on every process while calls go on (bpf/base/probe.bpf.h). */
 #ifndef GPUSNOOP_ATTACH_H
 #define GPUSNOOP_ATTACH_H
 

@@ -35,8 +35,8 @@ public:
         size_t members_max = 16; // of those that may become more, attached to one by one
         std::function<void(uint64_t id)> release{}; // resumes a process of look_at_held()
         std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
-        std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/nested_call.bpf.h)
-        bool filter_second = false;                 // the programs filter by process (bpf/base/exchange.bpf.h)
+        std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/probe.bpf.h)
+        bool filter_second = false;                 // the programs filter by process (bpf/base/probe.bpf.h)
         std::function<bool()> may_attach_to_everybody = [] { return true; }; // harms none that is not asked for
     };
 

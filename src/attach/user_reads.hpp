@@ -12,7 +12,7 @@ namespace gpusnoop {
 // By trying: what says so is in securityfs, which a container need not have.
 bool kernel_is_confidential();
 
-// What libbpf has replaced: in that mode, a program has no other reads (bpf/base/kernel_memory.bpf.h).
+// What libbpf has replaced: in that mode, a program has no other reads (bpf/base/machine.bpf.h).
 void put_user_reads_back(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of accesses to words of BPF maps that publish other data (bpf/base/order.bpf.h).
+// Order of accesses to words of BPF maps that publish other data (bpf/base/machine.bpf.h).
 #pragma once
 
 namespace gpusnoop {

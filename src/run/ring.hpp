@@ -17,7 +17,7 @@
 
 namespace gpusnoop {
 
-// The lines of -e (bpf/base/lines.bpf.h), read in the order in which they were sent.
+// The lines of -e (bpf/base/call.bpf.h), read in the order in which they were sent.
 class Lines {
 public:
     using Take = std::function<void(const void* record, size_t size)>;

@@ -3,7 +3,7 @@
 """order.py OBJECT...: on arm64 each access that publishes data keeps the order of memory, in the instructions.
 
 What the order is used for cannot be tried here: an emulator has the memory model of the machine that it runs on. So this
-looks up what the compiler has made of each line with store_ordered() or load_acquire() (bpf/base/order.bpf.h) in BPF
+looks up what the compiler has made of each line with store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF
 objects for arm64, by their line information; and what it makes of src/base/shared_word.hpp, with the CLANG that makes
 BPF objects. No other file may do with a compiler's barrier or fence."""
 import os
@@ -77,7 +77,7 @@ def stores_plainly(instruction):
 def published_lines():
     """Those that this is about: (file, line): text."""
     return {(str(path.relative_to(root)), number): text.strip()
-            for path in sorted(root.glob("bpf/**/*.[ch]")) if path.name != "order.bpf.h"
+            for path in sorted(root.glob("bpf/**/*.[ch]")) if path.name != "machine.bpf.h"
             for number, text in enumerate(path.read_text().splitlines(), 1) if ordered.search(text)}
 
 
@@ -114,7 +114,7 @@ def faults_of_sources():
     for folder, pattern in compiler_only.items():
         for path in sorted((root / folder).rglob("*.[chp]*")):
             for number, text in enumerate(path.read_text().splitlines(), 1):
-                if pattern.search(text) and path.name != "order.bpf.h":
+                if pattern.search(text) and path.name != "machine.bpf.h":
                     yield f"{path.relative_to(root)}:{number}: no order on arm64: {text.strip()}"
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* What handlers are made of: a program for each, which does that alone. */
-#include "base/lines.bpf.h"
+#include "base/call.bpf.h"
 #include "base/window.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
