@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
 #include "base/api_call.bpf.h"
-#include "kinds/graph.bpf.h"
 #include "kinds/context.bpf.h"
+#include "kinds/graph.bpf.h"
 #include "shared/graph_record.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -13,7 +13,7 @@ const volatile bool measure_nodes = false;  /* of the graphs that are launched, 
 
 /* Asks for the task itself: a caller that keeps it until here may have more than 512 bytes of stack below it (before
  * 6.13). */
-static __attribute__((noinline)) int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
+OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
 {
     if (!call)
         return 0;
@@ -115,8 +115,7 @@ INLINE void kept_words(struct kept_call* kept, struct graph_words* words)
     __builtin_memset(room, 0, sizeof(kept->call.graph));
 }
 
-/* By itself: in a session, what it has on the stack would be below all that a return calls. */
-static __attribute__((noinline)) int graph_entry_body(struct pt_regs* ctx)
+OWN_FRAME int graph_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
@@ -181,14 +180,13 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     return exec;
 }
 
-/* By themselves: they need much of the stack. This one returns how long the capture took. */
-static __attribute__((noinline)) u64 capture_ended(const struct call_key* key, struct graph_words* words, u64 now)
+/* Returns how long the capture took. */
+OWN_FRAME u64 capture_ended(const struct call_key* key, struct graph_words* words, u64 now)
 {
     return key && words ? follow_capture_end(&key->image, words, key->result, now) : 0;
 }
 
-static __attribute__((noinline)) int follow_ended(const struct ended_call* ended, struct graph_words* words, u64 now,
-                                                  u64 took_ns)
+OWN_FRAME int follow_ended(const struct ended_call* ended, struct graph_words* words, u64 now, u64 took_ns)
 {
     if (!ended || !words)
         return 0;
@@ -197,7 +195,7 @@ static __attribute__((noinline)) int follow_ended(const struct ended_call* ended
     return 0;
 }
 
-static __attribute__((noinline)) int graph_return_body(struct pt_regs* ctx)
+OWN_FRAME int graph_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;

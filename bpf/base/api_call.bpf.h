@@ -69,7 +69,7 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
  * Within it they are as many all the time, or what comes after a pause would be taken more often than the rest; but for
  * a thread that has become so much faster that it would pay for it. Never of each n-th exactly, which might be the same
  * call of a loop each time. */
-static __attribute__((noinline)) int take_sample(struct pt_regs* ctx, struct call_key* key, u32 of)
+OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 of)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
     if (!thread)
@@ -90,8 +90,8 @@ static __attribute__((noinline)) int take_sample(struct pt_regs* ctx, struct cal
     }
     sampling->left = (u64)bpf_get_prandom_u32() * (sampling->stride * 2 + 1) >> 32;
     read_stack(ctx, key, COPIED_AT_ENTRY);
-    key->caller = opaque(key->caller);
-    key->stack = opaque(key->stack);
+    FORGET(key->caller);
+    FORGET(key->stack);
     return 0;
 }
 
@@ -99,8 +99,8 @@ static __attribute__((noinline)) int take_sample(struct pt_regs* ctx, struct cal
 INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row, u32 of,
                         struct call_key* key)
 {
-    key->caller = opaque(key->caller);
-    key->stack = opaque(key->stack);
+    FORGET(key->caller);
+    FORGET(key->stack);
     if (of == SAMPLED_POLLS && row->wait != WAIT_POLL)
         return;
     struct sampling* sampling = thread ? &thread->sampling[of] : 0;

@@ -50,7 +50,7 @@ INLINE struct line* take_place(u64* number)
 }
 
 /* The reader waits for the ring buffer, and finds nothing there. */
-static __attribute__((noinline)) int wake_reader(void)
+OWN_FRAME int wake_reader(void)
 {
     void* nothing = bpf_ringbuf_reserve(&ring, sizeof(u64), 0);
     if (nothing)
@@ -228,8 +228,7 @@ INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
 /* Not on the stack, which is short. */
 struct call_stats no_calls = {};
 
-/* A row of less detail: CallSums of the front end makes the same. keep: all bits, or none. Without a branch, as the
- * verifier would walk through all that follows twice. */
+/* A row of less detail: CallSums of the front end makes the same. keep: all bits, or none. */
 INLINE void make_coarse_unless(struct call_key* key, u64 keep)
 {
     key->subject &= keep;
@@ -295,8 +294,7 @@ INLINE u32 find_front_row(struct call_key* key)
     return take_front_row(key, row, at);
 }
 
-/* Verified once, and not in each program. */
-__attribute__((noinline)) u32 front_row_of(struct call_key* key)
+VERIFIED_ONCE u32 front_row_of(struct call_key* key)
 {
     return key ? find_front_row(key) : 0;
 }

@@ -9,12 +9,11 @@
 #include <bpf/bpf_tracing.h>
 
 #include "base/machine.bpf.h"
+#include "base/verifier.bpf.h"
 #include "shared/attach.h"
 #include "shared/hit.h"
 #include "shared/loss.h"
 #include "shared/record.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */
 extern void bpf_preempt_enable(void) __ksym __weak;
@@ -148,14 +147,6 @@ INLINE bool is_session_return(struct pt_regs* ctx)
         program_end();                                                                                                 \
         return skip_return;                                                                                            \
     }
-
-__u64 opaque_zero = 0;
-
-/* The same value, but the verifier does not know it: states that differ in it alone are one to it. */
-INLINE u64 opaque(u64 value)
-{
-    return value + opaque_zero;
-}
 
 /* Of the traced process; 0 where it cannot be read. */
 INLINE u64 read_word(u64 address)

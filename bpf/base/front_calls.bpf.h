@@ -42,7 +42,7 @@ INLINE bool take_front_call(struct front_call* front, u64 owner)
 
 /* Which place the thread has, or, where its call begins, takes; none: FRONT_CALLS. Seldom: somebody else has been at
  * the first of its places. */
-static __attribute__((noinline)) u32 other_place(u64 owner, u32 begins)
+OWN_FRAME u32 other_place(u64 owner, u32 begins)
 {
     for (u32 i = 0; i < FRONT_TRIES; i++) {
         struct front_call* front = front_call_at(place_of_call(owner, i));

@@ -32,9 +32,8 @@ INLINE bool is_counted_elsewhere(u32 wait)
 
 /* A thread that calls at `sp` has left the wait that its place shows (longjmp, exception), unless it calls from within
  * it: further down the stack, and the wait's return address is still that of the return probe. A wait younger than this
- * is not looked at: it may be a part of this very call, kept by another program. By itself, for it is seldom; verified
- * once, and not in each place. */
-__attribute__((noinline)) int end_left_wait(u64 sp, u64 least_age)
+ * is not looked at: it may be a part of this very call, kept by another program. */
+VERIFIED_ONCE int end_left_wait(u64 sp, u64 least_age)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state(task);

@@ -16,7 +16,7 @@ struct {
 __u32 places_taken = 0;
 
 /* PLACES_MAX where there is none left. */
-static __attribute__((noinline)) u32 new_place(void)
+OWN_FRAME u32 new_place(void)
 {
     u32 place = 0;
     if (places_taken < PLACES_MAX)

@@ -28,8 +28,8 @@ INLINE bool being_exchanged(void)
 /* Where both attachments are there, a thread that comes by a probe runs the program of the second, and then that of the
  * first: the kernel puts a new consumer of a uprobe at the head of its list. The front end's word may come between the
  * two. So the second says that it has seen to it, and the first leaves it to the second where that has said so. It need
- * not take that back: a thread that has seen the word once sees it ever after. By itself, for it is seldom. */
-static __attribute__((noinline)) int is_idle_now(u64 cookie, u32 phase)
+ * not take that back: a thread that has seen the word once sees it ever after. */
+OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
     if (phase != ATTACH_BOTH)
@@ -131,10 +131,10 @@ INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file
     return first;
 }
 
-/* Verified once. probe: its cookie, with the kind of call in place of the lower half. */
-__attribute__((noinline)) int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
+/* probe: its cookie, with the kind of call in place of the lower half. */
+VERIFIED_ONCE int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
 {
-    barrier_var(fp); /* x86 has no use for it, and clang would leave it unset in callers */
+    PIN(fp); /* x86 has no use for it, and clang would leave it unset in callers */
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state_create(task);
     if (!thread) {
@@ -151,8 +151,7 @@ __attribute__((noinline)) int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 i
     return 0;
 }
 
-/* Not inlined: rare, and it would cost every entry program stack. */
-static __attribute__((noinline)) int is_nested_entry(struct pt_regs* ctx, u32 kind)
+OWN_FRAME int is_nested_entry(struct pt_regs* ctx, u32 kind)
 {
     u64 cookie = bpf_get_attach_cookie(ctx), caller = 0;
     if (!may_forward(cookie) || READ_RETURN_ADDRESS(&caller, ctx))
@@ -163,7 +162,7 @@ static __attribute__((noinline)) int is_nested_entry(struct pt_regs* ctx, u32 ki
 
 /* Session programs skip the return of a nested call. Other return probes recognize it by the outer call, which is still
  * kept: it lies further up the stack, or in another file at the same place. */
-static __attribute__((noinline)) int is_nested_return(u64 cookie, u64 sp)
+OWN_FRAME int is_nested_return(u64 cookie, u64 sp)
 {
     struct thread_state* thread = may_forward(cookie) ? thread_state(bpf_get_current_task_btf()) : 0;
     if (!thread)
@@ -202,12 +201,11 @@ struct {
     __type(value, u32);
 } rows_by_place SEC(".maps");
 
-/* The barrier keeps clang from merging the cases into one load at a computed offset, which the verifier refuses on the
- * context. */
+/* Pinned, or clang merges the cases into one load at a computed offset, which is refused on the context. */
 #define REGISTER_CASE(NUMBER, VALUE)                                                                                   \
     case NUMBER:                                                                                                       \
         v = VALUE;                                                                                                     \
-        barrier_var(v);                                                                                                \
+        PIN(v);                                                                                                        \
         break;
 
 INLINE u64 register_word(struct pt_regs* ctx, u32 word)
@@ -327,8 +325,7 @@ INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row
                                     .block = block_address(ctx, row)};
 }
 
-/* An argument wherever it lies. Paths multiply where many are read, and the verifier walks through all of them; but not
- * beyond where they meet with the same knowledge: so this one leaves values behind of which nothing is known. */
+/* An argument wherever it lies. It leaves values behind of which nothing is known, so that paths meet again. */
 INLINE u64 read_argument(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     u32 word = row->args[which].word;
@@ -347,7 +344,7 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);
-    arguments->value = opaque(arguments->value);
+    FORGET(arguments->value);
     return operand_part(arguments->value, row->args[which].part);
 }
 
@@ -400,8 +397,8 @@ INLINE u32 wanted_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return wanted_process(task) ? begun_row(ctx, 0) : 0;
 }
 
-/* A call returns that no entry has kept: a loss, if somebody asked for it. By itself, for it is seldom. */
-static __attribute__((noinline)) int lose_end(struct task_struct* task, u32 of_process)
+/* A call returns that no entry has kept: a loss, if somebody asked for it. */
+OWN_FRAME int lose_end(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? wanted_process(task) : wanted(task)))
         lose(LOSS_END, 1);

@@ -73,8 +73,7 @@ INLINE u32 v1_subsys(void)
 INLINE u64 v1_offset(void)
 {
     u64 states = bpf_core_field_offset(struct css_set, subsys);
-    /* Or clang 19 makes one load of both, which libbpf refuses: the array is larger in the kernel. */
-    barrier_var(states);
+    PIN(states); /* clang 19 makes one load of both, which libbpf refuses: the array is larger in the kernel */
     return states + v1_subsys() * sizeof(void*);
 }
 
@@ -178,7 +177,7 @@ INLINE void read_cgroup_path(struct kernfs_node* node, struct cgroup_path* path)
     path->cut = 0;
     path->delegated = 0;
     path->user = 0;
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) { /* 5.17, e6f2dd0f8067 */
+    if (HAS_LOOPS) {
         bpf_loop(CGROUP_DEPTH_MAX, next_name, &walk, 0);
         walk.node = node;
         bpf_loop(CGROUP_DEPTH_MAX, next_user, &walk, 0);
@@ -193,7 +192,7 @@ INLINE void read_cgroup_path(struct kernfs_node* node, struct cgroup_path* path)
     }
 }
 
-static __attribute__((noinline)) bool under_target(u64 id, struct kernfs_node* node)
+OWN_FRAME bool under_target(u64 id, struct kernfs_node* node)
 {
     u8 verdict = 0;
     for (int i = 0; i < CGROUP_WALK_MAX && node; i++) {
@@ -321,7 +320,7 @@ INLINE u32 innermost_pid(struct task_struct* task)
 {
     struct pid* pid = untrusted(task)->group_leader->thread_pid;
     u32 level = READ(pid, level) & 63; /* there are 32: 6.1 adds no number without a bound to a pointer */
-    barrier_var(level);
+    PIN(level);
     u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
                  bpf_core_field_offset(struct upid, nr);
     return kernel_word((void*)pid + offset);
@@ -360,14 +359,14 @@ INLINE int send_if_new(u64 image, u64 v2, u64 v1)
     return 0;
 }
 
-/* Verified once. Not called below another function: before 6.13 the stacks of all frames together are 512 bytes. */
-__attribute__((noinline)) int introduce_placed(u64 image, u64 v2, u64 v1)
+/* Not called below another function: its frames need most of the stack. */
+VERIFIED_ONCE int introduce_placed(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);
 }
 
 /* For kernels that refuse global functions under the guard. */
-static __attribute__((noinline)) int introduce_guarded(u64 image, u64 v2, u64 v1)
+OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);
 }

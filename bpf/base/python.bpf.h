@@ -165,7 +165,7 @@ static long python_step(u64 unused, struct python_step* step)
     if (!frame)
         return 1;
     u64 at = window_with(walk, frame, layout->on_heap);
-    barrier_var(at);
+    PIN(at);
     if (at > DATA_WINDOW + C_WINDOW) {
         walk->stack.outcome = PYTHON_UNREADABLE;
         return 1;
@@ -177,7 +177,7 @@ static long python_step(u64 unused, struct python_step* step)
         return 0;
     }
     u64 n = walk->stack.depth, place = n < PYTHON_INNER ? n : PYTHON_INNER + (n - PYTHON_INNER) % PYTHON_OUTER;
-    barrier_var(place);
+    PIN(place);
     if (place >= PYTHON_FRAMES)
         return 1;
     struct python_frame* kept = &walk->stack.frame[place];
@@ -210,7 +210,7 @@ INLINE u32 read_python_text(struct python_walk* walk, const struct python_layout
         from += size - PYTHON_TEXT_MAX;
         size = PYTHON_TEXT_MAX;
     }
-    barrier_var(size);
+    PIN(size);
     if (size > PYTHON_TEXT_MAX)
         return ~0U;
     return bpf_probe_read_user(to, size, (void*)from) ? ~0U : bytes;
@@ -241,7 +241,7 @@ INLINE bool read_table(struct python_walk* walk, const struct python_layout* lay
     u64 table = walk->table, size = record->table_bytes;
     if (size > room)
         size = room;
-    barrier_var(size);
+    PIN(size);
     return size <= room && !bpf_probe_read_user(record + 1, size, (void*)(table + layout->bytes_data));
 }
 
@@ -352,9 +352,8 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
 #define STACK_AGAIN 0x8000000
 
 /* The id of the stack with Python in it. Negative where the thread runs none, or no place is left. native: the id of
- * the stack, where it runs none, and that is to be said of it. Under the guard: the walk may be the CPU's. Verified
- * once. */
-__attribute__((noinline)) int python_stack(u64 sp, u64 caller, int native)
+ * the stack, where it runs none, and that is to be said of it. Under the guard: the walk may be the CPU's. */
+VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)
         return NO_PLACE;
@@ -383,9 +382,8 @@ __attribute__((noinline)) int python_stack(u64 sp, u64 caller, int native)
     return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 
-/* What the front end needs of a stack that python_stack() has given a place. By itself, as kernels before 6.13 add up
- * the stacks of functions that call each other. Verified once. */
-__attribute__((noinline)) int new_python_stack(void)
+/* What the front end needs of a stack that python_stack() has given a place. */
+VERIFIED_ONCE int new_python_stack(void)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct python_walk* walk = follow_python ? python_walk_of(task) : 0;

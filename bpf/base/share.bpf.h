@@ -81,14 +81,14 @@ INLINE void give(const struct image* image, u32 table)
     __sync_fetch_and_add(&all->of[table], -1);
 }
 
-/* 0 where the process has its share already. These functions are global: verified once. */
-__attribute__((noinline)) int take_share(u64 image_word, u32 table, u64 capacity)
+/* 0 where the process has its share already. */
+VERIFIED_ONCE int take_share(u64 image_word, u32 table, u64 capacity)
 {
     struct image image = image_of_word(image_word);
     return take(&image, table, capacity);
 }
 
-__attribute__((noinline)) int give_share(u64 image_word, u32 table)
+VERIFIED_ONCE int give_share(u64 image_word, u32 table)
 {
     struct image image = image_of_word(image_word);
     give(&image, table);
@@ -124,13 +124,13 @@ INLINE int row_turn(u64 image_word, u64 capacity)
     return ROW_COARSE;
 }
 
-__attribute__((noinline)) int take_row(u64 image_word, u64 capacity)
+VERIFIED_ONCE int take_row(u64 image_word, u64 capacity)
 {
     return row_turn(image_word, capacity);
 }
 
 /* For kernels that refuse global functions under the guard. */
-static __attribute__((noinline, unused)) int take_row_guarded(u64 image_word, u64 capacity)
+OWN_FRAME __attribute__((unused)) int take_row_guarded(u64 image_word, u64 capacity)
 {
     return row_turn(image_word, capacity);
 }
@@ -141,9 +141,8 @@ struct bpf_map___head { /* what programs may read of struct bpf_map */
 
 #define ENTRIES_OF(map) ((struct bpf_map___head*)(map))->max_entries
 
-/* On one frame: callers leave little room on the stack. */
-static __attribute__((noinline, unused)) long put_shared(void* map, u32 table, const struct image* image,
-                                                         const void* key, const void* value)
+OWN_FRAME __attribute__((unused)) long put_shared(void* map, u32 table, const struct image* image, const void* key,
+                                                  const void* value)
 {
     bool is_new = !bpf_map_lookup_elem(map, key);
     bool taken = is_new && take(image, table, ENTRIES_OF(map));
@@ -158,7 +157,7 @@ static __attribute__((noinline, unused)) long put_shared(void* map, u32 table, c
 /* As bpf_map_update_elem() with BPF_ANY, within the share of the key's process. -E2BIG where that is taken. */
 #define PUT_SHARED(map, table, key, value) put_shared(map, table, &(key)->image, key, value)
 
-static __attribute__((noinline, unused)) long delete_shared(void* map, u32 table, u64 owner, const void* key)
+OWN_FRAME __attribute__((unused)) long delete_shared(void* map, u32 table, u64 owner, const void* key)
 {
     long error = bpf_map_delete_elem(map, key);
     if (!error)

@@ -129,7 +129,7 @@ INLINE void begin_image(struct thread_state* thread, const struct image* image)
     thread->device[0] = thread->device[1] = 0;
 }
 
-/* Ordinal + 1; 0 unknown. Without a branch: the verifier would walk through all that follows twice. */
+/* Ordinal + 1; 0 unknown. */
 INLINE u32 device_in_image(struct thread_state* thread, const struct image* image, u32 layer)
 {
     return *device_by(thread, layer) * is_zero(thread->serial ^ image->serial);
@@ -257,13 +257,12 @@ INLINE bool is_place(u64 place, u64 stack, u64 part)
     return (place | PLACE_TOLD) == (stack | part | PLACE_TOLD);
 }
 
-/* The verifier is not to know which: it would walk through all that follows once for each of them. */
 INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
 {
-    number = opaque(number);
+    FORGET(number);
     if (number >= OPEN_CALLS)
         return 0;
-    barrier_var(number); /* clang 19 would look at it after it has computed the address */
+    PIN(number); /* clang 19 checks it after it has computed the address */
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 

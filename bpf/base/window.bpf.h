@@ -15,7 +15,7 @@
 INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
 {
     u64 rest = 4096 - (sp & 4095);
-    barrier_var(rest);
+    PIN(rest);
     return rest > room || bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
@@ -37,8 +37,8 @@ INLINE bool is_copied_again(u32* calls)
 
 #define KEEP_REGISTER(NUMBER, VALUE) found->kept[NUMBER] = VALUE;
 
-/* Of the thread. Verified once. */
-__attribute__((noinline)) int send_stack_copy(int stack, u32 at)
+/* Copies the stack of the current thread. */
+VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
 {
     struct stack_copy* copy = bpf_ringbuf_reserve(&ring, sizeof(*copy) + STACK_COPY_BYTES, 0);
     if (!copy) {
@@ -158,9 +158,8 @@ INLINE struct window* window_of_cpu(void)
 }
 
 /* The stack's id; negative where it is to be taken otherwise. caller: 0 at the begin of a function, where it is on top
- * of the stack. Verified once, and where it is not wanted in no time at all. Under the guard: the window is the CPU's.
- */
-__attribute__((noinline)) int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
+ * of the stack. Where it is not wanted, it is verified in no time. Under the guard: the window is the CPU's. */
+VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
     if (!window)

@@ -53,8 +53,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
     if (space)
         return space;
-    struct address_space new = {.whole = first_call && seen_whole(task) &&
-                                         bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)};
+    struct address_space new = {.whole = first_call && seen_whole(task) && HAS_LOOPS};
     introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end clears up behind it */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
     space = bpf_map_lookup_elem(&address_spaces, image);
@@ -94,8 +93,8 @@ static long next_block(u32 index, struct range_walk* walk)
 
 #define RANGE_BLOCKS_MAX 128 /* no range has more */
 
-/* Returns the number of blocks. A global function is verified once. */
-__attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u32 memory)
+/* Returns the number of blocks. */
+VERIFIED_ONCE int set_range(const struct place_key* of, u64 bytes, u32 memory)
 {
     if (!of || !bytes || of->number + bytes < of->number)
         return 0;
@@ -103,7 +102,7 @@ __attribute__((noinline)) int set_range(const struct place_key* of, u64 bytes, u
                               .address = of->number,
                               .end = of->number + bytes,
                               .memory = memory};
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+    if (HAS_LOOPS)
         bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
     return walk.blocks;
 }
@@ -166,7 +165,7 @@ static long unmap_range(u32 index, struct range_unmap* walk)
 INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
 {
     struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+    if (HAS_LOOPS)
         bpf_loop(RANGES_UNMAPPED_MAX, unmap_range, &walk, 0);
 }
 
@@ -290,7 +289,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
     } else if (!failed) {
         memory = memory_made(at.row, &key, word, &bytes);
     }
-    memory = opaque(memory);
+    FORGET(memory);
     if (memory != MEMORY_UNKNOWN)
         add_allocation(&key, space, bytes, memory);
     return 0;
@@ -311,7 +310,7 @@ static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u
     struct file* file = vma->vm_file;
     if (file)
         mode = file->f_inode->i_mode;
-    mode = opaque(mode);
+    FORGET(mode);
     *host = is_zero((mode & S_IFMT) ^ S_IFREG) & is_nonzero(vma->vm_flags & (VM_READ | VM_WRITE));
     return 0;
 }
@@ -325,9 +324,8 @@ INLINE bool is_host_mapping(u64 address)
     return host;
 }
 
-/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. Verified
- * once; before 6.2 an argument cannot be a map's key (9ef40974a82a). */
-__attribute__((noinline)) u32 memory_at(const struct image* of, u64 address, u32 expected)
+/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. */
+VERIFIED_ONCE u32 memory_at(const struct image* of, u64 address, u32 expected)
 {
     if (!of)
         return MEMORY_UNKNOWN;

@@ -193,7 +193,7 @@ INLINE void read_names(struct file* of, char* file, char* folder)
     kernel_text(folder, FOLDER_NAME, READ(entry, d_parent, d_name.name));
 }
 
-static __attribute__((noinline)) int read_file(struct task_struct* task, struct waker* waker)
+OWN_FRAME int read_file(struct task_struct* task, struct waker* waker)
 {
     read_names(file_of_call(task), waker->file, waker->folder);
     return 0;
@@ -287,7 +287,7 @@ INLINE struct file_count* new_file_count(const struct file_key* key, struct file
 }
 
 /* Only its thread's CPU does so, in a bucket. */
-static __attribute__((noinline)) int count_of_file(struct file* file, u32 place, u64 bucket, u64 sum)
+OWN_FRAME int count_of_file(struct file* file, u32 place, u64 bucket, u64 sum)
 {
     struct file_key key = {.place = place, .bucket = bucket};
     if (file) {
@@ -326,8 +326,7 @@ INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
     return mapping;
 }
 
-static __attribute__((noinline)) int count_file_wait(struct task_struct* task, struct thread_time* time, u32 place,
-                                                     u64 ns)
+OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time, u32 place, u64 ns)
 {
     if (!is_in_page_fault(task))
         return count_of_file(file_of_call(task), place, histogram_bucket(ns), ns);

@@ -11,8 +11,8 @@ const volatile bool per_memory = false;   /* pinned or pageable, where names tel
 const volatile bool measure_rate = false; /* in place of the duration */
 
 /* Bytes per microsecond are megabytes per second. What returns before the copy is done says nothing of it: that is what
- * sets do, too, whatever they are called. By itself, so that the verifier forgets which of these it was. */
-static __attribute__((noinline)) u32 rate_bucket(const struct call* call, u64 duration_ns)
+ * sets do, too, whatever they are called. */
+OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)
         return BUCKET_NONE;
@@ -30,7 +30,7 @@ INLINE void add_copy_to(struct call_stats* stats, const struct copy* copy)
     add_own(stats, sums);
 }
 
-__attribute__((noinline)) int record_copy_in_table(struct call* call, u64 entry_ns, u64 duration_ns)
+VERIFIED_ONCE int record_copy_in_table(struct call* call, u64 entry_ns, u64 duration_ns)
 {
     struct call_stats* stats = count_argument(call, call ? call->copy.copies : 0, entry_ns, duration_ns);
     if (stats)
@@ -53,8 +53,7 @@ INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
         record_copy_in_table(call, entry_ns, duration_ns);
 }
 
-/* What is known of a copy is looked up in tables, not branched for: the verifier walks through every branch, once for
- * each of those before. */
+/* What is known of a copy is looked up in tables, not branched for. */
 struct ends {
     u8 source;
     u8 destination;
@@ -218,7 +217,7 @@ INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct t
             key->stream = stream;
         if (row->asynchronous && under_capture(&key->image, stream))
             key->flags |= CALL_RECORDED;
-        key->flags = opaque(key->flags);
+        FORGET(key->flags);
     }
     return row;
 }
@@ -257,9 +256,8 @@ CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 #define COUNT_MAX (1 << 20) /* no batch has more: a call that says so fails */
 #define BATCH_MAX 4096      /* copies of one call that are looked at one by one */
 
-/* What is read of a batch, and the copy in it that is being looked at. In the thread's storage, not on the stack: from
- * 6.19 on the verifier walks through the body of a loop once for each state of the stack that an element may leave
- * behind, and of what lies in maps it keeps no account. */
+/* What is read of a batch, and the copy in it that is being looked at. In the thread's storage, not on the stack: see
+ * HAS_LOOPS. */
 struct batch {
     struct arguments arguments;
     struct call element;
@@ -311,8 +309,8 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
-/* By itself, so that what it needs is on the stack only while it reads. True where something could not be read. */
-static __attribute__((noinline)) int read_element(struct batch* batch, const struct kept_call* kept, u32 index)
+/* True where something could not be read. */
+OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u32 index)
 {
     if (!batch || !kept)
         return 0;
@@ -357,7 +355,7 @@ static long record_batched(u32 index, struct batch_walk* walk)
 INLINE void record_batch(struct batch_walk* walk)
 {
     u32 count = walk->call->kept->count;
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+    if (HAS_LOOPS)
         bpf_loop(count <= BATCH_MAX ? count ?: 1 : BATCH_MAX + 1, record_batched, walk, 0);
     else
         record_batched(BATCH_MAX, walk);
@@ -365,9 +363,9 @@ INLINE void record_batch(struct batch_walk* walk)
         lose(LOSS_ARGUMENTS, 1);
 }
 
-/* False where the call is not to be counted. By itself, as above. */
-static __attribute__((noinline)) int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments,
-                                                 struct ended_call* call, struct open_call* room)
+/* False where the call is not to be counted. */
+OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments, struct ended_call* call,
+                          struct open_call* room)
 {
     if (!ctx || !arguments || !call || !room)
         return 0;

@@ -69,8 +69,7 @@ INLINE struct open_period* new_stream_gap(const struct thread_state* thread, con
 }
 
 /* Only their thread writes to a gap and to its counts. */
-static __attribute__((noinline)) int begin_gap(const struct thread_state* thread, const struct thread_time* time,
-                                               const struct open_call* call)
+OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_beside(thread, call);
     if (!gap && gaps_of_streams)
@@ -118,7 +117,6 @@ INLINE void tell_wakers(struct gap_record* record)
 }
 
 #define CPUS_MAX 512
-#define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) /* 5.17; in others it is not known */
 
 struct running_count {
     struct cfs_rq** queues; /* of the thread's cgroup: they lead to those of the CPUs */
@@ -140,7 +138,7 @@ static long count_cpu(u64 cpu, struct running_count* count)
     return 0;
 }
 
-static __attribute__((noinline)) int count_running(struct gap_record* record)
+OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
@@ -181,8 +179,7 @@ INLINE void tell_gap(const struct open_period* gap, const struct thread_time* ti
 }
 
 /* How long it took is the sum of its parts: what is being added to them meanwhile is in the next one. */
-static __attribute__((noinline)) int end_gap(const struct thread_state* thread, const struct thread_time* time,
-                                             const struct open_call* call)
+OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_beside(thread, call);
     if (!gap || !gap->since)
@@ -264,9 +261,7 @@ INLINE bool read_stream(struct pt_regs* ctx, const volatile struct probe_row* ro
     return !arguments.error;
 }
 
-/* By itself, as it is for those who ask for gaps. */
-static __attribute__((noinline)) int begin_launch(struct pt_regs* ctx, struct thread_state* thread,
-                                                  struct open_call* call, u32 number)
+OWN_FRAME int begin_launch(struct pt_regs* ctx, struct thread_state* thread, struct open_call* call, u32 number)
 {
     const volatile struct probe_row* row = probe_row(number);
     if (gaps_of_streams && !read_stream(ctx, row, &call->word[STREAM]))

@@ -118,8 +118,7 @@ INLINE struct graph_exec* exec_of(const struct image* image, u64 handle)
     return bpf_map_lookup_elem(&execs, &key);
 }
 
-static __attribute__((noinline)) struct graph_exec* new_exec(const struct image* image, u64 handle,
-                                                             struct graph_exec* new)
+OWN_FRAME struct graph_exec* new_exec(const struct image* image, u64 handle, struct graph_exec* new)
 {
     struct handle_number key = {.image = *image, .number = handle};
     new->handle = handle;
@@ -288,7 +287,7 @@ const volatile bool count_graphs = false; /* captures and instantiations, beside
 
 /* Counts a call where its words were kept, which nobody needs any more: as a key it must lie in a map, not in the
  * memory of a caller (before 6.2). */
-static __attribute__((noinline)) int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
+OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
 {
     if (!ctx || !open)
         return 0;

@@ -36,8 +36,7 @@ INLINE struct held_key held_key(const struct image* image, u64 number, u32 space
     return (struct held_key){.image = *image, .place = WITHOUT_TAG(number) ^ (u64)space << SPACE_SHIFT};
 }
 
-/* These are verified once, and not in each program. Before 6.2 what an argument points to is no key (9ef40974a82a). */
-__attribute__((noinline)) int find_held(struct held_key* place, struct held* what)
+VERIFIED_ONCE int find_held(struct held_key* place, struct held* what)
 {
     if (!place || !what)
         return 0;
@@ -54,7 +53,7 @@ __attribute__((noinline)) int find_held(struct held_key* place, struct held* wha
 }
 
 /* False: it is not there, or somebody else has just done so. */
-__attribute__((noinline)) int take_held(struct held_key* place)
+VERIFIED_ONCE int take_held(struct held_key* place)
 {
     if (!place)
         return 0;
@@ -66,7 +65,7 @@ __attribute__((noinline)) int take_held(struct held_key* place)
 }
 
 /* flags: BPF_NOEXIST or BPF_ANY. A negative error number where it is not there then. */
-__attribute__((noinline)) int put_held(struct held_key* place, struct held* what, u64 flags)
+VERIFIED_ONCE int put_held(struct held_key* place, struct held* what, u64 flags)
 {
     if (!place || !what)
         return -22;
@@ -235,7 +234,7 @@ INLINE void replace(struct held_key* key)
 }
 
 /* The call has allocated this. */
-static __attribute__((noinline)) int hold(struct task_struct* task, struct call* call, u64 place, u64 now)
+OWN_FRAME int hold(struct task_struct* task, struct call* call, u64 place, u64 now)
 {
     if (!task || !call)
         return 0;
@@ -362,8 +361,7 @@ INLINE u64 new_physical(const struct image* image, u64 handle)
     return number;
 }
 
-/* Keys are long, and not to be on the stacks of those who call several of these. */
-static __attribute__((noinline)) u64 number_of_handle(const struct image* image, u64 handle)
+OWN_FRAME u64 number_of_handle(const struct image* image, u64 handle)
 {
     struct place_key key = place_key(*image, 0, handle);
     u64* number = bpf_map_lookup_elem(&physical_handles, &key);
@@ -376,7 +374,7 @@ INLINE struct physical* physical_of(const struct image* image, u64 number)
     return number ? bpf_map_lookup_elem(&physicals, &key) : 0;
 }
 
-static __attribute__((noinline)) int forget_handle(const struct image* image, u64 handle)
+OWN_FRAME int forget_handle(const struct image* image, u64 handle)
 {
     struct place_key key = place_key(*image, 0, handle);
     return bpf_map_delete_elem(&physical_handles, &key);
@@ -405,7 +403,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
 }
 
 /* Our number of the memory that the mapping held, where that has gone with it; 0 else. */
-static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64 address)
+OWN_FRAME u64 drop_mapping(const struct image* image, u64 address)
 {
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
     u64* known = bpf_map_lookup_elem(&mappings, &key);
@@ -419,7 +417,7 @@ static __attribute__((noinline)) u64 drop_mapping(const struct image* image, u64
     return left <= 0 && physical->references <= 0 ? number : 0;
 }
 
-static __attribute__((noinline)) int forget_physical(const struct image* image, u64 number)
+OWN_FRAME int forget_physical(const struct image* image, u64 number)
 {
     struct place_key key = place_key(*image, 0, number);
     return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);

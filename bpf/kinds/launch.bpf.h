@@ -48,8 +48,7 @@ INLINE int record_launch_in_front(struct call* launch, u64 entry_ns, u64 duratio
     return 0;
 }
 
-/* Verified once, and not for each state in which a launch may come here. */
-__attribute__((noinline)) int record_guarded_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
+VERIFIED_ONCE int record_guarded_launch(struct call* launch, u64 entry_ns, u64 duration_ns)
 {
     return record_launch_in_front(launch, entry_ns, duration_ns);
 }
@@ -119,8 +118,8 @@ INLINE u64 few_or_many(u64 blocks)
 }
 
 /* Of what has been read anyway: not of a grid in memory. It is then 0, which no grid is, and so is one that lacks a
- * dimension. Verified once. */
-__attribute__((noinline)) u64 few_or_many_blocks(u32 number, struct call_words* words)
+ * dimension. */
+VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
     if (!words)
         return BUCKET_NONE;
@@ -129,9 +128,8 @@ __attribute__((noinline)) u64 few_or_many_blocks(u32 number, struct call_words* 
                        argument(row, words, ARG_GRID_Z));
 }
 
-/* Kernels under capture are counted where they go; those of a graph, where it is launched. Verified
- * once. */
-__attribute__((noinline)) int follow_launch(u64 func, u64 stream, struct call* launch)
+/* Kernels under capture are counted where they go; those of a graph, where it is launched. */
+VERIFIED_ONCE int follow_launch(u64 func, u64 stream, struct call* launch)
 {
     if (!launch)
         return 0;
@@ -177,11 +175,11 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
     launch->key.flags = 0;
     if (captures_open || (follow_graphs && launch->key.kind == KIND_GRAPH_LAUNCH))
         follow_launch(func, stream, launch);
-    launch->key.flags = opaque(launch->key.flags);
-    launch->key.kind = opaque(launch->key.kind);
+    FORGET(launch->key.flags);
+    FORGET(launch->key.kind);
     if (follow_graphs) {
-        launch->graph.kernels = opaque(launch->graph.kernels);
-        launch->graph.unknown = opaque(launch->graph.unknown);
+        FORGET(launch->graph.kernels);
+        FORGET(launch->graph.unknown);
     }
     if (opaque(unreadable))
         lose(LOSS_ARGUMENTS, 1);
@@ -194,8 +192,7 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
         launch->key.launch.blocks = few_or_many_blocks(number, &words);
 }
 
-/* By itself: inlined, it costs launch_entry 64 bytes of stack. */
-static __attribute__((noinline)) u64 gap_since_last(struct task_struct* task, const struct image* image, u64 now)
+OWN_FRAME u64 gap_since_last(struct task_struct* task, const struct image* image, u64 now)
 {
     struct thread_state* thread = thread_state_create(task);
     if (!thread) {
@@ -221,8 +218,7 @@ INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_
     return count_runtime;
 }
 
-/* By itself, so that its words are on the stack only while they are read. */
-static __attribute__((noinline)) int read_one(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
+OWN_FRAME int read_one(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
 {
     if (ctx && launch)
         read_launch(ctx, number, block, launch);
@@ -231,8 +227,7 @@ static __attribute__((noinline)) int read_one(struct pt_regs* ctx, u32 number, u
 
 #define LIST_MAX 32 /* devices in one multi-device launch */
 
-/* The call lies in the thread's state, not on the stack: from 6.19 on the verifier walks through the body of a loop
- * once for each state of the stack that an element may leave behind, and of what lies in maps it keeps no account. */
+/* The call lies in the thread's state, not on the stack: see HAS_LOOPS. */
 struct list_walk {
     struct pt_regs* ctx;
     const struct ended_call* call;
@@ -247,14 +242,13 @@ static long record_listed(u32 index, struct list_walk* walk)
     return 0;
 }
 
-/* Counts the kernels of a list, each with the result and the duration of the one call. bpf_loop (5.17, e6f2dd0f8067)
- * keeps the verifier from walking through all of it once per element, which takes seconds. */
+/* Counts the kernels of a list, each with the result and the duration of the one call. */
 INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
 {
     struct list_walk walk = {.ctx = ctx, .call = call};
     u32 listed = call->kept->count;
     u32 count = listed < LIST_MAX ? listed : LIST_MAX;
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+    if (HAS_LOOPS)
         bpf_loop(count, record_listed, &walk, 0);
     else
         count = 0;
@@ -273,9 +267,8 @@ INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const
     open->place = 0;
 }
 
-/* By itself: inlined, it costs launch_entry 32 bytes of stack. */
-static __attribute__((noinline)) int launched_by_runtime(struct pt_regs* ctx, const volatile struct probe_row* row,
-                                                         struct task_struct* task, struct image* image)
+OWN_FRAME int launched_by_runtime(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
+                                  struct image* image)
 {
     return counted_at_runtime(ctx, row, task, image);
 }

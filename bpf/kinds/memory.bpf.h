@@ -78,8 +78,7 @@ const volatile bool stacks_of_allocations = false; /* whatever per_stack says */
 const volatile bool measure_lifetime = false;      /* in place of the duration */
 
 /* Counts a call as it is described. */
-static __attribute__((noinline)) int count_memory(struct task_struct* task, struct call* call, u64 entry_ns,
-                                                  u64 duration_ns)
+OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entry_ns, u64 duration_ns)
 {
     if (!task || !call)
         return 0;
@@ -140,16 +139,14 @@ INLINE bool is_captured(struct arguments* arguments, const volatile struct probe
     return under_capture(&key->image, stream);
 }
 
-/* By itself: what it has on the stack is not below all that follows. */
-static __attribute__((noinline)) int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
+OWN_FRAME int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
 {
     if (ctx && key)
         read_stack(ctx, key, COPIED_AT_ENTRY);
     return 0;
 }
 
-/* By itself: in a session, what it has on the stack would be below all that a return calls. */
-static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
+OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
@@ -175,7 +172,7 @@ static __attribute__((noinline)) int alloc_entry_body(struct pt_regs* ctx)
         holding = HOLDING_GRAPH;
         key->flags |= CALL_RECORDED;
     }
-    key->flags = opaque(key->flags);
+    FORGET(key->flags);
     key->memory.holding = opaque(holding);
     memory->address = read_argument_alike(&arguments, row, ARG_ADDRESS);
     kept.list = has_argument(row, ARG_OUT) ? read_argument_alike(&arguments, row, ARG_OUT) + row->out_offset
@@ -221,7 +218,7 @@ INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* ke
     return held_key(&key->image, memory->address, space_of(row->holding)).place;
 }
 
-static __attribute__((noinline)) int alloc_return_body(struct pt_regs* ctx)
+OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;
@@ -267,7 +264,7 @@ INLINE int free_entry_body(struct pt_regs* ctx)
     bool in_graph = is_captured(&arguments, row, key) || row->holding == HOLDING_GRAPH;
     if (in_graph)
         key->flags |= CALL_RECORDED;
-    key->flags = opaque(key->flags);
+    FORGET(key->flags);
     struct held_key place = held_key(&key->image, address, space_of(row->holding));
     struct held what = {};
     if (follow && find_held(&place, &what)) {
@@ -315,9 +312,7 @@ INLINE int free_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(free, free_entry_body, free_return_body)
 
-/* These have an entry on their own stack, so that it is not on that of what is called next as well: before 6.13 the
- * stacks of all frames together are 512 bytes. */
-static __attribute__((noinline)) int describe_held(struct held_key* place, struct call* call)
+OWN_FRAME int describe_held(struct held_key* place, struct call* call)
 {
     struct held what = {};
     if (!place || !call || !find_held(place, &what))
@@ -327,7 +322,7 @@ static __attribute__((noinline)) int describe_held(struct held_key* place, struc
 }
 
 /* 0: nothing is mapped there. */
-static __attribute__((noinline)) u64 mapped_bytes(struct held_key* place, u64* since_ns)
+OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
 {
     struct held what = {};
     if (!place || !since_ns || !find_held(place, &what) || what.holding != HOLDING_MAPPED)
@@ -337,7 +332,7 @@ static __attribute__((noinline)) u64 mapped_bytes(struct held_key* place, u64* s
 }
 
 /* Takes an entry out, and tells a call of it. False where there was none. */
-static __attribute__((noinline)) int take_out(struct held_key* place, struct call* call)
+OWN_FRAME int take_out(struct held_key* place, struct call* call)
 {
     struct held what = {};
     if (!place || !call || !find_held(place, &what) || !take_held(place))
@@ -349,8 +344,7 @@ static __attribute__((noinline)) int take_out(struct held_key* place, struct cal
 
 /* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
  * frees. False where there was none. */
-static __attribute__((noinline)) int let_go(struct task_struct* task, const struct ended_call* ended,
-                                            struct held_key* place)
+OWN_FRAME int let_go(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
 {
     if (!task || !ended || !place)
         return 0;
@@ -361,8 +355,7 @@ static __attribute__((noinline)) int let_go(struct task_struct* task, const stru
     return 1;
 }
 
-/* By itself, as above. */
-static __attribute__((noinline)) int handle_entry_body(struct pt_regs* ctx)
+OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct arguments arguments;
@@ -459,7 +452,7 @@ INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
     struct memory_call* memory = &ended->kept->call.memory;
     struct unmap_walk walk = {
         .task = task, .ended = ended, .address = memory->address, .end = memory->address + memory->bytes};
-    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+    if (HAS_LOOPS)
         bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
     else
         unmap_next(0, &walk);
@@ -469,7 +462,7 @@ INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
     }
 }
 
-static __attribute__((noinline)) int handle_return_body(struct pt_regs* ctx)
+OWN_FRAME int handle_return_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     struct ended_call ended;

@@ -194,7 +194,7 @@ INLINE void identify(u64 word, const struct handle_number* key, struct comm* com
 }
 
 /* One that is made is not complete before its group ends, so it is asked again until it is. */
-static __attribute__((noinline)) struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
+OWN_FRAME struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
 {
     struct comm* comm = comm_in_table(key);
     bool is_new = !comm;
@@ -269,8 +269,7 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* A global function, so that it is verified once, however many of them a call makes. */
-__attribute__((noinline)) int note_comm(u64 word, u64 handle)
+VERIFIED_ONCE int note_comm(u64 word, u64 handle)
 {
     struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
     if (!handle)

@@ -21,7 +21,7 @@ INLINE bool has_left_call(struct task_struct* task, const struct thread_state* t
     return sp > outermost && sp - outermost < FAR_UP;
 }
 
-static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
+OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
 {
     struct thread_state* thread = thread_state(task);
     struct thread_time* time = any_time_of(thread, task);
@@ -53,7 +53,7 @@ static __attribute__((noinline)) int leave_cpu(void* ctx, struct task_struct* ta
     return 0;
 }
 
-static __attribute__((noinline)) int enter_cpu(struct task_struct* task)
+OWN_FRAME int enter_cpu(struct task_struct* task)
 {
     struct thread_state* thread = thread_state(task);
     struct thread_time* time = any_time_of(thread, task);
@@ -117,7 +117,7 @@ int BPF_PROG(executed, struct task_struct* task, int tid)
 /* Interrupts that come while a thread has a CPU, and what the kernel has left for behind them. Only where they are
  * asked for: each interrupt of the machine pays. */
 
-static __attribute__((noinline)) int begin_interrupt(u32 part)
+OWN_FRAME int begin_interrupt(u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     if (!may_have_time(task))
@@ -137,7 +137,7 @@ static __attribute__((noinline)) int begin_interrupt(u32 part)
 }
 
 /* A soft interrupt can be interrupted by a hard one, but not the other way round. */
-static __attribute__((noinline)) int end_interrupt(u32 part)
+OWN_FRAME int end_interrupt(u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     if (!may_have_time(task))

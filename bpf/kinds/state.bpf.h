@@ -378,7 +378,7 @@ INLINE void event_destroyed(const struct image* image, u64 event)
 /* Compilers from 22 on compare the lower half of a word and use all of it, unless it is one number to them. */
 INLINE void add_node(struct capture* capture, u64 node, u32 n)
 {
-    node = opaque(node);
+    FORGET(node);
     if (node < GRAPH_NODES)
         __sync_fetch_and_add(&capture->nodes.of[node], n);
 }

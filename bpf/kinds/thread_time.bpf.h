@@ -110,7 +110,7 @@ INLINE void read_cpu_use(struct task_struct* task, struct cpu_use* use)
 }
 
 /* The first call of a thread. */
-static __attribute__((noinline)) int begin_time(struct thread_state* thread)
+OWN_FRAME int begin_time(struct thread_state* thread)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     thread->place = new_place() + 1;
@@ -139,7 +139,7 @@ static __attribute__((noinline)) int begin_time(struct thread_state* thread)
 /* Replaces some bits of what a thread is in. The time since that began, but at most so much of it, belongs to what it
  * was in, but for what it has waited for a CPU; and to whoever has replaced the word: the scheduler comes in between
  * where a program can be preempted. */
-static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
+OWN_FRAME int turn(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {
         u64 before = *(volatile u64*)&time->now;
@@ -163,7 +163,7 @@ static __attribute__((noinline)) int turn(struct thread_time* time, u64 bits, u6
             add(&time->ns[TIME_RUNQ], queued - throttled);
         }
         u64 of_part = part;
-        barrier_var(of_part); /* or the check is not where 6.1 wants it */
+        PIN(of_part); /* or the check is not where 6.1 wants it */
         if (of_part < TIME_PARTS)
             add(&time->ns[of_part], elapsed - queued);
         return 0;

@@ -111,7 +111,7 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
-__attribute__((noinline)) int record_wait_in_table(struct call* wait, u64 entry_ns, u64 duration_ns)
+VERIFIED_ONCE int record_wait_in_table(struct call* wait, u64 entry_ns, u64 duration_ns)
 {
     count_argument(wait, 1, entry_ns, duration_ns);
     return 0;

@@ -9,8 +9,8 @@
 
 /* Threads that have a CPU again. */
 
-static __attribute__((noinline)) int end_absence(struct task_struct* task, const struct thread_state* thread,
-                                                 struct thread_time* time, u64 at_most)
+OWN_FRAME int end_absence(struct task_struct* task, const struct thread_state* thread, struct thread_time* time,
+                          u64 at_most)
 {
     u32 part = time_part_of(time->now);
     bool counts = (count_blocks || count_files) && thread && is_blocked(part);
@@ -178,7 +178,7 @@ INLINE bool has_signal(struct task_struct* task)
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
-static __attribute__((noinline)) u32 wake_cause(void* ctx, struct task_struct* blocked_one, u32 part)
+OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_one, u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();
     if (has_timed_out(blocked_one))
@@ -231,7 +231,7 @@ INLINE struct thread_time* any_time_of(const struct thread_state* thread, struct
 }
 
 /* From now on its parts are those of the period alone. How long that was. */
-static __attribute__((noinline)) u64 end_period(struct period* period, const struct thread_time* time)
+OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;
     for (u32 part = 0; part < TIME_PARTS; part++) {
@@ -243,7 +243,7 @@ static __attribute__((noinline)) u64 end_period(struct period* period, const str
 }
 
 /* Not one that has told that it ends. */
-static __attribute__((noinline)) int begin_following(struct task_struct* task, u32 steps)
+OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
 {
     static const struct waking_thread none = {};
     u32 tid = task->pid;
@@ -264,7 +264,7 @@ static __attribute__((noinline)) int begin_following(struct task_struct* task, u
 }
 
 /* The thread has woken one of ours, which is so many steps from one that calls. */
-static __attribute__((noinline)) int has_woken(struct task_struct* task, u32 steps)
+OWN_FRAME int has_woken(struct task_struct* task, u32 steps)
 {
     if (steps >= WAKERS || time_of(thread_state(task)))
         return 0;
@@ -312,7 +312,7 @@ INLINE void end_block(void* ctx, struct task_struct* blocked_one, const struct t
         has_woken(task, steps);
 }
 
-static __attribute__((noinline)) int wake(void* ctx, struct task_struct* task)
+OWN_FRAME int wake(void* ctx, struct task_struct* task)
 {
     const struct thread_state* thread = thread_state(task);
     struct thread_time* time = time_of(thread);
