@@ -28,7 +28,7 @@ OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 
 /* A graph that is launched under capture becomes a child graph. */
 INLINE void add_child(const struct kept_call* kept)
 {
-    struct capture* capture = capture_numbered(&kept->call.key.image, kept->list);
+    struct capture* capture = capture_numbered(&kept->call.key.image, kept->capture);
     struct graph_exec* exec = exec_of(&kept->call.key.image, kept->call.graph.exec);
     if (capture && exec)
         add_nodes(&capture->nodes, &exec->nodes);
@@ -63,7 +63,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
         u64 number = capture_number(&key->image, stream);
         if (capture_numbered(&key->image, number)) {
             key->flags |= CALL_RECORDED;
-            kept.list = number;
+            kept.capture = number;
             if (!need_return)
                 add_child(&kept); /* even if it will fail */
         }
@@ -91,28 +91,28 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
 CALL_PROGRAMS(often, launch_begins, launch_returns, true)
 
-/* All other calls of a graph. Until they return, what they are about is kept where what is told of them will be. */
+/* All other calls of a graph. */
 INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)
 {
-    u64* room = (u64*)&kept->call.graph;
-    room[0] = words->graph;
-    room[1] = words->exec;
-    room[2] = words->out;
-    room[3] = words->child;
-    kept->list = words->stream;
-    kept->count = words->node_type;
+    u64* word = kept->call.word;
+    word[0] = words->graph;
+    word[1] = words->exec;
+    word[2] = words->out;
+    word[3] = words->child;
+    kept->stream = words->stream;
+    kept->node_type = words->node_type;
 }
 
 INLINE void kept_words(struct kept_call* kept, struct graph_words* words)
 {
-    u64* room = (u64*)&kept->call.graph;
-    words->graph = room[0];
-    words->exec = room[1];
-    words->out = room[2];
-    words->child = room[3];
-    words->stream = kept->list;
-    words->node_type = kept->count;
-    __builtin_memset(room, 0, sizeof(kept->call.graph));
+    u64* word = kept->call.word;
+    words->graph = word[0];
+    words->exec = word[1];
+    words->out = word[2];
+    words->child = word[3];
+    words->stream = kept->stream;
+    words->node_type = kept->node_type;
+    __builtin_memset(word, 0, sizeof(kept->call.word));
 }
 
 OWN_FRAME int graph_entry_body(struct pt_regs* ctx)

@@ -15,12 +15,25 @@ const volatile __u64 second = 1;             /* in jiffies */
 #define SAMPLES_WANTED 100 /* a second */
 #define SAMPLE_PAUSE 4     /* seconds */
 
-/* What the return probe needs of the entry. */
+/* What the return probe needs of the entry; the last two words, by kind of call. */
 struct kept_call {
     struct call call; /* of a list: not read yet */
     u32 row;
-    u32 count; /* of a list */
-    u64 list;  /* or another word that a tool keeps */
+    union {
+        u32 count;      /* launch, copy: elements of the list */
+        u32 pitch_rows; /* allocation with a pitch */
+        u32 taken_out;  /* free: its entry has left the table of what is held */
+        u32 is_wanted;  /* release, unmapping: of a traced thread, so it counts even if it frees nothing known */
+        u32 node_type;  /* graph call */
+    };
+    union {
+        u64 list;     /* launch, copy: address of the first element */
+        u64 out;      /* allocation: where it stores its address or handle */
+        u64 handle;   /* mapping: of the memory that is mapped */
+        u64 physical; /* release: number of the memory whose handle is released; 0 unknown */
+        u64 capture;  /* graph launch: number of the capture that records it */
+        u64 stream;   /* graph call */
+    };
 };
 
 _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");

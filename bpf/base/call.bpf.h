@@ -130,6 +130,13 @@ struct {
     __uint(value_size, 127 * sizeof(u64));
 } stacks SEC(".maps");
 
+/* Addresses of the lists of a batch of copies. */
+struct copy_lists {
+    u64 bytes;
+    u64 destination;
+    u64 source;
+};
+
 struct call {
     struct call_key key;
     union {
@@ -137,6 +144,8 @@ struct call {
         struct copy copy;
         struct memory_call memory;
         struct graph_call graph;
+        struct copy_lists lists; /* of a batch, while its copies are read one by one */
+        u64 word[4];             /* the program's own, until the call returns */
     };
 };
 

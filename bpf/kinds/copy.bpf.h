@@ -285,8 +285,8 @@ struct batch_walk {
 };
 
 /* Element of the lists of a batch. */
-INLINE void read_listed(struct arguments* arguments, const volatile struct probe_row* row, const struct copy* lists,
-                        u32 index, struct call* call)
+INLINE void read_listed(struct arguments* arguments, const volatile struct probe_row* row,
+                        const struct copy_lists* lists, u32 index, struct call* call)
 {
     struct copy* copy = &call->copy;
     u64 at = index * 8ULL, bytes = 0;
@@ -317,7 +317,7 @@ OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u3
     const volatile struct probe_row* row = probe_row(kept->row);
     struct arguments* arguments = &batch->arguments;
     if (row->kind == KIND_COPY_BATCH) {
-        read_listed(arguments, row, &kept->call.copy, index, &batch->element);
+        read_listed(arguments, row, &kept->call.lists, index, &batch->element);
     } else {
         arguments->block = kept->list + index * row->block_words * 8ULL;
         read_copy(arguments, row, &batch->element);
@@ -378,9 +378,9 @@ OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arg
     kept->count = opaque(count < COUNT_MAX ? count : COUNT_MAX);
     kept->list = arguments->block;
     if (row->kind == KIND_COPY_BATCH) {
-        kept->call.copy.destination = read_argument(arguments, row, ARG_DESTINATION);
-        kept->call.copy.source = read_argument(arguments, row, ARG_SOURCE);
-        kept->call.copy.bytes = read_argument(arguments, row, ARG_BYTES);
+        kept->call.lists.destination = read_argument(arguments, row, ARG_DESTINATION);
+        kept->call.lists.source = read_argument(arguments, row, ARG_SOURCE);
+        kept->call.lists.bytes = read_argument(arguments, row, ARG_BYTES);
     }
     return 1;
 }

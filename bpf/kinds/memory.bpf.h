@@ -93,7 +93,7 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
         key->memory.size = memory->sized ? histogram_bucket(memory->bytes) : BUCKET_NONE;
     if (measure_lifetime)
         key->duration = age && !key->result ? duration_bucket(age) : BUCKET_NONE;
-    memory->since_ns = age;
+    memory->age_ns = age;
     struct call_stats* stats = count_call(task, call, 1, entry_ns, duration_ns);
     if (!stats)
         return 0;
@@ -175,13 +175,14 @@ OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
     FORGET(key->flags);
     key->memory.holding = opaque(holding);
     memory->address = read_argument_alike(&arguments, row, ARG_ADDRESS);
-    kept.list = has_argument(row, ARG_OUT) ? read_argument_alike(&arguments, row, ARG_OUT) + row->out_offset
-                                           : read_argument_alike(&arguments, row, ARG_HANDLE);
+    if (has_argument(row, ARG_OUT))
+        kept.out = read_argument_alike(&arguments, row, ARG_OUT) + row->out_offset;
+    else
+        kept.handle = read_argument_alike(&arguments, row, ARG_HANDLE);
     if (key->kind != KIND_TRIM)
-        kept.count = opaque(read_bytes(&arguments, row, memory));
-    memory->since_ns = opaque(has_argument(row, ARG_PITCH) /* where it is stored, until it is */
-                                  ? read_argument_alike(&arguments, row, ARG_PITCH) + row->pitch_offset
-                                  : 0);
+        kept.pitch_rows = opaque(read_bytes(&arguments, row, memory));
+    memory->pitch_at =
+        opaque(has_argument(row, ARG_PITCH) ? read_argument_alike(&arguments, row, ARG_PITCH) + row->pitch_offset : 0);
     if (arguments.error)
         lose(LOSS_ARGUMENTS, 1);
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
@@ -194,10 +195,10 @@ INLINE bool read_results(const volatile struct probe_row* row, struct kept_call*
     struct memory_call* memory = &kept->call.memory;
     u64 pitch = 0, error = 0;
     if (row->kind == KIND_ALLOC || row->kind == KIND_PHYSICAL_NEW)
-        error |= bpf_probe_read_user(&memory->address, 8, (void*)kept->list);
+        error |= bpf_probe_read_user(&memory->address, 8, (void*)kept->out);
     if (has_argument(row, ARG_PITCH)) {
-        error |= bpf_probe_read_user(&pitch, 8, (void*)memory->since_ns);
-        memory->bytes = kept->count;
+        error |= bpf_probe_read_user(&pitch, 8, (void*)memory->pitch_at);
+        memory->bytes = kept->pitch_rows;
         memory->sized = opaque(!error && times(&memory->bytes, pitch));
     }
     memory->since_ns = 0;
@@ -214,7 +215,7 @@ INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* ke
         return number ? held_key(&key->image, number, SPACE_PHYSICAL).place : 0;
     }
     if (row->kind == KIND_MAP)
-        add_mapping(&key->image, memory->address, kept->list);
+        add_mapping(&key->image, memory->address, kept->handle);
     return held_key(&key->image, memory->address, space_of(row->holding)).place;
 }
 
@@ -273,14 +274,14 @@ INLINE int free_entry_body(struct pt_regs* ctx)
         if (what.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
-            kept.count = opaque(take_held(&place));
+            kept.taken_out = opaque(take_held(&place));
     } else if (!wanted(task)) {
         return 1;
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
     if (keep_call(ctx, task, &kept, now))
         return 0;
-    if (kept.count)
+    if (kept.taken_out)
         put_held(&place, &what, BPF_NOEXIST);
     return 1;
 }
@@ -295,7 +296,7 @@ INLINE int free_return_body(struct pt_regs* ctx)
     struct call_key* key = &kept->call.key;
     if (!kept->call.memory.address)
         return 0; /* frees nothing, and never fails */
-    if (kept->count) {
+    if (kept->taken_out) {
         struct held what = held_again(&kept->call);
         if (key->result) {
             u32 holding = probe_row(kept->row)->holding;
@@ -366,7 +367,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     struct call_key* key = &kept.call.key;
     begin_arguments(ctx, row, &arguments);
     key->kind = KIND_FREE;
-    kept.count = opaque(wanted(task)); /* what it frees was allocated by who is: no matter who frees it */
+    kept.is_wanted = opaque(wanted(task));
     kept.call.memory.bytes = read_argument(&arguments, row, ARG_BYTES);
     if (row->kind == KIND_UNMAP)
         kept.call.memory.address = read_argument(&arguments, row, ARG_ADDRESS);
@@ -380,11 +381,11 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
         struct physical* physical = physical_of(&key->image, number);
         if (physical && __sync_fetch_and_add(&physical->references, -1) == 1)
             forget_handle(&key->image, kept.call.memory.address);
-        kept.list = number;
+        kept.physical = number;
     }
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
         return 0;
-    hold_handle_again(&key->image, kept.call.memory.address, kept.list);
+    hold_handle_again(&key->image, kept.call.memory.address, kept.physical);
     return 1;
 }
 
@@ -400,7 +401,7 @@ INLINE void free_physical(struct task_struct* task, const struct ended_call* end
 INLINE void released(struct task_struct* task, struct ended_call* ended)
 {
     struct call_key* key = &ended->kept->call.key;
-    u64 number = ended->kept->list;
+    u64 number = ended->kept->physical;
     struct physical* physical = physical_of(&key->image, number);
     if (physical && key->result) {
         hold_handle_again(&key->image, ended->kept->call.memory.address, number);
@@ -412,7 +413,7 @@ INLINE void released(struct task_struct* task, struct ended_call* ended)
         return; /* a handle less, of several or of what stays mapped, is no free */
     struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
     bool known = number && describe_held(&place, &ended->kept->call);
-    if (!known && !ended->kept->count)
+    if (!known && !ended->kept->is_wanted)
         return;
     count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
 }
@@ -456,7 +457,7 @@ INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
         bpf_loop(MAPPINGS_MAX, unmap_next, &walk, 0);
     else
         unmap_next(0, &walk);
-    if (walk.address < walk.end && ended->kept->count) {
+    if (walk.address < walk.end && ended->kept->is_wanted) {
         memory->bytes = 0;
         count_memory(task, &ended->kept->call, ended->entry_ns, ended->duration_ns);
     }
@@ -480,7 +481,7 @@ OWN_FRAME int handle_return_body(struct pt_regs* ctx)
             __sync_fetch_and_add(&physical->references, 1);
     } else if (kind == KIND_UNMAP && follow && !key->result) {
         unmapped(task, &ended);
-    } else if (ended.kept->count) {
+    } else if (ended.kept->is_wanted) {
         key->memory.holding = probe_row(ended.kept->row)->holding;
         count_memory(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);
     }

@@ -112,9 +112,13 @@ struct copy {
 struct memory_call {
     __u64 address; /* or handle */
     __u64 bytes;
-    __u64 since_ns; /* of what is freed: when it was allocated, CLOCK_MONOTONIC; in an event: how long ago. 0 unknown */
-    __u32 context;  /* number of the one that it ends with; 0 none, or unknown */
-    __u8 sized;     /* bytes are known */
+    union {
+        __u64 since_ns; /* of what is freed: when it was allocated, CLOCK_MONOTONIC; 0 unknown */
+        __u64 age_ns;   /* in an event: how long ago that was; 0 unknown */
+        __u64 pitch_at; /* of an allocation that has not returned: where it stores its pitch; 0: it has none */
+    };
+    __u32 context; /* number of the one that it ends with; 0 none, or unknown */
+    __u8 sized;    /* bytes are known */
     __u8 zero[3];
 };
 

@@ -248,7 +248,7 @@ const Field<C, L> fields_of_lines[] = {
      [](const L& l, const C&) {
          const call_key& key = l.call.key;
          const bool freed = key.kind == KIND_FREE && key.memory.holding != HOLDING_NONE;
-         return freed ? if_any(l.call.memory.since_ns) : Cell();
+         return freed ? if_any(l.call.memory.age_ns) : Cell();
      }},
     line_latency<C, L>,
     line_result<C, L>,
