@@ -5,6 +5,7 @@
 
 #include "base/common.bpf.h"
 #include "shared/cgroup.h"
+#include "shared/memory.h"
 #include "shared/process.h"
 
 #define MODE_TYPE 0170000 /* of i_mode, as in stat(2) */
@@ -235,6 +236,11 @@ struct handle_number {
     struct image image;
     u64 number;
 };
+
+INLINE struct place_key place_key(struct image image, u32 epoch, u64 number)
+{
+    return (struct place_key){.prefix = WHOLE_PLACE, .image = image, .epoch = epoch, .number = number};
+}
 
 struct placed_image {
     struct image image;

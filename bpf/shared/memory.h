@@ -26,12 +26,6 @@ struct place_key {
 
 #define WHOLE_PLACE 192
 
-static inline __attribute__((always_inline)) struct place_key place_key(struct image image, __u32 epoch, __u64 number)
-{
-    struct place_key key = {.prefix = WHOLE_PLACE, .image = image, .epoch = epoch, .number = number};
-    return key;
-}
-
 /* A range is kept as the blocks of 2^n bytes at multiples of 2^n that it consists of: as prefixes of addresses. */
 struct range_key {
     __u32 prefix; /* bits of what follows that count */
