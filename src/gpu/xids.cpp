@@ -118,6 +118,13 @@ void Xids::choose_tracepoint()
     tracepoint_ = tracepoint_id(*tracefs_, tracepoint);
 }
 
+void Xids::configure(const BpfObject& bpf) const
+{
+    bpf.set("xid_device_offset", offsets_.device);
+    bpf.set("xid_number_offset", offsets_.number);
+    bpf.set("xid_text_offset", offsets_.text);
+}
+
 void Xids::attach()
 {
     if (tracepoint_) {

@@ -3,6 +3,7 @@
 // report itself knows none, and runs anywhere.
 #pragma once
 
+#include "base/bpf_object.hpp"
 #include "base/fd.hpp"
 #include "bpf/shared/ioctl.h"
 #include "gpu/driver_hooks.hpp"
@@ -51,13 +52,7 @@ public:
     explicit Xids(bpf_object* object);
 
     // What the program is to know of the tracepoint's record.
-    template<class Rodata>
-    void configure(Rodata& data) const
-    {
-        data.xid_device_offset = offsets_.device;
-        data.xid_number_offset = offsets_.number;
-        data.xid_text_offset = offsets_.text;
-    }
+    void configure(const BpfObject& bpf) const;
 
     void attach(); // throws Error where this kernel or this driver has no such hook
     std::string how() const { return tracepoint_ ? "tracepoint nvidia:nvidia_dev_xid" : "kprobe nv_report_error"; }

@@ -82,22 +82,35 @@ bool UserStacks::can_follow_python()
     return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) == 1;
 }
 
-void UserStacks::make_room(const bpf_object* object, uint32_t stacks)
+void UserStacks::follow_python(const BpfObject& bpf, uint32_t stacks)
 {
+    if (!bpf.has("follow_python"))
+        return;
+    bpf.set("follow_python", stacks != 0);
+    bpf.set<uint32_t>("python_stacks_mask", stacks ? stacks - 1 : 0);
     for (const char* const name :
          {"pythons", "python_stacks", "python_codes", "python_walks", "python_walks_of_threads"})
-        if (bpf_map* const map = bpf_object__find_map_by_name(object, name); map && stacks == 0)
+        if (bpf_map* const map = bpf.map(name); map && stacks == 0)
             bpf_map__set_autocreate(map, false);
     if (stacks)
-        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "python_stacks"), stacks);
+        bpf.resize("python_stacks", stacks);
 }
 
-UserStacks::Kernel UserStacks::kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known)
+void UserStacks::follow_windows(const BpfObject& bpf, uint32_t stacks)
 {
-    const auto fd = [&](const char* map) { return bpf_object__find_map_fd_by_name(object, map); };
-    Kernel kernel{.stacks = fd(stacks), .window_stacks = fd("window_stacks"), .pythons_known = pythons_known};
-    if (pythons_known)
-        kernel.python = {fd("pythons"), fd("python_stacks"), fd("python_codes")};
+    if (!bpf.has("window_stacks_mask"))
+        return;
+    bpf.set<uint32_t>("window_stacks_mask", stacks ? stacks - 1 : 0);
+    bpf.resize("window_stacks", std::max(stacks, 1U));
+}
+
+UserStacks::Kernel UserStacks::kernel_of(const BpfObject& bpf, const char* stacks)
+{
+    Kernel kernel{.stacks = bpf.fd(stacks), .window_stacks = bpf.fd("window_stacks")};
+    if (const bool* const follows = bpf.find<bool>("follow_python"); follows && *follows) {
+        kernel.pythons_known = bpf.find<uint32_t>("pythons_known");
+        kernel.python = {bpf.fd("pythons"), bpf.fd("python_stacks"), bpf.fd("python_codes")};
+    }
     return kernel;
 }
 

@@ -4,6 +4,7 @@
 // pointers lead to.
 #pragma once
 
+#include "base/bpf_object.hpp"
 #include "bpf/shared/window.h"
 #include "names/copied_stacks.hpp"
 #include "names/frames.hpp"
@@ -53,33 +54,11 @@ public:
     };
     // Of any tool's object, before its programs are loaded: room for so many stacks with Python, a power of two; 0:
     // Python is not followed, and there is no such table.
-    template<class Bpf>
-    static void follow_python(Bpf& skeleton, uint32_t stacks)
-    {
-        if constexpr (requires { skeleton.rodata->follow_python; }) {
-            skeleton.rodata->follow_python = stacks != 0;
-            skeleton.rodata->python_stacks_mask = stacks ? stacks - 1 : 0;
-            make_room(skeleton.obj, stacks);
-        }
-    }
+    static void follow_python(const BpfObject& bpf, uint32_t stacks);
     // The same of native stacks, of which each is copied once.
-    template<class Bpf>
-    static void follow_windows(Bpf& skeleton, uint32_t stacks)
-    {
-        if constexpr (requires { skeleton.rodata->window_stacks_mask; }) {
-            skeleton.rodata->window_stacks_mask = stacks ? stacks - 1 : 0;
-            bpf_map__set_max_entries(skeleton.maps.window_stacks, std::max(stacks, 1U));
-        }
-    }
+    static void follow_windows(const BpfObject& bpf, uint32_t stacks);
     // After. stacks: the name of the table of native ones.
-    template<class Bpf>
-    static Kernel kernel_of(Bpf& skeleton, const char* stacks)
-    {
-        volatile uint32_t* known = nullptr;
-        if constexpr (requires { skeleton.rodata->follow_python; })
-            known = skeleton.rodata->follow_python ? &skeleton.bss->pythons_known : nullptr;
-        return kernel_of(skeleton.obj, stacks, known);
-    }
+    static Kernel kernel_of(const BpfObject& bpf, const char* stacks);
     // The kernel can do so (bpf_loop(), 5.17).
     static bool can_follow_python();
 
@@ -107,8 +86,6 @@ public:
     CodePlace place(const ImageId& image, int32_t stack, uint64_t caller);
 
 private:
-    static void make_room(const bpf_object* object, uint32_t stacks);
-    static Kernel kernel_of(const bpf_object* object, const char* stacks, volatile uint32_t* pythons_known);
     std::vector<uint64_t> by_frame_pointers(int32_t stack, uint64_t caller) const;
     void free_windows(const std::function<bool(int32_t stack)>& kept) const;
     Frames with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native);

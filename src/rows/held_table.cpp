@@ -77,4 +77,13 @@ void HeldTable::sweep(const Holdings& holdings)
     }
 }
 
+void size_held_table(const BpfObject& bpf, uint32_t entries_of_one)
+{
+    const uint32_t entries = entries_of_one + entries_of_one / 3;
+    const uint32_t in_hash = std::min<uint32_t>(entries, HELD_IN_HASH);
+    bpf.set("holds_beyond", entries > in_hash);
+    bpf.resize("held", in_hash);
+    bpf.resize("held_beyond", std::max(entries - in_hash, 1U));
+}
+
 } // namespace gpusnoop

@@ -3,7 +3,7 @@
 // through, never copied.
 #pragma once
 
-#include "base/bpf_map.hpp"
+#include "base/bpf_object.hpp"
 #include "bpf/shared/holding.h"
 #include "bpf/shared/memory.h"
 #include "rows/holdings.hpp"
@@ -68,14 +68,6 @@ private:
 };
 
 // Between open and load: makes room for so many entries of one process, whose share is three quarters of the table.
-template<class Skeleton>
-void size_held_table(Skeleton& skeleton, uint32_t entries_of_one)
-{
-    const uint32_t entries = entries_of_one + entries_of_one / 3;
-    const uint32_t in_hash = std::min<uint32_t>(entries, HELD_IN_HASH);
-    skeleton.rodata->holds_beyond = entries > in_hash;
-    bpf_map__set_max_entries(skeleton.maps.held, in_hash);
-    bpf_map__set_max_entries(skeleton.maps.held_beyond, std::max(entries - in_hash, 1u));
-}
+void size_held_table(const BpfObject& bpf, uint32_t entries_of_one);
 
 } // namespace gpusnoop

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/call_tool.hpp"
 
-#include "attach/load_together.hpp"
 #include "bpf/shared/record.h"
 #include "bpf/shared/window.h"
 #include "run/command_line.hpp"
@@ -90,7 +89,13 @@ RunPlan CallTool::plan(const Options& options)
     s.latency |= s.events && !options.trace.empty(); // how long bars are
     options_ = options;
     RunPlan plan{.traced = {}, .one = {}, .counts_runtime = s.runtime, .lines = s.events};
+    plan.replay.emplace();
+    plan.hooks.calls_differing = [this] { return calls_differing(); };
+    shows_rows_ = !s.events;
     validate(plan);
+    plan.replay->by = s.by;
+    plan.replay->sort = s.sort == usual_sort_ ? "" : s.sort;
+    plan.replay->usual_sort = usual_sort_;
     if ((s.view.line || s.view.code) && s.events)
         throw UsageError("lines (-e) are of one call each: with -U they say where it comes from, --by line does not");
     options_.user_stacks |= s.view.line || s.view.code;
@@ -106,12 +111,6 @@ RunPlan CallTool::plan(const Options& options)
         if (program.sampled &= plan.by_process; program.sampled)
             sampled_hooks_.emplace_back(program.name);
     return plan;
-}
-
-ReplayView CallTool::replayed()
-{
-    const CallSettings& s = settings_;
-    return {.by = s.by, .sort = s.sort == usual_sort_ ? "" : s.sort, .usual_sort = usual_sort_};
 }
 
 // What cannot be told from a part of the calls.
@@ -147,7 +146,36 @@ std::string CallTool::traced(std::string_view what) const
                                                        : "");
 }
 
-CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
+void CallTool::configure(const Filters&)
+{
+    configure_calls();
+    const bool stacks = keeps_stacks();
+    UserStacks::follow_python(bpf_, python_places());
+    UserStacks::follow_windows(bpf_, options_.user_stacks ? WINDOW_STACKS : stacks ? WINDOW_SAMPLES : 0);
+    size_tables();
+}
+
+// Variables that every object has from call.bpf.h.
+void CallTool::configure_calls() const
+{
+    const CallView& view = settings_.view;
+    bpf_.set("per_thread", view.who.thread);
+    bpf_.set("name_threads", view.who.thread);
+    bpf_.set("per_cgroup", view.who.by_owner() || settings_.events);
+    bpf_.set("per_stream", view.stream || settings_.events);
+    bpf_.set("per_device", view.device);
+    bpf_.set("per_function", view.function || settings_.events);
+    bpf_.set("per_stack", options_.user_stacks);
+    bpf_.set("emit_events", settings_.events);
+    bpf_.set("need_return", follows_calls());
+    bpf_.set("only_failed", options_.failed_only);
+    bpf_.set("measure_latency", settings_.latency);
+    bpf_.set<uint64_t>("duration_unit_ns", settings_.histogram() ? options_.unit_ns() : 1);
+    bpf_.set("count_runtime", settings_.runtime);
+}
+
+// The programs have to know some of these sizes.
+void CallTool::size_tables() const
 {
     const CallView& view = settings_.view;
     const bool stacks = keeps_stacks();
@@ -161,31 +189,30 @@ CallTool::RowSizes CallTool::size_tables(bpf_object* object) const
     const auto cpus = static_cast<size_t>(libbpf_num_possible_cpus());
     const size_t rows = options_.table_rows ? options_.table_rows : rows_for(key_bytes, cpus);
     const uint32_t front_bits = front_bits_for(rows, cpus);
-    bpf_map* calls = bpf_object__find_map_by_name(object, "calls");
-    bpf_map__set_key_size(calls, static_cast<uint32_t>(key_bytes));
-    bpf_map__set_max_entries(calls, static_cast<uint32_t>(rows));
-    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "front"), static_cast<uint32_t>(cpus << front_bits));
+    bpf_map__set_key_size(bpf_.map("calls"), static_cast<uint32_t>(key_bytes));
+    bpf_.resize("calls", static_cast<uint32_t>(rows));
+    bpf_.resize("front", static_cast<uint32_t>(cpus << front_bits));
     if (!stacks)
-        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "stacks"), 1);
+        bpf_.resize("stacks", 1);
     if (view.who.thread)
-        bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "thread_names"), Processes::thread_names_max);
+        bpf_.resize("thread_names", Processes::thread_names_max);
     const uint32_t lines = settings_.events ? Lines::places_in(uint64_t{options_.ring_mb} << 20) : 0;
-    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "lines"), 1 + lines);
-    return {static_cast<uint32_t>(key_bytes), front_bits, lines};
-}
-
-void CallTool::load_programs(bool together)
-{
-    load_into_kernel([this] { return load_object(); }, together);
+    bpf_.resize("lines", 1 + lines);
+    bpf_.set("call_key_bytes", static_cast<uint32_t>(key_bytes));
+    bpf_.set("front_bits", front_bits);
+    bpf_.set("line_places", lines);
+    bpf_.set<uint64_t>("line_wake", Lines::wake_bits(lines));
 }
 
 void CallTool::load()
 {
     pending_ = CallSums(CallSums::limit_for(options_.interval));
-    auto fd = [this](const char* map) { return bpf_object__find_map_fd_by_name(object(), map); };
-    shares_.emplace(object());
-    table_.emplace(std::make_unique<KernelCallRows>(fd("calls"), fd("front"), generation(), *shares_), shows_maxima());
-    processes_.emplace(fd("processes"), options_.host_root, &wait_budget_);
+    const auto fd = [this](const char* map) { return bpf_.fd(map); };
+    shares_.emplace(bpf_.get());
+    table_.emplace(
+        std::make_unique<KernelCallRows>(fd("calls"), fd("front"), *bpf_.find<uint8_t>("generation"), *shares_),
+        shows_maxima_.value_or(settings_.latency && shows_rows_));
+    Tool::load();
     processes_->read_threads_from(fd("thread_names"));
     begin_stacks();
     if (const int spaces = fd("address_spaces"); spaces >= 0)
@@ -194,11 +221,11 @@ void CallTool::load()
 
 void CallTool::begin(const Running& running)
 {
-    processes_->tracing_began(running.since_ns);
+    Tool::begin(running);
     if (running.attacher && keeps_stacks())
         stacks_->meet(running.users(), options_.user_stacks);
     if (settings_.max_overhead && running.attacher)
-        sampling_.emplace(running, object(),
+        sampling_.emplace(running, bpf_.get(),
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
 }
 
@@ -228,7 +255,7 @@ void CallTool::spill(const call_event& event)
 
 void CallTool::begin_stacks()
 {
-    UserStacks::Kernel kernel = stacks_of_kernel();
+    UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "stacks");
     kernel.of_functions = settings_.of_functions;
     stacks_.emplace(kernel, settings_.stacks, &wait_budget_);
     stacks_->begin(options_.pids);
@@ -248,8 +275,7 @@ void CallTool::begin_stacks()
 void CallTool::on_exec(pid_t pid, uint64_t time_ns)
 {
     stacks_->ended(pid);
-    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
-        leaving_.insert(static_cast<uint32_t>(pid));
+    Tool::on_exec(pid, time_ns);
 }
 
 bool CallTool::tick(Output& output)
@@ -260,7 +286,7 @@ bool CallTool::tick(Output& output)
     erase_state(gone);
     if (epochs_)
         epochs_->sweep();
-    if (!shows_rows()) {
+    if (!shows_rows_) {
         ended(output, gone_);
         forget_processes();
     } else if (gone_.size() > gone_limit) {
@@ -297,7 +323,7 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
         if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
         on_delta(delta);
-        if (shows_rows() && !(sampling_ && sampling_->takes(delta)))
+        if (shows_rows_ && !(sampling_ && sampling_->takes(delta)))
             pending_.add(delta);
     }
 }
@@ -326,14 +352,14 @@ void CallTool::erase_state(std::span<const ImageId> gone)
         return;
     shares_->release(gone);
     for (const std::string_view name : tables_of(gone)) {
-        const bpf_map* map = bpf_object__find_map_by_name(object(), name.data());
+        const bpf_map* const map = bpf_.map(std::string(name));
         if (!map)
             continue;
         const size_t erased = erase_images(bpf_map__fd(map), [&](const image& image) {
             return std::ranges::find(gone, ImageId(image)) != gone.end();
         });
         if (name == "captures")
-            __atomic_fetch_sub(captures_open(), erased, __ATOMIC_RELAXED);
+            __atomic_fetch_sub(bpf_.find<uint64_t>("captures_open"), erased, __ATOMIC_RELAXED);
     }
 }
 
@@ -350,7 +376,7 @@ void CallTool::forget_processes()
 
 void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    if (!shows_rows())
+    if (!shows_rows_)
         return;
     processes_->refresh();
     if (sampling_) {

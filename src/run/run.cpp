@@ -66,13 +66,15 @@ void Run::run()
                            .kernel_hooks = opened_.kernel_hooks}));
     }
     std::vector<OutputBeside> beside = outputs_beside(); // before there is a screen
-    output_ = options_.folded ? make_folded_output(options_) : tool_.make_output(options_);
+    output_ = options_.folded           ? make_folded_output(options_)
+              : plan_.hooks.make_output ? plan_.hooks.make_output()
+                                        : make_output(options_);
     output_ = make_outputs_beside(std::move(output_), std::move(beside));
     output_->give_up_when([this](std::chrono::nanoseconds stalled) { return gives_up(stalled); });
     try {
         trace();
     } catch (...) {
-        tool_.over(); // a screen is gone before anything is said of it, and before detaching
+        end_tool(); // a screen is gone before anything is said of it, and before detaching
         throw;
     }
 }
@@ -174,7 +176,7 @@ void Run::attach()
         verbose("only processes with a thread of that name get probes (-n)");
     }
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
-    tool_.starting("Looking for CUDA libraries ...");
+    progress("Looking for CUDA libraries ...");
     if (attacher_)
         attacher_->attach_everywhere();
     if (opened_.kernel_hooks)
@@ -406,8 +408,10 @@ void Run::report()
     tool_.report(*output_, wall_ns, now - interval_began_ns_);
     if (!plan_.lines)
         end_report(wall_ns, now - interval_began_ns_);
-    losses_->add(LOSS_CALLERS, tool_.calls_differing());
-    losses_->add(LOSS_NAME, tool_.names_lost());
+    if (plan_.hooks.calls_differing)
+        losses_->add(LOSS_CALLERS, plan_.hooks.calls_differing());
+    if (plan_.hooks.names_lost)
+        losses_->add(LOSS_NAME, plan_.hooks.names_lost());
     output_->lost(losses_->since_last());
     interval_began_ns_ = now;
     reports_++;
@@ -448,15 +452,29 @@ void Run::finish()
 {
     read_the_rest();
     if (!options_.count || reports_ < options_.count) {
-        tool_.before_last_report(signals_.came() ? 200ms : 1000ms);
+        if (plan_.hooks.before_last_report)
+            plan_.hooks.before_last_report(signals_.came() ? 200ms : 1000ms);
         report();
     }
     if (plan_.lines)
         end_report(clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->end(clock_ns(CLOCK_MONOTONIC) - started_ns_);
     output_->flush();
-    tool_.check_results();
-    tool_.over();
+    if (plan_.hooks.check_results)
+        plan_.hooks.check_results();
+    end_tool();
+}
+
+void Run::end_tool()
+{
+    if (plan_.hooks.end)
+        plan_.hooks.end();
+}
+
+void Run::progress(std::string_view step)
+{
+    if (plan_.hooks.progress)
+        plan_.hooks.progress(step);
 }
 
 } // namespace gpusnoop

@@ -67,6 +67,8 @@ private:
     void report();
     void end_report(uint64_t wall_ns, uint64_t length_ns);
     void finish();
+    void end_tool();
+    void progress(std::string_view step); // a slow step begins
     void read_the_rest();
     std::vector<OutputBeside> outputs_beside() const;
     bool is_over() const;

@@ -128,7 +128,7 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     }
     if (filters.v1 == CONTROLLER_NONE)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
-    tool_.configure(probe_plan_.probes, filters);
+    tool_.prepare(probe_plan_.probes, filters);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     if (!filters.cgroups)
         leave_empty(object, "cgroup_verdicts");
@@ -137,7 +137,7 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     if (scope_.grows())
         Family::make_room(object);
     check_descriptors(object, scope_.pidfds().size());
-    tool_.starting(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
+    progress(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
     const EndAtOnce for_the_verifier_takes_its_time;
     load_programs();
     tool_.load();
@@ -178,8 +178,7 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
                           .attaching =
                               [this](size_t functions, const std::string& path) {
                                   if (!loop_)
-                                      tool_.starting(
-                                          fmt::format("Attaching to {} functions of {} ...", functions, path));
+                                      progress(fmt::format("Attaching to {} functions of {} ...", functions, path));
                               },
                           .by_process = plan_.by_process,
                           .release =

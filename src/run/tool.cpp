@@ -2,6 +2,7 @@
 #include "run/tool.hpp"
 
 #include "attach/file_search.hpp"
+#include "attach/load_together.hpp"
 #include "attach/programs.hpp"
 #include "attach/refusal.hpp"
 #include "base/ending_signals.hpp"
@@ -23,14 +24,91 @@
 
 namespace gpusnoop {
 
-std::unique_ptr<Output> Tool::make_output(const Options& options)
+std::unique_ptr<Output> make_output(const Options& options)
 {
     return options.json ? make_json_output(this_run()) : make_text_output(options.timestamps);
 }
 
-ReplayView Tool::replayed()
+namespace {
+
+// Variables that every BPF object takes from the shared headers.
+void configure_shared(const BpfObject& bpf, const Options& options, const Filters& filters)
 {
-    throw UsageError(fmt::format("--replay is for tables: {} has none that could be shown again", spec_.name));
+    bpf.set<uint32_t>("ring_wake_shift",
+                      static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3); // an eighth
+    bpf.set("stack_of_cpu", filters.guarded);
+    bpf.set("target_tid", static_cast<uint32_t>(options.tid));
+    bpf.set("filter_pids", filters.pids);
+    bpf.set("v1_controller", static_cast<uint32_t>(filters.v1));
+    bpf.set("filter_cgroups", filters.cgroups);
+    bpf.set("filter_v1", filters.cgroups_v1);
+    std::array<char, 16> name{}, mask{};
+    const size_t size = std::min(options.comm.size(), name.size() - 1);
+    std::copy_n(options.comm.begin(), size, name.begin());
+    std::fill_n(mask.begin(), size, '\xff');
+    bpf.set("target_comm", name);
+    bpf.set("target_comm_mask", mask);
+}
+
+// The same of objects with probes in user memory.
+void configure_probes(const BpfObject& bpf, std::span<const Probe> probes, const Filters& filters)
+{
+    const std::span<std::byte> rows = bpf.variable("probe_rows");
+    if (rows.empty())
+        return;
+    if (probes.size() * sizeof(probe_row) > rows.size())
+        throw Error("the probe table has more rows than the BPF program can hold");
+    for (size_t i = 0; i < probes.size(); i++)
+        memcpy(&rows[i * sizeof(probe_row)], &probes[i].row, sizeof(probe_row));
+    bpf.set("rows_by_address", filters.tier == Tier::tracefs);
+    bpf.set("filter_second", filters.pids_of_second);
+}
+
+} // namespace
+
+Opened Tool::open()
+{
+    bpf_ = spec_.open();
+    Opened all{.object = bpf_.get(),
+               .switches = {.attach_phase = bpf_.find<__u32>("attach_phase"),
+                            .forwarding_files = bpf_.find<__u64>("forwarding_files"),
+                            .traced_since = bpf_.find<__u64>("traced_since"),
+                            .naming = bpf_.find<bool>("naming")}};
+    opened(all);
+    return all;
+}
+
+void Tool::prepare(std::span<const Probe> probes, const Filters& filters)
+{
+    probes_ = probes;
+    configure_shared(bpf_, options_, filters);
+    configure_probes(bpf_, probes, filters);
+    configure(filters);
+}
+
+void Tool::load_programs(bool together)
+try {
+    load_into_kernel([this] { return bpf_.load(); }, together);
+} catch (const LoadError& error) {
+    if (spec_.explain)
+        spec_.explain(error, bpf_.get());
+    throw;
+}
+
+void Tool::load()
+{
+    processes_.emplace(bpf_.fd("processes"), options_.host_root, &wait_budget_);
+}
+
+void Tool::begin(const Running& running)
+{
+    processes_->tracing_began(running.since_ns);
+}
+
+void Tool::on_exec(pid_t pid, uint64_t time_ns)
+{
+    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        leaving_.insert(static_cast<uint32_t>(pid));
 }
 
 RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
@@ -68,11 +146,14 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
     RunPlan plan = plan_run(argc, argv, tool, options);
     if (options.clean)
         throw Answer(clean_up());
-    if (tool.did_without_tracing(options, signals))
-        return;
+    if (!options.replay.empty() && plan.hooks.replay)
+        return plan.hooks.replay(signals);
     if (!options.replay.empty()) {
         const EndAtOnce while_reading_and_printing;
-        return replay_tables(tool.spec().name, tool.replayed(), options);
+        if (!plan.replay)
+            throw UsageError(
+                fmt::format("--replay is for tables: {} has none that could be shown again", tool.spec().name));
+        return replay_tables(tool.spec().name, *plan.replay, options);
     }
     if (!options.program.empty() && !options.info) {
         const ProbePlan probes = plan_probes(plan.programs);

@@ -7,12 +7,14 @@
 #include "attach/kernel_hooks.hpp"
 #include "attach/probes.hpp"
 #include "attach/programs.hpp"
+#include "base/bpf_object.hpp"
 #include "base/ending_signals.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "output/replay.hpp"
 #include "reader/wait_budget.hpp"
 #include "rows/output.hpp"
+#include "who/processes.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -28,11 +30,10 @@
 #include <string_view>
 #include <vector>
 
-struct bpf_object;
-
 namespace gpusnoop {
 
 class CommandLine;
+class LoadError;
 class Loop;
 
 // What the kernel side has to do by itself.
@@ -66,11 +67,28 @@ struct ToolSpec {
     std::string_view name;
     std::string_view summary;                                          // one sentence for --help
     std::string_view examples;                                         // and some lines for it
+    BpfObject (*open)() = nullptr;                                     // its BPF object: BpfObject::open<S>
     std::span<const std::string_view> attach_names = tier_names;       // what --attach takes, in the words of its help
     std::string_view without_interval = "if omitted: one, at the end"; // in the words of --help
     uint32_t ring_mb = 8;                                              // of the event buffer, where nobody says
     // What is not known without return probes, where the tool can do without.
     std::string_view without_returns = "fewer kernel names, captures and devices are known";
+    // The kernel refused a program. May throw an Error with the reason and a hint; else other ways are tried.
+    void (*explain)(const LoadError& error, bpf_object* object) = nullptr;
+};
+
+// What a few tools do beside tracing; most need none of it.
+struct RunHooks {
+    std::function<std::unique_ptr<Output>()> make_output{}; // in place of text or JSON on standard output
+    std::function<void(EndingSignals&)> replay{};           // in place of printing the tables of a recording
+    std::function<void(std::string_view step)> progress{};  // a slow step begins: "Loading 40 programs ..."
+    // The last report follows; what makes it better may take at most this long.
+    std::function<void(std::chrono::milliseconds)> before_last_report{};
+    std::function<void()> check_results{}; // after the last report; throws Error if a result was not written
+    std::function<void()> end{};           // there will be no more reports; detaching, which is slow, follows
+    // Since the last call: calls that are shown with other callers than they had (UserStacks), and kernels whose name a
+    // report needed, but the ring buffer had no room for (KernelNames).
+    std::function<uint64_t()> calls_differing{}, names_lost{};
 };
 
 // What a run does, once its options are known.
@@ -84,9 +102,11 @@ struct RunPlan {
     bool counts_runtime = false;     // its calls are counted, not only marked to learn names
     // How often it reports where nobody has said; nullopt: once, at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};
-    std::string nvml_library{}; // as in NvmlFigures
-    bool screen = false;        // the terminal is the tool's own
-    bool lines = false;         // not a table per report; that there was nothing is said of the whole run
+    std::string nvml_library{};         // as in NvmlFigures
+    bool screen = false;                // the terminal is the tool's own
+    bool lines = false;                 // not a table per report; that there was nothing is said of the whole run
+    std::optional<ReplayView> replay{}; // how recordings are shown; nullopt: there are no tables to show
+    RunHooks hooks{};
 };
 
 // Variables of the BPF programs that a run sets while they are attached. Null where the object has none.
@@ -117,56 +137,50 @@ public:
     virtual void add_options(CommandLine& line) = 0;
     // After parsing: throws UsageError where options contradict each other.
     virtual RunPlan plan(const Options& options) = 0;
-    // Where results go: text or JSON on standard output.
-    virtual std::unique_ptr<Output> make_output(const Options& options);
-
-    // Does what needs no tracing, where that is all that is asked for. True: there is nothing to be traced.
-    virtual bool did_without_tracing(const Options&, EndingSignals&) { return false; }
-
-    // What is shown of a recording (--replay), after plan(). Throws UsageError where that cannot be.
-    virtual ReplayView replayed();
-
-    virtual Opened open() = 0;
+    Opened open();
     // Between open and load: read-only data and map sizes.
-    virtual void configure(std::span<const Probe> probes, const Filters& filters) = 0;
+    void prepare(std::span<const Probe> probes, const Filters& filters);
     // Into the kernel; on another thread than all else. together: see load_together(). Throws Error.
-    virtual void load_programs(bool together) = 0;
+    void load_programs(bool together);
     // They are loaded, and their maps are there. Throws Error.
-    virtual void load() = 0;
-    // What takes long comes next: "Loading 40 programs into the kernel ...".
-    virtual void starting(std::string_view) {}
+    virtual void load();
     // The loop is about to run.
-    virtual void begin(const Running&) {}
+    virtual void begin(const Running&);
 
     virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
-    virtual void on_exec(pid_t, uint64_t) {} // a process is another program from this moment on, CLOCK_MONOTONIC
-    virtual void on_exit(pid_t) {} // the last thread of a process has exited; its rows are still to be printed
-    // Those that on_exit() should have been called for: nobody tells of ends twice.
-    virtual std::set<pid_t> exits_missed() { return {}; }
+    // A process is another program from this moment on, CLOCK_MONOTONIC.
+    virtual void on_exec(pid_t pid, uint64_t time_ns);
+    // The last thread of a process has exited; its rows are still to be printed.
+    virtual void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
+    // Processes whose exit event was lost.
+    std::set<pid_t> exits_missed() { return processes_->ended(); }
     // Once a second, and once before the start is printed. True where the programs that are not always attached should
     // be.
     virtual bool tick(Output&) { return false; }
     // What has been counted up to now is read, for the report that follows.
     virtual void read_rows() {}
-    // Calls since the last time this was asked that are shown with other callers than they had (UserStacks).
-    virtual uint64_t calls_differing() { return 0; }
-    // Kernels since then that a report needed the name of, which the ring buffer had no room for (KernelNames).
-    virtual uint64_t names_lost() { return 0; }
-    // The last report follows. What is under way that makes it better may take at most this long.
-    virtual void before_last_report(std::chrono::milliseconds) {}
     // Prints the interval that ends now.
     virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
-    // After the last report. Throws Error if a result of the tool's own could not be written.
-    virtual void check_results() {}
-    // The last report has been made, or there will be none. What takes long, detaching, comes after it.
-    virtual void over() {}
 
 protected:
-    WaitBudget wait_budget_; // shared by all helpers of the tool
+    // The object has been opened. What the tool hooks in the kernel by itself, or goes without, is added to `opened`.
+    virtual void opened(Opened&) {}
+    // The tool's own variables and map sizes, after those that all tools share.
+    virtual void configure(const Filters& filters) = 0;
+
+    Options options_; // as plan() got them
+    BpfObject bpf_;
+    std::span<const Probe> probes_; // those that calls are numbered by
+    WaitBudget wait_budget_;        // shared by all helpers of the tool
+    std::optional<Processes> processes_;
+    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
 
 private:
     const ToolSpec& spec_;
 };
+
+// Where results go without another wish: text or JSON on standard output.
+std::unique_ptr<Output> make_output(const Options& options);
 
 // What the command line asks for. Throws UsageError where it makes no sense, and Answer where it asks for help or a
 // list.
@@ -178,35 +192,5 @@ int run_reader(std::string_view name, const std::function<int()>& body);
 
 // The life of one that traces. Whatever is thrown, by make too, becomes a sentence.
 int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make);
-
-// Fills what every BPF object takes from the shared headers.
-template<class Rodata>
-void configure_shared(Rodata& data, const Options& options, const Filters& filters)
-{
-    data.ring_wake_shift = static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3; // an eighth
-    data.stack_of_cpu = filters.guarded;
-    data.target_tid = static_cast<uint32_t>(options.tid);
-    data.filter_pids = filters.pids;
-    data.v1_controller = filters.v1;
-    data.filter_cgroups = filters.cgroups;
-    data.filter_v1 = filters.cgroups_v1;
-    char name[16]{}, mask[16]{};
-    std::copy_n(options.comm.begin(), std::min<size_t>(options.comm.size(), 15), name);
-    std::fill_n(mask, std::min<size_t>(options.comm.size(), 15), '\xff');
-    memcpy(const_cast<__u64*>(data.target_comm), name, sizeof(name));
-    memcpy(const_cast<__u64*>(data.target_comm_mask), mask, sizeof(mask));
-}
-
-// And what those with probes in user memory take.
-template<class Rodata>
-void configure_probes(Rodata& data, std::span<const Probe> probes, const Filters& filters)
-{
-    if (probes.size() > std::size(data.probe_rows))
-        throw Error("the probe table has more rows than the BPF program can hold");
-    for (size_t i = 0; i < probes.size(); i++)
-        memcpy(const_cast<probe_row*>(&data.probe_rows[i]), &probes[i].row, sizeof(probe_row));
-    data.rows_by_address = filters.tier == Tier::tracefs;
-    data.filter_second = filters.pids_of_second;
-}
 
 } // namespace gpusnoop

@@ -49,6 +49,8 @@ constexpr ToolSpec about{
                 "  cudagap --interrupts 5      # with what interrupts take from them, hard and soft\n"
                 "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
                 "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
+    .open = BpfObject::open<cudagap_bpf>,
+    .explain = explain,
 };
 
 // What teaches the names of kernels that gaps are between.
@@ -69,27 +71,16 @@ public:
 
     void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
-    ReplayView replayed() override
-    {
-        return {.by = settings_.by,
-                .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                .adds_up = false}; // of waits for whom, and of parts that not every row has
-    }
-    Opened open() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
-    void load_programs(bool together) override;
+    void configure(const Filters& filters) override;
     void load() override;
     void begin(const Running& running) override;
     void record(Output& output, const void* data, size_t size) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
-    void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
-    std::set<pid_t> exits_missed() override { return processes_->ended(); }
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    uint64_t names_lost() override { return names_ ? names_->lost_since_last() : 0; }
-    uint64_t calls_differing() override { return stacks_ ? stacks_->of_users().others_since_last() : 0; }
 
 private:
+    cudagap_bpf& skeleton() const { return bpf_.as<cudagap_bpf>(); }
     void told(Output& output, const gap_record& gap);
     Frames frames_of(const gap_record& gap);
     void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
@@ -97,9 +88,7 @@ private:
     bool tells_surroundings() const;
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
 
-    Options options_;
     Settings settings_;
-    Skeleton<cudagap_bpf> skeleton_;
     std::optional<ThreadTimes> times_;
     std::optional<GapCounts> gaps_;
     std::optional<WakingThreads> wakers_;
@@ -108,13 +97,10 @@ private:
     std::optional<LaunchNames> names_; // where lines are asked for
     GapCauses causes_;
     BlockedFiles files_;
-    std::optional<Processes> processes_;
     std::optional<CircumstancesOf> around_;
     PeersOf peers_;
     std::optional<Suspensions> suspensions_;
-    std::span<const Probe> probes_;
     std::optional<CallEvents<GapLine, Context>> lines_;
-    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
 };
 
 RunPlan CudaGap::plan(const Options& options)
@@ -141,60 +127,44 @@ RunPlan CudaGap::plan(const Options& options)
         plan.programs.push_back({"collective", Layers::nccl, calls_of({KIND_COLLECTIVE, KIND_MESSAGE}), false,
                                  "waits for other ranks are not recognized"});
     plan.needs_returns = true;
+    plan.replay = {.by = settings_.by,
+                   .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
+                   .adds_up = false}; // of waits for whom, and of parts that not every row has
+    plan.hooks.calls_differing = [this] { return stacks_ ? stacks_->of_users().others_since_last() : 0; };
+    plan.hooks.names_lost = [this] { return names_ ? names_->lost_since_last() : 0; };
     return plan;
 }
 
-Opened CudaGap::open()
+void CudaGap::configure(const Filters&)
 {
-    skeleton_ = open_skeleton<cudagap_bpf>();
-    return {.object = skeleton_->obj,
-            .switches = {.attach_phase = &skeleton_->bss->attach_phase,
-                         .forwarding_files = &skeleton_->bss->forwarding_files,
-                         .traced_since = &skeleton_->bss->traced_since,
-                         .naming = &skeleton_->bss->naming}};
-}
-
-void CudaGap::configure(std::span<const Probe> probes, const Filters& filters)
-{
-    configure_shared(*skeleton_->rodata, options_, filters);
-    configure_probes(*skeleton_->rodata, probes, filters);
-    probes_ = probes;
-    configure_kernel_side(*skeleton_, settings_, options_.unit_ns());
+    configure_kernel_side(bpf_, settings_, options_.unit_ns());
     if (names_)
-        bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
-}
-
-void CudaGap::load_programs(bool together)
-try {
-    load_into_kernel([this] { return cudagap_bpf::load(skeleton_.get()); }, together);
-} catch (const LoadError& error) {
-    explain(error, skeleton_->obj);
-    throw;
+        bpf_map__set_max_entries(skeleton().maps.unsent_names, KernelNames::unsent_max);
 }
 
 void CudaGap::load()
 {
-    times_.emplace(bpf_map__fd(skeleton_->maps.thread_times), bpf_map__fd(skeleton_->maps.free_places),
-                   skeleton_->bss->places_taken, settings_.cheap);
-    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root, &wait_budget_);
+    times_.emplace(bpf_map__fd(skeleton().maps.thread_times), bpf_map__fd(skeleton().maps.free_places),
+                   skeleton().bss->places_taken, settings_.cheap);
+    Tool::load();
     around_.emplace(options_.host_root);
     suspensions_.emplace(options_.host_root);
-    gaps_.emplace(bpf_map__fd(skeleton_->maps.gap_counts), bpf_map__fd(skeleton_->maps.stream_gaps));
-    UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "block_stacks");
+    gaps_.emplace(bpf_map__fd(skeleton().maps.gap_counts), bpf_map__fd(skeleton().maps.stream_gaps));
+    UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "block_stacks");
     kernel.of_functions = false;
-    stacks_.emplace(bpf_map__fd(skeleton_->maps.block_counts), kernel, &wait_budget_);
+    stacks_.emplace(bpf_map__fd(skeleton().maps.block_counts), kernel, &wait_budget_);
     stacks_->of_users().begin(options_.pids);
-    file_waits_.emplace(bpf_map__fd(skeleton_->maps.file_counts));
-    wakers_.emplace(bpf_map__fd(skeleton_->maps.followed_threads), skeleton_->bss->marks);
+    file_waits_.emplace(bpf_map__fd(skeleton().maps.file_counts));
+    wakers_.emplace(bpf_map__fd(skeleton().maps.followed_threads), skeleton().bss->marks);
     lines_.emplace(line_fields(), context(0));
     if (names_)
-        names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
-    follow_kernel(*skeleton_);
+        names_->read_unsent_from(bpf_map__fd(skeleton().maps.unsent_names));
+    follow_kernel(skeleton());
 }
 
 void CudaGap::begin(const Running& running)
 {
-    processes_->tracing_began(running.since_ns);
+    Tool::begin(running);
     stacks_->of_users().meet(running.users(), settings_.stacks);
     if (settings_.why && !options_.duration)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
@@ -244,8 +214,7 @@ Frames CudaGap::frames_of(const gap_record& gap)
 void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
 {
     stacks_->of_users().ended(pid);
-    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
-        leaving_.insert(static_cast<uint32_t>(pid));
+    Tool::on_exec(pid, time_ns);
 }
 
 // Where lines are shown, there are no reports.

@@ -81,8 +81,9 @@ void tell_driver_devices(cudagap_bpf& skeleton)
 
 } // namespace
 
-void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint64_t unit_ns)
+void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint64_t unit_ns)
 {
+    auto& skeleton = bpf.as<cudagap_bpf>();
     tell_driver_devices(skeleton);
     auto& data = *skeleton.rodata;
     data.tell_gaps = settings.events || settings.why;
@@ -115,8 +116,8 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
     };
     const auto& maps = skeleton.maps;
     leave_empty_unless(data.stacks_of_blocks, maps.block_stacks);
-    UserStacks::follow_python(skeleton, data.stacks_of_blocks && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
-    UserStacks::follow_windows(skeleton, data.stacks_of_blocks ? WINDOW_STACKS : 0);
+    UserStacks::follow_python(bpf, data.stacks_of_blocks && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
+    UserStacks::follow_windows(bpf, data.stacks_of_blocks ? WINDOW_STACKS : 0);
     leave_empty_unless(data.count_blocks, maps.block_counts);
     leave_empty_unless(data.count_files, maps.file_counts);
     leave_empty_unless(data.follow_wakers, maps.followed_threads);
@@ -129,7 +130,7 @@ void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint
         leave_empty_unless(false, of_others);
 }
 
-void explain(const LoadError& error, const bpf_object* object)
+void explain(const LoadError& error, bpf_object* object)
 {
     if (const std::string missing = missing_of_kernel(object); !missing.empty())
         throw without(missing);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attach/refusal.hpp"
+#include "base/bpf_object.hpp"
 #include "tools/cudagap/columns.hpp"
 
 #include <cstdint>
@@ -13,10 +14,10 @@ struct cudagap_bpf;
 namespace gpusnoop::cudagap {
 
 // Between open and load: what is not asked for has no memory and no programs. unit_ns: that histograms count in.
-void configure_kernel_side(cudagap_bpf& skeleton, const Settings& settings, uint64_t unit_ns);
+void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint64_t unit_ns);
 
 // It could not be loaded: throws Error where that is for good.
-void explain(const LoadError& error, const bpf_object* object);
+void explain(const LoadError& error, bpf_object* object);
 
 // Before any call: a thread that has called is followed from then on. Throws Error.
 void follow_kernel(cudagap_bpf& skeleton);

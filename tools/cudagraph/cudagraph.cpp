@@ -52,18 +52,20 @@ constexpr ToolSpec about{
                 "  cudagraph --storms          # who captures or instantiates over 6 times a minute, and from where\n"
                 "  cudagraph -x                # only calls that fail, with the error\n"
                 "  cudagraph --json 1          # one JSON object per row and second\n",
+    .open = BpfObject::open<cudagraph_bpf>,
 };
 
-class CudaGraph : public CallToolOn<cudagraph_bpf, Settings> {
+class CudaGraph : public CallTool {
 public:
-    CudaGraph() : CallToolOn(about) {}
+    CudaGraph() : CallTool(about, settings_) {}
 
     void add_options(CommandLine& line) override;
     bool tick(Output& output) override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
 
 private:
+    cudagraph_bpf& skeleton() const { return bpf_.as<cudagraph_bpf>(); }
     void validate(RunPlan& plan) override;
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     bool learn(uint32_t type, const void* data, size_t size) override;
@@ -72,10 +74,10 @@ private:
     {
         lines_->print(output, {event}, event_frames(event));
     }
-    bool shows_rows() const override { return !settings_.events && !settings_.storms; }
     void on_delta(const CallDelta& delta) override;
     void forget(const std::set<ImageId>& images) override;
 
+    Settings settings_;
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
     std::optional<CallEvents<CallLine, Context>> lines_;
@@ -95,6 +97,7 @@ void CudaGraph::validate(RunPlan& plan)
     plan.traced = options_.failed_only ? "graph calls that fail" : "graphs";
     plan.one = settings_.storms ? "storm of captures or instantiations" : traced("graph call");
     plan.lines |= settings_.storms.has_value();
+    shows_rows_ = !settings_.events && !settings_.storms;
     plan.needs_returns = true;
     plan.programs = {
         {"graph", counted(), life_calls, true},
@@ -116,11 +119,11 @@ void CudaGraph::validate(RunPlan& plan)
     }
 }
 
-void CudaGraph::configure(std::span<const Probe> probes, const Filters& filters)
+void CudaGraph::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
-    data.often_launched = row_number(probes, often_launched_graphs);
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
+    data.often_launched = row_number(probes_, often_launched_graphs);
     data.count_launches = settings_.summary;
     data.measure_nodes = settings_.histogram_of == Measure::nodes;
     if (data.measure_nodes)
@@ -129,11 +132,11 @@ void CudaGraph::configure(std::span<const Probe> probes, const Filters& filters)
 
 void CudaGraph::load()
 {
-    CallToolOn::load();
+    CallTool::load();
     if (settings_.storms)
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
-    execs_.emplace(bpf_map__fd(skeleton_->maps.execs), bpf_map__fd(skeleton_->maps.graphs));
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}, 0, *execs_});
+    execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, 0, *execs_});
 }
 
 void CudaGraph::on_delta(const CallDelta& delta)
@@ -154,7 +157,7 @@ void CudaGraph::forget(const std::set<ImageId>& images)
 
 bool CudaGraph::tick(Output& output)
 {
-    CallToolOn::tick(output);
+    CallTool::tick(output);
     if (storms_)
         for (const Storm& storm : storms_->drain(clock_ns(CLOCK_MONOTONIC)))
             print_storm(output, storm, processes(), clock_ns(CLOCK_REALTIME),
@@ -164,7 +167,7 @@ bool CudaGraph::tick(Output& output)
 
 std::vector<const char*> CudaGraph::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.insert(tables.end(), {"graphs", "execs"});
     execs_->refresh(); // what they have launched is still to be shown
     return tables;
@@ -191,7 +194,7 @@ void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t
             waiting_.push_back(delta);
         else
             groups.add(delta);
-    const Context context{{options_, settings_, processes(), seconds, probes()}, clock_ns(CLOCK_MONOTONIC), *execs_};
+    const Context context{{options_, settings_, processes(), seconds, probes_}, clock_ns(CLOCK_MONOTONIC), *execs_};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
     else

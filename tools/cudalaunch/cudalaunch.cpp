@@ -32,19 +32,20 @@ constexpr ToolSpec about{
                 "  cudalaunch -e -p 1234       # one line per launch\n"
                 "  cudalaunch -U -d 10         # call stacks that launch most, over 10 seconds\n"
                 "  cudalaunch --json 1         # one JSON object per row and second\n",
+    .open = BpfObject::open<cudalaunch_bpf>,
 };
 
-class CudaLaunch : public CallToolOn<cudalaunch_bpf, Settings> {
+class CudaLaunch : public CallTool {
 public:
-    CudaLaunch() : CallToolOn(about) {}
+    CudaLaunch() : CallTool(about, settings_) {}
 
     void add_options(CommandLine& line) override;
-    ReplayView replayed() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
 
 private:
+    cudalaunch_bpf& skeleton() const { return bpf_.as<cudalaunch_bpf>(); }
     void validate(RunPlan& plan) override;
     std::vector<Program> programs() const;
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
@@ -53,13 +54,12 @@ private:
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output& output, const call_event& event) override;
     void retired(const ImageId& image) override;
-    uint64_t names_lost() override { return names_->lost_since_last(); }
-    void before_last_report(std::chrono::milliseconds patience) override { names_->finish(patience); }
     void forget(const std::set<ImageId>& images) override
     {
         std::ranges::for_each(images, [this](const ImageId& image) { names_->forget(image); });
     }
 
+    Settings settings_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
     UnnamedKernels unnamed_;
@@ -74,18 +74,14 @@ void CudaLaunch::add_options(CommandLine& line)
     add_ceiling(line);
 }
 
-ReplayView CudaLaunch::replayed()
-{
-    ReplayView view = CallTool::replayed();
-    view.names = settings_.names.form;
-    return view;
-}
-
 void CudaLaunch::validate(RunPlan& plan)
 {
     validate_options(settings_, options_);
     names_.emplace(settings_.names.cache_folder(), &wait_budget_);
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
+    plan.replay->names = settings_.names.form;
+    plan.hooks.names_lost = [this] { return names_->lost_since_last(); };
+    plan.hooks.before_last_report = [this](std::chrono::milliseconds patience) { names_->finish(patience); };
     plan.traced = traced("kernel launches");
     plan.one = traced("launch");
     plan.programs = programs();
@@ -120,14 +116,14 @@ std::vector<Program> CudaLaunch::programs() const
     return all;
 }
 
-void CudaLaunch::configure(std::span<const Probe> probes, const Filters& filters)
+void CudaLaunch::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     const Measure of = settings_.histogram_of;
     const bool shapes = of == Measure::grid || of == Measure::block;
-    bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
-    data.often_launched = row_number(probes, often_launched);
+    bpf_map__set_max_entries(skeleton().maps.unsent_names, KernelNames::unsent_max);
+    data.often_launched = row_number(probes_, often_launched);
     data.per_kernel = settings_.kernel || settings_.events;
     data.per_shape = shapes || (settings_.kernel && of == Measure::none && !settings_.view.stack) || settings_.events;
     data.measure_gap = of == Measure::gap;
@@ -136,9 +132,9 @@ void CudaLaunch::configure(std::span<const Probe> probes, const Filters& filters
 
 void CudaLaunch::load()
 {
-    CallToolOn::load();
-    names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
+    CallTool::load();
+    names_->read_unsent_from(bpf_map__fd(skeleton().maps.unsent_names));
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
 }
 
 bool CudaLaunch::learn(uint32_t type, const void* data, size_t size)
@@ -151,7 +147,7 @@ bool CudaLaunch::learn(uint32_t type, const void* data, size_t size)
 
 std::vector<const char*> CudaLaunch::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.insert(tables.end(), {"graphs", "execs"});
     return tables;
 }
@@ -170,7 +166,7 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
 // Once a second: names are looked up while the processes live.
 bool CudaLaunch::tick(Output& output)
 {
-    CallToolOn::tick(output);
+    CallTool::tick(output);
     names_->tick();
     if (settings_.events)
         unnamed_.retry(*names_);
@@ -192,7 +188,7 @@ void CudaLaunch::print(Output& output, std::span<const CallDelta> calls, uint64_
     LaunchGroups groups(settings_, *names_, processes());
     for (const CallDelta& delta : calls)
         groups.add(delta);
-    const Context context{{options_, settings_, processes(), seconds, probes()}};
+    const Context context{{options_, settings_, processes(), seconds, probes_}};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
     else

@@ -29,17 +29,19 @@ constexpr ToolSpec about{
                 "  cudamemcpy -U -d 10         # call stacks that copy most, over 10 seconds\n"
                 "  cudamemcpy -x               # only copies that fail, with the error\n"
                 "  cudamemcpy --json 1         # one JSON object per row and second\n",
+    .open = BpfObject::open<cudamemcpy_bpf>,
 };
 
-class CudaMemcpy : public CallToolOn<cudamemcpy_bpf, Settings> {
+class CudaMemcpy : public CallTool {
 public:
-    CudaMemcpy() : CallToolOn(about) {}
+    CudaMemcpy() : CallTool(about, settings_) {}
 
     void add_options(CommandLine& line) override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
 
 private:
+    cudamemcpy_bpf& skeleton() const { return bpf_.as<cudamemcpy_bpf>(); }
     void validate(RunPlan& plan) override;
     std::vector<Program> programs() const;
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
@@ -49,6 +51,7 @@ private:
         lines_->print(output, {event}, event_frames(event));
     }
 
+    Settings settings_;
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
@@ -92,10 +95,10 @@ std::vector<Program> CudaMemcpy::programs() const
     return all;
 }
 
-void CudaMemcpy::configure(std::span<const Probe> probes, const Filters& filters)
+void CudaMemcpy::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     data.per_memory = settings_.memory || settings_.events;
     data.per_size = settings_.histogram_of == Measure::size;
     data.measure_rate = settings_.histogram_of == Measure::rate;
@@ -105,13 +108,13 @@ void CudaMemcpy::configure(std::span<const Probe> probes, const Filters& filters
 
 void CudaMemcpy::load()
 {
-    CallToolOn::load();
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
+    CallTool::load();
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
 }
 
 std::vector<const char*> CudaMemcpy::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.insert(tables.end(), {"address_spaces", "allocations", "physical_memory", "ranges"});
     return tables;
 }
@@ -121,7 +124,7 @@ void CudaMemcpy::print(Output& output, std::span<const CallDelta> calls, uint64_
     CopyGroups groups(settings_, processes());
     for (const CallDelta& delta : calls)
         groups.add(delta);
-    const Context context{{options_, settings_, processes(), seconds, probes()}};
+    const Context context{{options_, settings_, processes(), seconds, probes_}};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
     else

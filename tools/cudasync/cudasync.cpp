@@ -30,14 +30,15 @@ constexpr ToolSpec about{
                 "  cudasync -e -l 1000         # one line per wait of a millisecond or more\n"
                 "  cudasync -x                 # only waits that return an error: failed kernels surface here\n"
                 "  cudasync --json 1           # one JSON object per row and second\n",
+    .open = BpfObject::open<cudasync_bpf>,
 };
 
-class CudaSync : public CallToolOn<cudasync_bpf, Settings> {
+class CudaSync : public CallTool {
 public:
-    CudaSync() : CallToolOn(about, {.thread = true}) {}
+    CudaSync() : CallTool(about, settings_, {.thread = true}) {}
 
     void add_options(CommandLine& line) override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
     void begin(const Running& running) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
@@ -46,6 +47,7 @@ public:
     void on_exit(pid_t pid) override;
 
 private:
+    cudasync_bpf& skeleton() const { return bpf_.as<cudasync_bpf>(); }
     // Those that still wait are no failures, and have no duration yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
     void look_at_earlier();
@@ -56,6 +58,7 @@ private:
         lines_->print(output, {event}, event_frames(event));
     }
 
+    Settings settings_;
     std::optional<Running> running_;
     std::optional<Waiting> waiting_;
     std::optional<ThreadRegisters> registers_; // where earlier_ is
@@ -84,10 +87,10 @@ void CudaSync::validate(RunPlan& plan)
     plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
 }
 
-void CudaSync::configure(std::span<const Probe> probes, const Filters& filters)
+void CudaSync::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     data.per_thread = true; // a share of time is one of the threads'
     data.least_ns = settings_.least_ns;
     data.show_waiting = shows_waiting();
@@ -95,18 +98,18 @@ void CudaSync::configure(std::span<const Probe> probes, const Filters& filters)
 
 void CudaSync::load()
 {
-    CallToolOn::load();
+    CallTool::load();
     waiting_.emplace(
-        bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
-        Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
+        bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
+        Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
     if (shows_waiting())
-        earlier_.emplace(probes(), settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}});
+        earlier_.emplace(probes_, settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
 }
 
 void CudaSync::begin(const Running& running)
 {
-    CallToolOn::begin(running);
+    CallTool::begin(running);
     running_.emplace(running);
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
@@ -123,14 +126,14 @@ void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (shows_waiting())
         interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
-    CallToolOn::report(output, wall_ns, interval_ns);
+    CallTool::report(output, wall_ns, interval_ns);
 }
 
 bool CudaSync::tick(Output& output)
 {
     waiting_->forget_ended();
     look_at_earlier();
-    return CallToolOn::tick(output);
+    return CallTool::tick(output);
 }
 
 void CudaSync::on_exec(pid_t pid, uint64_t time_ns)
@@ -138,7 +141,7 @@ void CudaSync::on_exec(pid_t pid, uint64_t time_ns)
     waiting_->executed(static_cast<uint32_t>(pid), time_ns);
     if (earlier_)
         earlier_->left(pid);
-    CallToolOn::on_exec(pid, time_ns);
+    CallTool::on_exec(pid, time_ns);
 }
 
 void CudaSync::on_exit(pid_t pid)
@@ -146,7 +149,7 @@ void CudaSync::on_exit(pid_t pid)
     waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
     if (earlier_)
         earlier_->left(pid);
-    CallToolOn::on_exit(pid);
+    CallTool::on_exit(pid);
 }
 
 void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
@@ -160,7 +163,7 @@ void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t 
     if (earlier_)
         for (const Waiting::Part& part : earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()))
             groups.add(part);
-    const Context context{{options_, settings_, processes(), seconds, probes()}};
+    const Context context{{options_, settings_, processes(), seconds, probes_}};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
     else

@@ -35,6 +35,7 @@ constexpr ToolSpec about{
                 "  cudatop -s MEM              # most memory first\n"
                 "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
+    .open = BpfObject::open<cudatop_bpf>,
     .without_interval = "if omitted: 1",
     .ring_mb = 4, // there are no lines
     .without_returns = "waits, memory, results, names and captures are unknown",
@@ -42,7 +43,7 @@ constexpr ToolSpec about{
 
 } // namespace
 
-CudaTop::CudaTop() : CallToolOn(about, {.thread = true, .stack = true}) {}
+CudaTop::CudaTop() : CallTool(about, settings_, {.thread = true, .stack = true}) {}
 
 void CudaTop::add_options(CommandLine& line)
 {
@@ -65,6 +66,8 @@ void CudaTop::validate(RunPlan& plan)
     if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
+    plan.hooks = hooks();
+    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // page of a row
     plan.one =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;
@@ -75,38 +78,48 @@ void CudaTop::validate(RunPlan& plan)
     plan.lines |= settings_.why;
 }
 
-bool CudaTop::did_without_tracing(const Options&, EndingSignals& signals)
+RunHooks CudaTop::hooks()
 {
-    if (options_.replay.empty())
-        return false;
-    if (kept_)
-        kept_->tell_if_ignored();
-    const Preferences chosen = replay(settings_, options_, signals);
-    if (kept_)
-        kept_->keep(chosen);
-    return true;
+    return {.make_output = [this] { return make_output(); },
+            .replay = [this](EndingSignals& signals) { replay(signals); },
+            .progress =
+                [this](std::string_view step) {
+                    if (live_)
+                        live_->starting(step);
+                },
+            .before_last_report = [this](std::chrono::milliseconds patience) { names_->finish(patience); },
+            .end = [this] { end_screen(); },
+            .calls_differing = [this] { return calls_differing(); },
+            .names_lost = [this] { return names_->lost_since_last(); }};
 }
 
-Opened CudaTop::open()
+void CudaTop::replay(EndingSignals& signals)
 {
-    Opened opened = CallToolOn::open();
+    if (kept_)
+        kept_->tell_if_ignored();
+    const Preferences chosen = cudatop::replay(settings_, options_, signals);
+    if (kept_)
+        kept_->keep(chosen);
+}
+
+void CudaTop::opened(Opened& opened)
+{
     if (kernel_is_confidential()) {
         DriverHooks::leave_out(opened.object);
         leave_out_xids(opened.object);
         opened.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "
                                     "unknown, and so are its errors (Xids)");
-        return opened;
+        return;
     }
     driver_.emplace(opened.object, std::nullopt);
     opened.kernel_hooks = &*driver_;
     xids_.emplace(opened.object);
-    return opened;
 }
 
-void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
+void CudaTop::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     tier_ = filters.tier;
     const bool followed = !settings_.cheap && filters.returns; // calls to their return
     auto all = [&](std::initializer_list<std::string_view> hooks) {
@@ -123,7 +136,7 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.name_threads = true;
     data.per_device = followed;
     data.per_cgroup = false;
-    data.often_launched = row_number(probes, often_launched);
+    data.often_launched = row_number(probes_, often_launched);
     data.per_kernel = true;
     data.per_shape = false;
     data.tell_few_blocks = true;
@@ -139,33 +152,33 @@ void CudaTop::configure(std::span<const Probe> probes, const Filters& filters)
     data.stacks_of_allocations = true;
     data.count_hits = true;
     if (xids_)
-        xids_->configure(data);
-    size_held_table(*skeleton_, settings_.cheap ? 1 : settings_.live_entries);
+        xids_->configure(bpf_);
+    size_held_table(bpf_, settings_.cheap ? 1 : settings_.live_entries);
     // Of samples the innermost frames, and not as many as -U of other tools keeps.
-    bpf_map__set_value_size(skeleton_->maps.stacks, 63 * sizeof(uint64_t));
-    bpf_map__set_max_entries(skeleton_->maps.stacks, 8192);
-    bpf_map__set_max_entries(skeleton_->maps.recent, 1); // which is nvioctl's
-    bpf_map__set_max_entries(skeleton_->maps.unsent_names, KernelNames::unsent_max);
-    bpf_map__set_max_entries(skeleton_->maps.thread_names, Processes::thread_names_max);
+    bpf_map__set_value_size(skeleton().maps.stacks, 63 * sizeof(uint64_t));
+    bpf_map__set_max_entries(skeleton().maps.stacks, 8192);
+    bpf_map__set_max_entries(skeleton().maps.recent, 1); // which is nvioctl's
+    bpf_map__set_max_entries(skeleton().maps.unsent_names, KernelNames::unsent_max);
+    bpf_map__set_max_entries(skeleton().maps.thread_names, Processes::thread_names_max);
     holdings_.distinguish(true, true);
 }
 
 void CudaTop::load()
 {
-    CallToolOn::load();
-    names_->read_unsent_from(bpf_map__fd(skeleton_->maps.unsent_names));
-    layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
-    pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
+    CallTool::load();
+    names_->read_unsent_from(bpf_map__fd(skeleton().maps.unsent_names));
+    layouts_.emplace(bpf_map__fd(skeleton().maps.command_layouts), bpf_map__fd(skeleton().maps.size_layouts));
+    pending_calls_.emplace(bpf_map__fd(skeleton().maps.in_flight));
     asked_for_.emplace(options_.comm, processes());
     waits_.emplace(
-        bpf_map__fd(skeleton_->maps.waiting), bpf_map__fd(skeleton_->maps.free_places),
-        Waiting::Shared{skeleton_->bss->reported_ns, skeleton_->bss->waits_go_on, skeleton_->bss->places_taken});
+        bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
+        Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
     if (known_.waits) {
-        waits_->look_into_threads(probes(), settings_, options_, found_stacks());
+        waits_->look_into_threads(probes_, settings_, options_, found_stacks());
         track_stuck_calls();
     }
-    stacks_.emplace(bpf_map__fd(skeleton_->maps.stacks));
-    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
+    stacks_.emplace(bpf_map__fd(skeleton().maps.stacks));
+    held_.emplace(bpf_map__fd(skeleton().maps.held), bpf_map__fd(skeleton().maps.held_beyond));
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
     gpus_.emplace(*figures_);
@@ -187,35 +200,29 @@ void CudaTop::track_stuck_calls()
     counted.kinds = (known_.launches ? launch_calls.kinds : 0) | (known_.copies ? copy_calls.kinds : 0) |
                     (known_.copies ? batch_calls.kinds : 0) | (known_.memory ? alloc_calls.kinds : 0) |
                     (known_.memory ? free_calls.kinds : 0);
-    stuck_calls_.emplace(probes(), counted, options_, waits_->registers(), found_stacks());
+    stuck_calls_.emplace(probes_, counted, options_, waits_->registers(), found_stacks());
 }
 
-std::unique_ptr<Output> CudaTop::make_output(const Options& options)
+std::unique_ptr<Output> CudaTop::make_output()
 {
     if (settings_.metrics.wanted()) {
         metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
         return make_metrics_output(*metrics_);
     }
     if (!settings_.screen)
-        return CallToolOn::make_output(options);
+        return gpusnoop::make_output(options_);
     open_screen(); // whatever takes long comes after it
     return make_silent_output();
 }
 
-void CudaTop::starting(std::string_view what)
-{
-    if (live_)
-        live_->starting(what);
-}
-
 void CudaTop::begin(const Running& running)
 {
-    CallToolOn::begin(running);
+    CallTool::begin(running);
     if (settings_.why && !options_.duration)
         running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
     running_.emplace(running);
     began_ns_ = clock_ns(CLOCK_MONOTONIC);
-    head_.emplace(running, bpf_map__fd(skeleton_->maps.hits), tier_, !settings_.max_overhead && !settings_.latency);
+    head_.emplace(running, bpf_map__fd(skeleton().maps.hits), tier_, !settings_.max_overhead && !settings_.latency);
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
         running.loop.after(later, [this] { look_at_earlier(); });
@@ -260,7 +267,7 @@ void CudaTop::open_screen()
         kept_->tell_if_ignored();
 }
 
-void CudaTop::over()
+void CudaTop::end_screen()
 {
     if (!live_)
         return;
@@ -297,7 +304,7 @@ bool CudaTop::learn(uint32_t type, const void* data, size_t size)
 
 std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
                                  "context_bytes", "held_bytes"});
     add_held_tables(tables, gone, holdings_);
@@ -323,7 +330,7 @@ bool CudaTop::tick(Output& output)
     look_at_earlier();
     if (stuck_calls_ && running_)
         stuck_calls_->inspect(running_->users());
-    CallToolOn::tick(output);
+    CallTool::tick(output);
     names_->tick();
     return naming_.tick(unnamed_.size());
 }
@@ -333,7 +340,7 @@ void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
     if (stuck_calls_)
         stuck_calls_->left(pid);
     waits_->executed(pid, time_ns);
-    CallToolOn::on_exec(pid, time_ns);
+    CallTool::on_exec(pid, time_ns);
 }
 
 void CudaTop::on_exit(pid_t pid)
@@ -342,7 +349,7 @@ void CudaTop::on_exit(pid_t pid)
         stuck_calls_->left(pid);
     waits_->exited(pid);
     diagnosis_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_BOOTTIME));
-    CallToolOn::on_exit(pid);
+    CallTool::on_exit(pid);
 }
 
 void CudaTop::sweep_stacks()

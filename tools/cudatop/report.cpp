@@ -15,7 +15,7 @@ void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     interval_ns = waits_->end_interval(interval_ns);
     learn_xids();
-    CallToolOn::report(output, wall_ns, interval_ns);
+    CallTool::report(output, wall_ns, interval_ns);
 }
 
 // Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
@@ -60,7 +60,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     view.gpus = &*gpus_;
     Groups groups(view, settings_.latency, *names_, processes());
     add_to(groups, view, ended);
-    const Context context{{options_, settings_, processes(), counted_.seconds, probes()},
+    const Context context{{options_, settings_, processes(), counted_.seconds, probes_},
                           *users_,
                           *figures_,
                           *gpus_,

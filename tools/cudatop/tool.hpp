@@ -38,36 +38,34 @@
 
 namespace gpusnoop::cudatop {
 
-class CudaTop : public CallToolOn<cudatop_bpf, Settings> {
+class CudaTop : public CallTool {
 public:
     CudaTop();
 
     void add_options(CommandLine& line) override;
-    bool did_without_tracing(const Options& options, EndingSignals& signals) override;
-    std::unique_ptr<Output> make_output(const Options& options) override;
-    Opened open() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
-    void starting(std::string_view what) override;
     void begin(const Running& running) override;
-    void over() override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
     void on_exit(pid_t pid) override;
 
 private:
+    cudatop_bpf& skeleton() const { return bpf_.as<cudatop_bpf>(); }
+    void opened(Opened& opened) override;
     void validate(RunPlan& plan) override;
+    RunHooks hooks();
+    std::unique_ptr<Output> make_output();
+    void replay(EndingSignals& signals);
+    void end_screen();
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     bool learn(uint32_t type, const void* data, size_t size) override;
     void on_delta(const CallDelta& delta) override;
     void collected() override { holdings_.settle(); }
-    bool shows_maxima() const override { return !settings_.cheap && !settings_.max_overhead; } // page of a row
     void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
     void print_event(Output&, const call_event&) override {}
     void forget(const std::set<ImageId>& images) override;
-    uint64_t names_lost() override { return names_->lost_since_last(); }
-    void before_last_report(std::chrono::milliseconds patience) override { names_->finish(patience); }
     void learn_xids();
     void sweep_stacks();
     void add_to(Groups& groups, const View& view, const std::set<ImageId>& ended);
@@ -86,6 +84,7 @@ private:
     void print_why(Output& output, const Snapshot& snapshot);
     std::set<ImageId> exited();
 
+    Settings settings_;
     std::optional<DriverHooks> driver_;
     std::optional<DriverLayouts> layouts_;
     std::optional<PendingCalls> pending_calls_;

@@ -33,20 +33,21 @@ constexpr ToolSpec about{
                 "  gpualloc -H size            # how large allocations are; also latency, lifetime\n"
                 "  gpualloc --by stack -d 10   # call stacks that hold most\n"
                 "  gpualloc --json 1           # one JSON object per row and second\n",
+    .open = BpfObject::open<gpualloc_bpf>,
 };
 
-class GpuAlloc : public CallToolOn<gpualloc_bpf, Settings> {
+class GpuAlloc : public CallTool {
 public:
-    GpuAlloc() : CallToolOn(about) {}
+    GpuAlloc() : CallTool(about, settings_) {}
 
     void add_options(CommandLine& line) override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
 
 private:
-    bool shows_rows() const override { return settings_.rows() || settings_.histogram(); }
+    gpualloc_bpf& skeleton() const { return bpf_.as<gpualloc_bpf>(); }
     void validate(RunPlan& plan) override;
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
     void on_delta(const CallDelta& delta) override { holdings_.add(delta); }
@@ -62,6 +63,7 @@ private:
 
     Frames stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
+    Settings settings_;
     Holdings holdings_;
     std::optional<HeldTable> held_;
     std::optional<NvmlFigures> nvml_;
@@ -85,6 +87,7 @@ void GpuAlloc::validate(RunPlan& plan)
                : settings_.leaks ? "unfreed allocation" + at_least(settings_.older_than_ns, "older")
                                  : traced("allocation or free");
     plan.lines |= settings_.exited;
+    shows_rows_ = settings_.rows() || settings_.histogram();
     plan.needs_returns = true;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = {
@@ -98,10 +101,10 @@ void GpuAlloc::validate(RunPlan& plan)
     };
 }
 
-void GpuAlloc::configure(std::span<const Probe> probes, const Filters& filters)
+void GpuAlloc::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     const bool sizes = settings_.size || settings_.histogram_of == Measure::size;
     data.need_return = true;
     data.follow = !options_.failed_only;
@@ -109,22 +112,22 @@ void GpuAlloc::configure(std::span<const Probe> probes, const Filters& filters)
     data.measure_lifetime = settings_.histogram_of == Measure::lifetime;
     if (sizes)
         data.duration_unit_ns = 1;
-    size_held_table(*skeleton_, options_.failed_only ? 1 : settings_.live_entries);
+    size_held_table(bpf_, options_.failed_only ? 1 : settings_.live_entries);
     holdings_.distinguish(sizes, settings_.view.device);
 }
 
 void GpuAlloc::load()
 {
-    CallToolOn::load();
-    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
+    CallTool::load();
+    held_.emplace(bpf_map__fd(skeleton().maps.held), bpf_map__fd(skeleton().maps.held_beyond));
     if (settings_.rows() && shows_nvml(settings_, options_))
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes()}, false});
+    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, false});
 }
 
 std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.push_back("context_bytes");
     add_held_tables(tables, gone, holdings_, !settings_.events);
     return tables;
@@ -133,7 +136,7 @@ std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
 bool GpuAlloc::tick(Output& output)
 {
     held_->make_room(holdings_);
-    return CallToolOn::tick(output);
+    return CallTool::tick(output);
 }
 
 bool GpuAlloc::learn(uint32_t type, const void* data, size_t size)
@@ -150,7 +153,7 @@ void GpuAlloc::forget(const std::set<ImageId>& images)
     holdings_.forget(images);
     for (const ImageId& id : images) {
         const image image = id;
-        bpf_map__delete_elem(skeleton_->maps.held_bytes, &image, sizeof(image), 0);
+        bpf_map__delete_elem(skeleton().maps.held_bytes, &image, sizeof(image), 0);
     }
 }
 
@@ -163,7 +166,7 @@ void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
                     processes(), wall_ns, static_cast<double>(interval_ns) / 1e9,
                     [this](const LeakKey& key) { return stack_of(key); });
     } else {
-        CallToolOn::report(output, wall_ns, interval_ns);
+        CallTool::report(output, wall_ns, interval_ns);
     }
 }
 
@@ -174,11 +177,11 @@ void GpuAlloc::print(Output& output, std::span<const CallDelta> calls, uint64_t 
         groups.add(delta);
     if (settings_.rows() && !options_.failed_only) {
         groups.add_held(holdings_, gone());
-        groups.add_peaks(bpf_map__fd(skeleton_->maps.held_bytes));
+        groups.add_peaks(bpf_map__fd(skeleton().maps.held_bytes));
         if (nvml_)
             groups.add_nvml(*nvml_);
     }
-    const Context context{{options_, settings_, processes(), seconds, probes()}, nvml_ && nvml_->available()};
+    const Context context{{options_, settings_, processes(), seconds, probes_}, nvml_ && nvml_->available()};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);
     else

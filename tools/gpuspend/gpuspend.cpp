@@ -36,6 +36,7 @@ constexpr ToolSpec about{
                 "  gpuspend --csv -d 24h --prices /etc/gpu-prices   # for accounts, as FOCUS 1.3 names it\n"
                 "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # a month, over restarts\n"
                 "  gpuspend --json 60          # one JSON object per row and minute\n",
+    .open = BpfObject::open<gpuspend_bpf>,
     .ring_mb = 4, // there are no lines
     .without_returns = "waits and memory are unknown",
 };
@@ -49,39 +50,27 @@ std::string node_name()
 
 constexpr uint32_t live_entries = 1'000'000; // allocations that can be tracked at once
 
-class GpuSpend : public CallToolOn<gpuspend_bpf, Settings> {
+class GpuSpend : public CallTool {
 public:
-    GpuSpend() : CallToolOn(about) {}
+    GpuSpend() : CallTool(about, settings_) {}
 
     void add_options(CommandLine& line) override
     {
         settings_.sort = "device_time_ns";
         add_own_options(line, settings_);
     }
-    std::unique_ptr<Output> make_output(const Options& options) override
-    {
-        if (settings_.metrics.wanted()) {
-            metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
-            return make_metrics_output(*metrics_);
-        }
-        return settings_.csv ? make_csv_output() : CallToolOn::make_output(options);
-    }
-    Opened open() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
     void begin(const Running& running) override;
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    void check_results() override
-    {
-        if (unsaved_)
-            throw Error(*unsaved_);
-    }
 
 private:
+    gpuspend_bpf& skeleton() const { return bpf_.as<gpuspend_bpf>(); }
+    void opened(Opened& opened) override;
     void validate(RunPlan& plan) override;
+    std::unique_ptr<Output> make_output();
     std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    bool shows_rows() const override { return false; } // of calls
     bool learn(uint32_t type, const void* data, size_t size) override;
     void on_delta(const CallDelta& delta) override;
     void collected() override { holdings_.settle(); }
@@ -93,6 +82,7 @@ private:
     void keep_sums(uint64_t wall_ns);
     std::vector<std::string> notes(const Bill& bill) const;
 
+    Settings settings_;
     Prices prices_;
     Holdings holdings_;
     std::optional<HeldTable> held_;
@@ -120,6 +110,12 @@ void GpuSpend::validate(RunPlan& plan)
     using enum Layers;
     plan.traced = "GPU use";
     plan.one = "use of a GPU";
+    plan.hooks.make_output = [this] { return make_output(); };
+    plan.hooks.check_results = [this] {
+        if (unsaved_)
+            throw Error(*unsaved_);
+    };
+    shows_rows_ = false; // of calls
     plan.nvml_library = settings_.nvml_library;
     plan.programs = {
         {"launch", driver, launch_calls, false, "launches are unknown"},
@@ -147,7 +143,16 @@ void GpuSpend::validate(RunPlan& plan)
 }
 
 // What is in files is read before anything is loaded: who has written it wrongly need not wait.
-Opened GpuSpend::open()
+std::unique_ptr<Output> GpuSpend::make_output()
+{
+    if (settings_.metrics.wanted()) {
+        metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
+        return make_metrics_output(*metrics_);
+    }
+    return settings_.csv ? make_csv_output() : gpusnoop::make_output(options_);
+}
+
+void GpuSpend::opened(Opened&)
 {
     if (!settings_.prices.empty())
         prices_ = Prices::of_file(settings_.prices, node_name());
@@ -164,16 +169,15 @@ Opened GpuSpend::open()
             sums_ = std::move(*kept);
         }
     }
-    return CallToolOn::open();
 }
 
-void GpuSpend::configure(std::span<const Probe> probes, const Filters& filters)
+void GpuSpend::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     followed_ = !settings_.cheap && filters.returns;
     data.per_device = followed_;
-    data.often_launched = row_number(probes, often_launched);
+    data.often_launched = row_number(probes_, often_launched);
     data.per_kernel = false;
     data.per_shape = false;
     data.per_size = false;
@@ -182,22 +186,22 @@ void GpuSpend::configure(std::span<const Probe> probes, const Filters& filters)
     data.measure_latency = followed_; // of waits
     data.follow = followed_;
     data.follow_graphs = followed_;
-    size_held_table(*skeleton_, settings_.cheap ? 1 : live_entries);
+    size_held_table(bpf_, settings_.cheap ? 1 : live_entries);
     ledger_.emplace(settings_.split);
     holdings_.distinguish(false, true);
 }
 
 void GpuSpend::load()
 {
-    CallToolOn::load();
-    cost_.emplace(bpf_map__fd(skeleton_->maps.hits), tier_);
-    held_.emplace(bpf_map__fd(skeleton_->maps.held), bpf_map__fd(skeleton_->maps.held_beyond));
+    CallTool::load();
+    cost_.emplace(bpf_map__fd(skeleton().maps.hits), tier_);
+    held_.emplace(bpf_map__fd(skeleton().maps.held), bpf_map__fd(skeleton().maps.held_beyond));
     slices_.emplace(settings_, options_.host_root, processes(), prices_, teams_);
 }
 
 void GpuSpend::begin(const Running& running)
 {
-    CallToolOn::begin(running);
+    CallTool::begin(running);
     running_.emplace(running);
     reported_ns_ = clock_ns(CLOCK_MONOTONIC);
     cost_->since_last(0);
@@ -215,7 +219,7 @@ bool GpuSpend::learn(uint32_t type, const void* data, size_t size)
 
 std::vector<const char*> GpuSpend::tables_of(std::span<const ImageId> gone)
 {
-    std::vector<const char*> tables = CallToolOn::tables_of(gone);
+    std::vector<const char*> tables = CallTool::tables_of(gone);
     tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
                                  "context_bytes", "held_bytes"});
     add_held_tables(tables, gone, holdings_);
@@ -239,7 +243,7 @@ bool GpuSpend::tick(Output& output)
 {
     constexpr uint64_t seconds_between = 10; // what a run that is killed may lose, which is told as unseen
     held_->make_room(holdings_);
-    const bool naming = CallToolOn::tick(output);
+    const bool naming = CallTool::tick(output);
     if (++ticks_ % seconds_between == 0)
         keep_sums(clock_ns(CLOCK_REALTIME));
     return naming;

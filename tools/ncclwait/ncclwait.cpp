@@ -43,6 +43,7 @@ constexpr ToolSpec about{
                 "  ncclwait --ras              # ... and what NCCL's own service says of ranks on other hosts\n"
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
                 "  ncclwait --json 1           # one JSON object per row and second\n",
+    .open = BpfObject::open<ncclwait_bpf>,
     .without_returns = "it cannot be told what was enqueued",
 };
 
@@ -54,27 +55,16 @@ public:
 
     void add_options(CommandLine& line) override { ncclwait::add_options(line, settings_); }
     RunPlan plan(const Options& options) override;
-    ReplayView replayed() override
-    {
-        return {.by = settings_.by,
-                .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                .adds_up = false}; // who came last to a call, rows do not say call by call
-    }
-    Opened open() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
-    void load_programs(bool together) override;
+    void opened(Opened& opened) override { opened.switches.naming = &waits_traced_; }
+    void configure(const Filters& filters) override;
     void load() override;
     void begin(const Running& running) override;
     void record(Output& output, const void* data, size_t size) override;
     void on_exec(pid_t pid, uint64_t time_ns) override;
-    void on_exit(pid_t pid) override { leaving_.insert(static_cast<uint32_t>(pid)); }
-    std::set<pid_t> exits_missed() override { return processes_->ended(); }
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    uint64_t calls_differing() override { return callers_->others_since_last(); }
 
 private:
-    Options options_;
     void add(const collective_call& call);
     void look_for_stalls(Output& output);
     void print_lines(Output& output, bool last);
@@ -85,11 +75,9 @@ private:
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
 
     Settings settings_;
-    Skeleton<ncclwait_bpf> skeleton_;
     std::optional<Collectives> collectives_;
     std::optional<CollectiveVerdicts> verdicts_;
     std::optional<RasVerdicts> ras_;
-    std::optional<Processes> processes_;
     std::optional<RankLines> lines_;
     CallerCpu cpu_;
     std::optional<UserStacks> callers_;
@@ -98,8 +86,7 @@ private:
     Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
-    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
-    std::set<ImageId> gone_;     // to be forgotten after the next report
+    std::set<ImageId> gone_; // to be forgotten after the next report
 };
 
 RunPlan NcclWait::plan(const Options& options)
@@ -118,61 +105,48 @@ RunPlan NcclWait::plan(const Options& options)
         {"waited", Layers::driver, work_waits, true, "who is late in jobs that ran before tracing did", false},
     };
     plan.needs_returns = true;
+    plan.replay = {.by = settings_.by,
+                   .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
+                   .adds_up = false}; // who came last to a call, rows do not say call by call
+    plan.hooks.calls_differing = [this] { return callers_->others_since_last(); };
     return plan;
 }
 
-Opened NcclWait::open()
+void NcclWait::configure(const Filters&)
 {
-    skeleton_ = open_skeleton<ncclwait_bpf>();
-    return {.object = skeleton_->obj,
-            .switches = {.attach_phase = &skeleton_->bss->attach_phase,
-                         .forwarding_files = &skeleton_->bss->forwarding_files,
-                         .traced_since = &skeleton_->bss->traced_since,
-                         .naming = &waits_traced_}};
-}
-
-void NcclWait::configure(std::span<const Probe> probes, const Filters& filters)
-{
-    configure_shared(*skeleton_->rodata, options_, filters);
-    configure_probes(*skeleton_->rodata, probes, filters);
-    skeleton_->rodata->per_stream = settings_.stream;
-    skeleton_->rodata->stacks_of_calls = options_.user_stacks && (settings_.events || settings_.rank);
-    UserStacks::follow_python(
-        *skeleton_, skeleton_->rodata->stacks_of_calls && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
-    UserStacks::follow_windows(*skeleton_, skeleton_->rodata->stacks_of_calls ? WINDOW_STACKS : 0);
-    if (!skeleton_->rodata->stacks_of_calls)
-        bpf_map__set_max_entries(skeleton_->maps.call_stacks, 1);
-    collectives_.emplace(probes, Collectives::Asked{.per_thread = settings_.view.who.thread,
-                                                    .per_size = settings_.size,
-                                                    .per_stream = settings_.stream,
-                                                    .lines = settings_.events,
-                                                    .failed = options_.failed_only,
-                                                    .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
-    verdicts_.emplace(probes, settings_.stalled_ns, options_.host_root);
+    const bool stacks = options_.user_stacks && (settings_.events || settings_.rank);
+    bpf_.set("per_stream", settings_.stream);
+    bpf_.set("stacks_of_calls", stacks);
+    UserStacks::follow_python(bpf_, stacks && UserStacks::can_follow_python() ? PYTHON_STACKS : 0);
+    UserStacks::follow_windows(bpf_, stacks ? WINDOW_STACKS : 0);
+    if (!stacks)
+        bpf_.resize("call_stacks", 1);
+    collectives_.emplace(probes_, Collectives::Asked{.per_thread = settings_.view.who.thread,
+                                                     .per_size = settings_.size,
+                                                     .per_stream = settings_.stream,
+                                                     .lines = settings_.events,
+                                                     .failed = options_.failed_only,
+                                                     .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
+    verdicts_.emplace(probes_, settings_.stalled_ns, options_.host_root);
     if (settings_.ras_port)
         ras_.emplace(static_cast<uint16_t>(*settings_.ras_port), settings_.stalled_ns);
 }
 
-void NcclWait::load_programs(bool together)
-{
-    load_into_kernel([this] { return ncclwait_bpf::load(skeleton_.get()); }, together);
-}
-
 void NcclWait::load()
 {
-    shares_.emplace(skeleton_->obj);
-    processes_.emplace(bpf_map__fd(skeleton_->maps.processes), options_.host_root, &wait_budget_);
+    shares_.emplace(bpf_.get());
+    Tool::load();
     lines_.emplace(line_fields(), context(0));
-    UserStacks::Kernel kernel = UserStacks::kernel_of(*skeleton_, "call_stacks");
+    UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "call_stacks");
     kernel.of_functions = false;
     callers_.emplace(kernel, StackView(), &wait_budget_);
     callers_->begin(options_.pids);
-    front_calls_.emplace(bpf_map__fd(skeleton_->maps.front_calls));
+    front_calls_.emplace(bpf_.fd("front_calls"));
 }
 
 void NcclWait::begin(const Running& running)
 {
-    processes_->tracing_began(running.since_ns);
+    Tool::begin(running);
     callers_->meet(running.users(), options_.user_stacks);
     loop_ = &running.loop;
 }
@@ -209,8 +183,7 @@ void NcclWait::add(const collective_call& call)
 void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
 {
     callers_->ended(pid);
-    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
-        leaving_.insert(static_cast<uint32_t>(pid));
+    Tool::on_exec(pid, time_ns);
 }
 
 bool NcclWait::tick(Output& output)
@@ -289,10 +262,10 @@ void NcclWait::forget_ended()
     const auto erase = [&](const bpf_map* map) {
         return erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
     };
-    const auto& maps = skeleton_->maps;
+    const auto& maps = bpf_.as<ncclwait_bpf>().maps;
     for (const bpf_map* map : {maps.comms, maps.capturing_streams, maps.captured_events})
         erase(map);
-    __atomic_fetch_sub(&skeleton_->bss->captures_open, erase(maps.captures), __ATOMIC_RELAXED);
+    __atomic_fetch_sub(bpf_.find<uint64_t>("captures_open"), erase(maps.captures), __ATOMIC_RELAXED);
 }
 
 // Nothing is to be told any more of those that have ended.

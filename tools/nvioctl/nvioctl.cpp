@@ -35,22 +35,23 @@ constexpr ToolSpec about{
                 "  nvioctl -H latency -p 1234   # a histogram per command of one process\n"
                 "  nvioctl --xid                # GPU errors (Xids), with the last calls of the process\n"
                 "  nvioctl --json 1             # one JSON object per row and second\n",
+    .open = BpfObject::open<nvioctl_bpf>,
     .attach_names = driver_hook_names,
 };
 
-class NvIoctl : public CallToolOn<nvioctl_bpf, Settings> {
+class NvIoctl : public CallTool {
 public:
-    NvIoctl() : CallToolOn(about) {}
+    NvIoctl() : CallTool(about, settings_) {}
 
     void add_options(CommandLine& line) override;
-    Opened open() override;
-    void configure(std::span<const Probe> probes, const Filters& filters) override;
+    void configure(const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
     void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
-    bool shows_rows() const override { return !settings_.xid && CallToolOn::shows_rows(); }
+    nvioctl_bpf& skeleton() const { return bpf_.as<nvioctl_bpf>(); }
+    void opened(Opened& opened) override;
     void validate(RunPlan& plan) override;
     void on_delta(const CallDelta& delta) override { monitors_.see(delta.key); }
     bool learn(uint32_t type, const void* data, size_t size) override;
@@ -61,6 +62,7 @@ private:
     bool left_out(const call_key& key, uint64_t calls);
     void report_left_out(Output& output);
 
+    Settings settings_;
     std::optional<DriverHooks> hooks_;
     std::optional<PendingCalls> pending_calls_;
     std::optional<CallEvents<CallLine, Context>> lines_;
@@ -87,15 +89,15 @@ void NvIoctl::validate(RunPlan& plan)
     if (settings_.no_monitor)
         plan.one += " (monitors left out)";
     plan.lines |= settings_.xid;
+    shows_rows_ &= !settings_.xid;
 }
 
-Opened NvIoctl::open()
+void NvIoctl::opened(Opened& opened)
 {
     if (kernel_is_confidential())
         throw Error("this kernel is locked down in confidentiality mode, which forbids kprobes, tracepoints and BPF "
                     "programs that read what a driver is told: calls into it cannot be traced",
                     "the other tools work; for this one boot with lockdown=integrity (see man 7 kernel_lockdown)");
-    Opened opened = CallToolOn::open();
     const auto way = std::ranges::find(driver_hook_names, options_.attach);
     hooks_.emplace(opened.object, way == std::end(driver_hook_names)
                                       ? std::nullopt
@@ -105,26 +107,25 @@ Opened NvIoctl::open()
         xids_.emplace(opened.object);
     else
         leave_out_xids(opened.object);
-    return opened;
 }
 
-void NvIoctl::configure(std::span<const Probe> probes, const Filters& filters)
+void NvIoctl::configure(const Filters& filters)
 {
-    CallToolOn::configure(probes, filters);
-    auto& data = *skeleton_->rodata;
+    CallTool::configure(filters);
+    auto& data = *skeleton().rodata;
     data.least_ns = settings_.least_ns;
     data.keep_recent = settings_.xid;
     if (xids_)
-        xids_->configure(data);
+        xids_->configure(bpf_);
 }
 
 void NvIoctl::load()
 {
-    CallToolOn::load();
-    layouts_.emplace(bpf_map__fd(skeleton_->maps.command_layouts), bpf_map__fd(skeleton_->maps.size_layouts));
-    pending_calls_.emplace(bpf_map__fd(skeleton_->maps.in_flight));
+    CallTool::load();
+    layouts_.emplace(bpf_map__fd(skeleton().maps.command_layouts), bpf_map__fd(skeleton().maps.size_layouts));
+    pending_calls_.emplace(bpf_map__fd(skeleton().maps.in_flight));
     if (xids_)
-        xids_->attach(bpf_map__fd(skeleton_->maps.recent));
+        xids_->attach(bpf_map__fd(skeleton().maps.recent));
     lines_.emplace(line_fields(), Context{options_, settings_, processes(), 0, {}});
 }
 
@@ -142,14 +143,14 @@ bool NvIoctl::tick(Output& output)
         xids_->print(output, processes(), false);
     layouts_->refresh();
     monitors_.tick();
-    return CallToolOn::tick(output);
+    return CallTool::tick(output);
 }
 
 void NvIoctl::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (xids_)
         xids_->print(output, processes(), true);
-    CallToolOn::report(output, wall_ns, interval_ns);
+    CallTool::report(output, wall_ns, interval_ns);
     report_left_out(output);
 }
 

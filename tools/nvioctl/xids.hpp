@@ -15,11 +15,7 @@ public:
     // Between open and load.
     explicit XidLines(bpf_object* object) : xids_(object) {}
 
-    template<class Rodata>
-    void configure(Rodata& data) const
-    {
-        xids_.configure(data);
-    }
+    void configure(const BpfObject& bpf) const { xids_.configure(bpf); }
     void attach(int recent_fd); // the kernel side's table of last calls; throws Error
 
     void add(const xid_record& record);
