@@ -9,10 +9,12 @@
 #include "base/fd.hpp"
 #include "calibrate.skel.h"
 #include "proc/process.hpp"
+#include "reader/message.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bpf/libbpf.h>
+#include <chrono>
 #include <fcntl.h>
 #include <span>
 #include <unistd.h>
@@ -35,6 +37,12 @@ gpusnoop_do_nothing:
 extern "C" void gpusnoop_do_nothing();
 
 namespace gpusnoop {
+
+static void fields(auto& each, same_as_const<ProbeCost> auto& c)
+{
+    each(c.entry_ns, c.return_ns);
+}
+
 namespace {
 
 constexpr const char* own_file = "/proc/self/exe";
@@ -151,34 +159,29 @@ std::optional<uint64_t> duration_floor_ns(Tier tier)
 
 ProbeCostMeter::ProbeCostMeter(Tier tier)
 {
-    std::array<int, 2> ends{-1, -1};
-    if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
-        return;
-    result_ = Fd(ends[0]);
-    const Fd to_us(ends[1]);
-    child_.emplace(std::initializer_list<int>{to_us.get()}, [tier] {
+    helper_.emplace([tier](Helper::Task& task) {
         if (const std::optional<ProbeCost> cost = probe_cost(tier))
-            (void)!write(Child::first_fd, &*cost, sizeof(*cost));
+            task.connection.send(message_of(*cost));
     });
 }
 
 // The kernel takes its time to detach the probes of a process that is killed.
 ProbeCostMeter::~ProbeCostMeter()
 {
-    if (child_)
-        child_->kill();
-    for (int tries = 0; tries < 3000 && child_ && !child_->ended(); tries++)
+    if (helper_)
+        helper_->kill();
+    for (int tries = 0; tries < 3000 && helper_ && !helper_->ended(); tries++)
         usleep(1000);
 }
 
 const std::optional<ProbeCost>& ProbeCostMeter::cost()
 {
-    const bool ended = child_ && child_->ended(); // before what it wrote is read
-    ProbeCost cost;
-    if (child_ && !cost_ && read(result_.get(), &cost, sizeof(cost)) == sizeof(cost))
-        cost_ = cost;
+    const bool ended = helper_ && helper_->ended(); // before what it sent is read
+    if (helper_ && !cost_)
+        if (const auto message = helper_->connection().receive(std::chrono::milliseconds(0)))
+            cost_ = read_message<ProbeCost>(message->bytes);
     if (ended)
-        child_.reset();
+        helper_.reset();
     return cost_;
 }
 

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "attach/tier.hpp"
-#include "base/fd.hpp"
-#include "reader/child.hpp"
+#include "reader/helper.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -26,6 +25,7 @@ struct ProbeCost {
     double return_ns = 0;
 };
 // Measured on this machine in this tier by a process of its own: that takes half a second, and the loop does not wait.
+// No Reader: it measures once, unasked.
 class ProbeCostMeter {
 public:
     explicit ProbeCostMeter(Tier tier);
@@ -36,8 +36,7 @@ public:
     const std::optional<ProbeCost>& cost();
 
 private:
-    Fd result_;
-    std::optional<Child> child_;
+    std::optional<Helper> helper_;
     std::optional<ProbeCost> cost_;
 };
 

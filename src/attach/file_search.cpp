@@ -8,7 +8,6 @@
 #include "code/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"
-#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -28,8 +27,7 @@ namespace {
 
 constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds time_for_a_look(200);
-constexpr size_t unreadable_max = 16;       // per scan: paths are up to 4 KiB, a message is up to 128
-constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
+constexpr size_t unreadable_max = 16; // per scan: paths are up to 4 KiB, a message is up to 128
 
 // A page of the file in this process, for as long as the object is there.
 class MappedPage {
@@ -61,13 +59,12 @@ Runtime hip_of(const Elf& elf)
 
 void FileSearch::serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     task_ = &task;
     while (auto message = task.connection.receive()) {
         const auto request = read_message<SearchRequest>(message->bytes);
         if (!request)
             return;
-        task.says(at({}, ""));
+        task.set_status(at({}, ""));
         if (std::exchange(dropped_, request->dropped) != request->dropped)
             known_.clear();
         answer({.candidate = {},
@@ -134,7 +131,7 @@ SearchEnd FileSearch::mapped(pid_t pid)
             end.all = false;
             break;
         }
-        task_->says(at(key, mapping.path));
+        task_->set_status(at(key, mapping.path));
         const auto found = find_mapped(pid, mapping);
         if (!found) {
             report_unreadable(end, pid, mapping, errno);
@@ -163,7 +160,7 @@ SearchEnd FileSearch::opened(std::string_view path, Fd where)
     const Key key(found->device, found->inode);
     if ((boring(key) && !named(mapping.path)) || refused(key))
         return end;
-    task_->says(at(key, mapping.path));
+    task_->set_status(at(key, mapping.path));
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
         end.known.push_back(known->second);
     else
@@ -177,7 +174,7 @@ SearchEnd FileSearch::in_reach(pid_t pid)
         for (const std::string_view name : driver_names) {
             Mapping mapping;
             mapping.path = fmt::format("{}/{}", folder, name);
-            task_->says(at({}, mapping.path));
+            task_->set_status(at({}, mapping.path));
             if (const auto found = find_in_root_of(pid, mapping.path))
                 ask_about(*found, mapping, false);
         }
@@ -188,7 +185,7 @@ SearchEnd FileSearch::again(const std::string& path, const Fd& file)
 {
     Mapping mapping;
     mapping.path = path;
-    task_->says(at({}, path));
+    task_->set_status(at({}, path));
     if (const auto found = find_regular_behind(fmt::format("/proc/self/fd/{}", file.get())))
         ask_about(*found, mapping, true);
     return {};
@@ -198,7 +195,7 @@ SearchEnd FileSearch::lead(const std::vector<SearchRequest::Question>& questions
 {
     SearchEnd end;
     for (const auto& [path, inode, pids] : questions) {
-        task_->says(at({}, path));
+        task_->set_status(at({}, path));
         bool leads = false;
         for (auto pid = pids.begin(); pid != pids.end() && !leads; ++pid)
             leads = leads_to(*pid, path, inode);

@@ -53,6 +53,8 @@ public:
     // A file of that name may have something to probe in it.
     bool may_matter(std::string_view path) const { return in_any_file() || named(path) || is_memfd(path); }
 
+    static constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
+
     // A helper's whole life: answers requests until its owner has gone.
     void serve(Helper::Task& task);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are written while they are probed.
 #include "attach/attach.hpp"
-#include "attach/searcher.hpp"
+#include "attach/search.hpp"
 #include "attach/targets.hpp"
 
 #include <algorithm>
@@ -41,9 +41,9 @@ std::vector<CudaFile*> Targets::overwritten(bool thorough)
     drain_write_signals();
     if (!std::exchange(check_leases_, false) && !thorough)
         return broken;
-    for (Searcher& searcher : searchers_) // nothing is attached yet
-        if (searcher.examining && searcher.examining->guard.is_broken(searcher.examining->where, false))
-            searcher.examining->guard.release(searcher.examining->where);
+    for (auto& [number, search] : searches_) // nothing is attached yet
+        if (search.examining && search.examining->guard.is_broken(search.examining->where, false))
+            search.examining->guard.release(search.examining->where);
     for (CudaFile* file : files_.all())
         if (file->guard.is_broken(file->file, thorough))
             broken.push_back(file);
@@ -69,27 +69,25 @@ void Targets::examine_suspended()
         if (!file->suspended || file->examining || FileGuard::Clock::now() < file->examine_at ||
             (file->guard.is_open() && !file->guard.retake(file->file)))
             continue;
-        Searcher* const searcher = free_one();
-        if (!searcher)
+        if (!ready())
             return;
         std::string path = file->path;
         if (path.ends_with(deleted_suffix))
             path.resize(path.size() - deleted_suffix.size());
-        file->examining = true;
-        searcher->again = file;
-        ask(*searcher, {.what = SearchRequest::What::again, .pid = 0, .questions = {}, .path = std::move(path)});
+        SearchRequest request{.what = SearchRequest::What::again, .pid = 0, .questions = {}, .path = std::move(path)};
+        file->examining = ask({.request = std::move(request), .again = file});
     }
 }
 
-SearchVerdict Targets::judge_again(Searcher& searcher, Candidate found) const
+SearchVerdict Targets::judge_again(Search& search, Candidate found) const
 {
-    if (!searcher.again) // it was dropped meanwhile
+    if (!search.again) // it was dropped meanwhile
         return {};
-    searcher.examining = std::move(found);
+    search.examining = std::move(found);
     return {.examine = true};
 }
 
-void Targets::take_in_again(CudaFile* file, const FileId& id, ExaminedFile examined)
+void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFile examined)
 {
     if (!file)
         return;

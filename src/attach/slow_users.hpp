@@ -14,7 +14,7 @@ public:
     using Clock = TimeAccounts<uint64_t>::Clock;
 
     // so_far: time that a running search has been blocked.
-    bool include(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const
+    bool is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const
     {
         const auto own = slow_part(so_far) + of_user_.used(user, now);
         const auto all = slow_part(so_far) + of_all_.used(0, now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/targets.hpp"
 
-#include "attach/searcher.hpp"
+#include "attach/search.hpp"
 #include "base/error.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 #include <memory>
 #include <sys/epoll.h>
-#include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
@@ -23,12 +22,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t searchers_max = 4;
-constexpr long searchers_of_slow_max = 2; // the others are for other users
-constexpr Clock::duration slow = 50ms;    // then others need not wait for it
+constexpr size_t helpers_max = 4;
+constexpr long helpers_of_slow_max = 2; // the others are for other users
 constexpr Clock::duration postponed_for = 500ms;
-constexpr Clock::duration hanging = 3s;    // without a word
-constexpr Clock::duration between = 200ms; // more than that between two looks, and it is we who have been stopped
 
 // A file that cannot be examined yet.
 ExaminedFile unknown(Library library)
@@ -47,16 +43,16 @@ std::string CudaFile::open_path() const
 }
 
 Targets::Targets(std::span<const Probe> probes, bool count_runtime)
-    : probes_(probes), search_(probes, count_runtime), helpers_have_said_(epoll_create1(EPOLL_CLOEXEC))
+    : probes_(probes), search_(probes, count_runtime), news_(epoll_create1(EPOLL_CLOEXEC)), reader_(service())
 {
     for (const int fd : {writes_.lease_descriptor(), writes_.watch_descriptor()}) {
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.fd = fd;
-        if (helpers_have_said_ && fd >= 0)
-            epoll_ctl(helpers_have_said_.get(), EPOLL_CTL_ADD, fd, &event);
+        if (news_ && fd >= 0)
+            epoll_ctl(news_.get(), EPOLL_CTL_ADD, fd, &event);
     }
-    if (!helpers_have_said_)
+    if (!news_)
         throw Error("helpers cannot be watched: " + errno_text(errno));
 }
 
@@ -69,112 +65,98 @@ bool Targets::interesting(std::string_view path, uint64_t device, uint64_t inode
            !search_.refused(key);
 }
 
+Reader::Service Targets::service()
+{
+    return {.sandbox = process_reading_sandbox(FileSearch::memory_bytes),
+            .serve = [this](Helper::Task& task) { search_.serve(task); },
+            .apply_part = [this](Reader::Part part) { return apply(std::move(part)); },
+            .lost = [this](const Reader::Loss& loss) { return on_loss(loss); },
+            .watch =
+                [this](int descriptor) {
+                    epoll_event event{};
+                    event.events = EPOLLIN;
+                    event.data.fd = descriptor;
+                    return epoll_ctl(news_.get(), EPOLL_CTL_ADD, descriptor, &event) ? errno : 0;
+                },
+            .consequence = "it is not traced",
+            .user_consequence = "no other one of them is traced",
+            .report = [this](std::string why) { complain(std::move(why)); },
+            .processes = helpers_max,
+            .questions = 1,
+            .limits_shares = false}; // SlowUsers does
+}
+
 bool Targets::looking() const
 {
-    return std::ranges::any_of(searchers_, [](const Searcher& s) { return s.request.has_value(); });
+    return !searches_.empty();
 }
 
 bool Targets::ready()
 {
-    return free_one() != nullptr;
-}
-
-Targets::Searcher* Targets::free_one()
-{
-    const auto idle = std::ranges::find_if(searchers_, [](const Searcher& s) { return !s.request; });
-    if (idle != searchers_.end())
-        return &*idle;
-    const auto now = Clock::now();
-    if (searchers_.size() >= searchers_max ||
-        !std::ranges::all_of(searchers_, [now](const Searcher& s) { return now - s.begun >= slow; }))
-        return nullptr;
-    Searcher& added = searchers_.emplace_back(search_);
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = added.helper.connection().descriptor();
-    int error = added.helper.error();
-    if (!error && epoll_ctl(helpers_have_said_.get(), EPOLL_CTL_ADD, event.data.fd, &event))
-        error = errno;
-    if (!error) {
-        start_error_ = 0;
-        return &added;
-    }
-    searchers_.pop_back();
-    if (searchers_.empty() && !std::exchange(start_error_, error) && found_all_)
+    const bool is_ready = reader_.is_ready();
+    const int error = is_ready || reader_.is_running() ? 0 : reader_.start_error();
+    if (error && !start_error_ && found_all_)
         complain(fmt::format("cannot start a helper process: {}; retrying", errno_text(error)));
-    return nullptr;
+    start_error_ = error;
+    return is_ready;
 }
 
-void Targets::ask(Searcher& searcher, SearchRequest request, int file)
+// Returns false if no helper takes it.
+bool Targets::ask(Search search, int file)
 {
-    searcher.begun = searcher.looked_at = Clock::now();
-    searcher.silent = {};
-    searcher.busy_before_ns = searcher.busy_ns();
-    searcher.user = request.pid ? owner_of(request.pid).value_or(0) : 0;
-    request.dropped = files_.dropped();
-    searcher.request = std::move(request);
-    if (searcher.again)
-        file = searcher.again->file.get();
-    searcher.helper.connection().send(message_of(*searcher.request), file, true); // where that fails, it is lost soon
+    search.request.dropped = files_.dropped();
+    if (search.again)
+        file = search.again->file.get();
+    const auto sent = reader_.send(search.request.pid, message_of(search.request), file);
+    if (!sent)
+        return false;
+    search.helper = sent->helper;
+    search.user = search.request.pid ? owner_of(search.request.pid).value_or(0) : 0;
+    search.begin = Clock::now();
+    search.busy_before_ns = Search::busy_ns(search.helper);
+    searches_.emplace(sent->question, std::move(search));
+    return true;
 }
 
 // Users whose files are slow get half of the helpers at most.
 bool Targets::has_turn(uint64_t user) const
 {
     const auto now = Clock::now();
-    const auto is_slow = [&](const Searcher& s) { return s.is_for(slow_users_, now); };
-    return !slow_users_.include(user, now) || std::ranges::count_if(searchers_, is_slow) < searchers_of_slow_max;
+    const auto is_slow = [&](const auto& search) { return search.second.is_for_slow(slow_users_, now); };
+    return !slow_users_.is_slow(user, now) || std::ranges::count_if(searches_, is_slow) < helpers_of_slow_max;
 }
 
 void Targets::look(pid_t pid, bool in_reach)
 {
-    if (culprits_.include(pid)) {
+    if (reader_.is_blocked(pid)) {
         found_.push_back({.pid = pid, .in_reach = in_reach, .files = {}, .ended = true});
         return;
     }
-    if (!has_turn(owner_of(pid).value_or(0))) { // later, as if it had been slow again
-        found_.push_back(
+    SearchRequest request{
+        .what = in_reach ? SearchRequest::What::in_reach : SearchRequest::What::mapped, .pid = pid, .questions = {}};
+    if (!has_turn(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
+        found_.push_back( // later, as if it had been slow again
             {.pid = pid, .in_reach = in_reach, .files = {}, .ended = true, .all = false, .took = postponed_for});
-        return;
-    }
-    if (Searcher* const searcher = free_one())
-        ask(*searcher, {.what = in_reach ? SearchRequest::What::in_reach : SearchRequest::What::mapped,
-                        .pid = pid,
-                        .questions = {}});
 }
 
 void Targets::look(Held held)
 {
-    if (culprits_.include(held.pid)) {
+    if (reader_.is_blocked(held.pid)) {
         found_.push_back({.pid = held.pid, .files = {}, .ended = true, .held = held.id});
         return;
     }
-    Searcher* const searcher = free_one();
-    if (!searcher)
-        return;
-    searcher->held = held.id;
-    ask(*searcher,
-        {.what = held.file ? SearchRequest::What::opened : SearchRequest::What::mapped,
-         .pid = held.pid,
-         .questions = {},
-         .path = std::move(held.path)},
-        held.file.get());
+    SearchRequest request{.what = held.file ? SearchRequest::What::opened : SearchRequest::What::mapped,
+                          .pid = held.pid,
+                          .questions = {},
+                          .path = std::move(held.path)};
+    if (!ask({.request = std::move(request), .held = held.id}, held.file.get()))
+        found_.push_back({.pid = held.pid, .files = {}, .ended = true, .all = false, .held = held.id});
 }
 
 std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
 {
-    hear_all(found_.empty() ? longest : 0ms);
-    const auto now = Clock::now();
-    for (auto next = searchers_.begin(); next != searchers_.end();) {
-        Searcher& searcher = *next++;
-        if (!searcher.request)
-            continue;
-        searcher.silent += std::min(now - std::exchange(searcher.looked_at, now), between);
-        if (searcher.silent > hanging) {
-            lose(searcher);
-            break; // others may have gone with it
-        }
-    }
+    poll(found_.empty() ? longest : 0ms);
+    reader_.poll(); // also for helpers that hang
     return std::exchange(found_, {});
 }
 
@@ -188,14 +170,14 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     size_t next = 0;
     const auto waits = [&] {
         const auto now = Clock::now();
-        return std::ranges::any_of(searchers_,
-                                   [&](const Searcher& s) { return s.request && !s.is_for(slow_users_, now); });
+        return std::ranges::any_of(searches_,
+                                   [&](const auto& search) { return !search.second.is_for_slow(slow_users_, now); });
     };
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
     while ((next < looks.size() || waits()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
         step();
         for (; next < looks.size() && ready(); ++next)
-            if (slow_users_.include(owner_of(looks[next].pid).value_or(0), Clock::now()))
+            if (slow_users_.is_slow(owner_of(looks[next].pid).value_or(0), Clock::now()))
                 of_slow.push_back(looks[next]);
             else
                 look(looks[next].pid, looks[next].in_reach);
@@ -215,9 +197,9 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     }
     looks.erase(looks.begin(), looks.begin() + static_cast<std::ptrdiff_t>(next));
     looks.insert(looks.end(), of_slow.begin(), of_slow.end());
-    for (const Searcher& searcher : searchers_)
-        if (searcher.request && searcher.request->pid)
-            looks.push_back({searcher.request->pid, searcher.request->what == SearchRequest::What::in_reach});
+    for (const auto& [number, search] : searches_)
+        if (search.request.pid)
+            looks.push_back({search.request.pid, search.request.what == SearchRequest::What::in_reach});
     found_all_ = true;
     return all;
 }
@@ -236,68 +218,62 @@ std::string Targets::not_in_time(std::span<const Look> left)
                            : fmt::format("{} processes ({} is one)", processes.size(), *processes.begin()));
 }
 
-void Targets::hear_all(std::chrono::milliseconds longest)
+void Targets::poll(std::chrono::milliseconds longest)
 {
-    std::array<epoll_event, searchers_max> events{};
+    std::array<epoll_event, helpers_max + 2> events{};
     for (int rounds = 0; rounds < 256; rounds++, longest = 0ms) {
-        const int n =
-            epoll_wait(helpers_have_said_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
-        for (int i = 0; i < n; i++) {
-            const int fd = events.at(static_cast<size_t>(i)).data.fd;
-            if (fd == writes_.lease_descriptor() || fd == writes_.watch_descriptor())
-                drain_write_signals();
-            const auto searcher = std::ranges::find_if(
-                searchers_, [fd](Searcher& s) { return s.helper.connection().descriptor() == fd; });
-            if (searcher != searchers_.end() && !hear(*searcher))
-                lose(*searcher);
-        }
+        const int n = epoll_wait(news_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
         if (n <= 0)
             return;
+        const auto is_of_writers = [&](const epoll_event& event) {
+            return event.data.fd == writes_.lease_descriptor() || event.data.fd == writes_.watch_descriptor();
+        };
+        if (std::any_of(events.begin(), events.begin() + n, is_of_writers))
+            drain_write_signals();
+        reader_.poll();
     }
 }
 
-// One message. False where the helper has ended, or is no longer what it was.
-bool Targets::hear(Searcher& searcher)
+Reader::Reply Targets::apply(Reader::Part part)
 {
-    auto message = searcher.helper.connection().receive(0ms);
-    if (!message)
-        return !searcher.helper.connection().closed();
-    searcher.silent = {};
-    auto said = read_message<SearchAnswer>(message->bytes);
-    if (!said || !searcher.request)
-        return false;
-    if (said->candidate && !searcher.examining) {
-        const SearchVerdict verdict = judge(searcher, std::move(*said->candidate), std::move(message->file));
-        const FileGuard* const guard = searcher.again       ? &searcher.again->guard
-                                       : searcher.examining ? &searcher.examining->guard
-                                                            : nullptr;
+    const auto at = searches_.find(part.question);
+    auto answer = read_message<SearchAnswer>(part.message.bytes);
+    if (!answer || at == searches_.end())
+        return Reader::Reply::invalid;
+    Search& search = at->second;
+    if (answer->candidate && !search.examining) {
+        const SearchVerdict verdict = judge(search, std::move(*answer->candidate), std::move(part.message.file));
+        const FileGuard* const guard = search.again       ? &search.again->guard
+                                       : search.examining ? &search.examining->guard
+                                                          : nullptr;
         const int watches = guard && guard->needs_watch() ? writes_.watch_descriptor() : -1;
-        return searcher.helper.connection().send(message_of(verdict), watches, true);
+        return part.helper.send(message_of(verdict), watches, true) ? Reader::Reply::partial : Reader::Reply::invalid;
     }
-    if (said->examined && searcher.examining)
-        take_in(searcher, std::move(*said->examined));
-    else if (said->end && !searcher.examining)
-        end(searcher, *said->end);
-    else
-        return false;
-    return true;
+    if (answer->examined && search.examining) {
+        apply_examined(search, std::move(*answer->examined));
+        return Reader::Reply::partial;
+    }
+    if (!answer->end || search.examining)
+        return Reader::Reply::invalid;
+    end(std::move(searches_.extract(at).mapped()), *answer->end);
+    return Reader::Reply::complete;
 }
 
-SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd where)
+SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
 {
     const FileSearch::Key key(candidate.device, candidate.inode);
     if (!where) {
         if (search_.named(candidate.path) && !std::exchange(limit_told_, true))
-            complain(fmt::format("{} (process {}): {}", candidate.path, searcher.request->pid, errno_text(EMFILE)));
+            complain(fmt::format("{} (process {}): {}", candidate.path, search.request.pid, errno_text(EMFILE)));
         return {};
     }
-    if (search_.boring(key) && !search_.named(candidate.path) && !searcher.again)
+    if (search_.boring(key) && !search_.named(candidate.path) && !search.again)
         return {};
-    const FileId id = ids_.of(where.get(), searcher.helper.pid(), candidate.page);
-    if (searcher.request->what == SearchRequest::What::again)
-        return judge_again(searcher, {std::move(candidate), std::move(where), {id, candidate.changed_ns}, {}});
+    const FileId id = ids_.of(where.get(), search.helper, candidate.page);
+    if (search.request.what == SearchRequest::What::again)
+        return judge_again(search, {std::move(candidate), std::move(where), {id, candidate.changed_ns}, {}});
     if (CudaFile* const known = files_.find(id)) {
-        add_found(searcher, known);
+        add_found(search, known);
         return {.examine = false, .number = known->number};
     }
     const KnownFiles::Seen seen{id, candidate.changed_ns};
@@ -309,21 +285,21 @@ SearchVerdict Targets::judge(Searcher& searcher, FileCandidate candidate, Fd whe
     Candidate found{std::move(candidate), std::move(where), seen, guard};
     if (guard.is_open() && search_.named(found.candidate.path)) {
         ExaminedFile nothing_yet = unknown(search_.library_named(found.candidate.path));
-        add_file(searcher, std::move(found), std::move(nothing_yet));
+        add_file(search, std::move(found), std::move(nothing_yet));
         return {};
     }
-    searcher.examining = std::move(found);
+    search.examining = std::move(found);
     return {.examine = true};
 }
 
 // Files that have functions to probe stay known, and open.
-void Targets::take_in(Searcher& searcher, ExaminedFile examined)
+void Targets::apply_examined(Search& search, ExaminedFile examined)
 {
-    Candidate found = *std::exchange(searcher.examining, std::nullopt);
-    if (searcher.request->what == SearchRequest::What::again)
-        return take_in_again(std::exchange(searcher.again, nullptr), found.seen.id, std::move(examined));
+    Candidate found = *std::exchange(search.examining, std::nullopt);
+    if (search.request.what == SearchRequest::What::again)
+        return apply_examined_again(std::exchange(search.again, nullptr), found.seen.id, std::move(examined));
     const FileCandidate& candidate = found.candidate;
-    const pid_t pid = searcher.request->pid;
+    const pid_t pid = search.request.pid;
     found.guard.set_watch(examined.watch);
     if (found.guard.is_broken(found.where, true))
         found.guard.release(found.where);
@@ -335,7 +311,7 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
     if (!examined.complaint.empty())
         complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
     if (may_change || (examined.cuda && !examined.places.empty() && believable(examined)))
-        return add_file(searcher, std::move(found), std::move(examined));
+        return add_file(search, std::move(found), std::move(examined));
     search_.bore({candidate.device, candidate.inode});
     if (examined.cuda)
         files_.add_useless(found.seen);
@@ -343,10 +319,10 @@ void Targets::take_in(Searcher& searcher, ExaminedFile examined)
 }
 
 // One whose bytes may change is suspended from the start.
-void Targets::add_file(Searcher& searcher, Candidate found, ExaminedFile examined)
+void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
 {
     const FileCandidate& candidate = found.candidate;
-    const pid_t pid = searcher.request->pid;
+    const pid_t pid = search.request.pid;
     const uint64_t owner = owner_of(pid).value_or(0);
     if (!files_.room_for_one(pid, owner)) {
         search_.bore({candidate.device, candidate.inode});
@@ -368,7 +344,7 @@ void Targets::add_file(Searcher& searcher, Candidate found, ExaminedFile examine
     CudaFile& known = files_.add(std::move(file));
     if (known.guard.is_open())
         suspend(&known);
-    add_found(searcher, &known);
+    add_found(search, &known);
 }
 
 // What a helper says that has been taken over by a file steers nothing else.
@@ -380,12 +356,12 @@ bool Targets::believable(const ExaminedFile& examined) const
            });
 }
 
-void Targets::add_found(Searcher& searcher, CudaFile* file)
+void Targets::add_found(Search& search, CudaFile* file)
 {
-    const SearchRequest& request = *searcher.request;
-    if (std::ranges::find(searcher.files, file) != searcher.files.end())
+    const SearchRequest& request = search.request;
+    if (std::ranges::find(search.files, file) != search.files.end())
         return;
-    searcher.files.push_back(file);
+    search.files.push_back(file);
     const bool in_reach = request.what == SearchRequest::What::in_reach;
     if (!in_reach) {
         file->users.insert(request.pid);
@@ -394,20 +370,20 @@ void Targets::add_found(Searcher& searcher, CudaFile* file)
     found_.push_back({.pid = request.pid, .in_reach = in_reach, .files = {file}});
 }
 
-void Targets::end(Searcher& searcher, const SearchEnd& how)
+void Targets::end(Search search, const SearchEnd& how)
 {
     bool all = how.all;
     for (const uint32_t number : how.known) {
         CudaFile* const file = files_.numbered(number);
         if (file)
-            add_found(searcher, file);
+            add_found(search, file);
         all &= file != nullptr; // it was dropped meanwhile
     }
-    const SearchRequest request = *std::exchange(searcher.request, std::nullopt);
-    slow_users_.searched(searcher.user, searcher.blocked(Clock::now()), Clock::now());
+    const SearchRequest& request = search.request;
+    slow_users_.searched(search.user, search.blocked(Clock::now()), Clock::now());
     if (request.what == SearchRequest::What::again) { // a file that was not examined is examined later
-        if (CudaFile* const file = std::exchange(searcher.again, nullptr))
-            postpone(file);
+        if (search.again)
+            postpone(search.again);
         return;
     }
     if (request.what == SearchRequest::What::leads) {
@@ -423,11 +399,11 @@ void Targets::end(Searcher& searcher, const SearchEnd& how)
         report_unreadable(request.pid, file);
     found_.push_back({.pid = request.pid,
                       .in_reach = request.what == SearchRequest::What::in_reach,
-                      .files = std::exchange(searcher.files, {}),
+                      .files = std::move(search.files),
                       .ended = true,
                       .all = all,
-                      .took = Clock::now() - searcher.begun,
-                      .held = std::exchange(searcher.held, std::nullopt)});
+                      .took = Clock::now() - search.begin,
+                      .held = search.held});
 }
 
 void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
@@ -440,49 +416,51 @@ void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
                          errno_text(file.error), hint));
 }
 
-// It hangs or has died. What it was at is not looked at again.
-void Targets::lose(Searcher& searcher)
+// A helper hangs or has died. The file that it read is not read again, unless something else may have ended the helper.
+bool Targets::on_loss(const Reader::Loss& loss)
 {
-    const bool died = searcher.helper.connection().closed();
-    const auto [key, path] = FileSearch::told(searcher.helper.at());
-    if (const auto request = searcher.request) {
+    const auto at = searches_.find(loss.question);
+    if (at != searches_.end()) {
+        Search search = std::move(searches_.extract(at).mapped());
+        const SearchRequest& request = search.request;
+        const auto [key, path] = FileSearch::told(loss.status);
         SearchEnd how;
-        if (request->what == SearchRequest::What::leads) {
-            for (const SearchRequest::Question& question : request->questions)
+        const bool of_process =
+            request.what != SearchRequest::What::leads && request.what != SearchRequest::What::again;
+        if (request.what == SearchRequest::What::leads) {
+            for (const SearchRequest::Question& question : request.questions)
                 how.leads.push_back(question.path != path); // the others are asked for again
-        } else if (request->what == SearchRequest::What::again) {
-            if (searcher.again && ++searcher.again->helpers_lost > 1) // something else may have ended the first
-                complain(fmt::format("{} was overwritten, and is not traced any longer: {}", searcher.again->path,
-                                     died ? "the helper that read it has died" : "it cannot be read within 3 s"));
-        } else if (search_.refused(key) || (died && culprits_.forgive(request->pid, key))) {
-            how.all = false; // another one has told; or something else may have ended it: it is looked at once more
+        } else if (request.what == SearchRequest::What::again) {
+            if (search.again && ++search.again->helpers_lost > 1) // something else may have ended the first
+                complain(
+                    fmt::format("{} was overwritten, and is not traced any longer: {}", search.again->path, loss.why));
+        } else if (search_.refused(key) || (loss.died && reader_.blame().forgive(request.pid, key))) {
+            how.all = false;
         } else {
             const bool of_a_file = key != FileSearch::Key();
             if (of_a_file)
                 search_.refuse(key);
-            else if (request->what == SearchRequest::What::mapped)
-                culprits_.hangs(request->pid);
+            else if (request.what == SearchRequest::What::mapped)
+                reader_.blame().block(request.pid);
             how.all = !of_a_file;
-            culprits_.strike(request->pid, path.empty() ? "its mappings" : path,
-                             died ? "the helper that read it has died" : "it cannot be read within 3 s");
+            reader_.blame().strike(request.pid, loss.user, path.empty() ? "its mappings" : path, loss.why);
         }
-        searcher.examining.reset();
-        end(searcher, how);
-        if (request->what != SearchRequest::What::leads && request->what != SearchRequest::What::again)
+        end(std::move(search), how);
+        if (of_process)
             found_.back().lost = true;
     }
-    // Nor by the others: those that do nothing now begin anew, with what is known.
-    std::erase_if(searchers_, [&](const Searcher& s) { return &s == &searcher || !s.request; });
+    reader_.retire_idle(); // the next ones know what is refused
+    return true;
 }
 
 void Targets::drop(CudaFile* file)
 {
     lost_.erase(file->id);
     writes_.remove(file->guard.watch());
-    for (Searcher& searcher : searchers_) {
-        std::erase(searcher.files, file);
-        if (searcher.again == file)
-            searcher.again = nullptr;
+    for (auto& [number, search] : searches_) {
+        std::erase(search.files, file);
+        if (search.again == file)
+            search.again = nullptr;
     }
     for (Found& found : found_)
         std::erase(found.files, file);

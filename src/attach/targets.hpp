@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files to probe, and where in them: CUDA libraries among the mappings of processes. A file is one target however
-// many paths, mounts and containers lead to it. What others control is read by helpers (file_search.hpp), of which
-// there are more where one is slow; nothing here waits for them unless it is told to.
+// many paths, mounts and containers lead to it. Helpers read what others control (file_search.hpp); nothing here waits
+// for them unless it is told to.
 #pragma once
 
 #include "attach/complaints.hpp"
 #include "attach/cuda_file.hpp"
-#include "attach/culprits.hpp"
 #include "attach/file_search.hpp"
 #include "attach/known_files.hpp"
 #include "attach/probes.hpp"
 #include "attach/slow_users.hpp"
 #include "base/fd.hpp"
 #include "proc/mapped_file.hpp"
+#include "reader/reader.hpp"
 
 #include <chrono>
 #include <functional>
-#include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -77,7 +77,7 @@ public:
     // Whose mappings are among those left, in words; empty: nobody's.
     static std::string not_in_time(std::span<const Look> left);
     // A descriptor, readable when there is something.
-    int descriptor() const { return helpers_have_said_.get(); }
+    int descriptor() const { return news_.get(); }
 
     // True where this mapping (device and inode as /proc shows them) may bring a CUDA file into its process.
     bool interesting(std::string_view path, uint64_t device, uint64_t inode) const;
@@ -105,38 +105,37 @@ public:
 
 private:
     struct Candidate;
-    struct Searcher;
+    struct Search;
 
-    Searcher* free_one();
+    Reader::Service service();
     bool has_turn(uint64_t user) const;
-    void ask(Searcher& searcher, SearchRequest request, int file = -1);
-    void hear_all(std::chrono::milliseconds longest);
-    bool hear(Searcher& searcher);
-    SearchVerdict judge(Searcher& searcher, FileCandidate candidate, Fd where);
-    void take_in(Searcher& searcher, ExaminedFile examined);
-    void end(Searcher& searcher, const SearchEnd& how);
+    bool ask(Search search, int file = -1);
+    void poll(std::chrono::milliseconds longest);
+    Reader::Reply apply(Reader::Part part);
+    bool on_loss(const Reader::Loss& loss);
+    SearchVerdict judge(Search& search, FileCandidate candidate, Fd where);
+    void apply_examined(Search& search, ExaminedFile examined);
+    void end(Search search, const SearchEnd& how);
     void report_unreadable(pid_t pid, const UnreadableFile& file);
-    void lose(Searcher& searcher);
-    void add_found(Searcher& searcher, CudaFile* file);
+    void add_found(Search& search, CudaFile* file);
     bool believable(const ExaminedFile& examined) const;
-    void add_file(Searcher& searcher, Candidate found, ExaminedFile examined);
-    SearchVerdict judge_again(Searcher& searcher, Candidate found) const;
-    void take_in_again(CudaFile* file, const FileId& id, ExaminedFile examined);
+    void add_file(Search& search, Candidate found, ExaminedFile examined);
+    SearchVerdict judge_again(Search& search, Candidate found) const;
+    void apply_examined_again(CudaFile* file, const FileId& id, ExaminedFile examined);
     static void postpone(CudaFile* file);
     void drain_write_signals();
     void find_lost(std::span<CudaFile* const> files);
     void ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count);
 
     std::span<const Probe> probes_;
-    WriteSignals writes_; // before files, which may have leases
-    FileSearch search_;   // what helpers begin with
-    Fd helpers_have_said_;
-    std::list<Searcher> searchers_;
+    WriteSignals writes_;                 // before files, which may have leases
+    FileSearch search_;                   // what helpers begin with
+    Fd news_;                             // epoll of helpers and writers
+    std::map<uint64_t, Search> searches_; // by number of the question
     std::vector<Found> found_;
     FileIds ids_;
     Complaints complaints_;
     KnownFiles files_{complaints_};
-    Culprits culprits_{complaints_};
     SlowUsers slow_users_;
     std::vector<FileId> asked_about_; // whether their paths lead to them
     std::set<FileId> lost_;           // those whose paths do not
@@ -147,6 +146,7 @@ private:
     bool limit_told_ = false;                    // of open files
     bool found_all_ = false;                     // once
     int start_error_ = 0;                        // errno of the last start of a helper; 0: it succeeded
+    Reader reader_;
 };
 
 } // namespace gpusnoop

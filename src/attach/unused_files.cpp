@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that no process maps and that their path leads to no longer.
-#include "attach/searcher.hpp"
+#include "attach/search.hpp"
 #include "attach/targets.hpp"
 #include "proc/process.hpp"
 
@@ -61,7 +61,7 @@ void Targets::find_lost(std::span<CudaFile* const> files)
         if (asked_about_.empty())
             ask_whether_paths_lead_to(files, std::min(questions_max, files.size() - asked));
         while (!asked_about_.empty() && left() > 0ms)
-            hear_all(left());
+            poll(left());
         if (!asked_about_.empty())
             return;
     }
@@ -69,8 +69,7 @@ void Targets::find_lost(std::span<CudaFile* const> files)
 
 void Targets::ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count)
 {
-    Searcher* const searcher = free_one();
-    if (!searcher)
+    if (!ready())
         return;
     const std::map<uint64_t, pid_t> in_use = mount_namespaces_in_use();
     SearchRequest request{.what = SearchRequest::What::leads, .pid = 0, .questions = {}};
@@ -82,7 +81,8 @@ void Targets::ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t
         request.questions.push_back({file->path, inode_of(file->file), std::move(through)});
         asked_about_.push_back(file->id);
     }
-    ask(*searcher, std::move(request));
+    if (!ask({.request = std::move(request)}))
+        asked_about_.clear();
 }
 
 } // namespace gpusnoop

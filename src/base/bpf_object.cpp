@@ -12,7 +12,7 @@ namespace {
 std::span<std::byte> section_bytes(bpf_object* object, std::string_view section)
 {
     bpf_map* map = nullptr;
-    bpf_object__for_each_map(map, object) {
+    bpf_object__for_each_map (map, object) {
         if (!bpf_map__is_internal(map) || !std::string_view(bpf_map__name(map)).ends_with(section))
             continue;
         size_t size = 0;

@@ -4,7 +4,6 @@
 #include "base/error.hpp"
 #include "bpf/shared/stack_copy.h"
 #include "code/unwinder.hpp"
-#include "reader/reader.hpp"
 
 #include <cstring>
 #include <fmt/format.h>
@@ -12,20 +11,13 @@
 
 namespace gpusnoop {
 
-namespace {
-
-constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
-
-} // namespace
-
 void CopySearch::serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         const auto question = read_message<CopyQuestion>(message->bytes);
         if (!question)
             return;
-        task.says(fmt::format("the stacks of process {}", question->pid));
+        task.set_status(fmt::format("the stacks of process {}", question->pid));
         if (!task.connection.send(message_of(answer(*question))))
             return;
     }

@@ -17,6 +17,8 @@ namespace gpusnoop {
 
 class CopySearch {
 public:
+    static constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
+
     // A helper's whole life.
     void serve(Helper::Task& task);
 

@@ -4,7 +4,6 @@
 #include "base/error.hpp"
 #include "code/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
-#include "reader/reader.hpp"
 
 #include <fmt/format.h>
 #include <new>
@@ -14,8 +13,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
-constexpr size_t thunk_bytes = 48;           // all of it on arm64, which has the longest
+constexpr size_t thunk_bytes = 48; // all of it on arm64, which has the longest
 
 // The pointer that the function jumps through, in the file's numbering; 0 where it is no thunk. By the file: in memory
 // there may be a probe in it.
@@ -30,12 +28,11 @@ uint64_t slot_of(const Elf& elf, const Symbol& function)
 
 void InsideSearch::serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         const auto question = read_message<InsideQuestion>(message->bytes);
         if (!question)
             return;
-        task.says(fmt::format("the stacks of process {}", question->pid));
+        task.set_status(fmt::format("the stacks of process {}", question->pid));
         if (!task.connection.send(message_of(answer(*question))))
             return;
     }

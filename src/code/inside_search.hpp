@@ -27,6 +27,8 @@ public:
     // object.
     explicit InsideSearch(std::span<const std::string_view> symbols) : symbols_(symbols) {}
 
+    static constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
+
     // A helper's whole life.
     void serve(Helper::Task& task);
 

@@ -8,7 +8,6 @@
 #include "code/python_layout.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/process.hpp"
-#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -264,8 +263,6 @@ PythonInterpreter find_interpreter(pid_t pid)
 
 namespace {
 
-constexpr uint64_t memory_bytes = 64 << 20;
-
 PythonInterpreter look(pid_t pid)
 {
     try {
@@ -281,12 +278,11 @@ PythonInterpreter look(pid_t pid)
 
 void serve_python_search(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         const auto question = read_message<PythonQuestion>(message->bytes);
         if (!question)
             return;
-        task.says(fmt::format("the Python interpreter of process {}", question->pid));
+        task.set_status(fmt::format("the Python interpreter of process {}", question->pid));
         const PythonInterpreter found = look(static_cast<pid_t>(question->pid));
         PythonAnswer answer{.pid = question->pid,
                             .code_start = found.code.start,

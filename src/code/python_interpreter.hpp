@@ -75,6 +75,8 @@ std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t ru
 // Looks for the interpreters of processes: a helper's work (reader/helper.hpp), as it reads what processes have.
 
 // A helper's whole life: answers questions (code/python_interpreter.hpp) until its owner has gone.
+inline constexpr uint64_t python_search_memory_bytes = 64 << 20; // of its sandbox
+
 void serve_python_search(Helper::Task& task);
 
 } // namespace gpusnoop

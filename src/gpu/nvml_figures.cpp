@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/withdrawals.hpp"
+#include "gpu/nvml_service.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -45,14 +46,14 @@ constexpr std::string_view keeps_dying =
     "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing in "
     "between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without it";
 constexpr unsigned deaths_in_a_row = 3;
-constexpr uint64_t until_next_helper_ns = 1'000'000'000;
-constexpr uint64_t slowly_ns = 60'000'000'000;           // also the age at which a helper is taken to be well
+constexpr std::chrono::seconds hang_timeout(30);         // eight GPUs without persistence mode take 10 s to wake up
 constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
 constexpr std::chrono::milliseconds time_to_answer(200);
 
 } // namespace
 
-NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questions) : questions_(questions)
+NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questions)
+    : parts_(nvml_answer_bytes_max), questions_(questions)
 {
     if (library == "off") {
         why_ = "NVML is disabled (--nvml off)";
@@ -60,73 +61,105 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     }
     if (!library.empty())
         places_ = {.library = library, .folders = {}, .root = {}, .is_named = true};
-    helper_since_ns_ = clock_ns(CLOCK_MONOTONIC);
-    nvml_.emplace(places_, questions_.devices);
-    const auto first = nvml_->ask(time_to_start);
+    now_ns_ = clock_ns(CLOCK_MONOTONIC);
+    start();
+    const auto first = ask(time_to_start);
     if (!first) { // it may come later
-        silent_ = true;
-        set_warning(nvml_->ended() ? has_died : no_answer);
+        silent_ = !lost_;
+        set_warning(lost_ ? has_died : no_answer);
         return;
     }
-    started_ = true;
+    started_ = was_there_ = true;
     if (first->why.empty())
         return;
-    nvml_.reset();
+    reader_.reset();
     why_ = first->why;
     if (!library.empty())
         throw Error(why_, "leave out --nvml, or name the driver's libnvidia-ml.so.1");
     verbose(why_);
 }
 
+// The library runs with the tool's rights: it opens devices and calls drivers.
+void NvmlFigures::start()
+{
+    reader_.emplace(Reader::Service{
+        .serve = [this](Helper::Task& task) { serve_nvml(places_, questions_.devices, task.connection); },
+        .apply_part =
+            [this](const Reader::Part& part) {
+                const Reader::Reply reply = parts_.add(part.message.bytes);
+                if (reply == Reader::Reply::complete)
+                    answers_ = answers_from(parts_.extract());
+                return reply == Reader::Reply::complete && !answers_ ? Reader::Reply::invalid : reply;
+            },
+        .lost =
+            [this](const Reader::Loss& loss) {
+                on_loss(loss);
+                return true;
+            },
+        .clock = [this] { return Reader::Clock::time_point(std::chrono::nanoseconds(now_ns_)); },
+        .hang_timeout = hang_timeout,
+        .blames = false});
+}
+
+void NvmlFigures::on_loss(const Reader::Loss& loss)
+{
+    parts_.extract();
+    answers_.reset();
+    lost_ = true;
+    started_ = silent_ = false;
+    if (loss.died)
+        set_warning(reader_->deaths_in_a_row() >= deaths_in_a_row ? keeps_dying : has_died);
+}
+
 void NvmlFigures::refresh(uint64_t now_ns)
 {
+    now_ns_ = now_ns;
     // A caller's timer of the same interval is a little early at times.
-    if (!nvml_ || now_ns + questions_.interval_ns / 20 < due_ns_)
+    if (!reader_ || now_ns + questions_.interval_ns / 20 < due_ns_)
         return;
     due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
-    std::optional<NvmlAnswers> answers = ask();
-    if (nvml_ && nvml_->ended() && replace_helper(now_ns))
-        answers = ask();
-    if (!nvml_)
+    lost_ = false;
+    std::optional<NvmlAnswers> answers = ask_for_figures();
+    if (!answers && reader_ && lost_)
+        answers = ask_for_figures();
+    if (!reader_)
         return;
-    silent_ = !answers;
-    if (answers && now_ns >= helper_since_ns_ + slowly_ns)
-        deaths_ = 0;
-    if (answers && deaths_ < deaths_in_a_row)
+    silent_ = !answers && reader_->is_pending();
+    if (answers && reader_->deaths_in_a_row() < deaths_in_a_row)
         set_warning({});
-    else if (silent_ && warning_.empty())
+    else if (!answers && warning_.empty())
         set_warning(no_answer);
-    take(std::move(answers).value_or(NvmlAnswers()));
+    apply(std::move(answers).value_or(NvmlAnswers()));
 }
 
-std::optional<NvmlAnswers> NvmlFigures::ask()
+// A late answer to the last question counts for this one.
+std::optional<NvmlAnswers> NvmlFigures::ask(std::chrono::milliseconds patience)
 {
-    auto answers = nvml_->ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
+    reader_->poll();
+    if (!answers_) {
+        if (!reader_->is_pending())
+            reader_->post(0, "?");
+        reader_->wait_until(Reader::Clock::now() + patience);
+    }
+    return std::exchange(answers_, std::nullopt);
+}
+
+std::optional<NvmlAnswers> NvmlFigures::ask_for_figures()
+{
+    auto answers = ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
     if (!answers || std::exchange(started_, true))
         return answers;
-    // That was the first one, which only says whether it is there.
-    if (answers->why.empty())
-        return nvml_->ask(time_to_answer);
-    if (deaths_ == 0) {
+    // That was the first one, which only says whether NVML is there.
+    if (answers->why.empty()) {
+        was_there_ = true;
+        return ask(time_to_answer);
+    }
+    if (!was_there_) {
         why_ = answers->why;
         set_warning({});
-        nvml_.reset();
+        reader_.reset();
     } // or it was there, and may be again: its helper ends, and is replaced
     return std::nullopt;
-}
-
-bool NvmlFigures::replace_helper(uint64_t now_ns)
-{
-    if (!std::exchange(death_counted_, true))
-        deaths_++;
-    const bool in_a_row = deaths_ >= deaths_in_a_row;
-    set_warning(in_a_row ? keeps_dying : has_died);
-    if (now_ns < helper_since_ns_ + (in_a_row ? slowly_ns : until_next_helper_ns))
-        return false;
-    helper_since_ns_ = now_ns;
-    death_counted_ = started_ = silent_ = false;
-    nvml_.emplace(places_, questions_.devices);
-    return true;
 }
 
 void NvmlFigures::set_warning(std::string_view message)
@@ -140,7 +173,7 @@ void NvmlFigures::set_warning(std::string_view message)
     warning_ = message;
 }
 
-void NvmlFigures::take(NvmlAnswers answers)
+void NvmlFigures::apply(NvmlAnswers answers)
 {
     processes_ = by_pid(answers.processes);
     use_ = by_pid(answers.use);

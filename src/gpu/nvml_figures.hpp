@@ -4,9 +4,12 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "gpu/nvml_worker.hpp"
+#include "gpu/nvml_message.hpp"
+#include "reader/parts.hpp"
+#include "reader/reader.hpp"
 #include "who/processes.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,7 +33,7 @@ public:
     // named is none. From here on use is measured.
     explicit NvmlFigures(const std::string& library, const NvmlQuestions& questions = {});
 
-    bool available() const { return nvml_.has_value(); }
+    bool available() const { return reader_.has_value(); }
     const std::string& why() const { return why_; } // it is not available: a sentence; else empty
 
     // Asks everything again, unless it has been asked within the interval: then the answers stay what they are. While
@@ -61,20 +64,24 @@ public:
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
 
 private:
-    std::optional<NvmlAnswers> ask();
-    bool replace_helper(uint64_t now_ns); // false: not yet
+    void start();
+    void on_loss(const Reader::Loss& loss);
+    std::optional<NvmlAnswers> ask(std::chrono::milliseconds patience);
+    std::optional<NvmlAnswers> ask_for_figures();
     void set_warning(std::string_view message);
-    void take(NvmlAnswers answers);
+    void apply(NvmlAnswers answers);
 
     NvmlPlaces places_;
-    std::optional<NvmlWorker> nvml_;
     std::string why_;
-    bool started_ = false; // it has said that it is there
-    bool silent_ = false;  // it owes an answer
-    uint64_t helper_since_ns_ = 0;
-    bool death_counted_ = false; // of this helper
-    unsigned deaths_ = 0;        // in a row
-    std::string_view warning_;   // that holds now; empty: none
+    bool started_ = false;     // the helper has said that NVML is there
+    bool was_there_ = false;   // a helper has
+    bool silent_ = false;      // it owes an answer
+    bool lost_ = false;        // since the last question
+    std::string_view warning_; // that holds now; empty: none
+    uint64_t now_ns_ = 0;
+    std::optional<NvmlAnswers> answers_;
+    JoinedParts parts_;
+    std::optional<Reader> reader_;
     NvmlQuestions questions_;
     uint64_t due_ns_ = 0;
     std::vector<NvmlDeviceState> states_;

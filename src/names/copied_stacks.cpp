@@ -24,9 +24,10 @@ bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again
 } // namespace
 
 CopiedStacks::CopiedStacks(WaitBudget* waits)
-    : helper_({.serve = [](Helper::Task& task) { CopySearch().serve(task); },
-               .take = [this](const Message& message) { return take(message); },
-               .begun_anew =
+    : reader_({.sandbox = process_reading_sandbox(CopySearch::memory_bytes),
+               .serve = [](Helper::Task& task) { CopySearch().serve(task); },
+               .apply = [this](const Message& message) { return apply(message); },
+               .restarted =
                    [this] {
                        awaited_.clear();
                        for (const CopyQuestion& question : asked_later_)
@@ -61,18 +62,18 @@ void CopiedStacks::learn(std::span<const uint8_t> record)
 // As many as the helper takes now.
 void CopiedStacks::send()
 {
-    helper_.hear();
+    reader_.poll();
     while (!asked_later_.empty()) {
         const CopyQuestion& next = asked_later_.front();
-        if (helper_.barred(static_cast<pid_t>(next.pid)))
+        if (reader_.is_blocked(static_cast<pid_t>(next.pid)))
             awaited_.erase(next.stack);
-        else if (!helper_.post(static_cast<pid_t>(next.pid), message_of(next)))
+        else if (!reader_.post(static_cast<pid_t>(next.pid), message_of(next)))
             return;
         asked_later_.pop_front();
     }
 }
 
-bool CopiedStacks::take(const Message& message)
+bool CopiedStacks::apply(const Message& message)
 {
     auto answer = read_message<CopyAnswer>(message.bytes);
     if (!answer || answer->callers.size() > CopyAnswer::callers_max)
@@ -95,7 +96,7 @@ const CopiedStacks::Stack* CopiedStacks::of(int32_t stack)
     if (known == known_.end())
         return nullptr;
     send();
-    while (awaited_.contains(stack) && helper_.wait()) { // answers come in turn
+    while (awaited_.contains(stack) && reader_.wait()) { // answers come in turn
         const size_t before = asked_later_.size();
         send();
         if (asked_later_.size() == before && before)

@@ -5,7 +5,7 @@
 
 #include "code/stack_questions.hpp"
 #include "proc/mapped_file.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -19,7 +19,7 @@ namespace gpusnoop {
 
 class CopiedStacks {
 public:
-    explicit CopiedStacks(WaitBudget* waits = nullptr); // see Answerer
+    explicit CopiedStacks(WaitBudget* waits = nullptr); // see Reader
 
     void learn(std::span<const uint8_t> record); // RECORD_STACK_COPY
     // Now and then: takes what has come.
@@ -43,14 +43,14 @@ private:
         ImageId image{};
         Stack stack{};
     };
-    bool take(const Message& message);
+    bool apply(const Message& message);
     void send();
 
     std::map<int32_t, Known> known_;
     std::deque<CopyQuestion> asked_later_;
     std::set<int32_t> awaited_; // all that have no answer yet
     uint64_t others_ = 0;
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

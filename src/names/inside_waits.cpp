@@ -31,22 +31,23 @@ InsideQuestion::Thread question_of(const thread_registers& r)
 
 InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take)
     : symbols_(std::move(symbols)), take_(std::move(take)),
-      helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
-               .take = [this](const Message& message) { return this->take(message); },
-               .begun_anew = [this] { asked_.clear(); },
+      reader_({.sandbox = process_reading_sandbox(InsideSearch::memory_bytes),
+               .serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
+               .apply = [this](const Message& message) { return this->apply(message); },
+               .restarted = [this] { asked_.clear(); },
                .consequence = std::move(consequence)})
 {}
 
 void InsideHelper::ask(const InsideQuestion& question)
 {
     const auto pid = static_cast<pid_t>(question.pid);
-    if (question.threads.empty() || is_asked_about(pid) || !helper_.post(pid, message_of(question)))
+    if (question.threads.empty() || is_asked_about(pid) || !reader_.post(pid, message_of(question)))
         return;
     for (const InsideQuestion::Thread& thread : question.threads)
         asked_[pid].push_back(thread.tid);
 }
 
-bool InsideHelper::take(const Message& message)
+bool InsideHelper::apply(const Message& message)
 {
     const auto answer = read_message<InsideAnswer>(message.bytes);
     const auto asked = answer ? asked_.find(static_cast<pid_t>(answer->pid)) : asked_.end();

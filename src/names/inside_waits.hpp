@@ -5,7 +5,7 @@
 #include "base/options.hpp"
 #include "bpf/shared/thread_registers.h"
 #include "code/stack_questions.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -29,22 +29,22 @@ public:
     // tids: threads of the process, as it was asked about them; calls: what they are in, in the same order.
     using Take = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)>;
 
-    // symbols: of calls, at their numbers less one. consequence: as in Answerer.
+    // symbols: of calls, at their numbers less one. consequence: as in Reader.
     InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take);
 
     // There is a question about it that has no answer yet.
     bool is_asked_about(pid_t pid) const { return asked_.contains(pid); }
     void ask(const InsideQuestion& question);
     // Takes what has come. To be called now and then.
-    void hear() { helper_.hear(); }
+    void poll() { reader_.poll(); }
 
 private:
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::vector<std::string_view> symbols_;
     Take take_;
     std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the questions that have no answer yet
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

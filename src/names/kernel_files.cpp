@@ -99,7 +99,8 @@ void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings,
             wanted_.push_back({{.device = mapping.device,
                                 .inode = mapping.inode,
                                 .build_id = known->build_id,
-                                .file_size = known->elf.file_size()},
+                                .file_size = known->elf.file_size(),
+                                .pid = pid},
                                std::move(file)});
     }
 }

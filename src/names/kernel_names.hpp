@@ -5,15 +5,16 @@
 #pragma once
 
 #include "bpf/shared/names.h"
+#include "names/name_messages.hpp"
 #include "names/name_source.hpp"
 #include "names/scan_cache.hpp"
+#include "names/scanner.hpp"
 #include "proc/mapped_file.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,13 +23,9 @@
 
 namespace gpusnoop {
 
-struct NameAnswer;
-struct NameQuestion;
-struct ScanWanted;
-
 class KernelNames {
 public:
-    // cache_folder: where what scans of files have found is kept; empty: nowhere (scan_cache.hpp). waits: see Answerer.
+    // cache_folder: where what scans of files have found is kept; empty: nowhere (scan_cache.hpp). waits: see Reader.
     explicit KernelNames(const std::string& cache_folder, WaitBudget* waits = nullptr);
     ~KernelNames();
     KernelNames(const KernelNames&) = delete;
@@ -45,7 +42,7 @@ public:
     uint64_t lost_since_last();
 
     // nullopt while unknown. Has the process' symbols and memory looked at if nothing else is known, which works while
-    // it lives, so ask early.
+    // it lives, so ask early. A name that the helper has not demangled yet is returned as it is.
     std::optional<KernelName> name(const ImageId& image, uint64_t handle);
 
     // A process that was asked for: its files are scanned before it launches something unknown.
@@ -69,6 +66,8 @@ public:
 private:
     struct Known {
         KernelName name;         // empty where only the alias is known
+        bool asked = false;      // the helper, for its readable form
+        bool awaited = false;    // ... by a caller
         uint64_t alias = 0;      // another handle of the same kernel
         bool correlated = false; // that is what the alias is from
     };
@@ -90,12 +89,13 @@ private:
         std::unordered_map<uint64_t, Known> handles;
         std::unordered_map<uint64_t, Unnamed> unnamed;
         std::unordered_map<uint64_t, Unread> unread;
-        bool is_full = false; // of unnamed handles, in this second
-        size_t read_early = 0;
+        std::set<uint64_t> mangled; // handles that were asked for, and whose names the helper has yet to demangle
+        bool is_full = false;       // of unnamed handles, in this second
+        size_t asked_early = 0;
         size_t bytes = 0; // of all that
     };
 
-    struct Scan;
+    static constexpr std::chrono::milliseconds retry_budget{50}; // of a tick; the rest is looked up in the next one
 
     KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
     KernelName search(const ImageId& image, Process& process, uint64_t handle);
@@ -104,6 +104,10 @@ private:
     Unread* unread_at(Process& process, uint64_t handle);
     Unnamed* unnamed_at(Process& process, uint64_t handle);
     bool set_name(Process& process, uint64_t handle, KernelName name);
+    Process& process_of(const ImageId& image);
+    void learn_text(const name_record& record, Process& process, std::string text);
+    void demangle(const ImageId& image, Process& process, uint64_t handle, Known& known);
+    void set_readable(Process& process, Known& known, const std::string& readable);
     bool set_alias(Process& process, const name_record& record);
     void release(Process& process, size_t bytes);
     void drop_known(Process& process, uint64_t handle);
@@ -113,28 +117,32 @@ private:
     void drain_unsent();
     void count_lost(Process& process);
     static const KernelName* known_name(const Process& process, uint64_t handle); // null: none is
-    Answerer::Outcome look_up(const ImageId& image, Process& process, uint64_t handle);
+    Reader::Outcome look_up(const ImageId& image, Process& process, uint64_t handle);
     static NameQuestion question_about(const ImageId& image, const Process& process, uint64_t handle);
-    Answerer::Outcome ask(NameQuestion question);
-    void tell(NameQuestion question, int file = -1);
-    bool take(Message message);
+    Reader::Outcome ask(NameQuestion question);
+    bool tell(NameQuestion question, int file = -1);
+    bool apply(Message message);
+    void keep_readable(const std::string& mangled, const std::string& readable);
     void begin_scan(const ScanWanted& wanted, const Fd& file);
     void tell_scanned(const ScanWanted& wanted, const Registrations& found);
     bool advance();
     void retry_unnamed();
-    void begin_anew();
+    void on_restart();
 
     std::map<ImageId, Process> processes_;
     std::set<ImageId> puzzling_; // have launched what has no name
     ScanCache cache_;
-    std::unique_ptr<Scan> scan_; // of a file that the helper has asked for
-    uint64_t learned_ = 0;       // by the helper, when failures were last forgotten
-    bool more_ = false;          // it has learned since
-    bool retry_ = false;         // unnamed handles are to be looked up again
-    size_t bytes_ = 0;           // of all processes
+    std::optional<ScanWanted> scan_; // of a file that the helper has asked for
+    Scanner scanner_;
+    uint64_t learned_ = 0;                                  // by the helper, when failures were last forgotten
+    bool more_ = false;                                     // it has learned since
+    bool retry_ = false;                                    // unnamed handles are to be looked up again
+    size_t bytes_ = 0;                                      // of all processes
+    std::unordered_map<std::string, std::string> readable_; // by mangled name, for all processes
+    size_t readable_bytes_ = 0;
     int unsent_fd_ = -1;
     uint64_t lost_ = 0;
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

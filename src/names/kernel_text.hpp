@@ -8,11 +8,6 @@
 
 namespace gpusnoop {
 
-// Itanium names demangled, without the parameters where those have expressions in them; anything else comes back as it
-// is. Bounded in time and size for any input. A leading __device_stub__ is taken off
-// (clang's host stubs: _Z21__device_stub__vecaddPf).
-std::string demangle(std::string_view name);
-
 // A demangled kernel name cut down for a table: return type and parameter list off, template arguments to <...> from
 // the inside out until it fits in `width` columns, then cut in the middle with "...". Keeps what tells kernels apart:
 // where template arguments or middles are left out, the name ends with "#" and four digits that stand for all of it.

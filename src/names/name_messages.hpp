@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 
 namespace gpusnoop {
 
@@ -20,7 +21,8 @@ struct NameQuestion {
     enum class What : uint8_t {
         kernel,  // what `handle` stands for
         text,    // the same, where its name is at `address`
-        driver,  // it is told: the driver was asked for the kernel `name`, and said `handle`
+        name,    // the readable form of `name`
+        driver,  // the same; and it is told: the driver was asked for that kernel, and said `handle`
         process, // it is told: find out what there is to scan of the process
         scanned, // it is told: what has been found in `file`; comes with a descriptor of the Registrations
         second,  // it is told: another one has passed
@@ -47,25 +49,27 @@ struct ScanWanted {
     uint64_t device = 0, inode = 0;
     std::string build_id{};
     uint64_t file_size = 0;
+    pid_t pid = 0; // of a process that maps it
 };
 
 void fields(auto& each, same_as_const<ScanWanted> auto& w)
 {
-    each(w.device, w.inode, w.build_id, w.file_size);
+    each(w.device, w.inode, w.build_id, w.file_size, w.pid);
 }
 
 struct NameAnswer {
     ImageId image{};
     uint64_t handle = 0;
-    std::string name{}; // mangled; empty: none
+    std::string name{}; // readable; empty: none
     NameSource source = NameSource::none;
+    uint64_t of = 0;      // hash of the question's name
     uint64_t learned = 0; // changes when what had no name may have one now
     std::optional<ScanWanted> wanted{};
 };
 
 void fields(auto& each, same_as_const<NameAnswer> auto& a)
 {
-    each(a.image.pid, a.image.serial, a.handle, a.name, a.source, a.learned, a.wanted);
+    each(a.image.pid, a.image.serial, a.handle, a.name, a.source, a.of, a.learned, a.wanted);
 }
 
 } // namespace gpusnoop

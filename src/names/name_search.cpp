@@ -2,9 +2,9 @@
 #include "names/name_search.hpp"
 
 #include "code/elf_image.hpp"
+#include "names/demangle.hpp"
 #include "names/registration_scan.hpp"
 #include "proc/cuda_libraries.hpp"
-#include "reader/reader.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,6 @@
 namespace gpusnoop {
 namespace {
 
-constexpr uint64_t memory_bytes = 256 << 20;
 constexpr size_t name_max = 4096;            // a mangled name longer than that is cut
 constexpr size_t processes_max = 4096;       // then all are looked at anew
 constexpr size_t handles_max = 100000;       // of one process: it may make up as many as it likes
@@ -32,13 +31,12 @@ pid_t pid_of(const ImageId& image)
 
 void NameSearch::serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     task_ = &task;
     while (const auto message = task.connection.receive()) {
         const auto question = read_message<NameQuestion>(message->bytes);
         if (!question)
             return;
-        task.says("");
+        task.set_status("");
         NameAnswer said = answer(*question, message->file);
         const KernelFiles::Wanted* const wanted = question->scanner_is_free ? files_.wanted() : nullptr;
         if (wanted)
@@ -59,8 +57,8 @@ NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
         found = search(image, question.handle);
     else if (question.what == text)
         found = {read_string(pid_of(image), question.address, name_max).value_or(""), question.source};
-    else if (question.what == driver)
-        learn(image, question.handle, question.name);
+    else if (question.what == name || question.what == driver)
+        found = {question.name, question.source};
     else if (question.what == process)
         scan(image);
     else if (question.what == scanned)
@@ -70,10 +68,13 @@ NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
     else
         processes_.erase(image);
     found.name.resize(std::min(found.name.size(), kernel_name_max));
+    if (question.what == driver || (question.what == text && found.source == NameSource::lookup && !found.name.empty()))
+        learn(image, question.handle, found.name);
     return {.image = image,
             .handle = question.handle,
-            .name = std::move(found.name),
+            .name = demangle(found.name),
             .source = found.source,
+            .of = std::hash<std::string>()(question.name),
             .learned = learned_ + objects_.offsets_known() + hip_objects_.understood(),
             .wanted = {}};
 }
@@ -103,7 +104,7 @@ const Mapping* NameSearch::mapping_of(const ImageId& image, Process& process, ui
 
 KernelFile* NameSearch::open(const ImageId& image, const Mapping& mapping)
 {
-    task_->says(mapping.path);
+    task_->set_status(mapping.path);
     return files_.of(pid_of(image), mapping);
 }
 
@@ -216,7 +217,7 @@ std::optional<HipObjects::Library> NameSearch::hip_of(const ImageId& image, Proc
 void NameSearch::scan(const ImageId& image)
 {
     std::vector<Mapping> now = mappings(pid_of(image));
-    files_.scan(pid_of(image), now, [this](const Mapping& mapping) { task_->says(mapping.path); });
+    files_.scan(pid_of(image), now, [this](const Mapping& mapping) { task_->set_status(mapping.path); });
     if (const auto known = processes_.find(image); known != processes_.end() && !now.empty())
         known->second.mappings = std::move(now);
 }

@@ -24,6 +24,8 @@ namespace gpusnoop {
 
 class NameSearch {
 public:
+    static constexpr uint64_t memory_bytes = 256 << 20; // of its sandbox
+
     // A helper's whole life: answers questions until its owner has gone.
     void serve(Helper::Task& task);
 

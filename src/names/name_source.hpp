@@ -26,8 +26,9 @@ constexpr std::string_view source_name(NameSource source)
 }
 
 struct KernelName {
-    std::string text; // demangled
+    std::string text;
     NameSource source = NameSource::none;
+    bool is_mangled = false; // until a helper has answered
 };
 
 } // namespace gpusnoop

@@ -34,9 +34,10 @@ bool PythonFrame::is_of_program() const
 }
 
 PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits)
-    : fds_(fds), known_(known), helper_({.serve = serve_python_search,
-                                         .take = [this](const Message& message) { return take(message); },
-                                         .begun_anew =
+    : fds_(fds), known_(known), reader_({.sandbox = process_reading_sandbox(python_search_memory_bytes),
+                                         .serve = serve_python_search,
+                                         .apply = [this](const Message& message) { return apply(message); },
+                                         .restarted =
                                              [this] {
                                                  for (auto& [pid, process] : processes_)
                                                      process.asked = process.code.end != 0;
@@ -53,10 +54,10 @@ void PythonStacks::meet(pid_t pid, bool wait)
         return;
     process = {.start_ns = start_ns};
     const std::string question = message_of(PythonQuestion{.pid = pid});
-    process.asked = wait ? helper_.ask(pid, question) : helper_.post(pid, question);
+    process.asked = wait ? reader_.ask(pid, question) : reader_.post(pid, question);
 }
 
-bool PythonStacks::take(const Message& message)
+bool PythonStacks::apply(const Message& message)
 {
     const auto answer = read_message<PythonAnswer>(message.bytes);
     if (!answer || (!answer->layout.empty() && answer->layout.size() != sizeof(python_layout)))

@@ -8,7 +8,7 @@
 #include "code/python_code.hpp"
 #include "code/python_interpreter.hpp"
 #include "proc/mapped_file.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -43,12 +43,12 @@ public:
         int pythons, stacks, codes; // the maps of bpf/base/python.bpf.h
     };
     // known: the variable of the BPF programs.
-    PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr); // waits: see Answerer
+    PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr); // waits: see Reader
 
     // A process that may have an interpreter: it is looked for once. With wait, until that is known, or took too long.
     void meet(pid_t pid, bool wait = false);
     // Now and then: takes what has come.
-    void tick() { helper_.hear(); }
+    void tick() { reader_.poll(); }
     void learn(std::span<const uint8_t> record); // RECORD_PYTHON_CODE
     // It is another program, or none.
     void ended(pid_t pid);
@@ -82,7 +82,7 @@ private:
     };
     using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>; // address, and what tells it from others there
 
-    bool take(const Message& message);
+    bool apply(const Message& message);
     void free_places(const std::function<bool(int32_t number, const python_stack&)>& kept);
     PythonFrame frame(const python_stack& stack, const python_frame& frame) const;
 
@@ -90,7 +90,7 @@ private:
     volatile uint32_t& known_;
     std::map<pid_t, Process> processes_;
     std::map<CodeKey, PythonCode> codes_;
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

@@ -30,8 +30,9 @@ bool is_of_cuda(std::string_view function, std::string_view file)
 } // namespace
 
 StackNames::StackNames(WaitBudget* waits)
-    : helper_({.serve = [](Helper::Task& task) { UserSymbols().serve(task); },
-               .take = [this](const Message& message) { return take(message); },
+    : reader_({.sandbox = process_reading_sandbox(UserSymbols::memory_bytes),
+               .serve = [](Helper::Task& task) { UserSymbols().serve(task); },
+               .apply = [this](const Message& message) { return apply(message); },
                .consequence = "its stacks have no more names"},
               waits)
 {}
@@ -60,7 +61,7 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
             }
         if (all == 0 || all >= std::exchange(unknown, all))
             break;
-        if (!helper_.ask(static_cast<pid_t>(image.pid), message_of(question))) {
+        if (!reader_.ask(static_cast<pid_t>(image.pid), message_of(question))) {
             ask_for_later(known, question);
             break;
         }
@@ -93,7 +94,7 @@ void StackNames::ask_for_later(Image& image, const StackQuestion& question)
     };
     const bool asked = std::ranges::all_of(
         question.addresses, [&](const uint64_t& address) { return image.awaited.contains(key_of(address)); });
-    if (asked || !helper_.post(static_cast<pid_t>(question.image.pid), message_of(question)))
+    if (asked || !reader_.post(static_cast<pid_t>(question.image.pid), message_of(question)))
         return;
     for (const uint64_t& address : question.addresses)
         image.awaited.insert(key_of(address));
@@ -109,7 +110,7 @@ void StackNames::make_room()
             image.lasting.clear();
 }
 
-bool StackNames::take(const Message& message)
+bool StackNames::apply(const Message& message)
 {
     auto answer = read_message<StackAnswer>(message.bytes);
     if (!answer || answer->frames.size() > StackQuestion::addresses_max)
@@ -131,7 +132,7 @@ bool StackNames::take(const Message& message)
 void StackNames::forget(const ImageId& image)
 {
     if (images_.erase(image))
-        helper_.post(static_cast<pid_t>(image.pid), message_of(StackQuestion{.image = image}));
+        reader_.post(static_cast<pid_t>(image.pid), message_of(StackQuestion{.image = image}));
 }
 
 std::string calling_function(std::span<const std::string> frames)

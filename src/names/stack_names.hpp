@@ -4,7 +4,7 @@
 #pragma once
 
 #include "proc/mapped_file.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -25,7 +25,7 @@ std::string calling_function(std::span<const std::string> frames);
 
 class StackNames {
 public:
-    explicit StackNames(WaitBudget* waits = nullptr); // see Answerer
+    explicit StackNames(WaitBudget* waits = nullptr); // see Reader
 
     // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". A stack
     // that was followed too far, through a register that held something else, ends before that. Names come as the
@@ -33,7 +33,7 @@ public:
     std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
 
     // Now and then: takes what has come late, and notices that the helper hangs.
-    void tick() { helper_.hear(); }
+    void tick() { reader_.poll(); }
 
     void forget(const ImageId& image);
 
@@ -51,10 +51,10 @@ private:
 
     void make_room();
     void ask_for_later(Image& image, const StackQuestion& question);
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::map<ImageId, Image> images_;
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

@@ -62,7 +62,7 @@ public:
     // The kernel can do so (bpf_loop(), 5.17).
     static bool can_follow_python();
 
-    explicit UserStacks(const Kernel& kernel, StackView view = {}, WaitBudget* waits = nullptr); // waits: see Answerer
+    explicit UserStacks(const Kernel& kernel, StackView view = {}, WaitBudget* waits = nullptr); // waits: see Reader
 
     // Of processes that were named, all calls are to have their frames, and of those that can call by now; of others it
     // is known once they have called.

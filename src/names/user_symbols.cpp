@@ -6,6 +6,7 @@
 #include "base/machine.hpp"
 #include "code/elf.hpp"
 #include "code/elf_image.hpp"
+#include "names/demangle.hpp"
 #include "names/kernel_text.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/threads.hpp"
@@ -28,7 +29,6 @@ namespace {
 constexpr size_t max_images = 64;
 constexpr size_t max_name = 4096;
 constexpr off_t max_file_size = off_t(4) << 30;
-constexpr uint64_t memory_bytes = 256 << 20;     // all that is needed
 constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names in memory, of all files
 constexpr uint64_t max_section_names = 64 << 10; // bytes
 constexpr uint64_t max_debugdata = 256 << 10;    // bytes, compressed
@@ -222,11 +222,10 @@ UserSymbols::~UserSymbols() = default;
 
 void UserSymbols::serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     task_ = &task;
     while (const auto message = task.connection.receive()) {
         const auto question = read_message<StackQuestion>(message->bytes);
-        task.says("");
+        task.set_status("");
         if (!question || !task.connection.send(message_of(answer(*question))))
             return;
     }
@@ -316,7 +315,7 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     std::array<int64_t, 4> key{};
     if (mapping.path != vdso_name) {
         if (task_)
-            task_->says(mapping.path);
+            task_->set_status(mapping.path);
         file = open_mapped(pid, mapping);
         struct stat st {};
         if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > max_file_size)

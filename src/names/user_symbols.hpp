@@ -30,6 +30,8 @@ public:
     UserSymbols(const UserSymbols&) = delete;
     UserSymbols& operator=(const UserSymbols&) = delete;
 
+    static constexpr uint64_t memory_bytes = 256 << 20; // of its sandbox
+
     // A helper's whole life: answers questions until its owner has gone.
     void serve(Helper::Task& task);
 

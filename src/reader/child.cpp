@@ -104,6 +104,12 @@ Child::~Child()
         left_behind().push_back(pid_);
 }
 
+size_t Child::unkillable()
+{
+    reap_left_behind();
+    return left_behind().size();
+}
+
 void Child::kill()
 {
     if (pid_ > 0)

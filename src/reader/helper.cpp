@@ -71,7 +71,7 @@ std::optional<Message> Connection::receive()
 
 void Helper::Unmap::operator()(char* page) const
 {
-    munmap(page, at_max);
+    munmap(page, status_max);
 }
 
 Helper::Ends Helper::connected()
@@ -92,7 +92,7 @@ char* shared_page(size_t size)
 } // namespace
 
 Helper::Helper(const std::function<void(Task&)>& task)
-    : at_(shared_page(at_max)), ends_(connected()), child_({ends_.theirs.get()}, [&] { run(task); }),
+    : status_(shared_page(status_max)), ends_(connected()), child_({ends_.theirs.get()}, [&] { run(task); }),
       connection_(std::move(ends_.ours))
 {
     ends_.theirs = {}; // or its end would not be seen
@@ -100,19 +100,19 @@ Helper::Helper(const std::function<void(Task&)>& task)
 
 void Helper::run(const std::function<void(Task&)>& task) const
 {
-    Task its{Connection(Fd(Child::first_fd)), [this](std::string_view at) {
-                 if (at_)
-                     at_.get()[at.copy(at_.get(), at_max - 1)] = '\0';
+    Task its{Connection(Fd(Child::first_fd)), [this](std::string_view status) {
+                 if (status_)
+                     status_.get()[status.copy(status_.get(), status_max - 1)] = '\0';
              }};
     task(its);
 }
 
-std::string Helper::at() const
+std::string Helper::status() const
 {
-    if (!at_)
+    if (!status_)
         return {};
-    std::string copy(at_.get(), at_max); // it may be changing
-    copy.resize(std::min(copy.find('\0'), at_max - 1));
+    std::string copy(status_.get(), status_max); // it may be changing
+    copy.resize(std::min(copy.find('\0'), status_max - 1));
     return copy;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of its own that does what may hang, grow or be attacked, and is asked by messages. It says what it is at,
-// so that there is a name to what it hangs in or dies of.
+// Child process that does what may hang, grow or be attacked, and a channel for messages to it. Its status names what
+// it works on, so that a hang or a crash can be blamed on something.
 #pragma once
 
 #include "base/fd.hpp"
@@ -43,21 +43,23 @@ private:
 
 class Helper {
 public:
-    // What a helper does; `at` is shown to its owner, whatever happens next.
+    // What a helper does. Its owner sees the status, whatever happens next.
     struct Task {
         Connection connection;
-        std::function<void(std::string_view at)> says;
+        std::function<void(std::string_view status)> set_status;
     };
     explicit Helper(const std::function<void(Task&)>& task);
 
     Connection& connection() { return connection_; }
     pid_t pid() const { return child_.pid(); }                               // -1 where there is none
     int error() const { return ends_.error ? ends_.error : child_.error(); } // errno, if it could not be started; or 0
-    // What it has said last. Not to be trusted.
-    std::string at() const;
+    bool ended() { return child_.ended(); }
+    void kill() { child_.kill(); }
+    // The last one. Untrusted.
+    std::string status() const;
 
 private:
-    static constexpr size_t at_max = 1024;
+    static constexpr size_t status_max = 1024;
     struct Unmap {
         void operator()(char* page) const;
     };
@@ -68,7 +70,7 @@ private:
     static Ends connected();
     void run(const std::function<void(Task&)>& task) const;
 
-    std::unique_ptr<char, Unmap> at_; // shared with it
+    std::unique_ptr<char, Unmap> status_; // shared with it
     Ends ends_;
     Child child_;
     Connection connection_;

@@ -1,29 +1,311 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/reader.hpp"
 
-#include "reader/confinement.hpp"
+#include "base/ending_signals.hpp"
+#include "base/error.hpp"
 
-#include <linux/capability.h>
-#include <optional>
-#include <sys/syscall.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <poll.h>
+#include <utility>
+#include <vector>
 
 namespace gpusnoop {
 namespace {
 
-constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
-constexpr uint32_t calls[] = {SYS_openat,           SYS_openat2,           SYS_statx,           SYS_recvmsg,
-                              SYS_sendmsg,          SYS_clock_gettime,     SYS_getpid,          SYS_getdents64,
-                              SYS_process_vm_readv, SYS_inotify_add_watch, SYS_inotify_rm_watch};
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds wait_step = 50ms; // between checks for an ending signal
+constexpr auto process_allowance = 3s;                // time of the helpers for one process, at once
+constexpr auto user_allowance = 10s;                  // the same for one user
+constexpr auto max_tick_gap = 1500ms;                 // ticks are a second apart; beyond that, this process was stopped
+constexpr auto restart_interval = 1s;                 // between the starts of a helper that dies early
+// If nothing can be blamed for deaths, helpers that die in a row are started at this interval. An answer at this age
+// ends the row.
+constexpr auto slow_restart_interval = 60s;
+constexpr unsigned deaths_in_a_row_max = 3;
+constexpr auto second_helper_after = 50ms; // then other questions do not wait for a slow one
+constexpr long pending_of_user_max = 64;   // questions: others find room
+constexpr int messages_per_poll_max = 256; // a helper that has been taken over may send any number
+constexpr size_t unkillable_max = 4;       // lost helpers that have not exited, as in a driver's call that hangs
+
+// Why a helper is replaced.
+constexpr std::string_view died = "the helper that read it has died";
+constexpr std::string_view sent_garbage = "the helper that read it gives no answers any more, but something else";
 
 } // namespace
 
-void confine_reader(uint64_t memory_bytes)
+Reader::Reader(Service service, WaitBudget* waits)
+    : service_(std::move(service)), waits_(waits ? *waits : own_waits_),
+      blame_(service_.consequence, service_.user_consequence, service_.report)
 {
-    confine({.capabilities = capabilities,
-             .calls = calls,
-             .memory_bytes = memory_bytes,
-             .cpu_seconds = std::nullopt,
-             .output_bytes = 0});
+    processes_.resize(service_.processes);
+}
+
+Reader::~Reader() = default;
+
+bool Reader::is_running() const
+{
+    return std::ranges::any_of(processes_, [](const Process& p) { return p.helper.has_value(); });
+}
+
+bool Reader::is_pending() const
+{
+    return next_pending() != nullptr;
+}
+
+const Reader::Question* Reader::next_pending() const
+{
+    const auto busy = std::ranges::find_if(processes_, [](const Process& p) { return !p.pending.empty(); });
+    return busy != processes_.end() ? &busy->pending.front() : nullptr;
+}
+
+bool Reader::may_start(const Process& process) const
+{
+    const auto interval = deaths_ >= deaths_in_a_row_max ? Clock::duration(slow_restart_interval) : restart_interval;
+    return (!process.has_started || service_.clock() >= process.started + interval) &&
+           Child::unkillable() < unkillable_max;
+}
+
+// Null if all are busy, and no other one may start.
+Reader::Process* Reader::free_process()
+{
+    const auto now = Clock::now();
+    Process* absent = nullptr;
+    Process* busy = nullptr;
+    bool all_are_slow = true;
+    for (Process& process : processes_) {
+        if (process.helper && process.pending.empty())
+            return &process;
+        if (process.helper) {
+            all_are_slow &= now - process.pending.front().since >= second_helper_after;
+            if (!busy || process.pending.size() < busy->pending.size())
+                busy = &process;
+        } else if (!absent && may_start(process)) {
+            absent = &process;
+        }
+    }
+    if (absent && all_are_slow && start(*absent))
+        return absent;
+    return busy && busy->pending.size() < service_.questions ? busy : nullptr;
+}
+
+bool Reader::start(Process& process)
+{
+    process.started = service_.clock();
+    process.has_started = true;
+    const auto run = [this](Helper::Task& task) {
+        if (service_.sandbox)
+            enter_sandbox(*service_.sandbox);
+        service_.serve(task);
+    };
+    process.helper.emplace(run);
+    start_error_ = process.helper->error();
+    if (!start_error_ && service_.watch)
+        start_error_ = service_.watch(process.helper->connection().descriptor());
+    if (start_error_ || process.helper->pid() <= 0)
+        process.helper.reset();
+    return process.helper.has_value();
+}
+
+std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question, int file)
+{
+    if (is_blocked(about))
+        return std::nullopt;
+    const auto now = Clock::now();
+    const Question asked{questions_ + 1, about, about ? blame_.user_of(about) : 0, now};
+    const auto is_of_user = [&](const Question& q) { return q.user == asked.user; };
+    if (service_.limits_shares && about && (!has_share(asked) || std::ranges::any_of(processes_, [&](const Process& p) {
+            return std::ranges::count_if(p.pending, is_of_user) >= pending_of_user_max;
+        })))
+        return std::nullopt;
+    // The death of an idle helper has no culprit: the question is sent to the next one.
+    for (size_t tries = 0; tries <= processes_.size(); tries++) {
+        Process* const process = free_process();
+        if (!process)
+            return std::nullopt;
+        if (process->helper->connection().send(question, file, true)) {
+            if (process->pending.empty())
+                process->checked = now;
+            process->pending.push_back(asked);
+            questions_++;
+            return Sent{asked.number, process->helper->pid()};
+        }
+        if (!process->helper->connection().closed())
+            return std::nullopt;
+        const bool was_busy = !process->pending.empty();
+        lose(*process, std::string(died));
+        if (was_busy)
+            return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+Reader::Outcome Reader::ask_or_post(pid_t about, std::string_view question)
+{
+    poll();
+    if (!post(about, question))
+        return Outcome::refused;
+    const bool answered = wait();
+    return answered ? Outcome::answered : is_running() ? Outcome::pending : Outcome::refused;
+}
+
+bool Reader::wait()
+{
+    poll();
+    const auto begin = Clock::now();
+    for (auto now = begin; const Question* const next = next_pending(); now = Clock::now()) {
+        const Question question = *next;
+        const auto left = waits_.left(question.about, question.user, now);
+        if (left <= Clock::duration::zero() || (now - begin >= wait_step && ending_signal_waits()))
+            break;
+        wait_for_helpers(std::min<Clock::duration>(left, wait_step));
+        waits_.use(question.about, question.user, Clock::now() - now, Clock::now());
+        poll();
+    }
+    return is_running() && !is_pending();
+}
+
+bool Reader::wait_until(Clock::time_point deadline)
+{
+    poll();
+    for (auto now = Clock::now(); is_pending() && now < deadline; now = Clock::now()) {
+        wait_for_helpers(std::min<Clock::duration>(deadline - now, wait_step));
+        poll();
+    }
+    return !is_pending();
+}
+
+void Reader::wait_for_helpers(Clock::duration longest)
+{
+    std::vector<pollfd> busy;
+    for (Process& process : processes_)
+        if (!process.pending.empty())
+            busy.push_back({process.helper->connection().descriptor(), POLLIN, 0});
+    ::poll(busy.data(), busy.size(), static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(longest).count()));
+}
+
+void Reader::poll()
+{
+    for (Process& process : processes_)
+        poll(process);
+}
+
+void Reader::poll(Process& process)
+{
+    // Others wait for epoll to report that an idle one has ended, and would be woken again and again.
+    const auto has_news = [&] { return process.helper && (!process.pending.empty() || service_.watch); };
+    for (int messages = 0; messages < messages_per_poll_max && has_news(); messages++) {
+        auto message = process.helper->connection().receive(0ms);
+        if (message) {
+            if (!apply(process, std::move(*message)))
+                return lose(process,
+                            std::string(process.helper && process.helper->connection().closed() ? died : sent_garbage));
+            continue;
+        }
+        if (process.helper->connection().closed())
+            return lose(process, std::string(died));
+        if (process.pending.empty())
+            return;
+        const auto now = Clock::now();
+        process.silent += std::min<Clock::duration>(now - std::exchange(process.checked, now), max_tick_gap);
+        if (process.silent > service_.hang_timeout)
+            lose(process, fmt::format("it cannot be read within {} s",
+                                      std::chrono::duration_cast<std::chrono::seconds>(service_.hang_timeout).count()));
+        return;
+    }
+}
+
+// Returns false if the message is invalid.
+bool Reader::apply(Process& process, Message message)
+{
+    if (process.pending.empty())
+        return false;
+    const Clock::duration took = std::exchange(process.silent, {});
+    const Question question = process.pending.front();
+    process.checked = Clock::now();
+    charge(question, took);
+    if (service_.apply) {
+        process.pending.pop_front(); // apply() may ask something else
+        if (!service_.apply(std::move(message))) {
+            if (process.helper)
+                process.pending.push_front(question); // to be blamed
+            return false;
+        }
+    } else {
+        const Reply reply = service_.apply_part({question.number, std::move(message), process.helper->connection()});
+        if (reply != Reply::complete)
+            return reply == Reply::partial;
+        process.pending.pop_front();
+    }
+    if (service_.clock() >= process.started + slow_restart_interval)
+        deaths_ = 0;
+    return true;
+}
+
+bool Reader::has_share(const Question& question) const
+{
+    const auto now = Clock::now();
+    return of_user_.empty() || (of_process_.used(question.about, now) < process_allowance &&
+                                of_user_.used(question.user, now) < user_allowance);
+}
+
+// took: between polls that found no answer, so time in which this process was busy elsewhere does not count.
+void Reader::charge(const Question& question, Clock::duration took)
+{
+    constexpr auto negligible = 5ms;
+    if (!service_.limits_shares || question.about == 0 || took < negligible)
+        return;
+    const auto now = Clock::now();
+    of_process_.use(question.about, took, now);
+    of_user_.use(question.user, took, now);
+}
+
+void Reader::retire_idle()
+{
+    for (Process& process : processes_)
+        if (process.helper && process.pending.empty()) {
+            process.helper.reset();
+            process.has_started = false;
+        }
+}
+
+void Reader::end(Process& process)
+{
+    process.pending.clear();
+    process.silent = {};
+    process.helper.reset();
+    if (service_.restarted)
+        service_.restarted();
+}
+
+void Reader::lose(Process& process, std::string why)
+{
+    if (!process.helper)
+        return;
+    Loss loss{.died = why == died, .status = process.helper->status(), .why = std::move(why)};
+    if (!process.pending.empty()) {
+        loss.question = process.pending.front().number;
+        loss.about = process.pending.front().about;
+        loss.user = process.pending.front().user;
+    }
+    if (loss.died && !service_.blames)
+        deaths_++;
+    end(process);
+    if (!(service_.lost && service_.lost(loss)) && loss.question && service_.blames)
+        blame(loss);
+}
+
+void Reader::blame(const Loss& loss)
+{
+    if (loss.about == 0) {
+        if (!std::exchange(reported_, true))
+            warn(fmt::format("{}{}{}; {}", loss.status, loss.status.empty() ? "" : ": ", loss.why,
+                             service_.consequence));
+        return;
+    }
+    if (!(loss.died && blame_.forgive(loss.about)) && blame_.block(loss.about))
+        blame_.strike(loss.about, loss.user, loss.status, loss.why);
 }
 
 } // namespace gpusnoop

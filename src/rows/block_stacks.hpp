@@ -30,7 +30,7 @@ struct BlockGroup {
 
 class BlockStacks {
 public:
-    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel, WaitBudget* waits = nullptr) // see Answerer
+    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel, WaitBudget* waits = nullptr) // see Reader
         : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel, {}, waits)
     {}
     BlockStacks(const BlockStacks&) = delete;

@@ -31,7 +31,7 @@ struct GapLaunches {
 // The names, and what has none yet.
 class LaunchNames {
 public:
-    explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Answerer
+    explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Reader
         : names_(options.cache_folder(), waits)
     {}
 

@@ -9,8 +9,10 @@
 
 namespace gpusnoop {
 
-// A helper reads the terminal, keeps what is typed, and sends SIGINT for a key that quits. A process, since the key is
-// to be taken within a system call; not a tty's VINTR, since that signals whoever started this process, too.
+// No Reader: there is no question, since the helper acts by itself while this process is in a system call, and none
+// that could replace it. A helper reads the terminal, keeps what is typed, and sends SIGINT for a key that quits. A
+// process, since the key is to be taken within a system call; not a tty's VINTR, since that signals whoever started
+// this process, too.
 class TypedAhead {
 public:
     static constexpr size_t most = 100; // bytes; the terminal keeps the rest. ncurses takes 137 back (6.4)

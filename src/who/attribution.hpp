@@ -39,7 +39,7 @@ class WaitBudget;
 
 class Attribution {
 public:
-    explicit Attribution(const std::string& host_root, WaitBudget* waits = nullptr); // see Answerer
+    explicit Attribution(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
     ~Attribution();
 
     void learn(const process_record& record);

@@ -26,12 +26,11 @@ void fields(auto& each, same_as_const<CommandLine> auto& c)
 
 void serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         auto answer = read_message<CommandLine>(message->bytes);
         if (!answer)
             return;
-        task.says(fmt::format("the command line of process {}", answer->image.pid));
+        task.set_status(fmt::format("the command line of process {}", answer->image.pid));
         answer->text = command_line(static_cast<pid_t>(answer->image.pid));
         if (!task.connection.send(message_of(*answer)))
             return;
@@ -41,8 +40,9 @@ void serve(Helper::Task& task)
 } // namespace
 
 CommandLines::CommandLines(WaitBudget* waits)
-    : helper_({.serve = serve,
-               .take = [this](const Message& message) { return take(message); },
+    : reader_({.sandbox = process_reading_sandbox(memory_bytes),
+               .serve = serve,
+               .apply = [this](const Message& message) { return apply(message); },
                .consequence = "its command line is not shown"},
               waits)
 {}
@@ -50,7 +50,7 @@ CommandLines::CommandLines(WaitBudget* waits)
 // The first time somebody waits for it, so that a table printed once has it.
 const std::string& CommandLines::of(const ImageId& image)
 {
-    helper_.hear();
+    reader_.poll();
     const auto now = Clock::now();
     const auto [at, is_new] = known_.try_emplace(image);
     if (!is_new && now - at->second.asked < lasting)
@@ -58,9 +58,9 @@ const std::string& CommandLines::of(const ImageId& image)
     at->second.asked = now;
     const std::string question = message_of(CommandLine{image});
     if (is_new)
-        helper_.ask(static_cast<pid_t>(image.pid), question);
+        reader_.ask(static_cast<pid_t>(image.pid), question);
     else
-        helper_.post(static_cast<pid_t>(image.pid), question);
+        reader_.post(static_cast<pid_t>(image.pid), question);
     return at->second.text;
 }
 
@@ -71,7 +71,7 @@ const std::string& CommandLines::last_of(const ImageId& image) const
     return known == known_.end() ? unknown : known->second.text;
 }
 
-bool CommandLines::take(const Message& message)
+bool CommandLines::apply(const Message& message)
 {
     auto answer = read_message<CommandLine>(message.bytes);
     if (!answer)

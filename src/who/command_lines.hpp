@@ -3,7 +3,7 @@
 #pragma once
 
 #include "proc/mapped_file.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <chrono>
 #include <map>
@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 class CommandLines {
 public:
-    explicit CommandLines(WaitBudget* waits = nullptr); // see Answerer
+    explicit CommandLines(WaitBudget* waits = nullptr); // see Reader
 
     // Of a process that runs: empty where it is not known, or not known yet; no older than some seconds, for programs
     // change theirs. Show it with printable().
@@ -30,10 +30,10 @@ private:
         Clock::time_point asked{};
     };
 
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::map<ImageId, Known> known_;
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

@@ -225,13 +225,12 @@ constexpr size_t answers_max = 4096; // that nobody has taken
 
 void serve(Helper::Task& task, const std::string& host_root)
 {
-    confine_reader(memory_bytes);
     const Containers containers(host_root);
     while (const auto message = task.connection.receive()) {
         const auto owner = read_message<CgroupOwner>(message->bytes);
         if (!owner)
             return;
-        task.says("what is on disk about container " + owner->container_id);
+        task.set_status("what is on disk about container " + owner->container_id);
         if (!task.connection.send(message_of(ContainerAnswer{*owner, containers.find(*owner)})))
             return;
     }
@@ -240,8 +239,9 @@ void serve(Helper::Task& task, const std::string& host_root)
 } // namespace
 
 ContainerLookup::ContainerLookup(const std::string& host_root, WaitBudget* waits)
-    : helper_({.serve = [host_root](Helper::Task& task) { serve(task, host_root); },
-               .take = [this](const Message& message) { return take(message); },
+    : reader_({.sandbox = process_reading_sandbox(memory_bytes),
+               .serve = [host_root](Helper::Task& task) { serve(task, host_root); },
+               .apply = [this](const Message& message) { return apply(message); },
                .consequence = "names of containers and pods may be missing"},
               waits)
 {}
@@ -249,14 +249,14 @@ ContainerLookup::ContainerLookup(const std::string& host_root, WaitBudget* waits
 std::optional<ContainerNames> ContainerLookup::find(const CgroupOwner& owner)
 {
     const Key key(owner.container_id, owner.pod_uid);
-    helper_.hear();
+    reader_.poll();
     if (!answers_.contains(key))
-        helper_.ask(0, message_of(owner));
+        reader_.ask(0, message_of(owner));
     auto answer = answers_.extract(key);
     return answer ? std::optional(std::move(answer.mapped())) : std::nullopt;
 }
 
-bool ContainerLookup::take(const Message& message)
+bool ContainerLookup::apply(const Message& message)
 {
     auto answer = read_message<ContainerAnswer>(message.bytes);
     if (!answer)

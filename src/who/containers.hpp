@@ -2,8 +2,8 @@
 // Names of containers and pods by what their runtimes leave on the host's disk: no sockets, no API server.
 #pragma once
 
-#include "reader/answerer.hpp"
 #include "reader/message.hpp"
+#include "reader/reader.hpp"
 #include "who/cgroup_path.hpp"
 #include "who/host_files.hpp"
 
@@ -91,7 +91,7 @@ void fields(auto& each, same_as_const<ContainerAnswer> auto& a)
 // user's home, and the disk they are on may hang.
 class ContainerLookup {
 public:
-    explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Answerer
+    explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
 
     // nullopt where there is no answer yet: ask again.
     std::optional<ContainerNames> find(const CgroupOwner& owner);
@@ -99,10 +99,10 @@ public:
 private:
     using Key = std::pair<std::string, std::string>; // container and pod
 
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::map<Key, ContainerNames> answers_; // that nobody has taken yet
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cuda_users.hpp"
 
-#include "base/error.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
 #include "reader/helper.hpp"
 #include "reader/message.hpp"
 #include "reader/reader.hpp"
+#include "reader/sandbox.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <optional>
 
 namespace gpusnoop {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t memory_bytes = 64 << 20;
 constexpr auto longest = 1s;
@@ -33,7 +33,6 @@ void fields(auto& each, same_as_const<Pids> auto& p)
 
 void serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         auto pids = read_message<Pids>(message->bytes);
         if (!pids)
@@ -54,25 +53,25 @@ CudaUsers cuda_users(std::span<const pid_t> of)
     CudaUsers found;
     if (of.empty())
         return found;
-    const auto until = Clock::now() + longest;
-    try {
-        Helper helper(serve);
-        while (!of.empty() && found.all) {
-            const auto some = of.first(std::min(at_once, of.size()));
-            of = of.subspan(some.size());
-            helper.connection().send(message_of(Pids{{some.begin(), some.end()}}), -1, true);
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-            const auto message = helper.connection().receive(std::max(left, 0ms));
-            const auto answer = message ? read_message<Pids>(message->bytes) : std::nullopt;
-            found.all = answer.has_value();
-            // What it says is of those that were asked about, or it has been taken over.
-            if (answer)
-                std::ranges::copy_if(some, std::back_inserter(found.pids), [&](pid_t pid) {
-                    return std::ranges::find(answer->pids, pid) != answer->pids.end();
-                });
-        }
-    } catch (const Error&) {
-        found.all = false; // no helper: the mistake is still to be told
+    const auto until = Reader::Clock::now() + longest;
+    std::optional<Pids> answer;
+    Reader reader({.sandbox = process_reading_sandbox(memory_bytes),
+                   .serve = serve,
+                   .apply =
+                       [&answer](const Message& message) {
+                           answer = read_message<Pids>(message.bytes);
+                           return answer.has_value();
+                       },
+                   .blames = false});
+    while (!of.empty() && found.all) {
+        const auto some = of.first(std::min(at_once, of.size()));
+        of = of.subspan(some.size());
+        answer.reset();
+        found.all = reader.post(0, message_of(Pids{{some.begin(), some.end()}})) && reader.wait_until(until) && answer;
+        // It is about those that were asked about, or the helper has been taken over.
+        if (found.all)
+            std::ranges::copy_if(some, std::back_inserter(found.pids),
+                                 [&](pid_t pid) { return std::ranges::find(answer->pids, pid) != answer->pids.end(); });
     }
     return found;
 }

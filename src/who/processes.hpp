@@ -37,7 +37,7 @@ struct ProcessInfo {
 
 class Processes {
 public:
-    // waits: see Answerer.
+    // waits: see Reader.
     Processes(int map_fd, const std::string& host_root, WaitBudget* waits = nullptr)
         : map_fd_(map_fd), cgroup_mounts_(cgroup_mounts(host_root)), attribution_(host_root, waits),
           command_lines_(waits)

@@ -20,7 +20,7 @@ constexpr size_t threads_max = 1024;   // of one of them
 EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                            ThreadRegisters& registers, FoundStacks& stacks)
     : probes_(probes), options_(options), stacks_(stacks), registers_(registers), started_ns_(clock_ns(CLOCK_BOOTTIME)),
-      helper_(symbols_of_waits(probes, driver, runtime), "whether its threads waited before tracing began is not known",
+      reader_(symbols_of_waits(probes, driver, runtime), "whether its threads waited before tracing began is not known",
               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
                   take(pid, tids, calls);
               })
@@ -46,7 +46,7 @@ std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)
 
 void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
 {
-    helper_.hear();
+    reader_.poll();
     const std::set<pid_t> all = due(users);
     if (all.empty())
         return;
@@ -75,7 +75,7 @@ void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
         process.looks++;
         const auto of_process = called.find(pid);
         forget_threads(process, seen[pid], of_process == called.end() ? std::set<uint32_t>() : of_process->second);
-        if (!helper_.is_asked_about(pid))
+        if (!reader_.is_asked_about(pid))
             ask(pid, process);
     }
 }
@@ -97,7 +97,7 @@ void EarlierWaits::ask(pid_t pid, const Process& process)
     for (const auto& [tid, thread] : process.threads)
         if (thread.asked && question.threads.size() < InsideQuestion::threads_max)
             question.threads.push_back(thread.registers);
-    helper_.ask(question);
+    reader_.ask(question);
 }
 
 void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)

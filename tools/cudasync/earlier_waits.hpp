@@ -74,7 +74,7 @@ private:
     ThreadRegisters& registers_;
     uint64_t started_ns_; // CLOCK_BOOTTIME
     std::map<pid_t, Process> processes_;
-    InsideHelper helper_;
+    InsideHelper reader_;
 };
 
 } // namespace gpusnoop

@@ -20,9 +20,10 @@ bool is_wanted(const Waiting::Part& part)
 
 WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks)
     : symbols_(symbols_of_waits(probes, true, true)), stacks_(stacks), registers_(registers),
-      helper_({.serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
-               .take = [this](const Message& message) { return take(message); },
-               .begun_anew =
+      reader_({.sandbox = process_reading_sandbox(InsideSearch::memory_bytes),
+               .serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
+               .apply = [this](const Message& message) { return apply(message); },
+               .restarted =
                    [this] {
                        asked_.clear();
                        for (auto& [thread, wait] : waits_)
@@ -33,7 +34,7 @@ WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers
 
 void WaitStacks::add_to(std::span<Waiting::Part> parts)
 {
-    helper_.hear();
+    reader_.poll();
     std::map<Thread, Wait> before = std::exchange(waits_, {});
     for (Waiting::Part& part : parts) {
         if (!is_wanted(part))
@@ -69,7 +70,7 @@ void WaitStacks::ask()
         question.threads.push_back(question_of(found));
     }
     for (const auto& [pid, question] : questions) {
-        if (!helper_.post(pid, message_of(question)))
+        if (!reader_.post(pid, message_of(question)))
             continue;
         for (const InsideQuestion::Thread& thread : question.threads) {
             Wait& wait = waits_.at({pid, thread.tid});
@@ -80,7 +81,7 @@ void WaitStacks::ask()
     }
 }
 
-bool WaitStacks::take(const Message& message)
+bool WaitStacks::apply(const Message& message)
 {
     const auto answer = read_message<InsideAnswer>(message.bytes);
     const auto asked = answer ? asked_.extract(static_cast<pid_t>(answer->pid)) : decltype(asked_)::node_type();

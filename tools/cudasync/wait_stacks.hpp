@@ -7,7 +7,7 @@
 #include "code/copy_search.hpp"
 #include "names/inside_waits.hpp"
 #include "proc/threads.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 #include "tools/cudasync/waits.hpp"
 
 #include <cstdint>
@@ -40,14 +40,14 @@ private:
     };
 
     void ask();
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::vector<std::string_view> symbols_;
     FoundStacks& stacks_;
     ThreadRegisters& registers_;
     std::map<Thread, Wait> waits_;
     std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the question that has no answer yet
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

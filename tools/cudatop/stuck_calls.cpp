@@ -169,7 +169,7 @@ std::vector<StuckThreads::Stuck> StuckThreads::stuck() const
 StuckCalls::StuckCalls(std::span<const Probe> probes, const CallSet& counted, const Options& options,
                        ThreadRegisters& registers, FoundStacks& stacks)
     : options_(options), registers_(registers), stacks_(stacks), threads_(functions_of(probes, counted)),
-      helper_(symbols_of(probes), "its calls that do not return are not known",
+      reader_(symbols_of(probes), "its calls that do not return are not known",
               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
                   threads_.answered(pid, tids, calls);
               })
@@ -180,7 +180,7 @@ StuckCalls::StuckCalls(std::span<const Probe> probes, const CallSet& counted, co
 
 void StuckCalls::inspect(const std::vector<pid_t>& users)
 {
-    helper_.hear();
+    reader_.poll();
     const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
     if (begin_ns < not_before_ns_)
         return;
@@ -193,8 +193,8 @@ void StuckCalls::inspect(const std::vector<pid_t>& users)
     not_before_ns_ = now_ns + most_of_time * (now_ns - begin_ns);
     for (const pid_t pid : due) {
         threads_.inspected(pid, threads[pid], now_ns);
-        if (!helper_.is_asked_about(pid))
-            helper_.ask(threads_.question(pid, now_ns));
+        if (!reader_.is_asked_about(pid))
+            reader_.ask(threads_.question(pid, now_ns));
     }
 }
 

@@ -108,7 +108,7 @@ private:
     std::vector<std::string> symbols_;
     StuckThreads threads_;
     uint64_t not_before_ns_ = 0;
-    InsideHelper helper_;
+    InsideHelper reader_;
 };
 
 } // namespace gpusnoop

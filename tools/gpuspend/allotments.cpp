@@ -31,12 +31,11 @@ void fields(auto& each, same_as_const<Answer> auto& a)
 
 void serve(Helper::Task& task)
 {
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         auto answer = read_message<Answer>(message->bytes);
         if (!answer)
             return;
-        task.says(fmt::format("the environment of process {}", answer->pid));
+        task.set_status(fmt::format("the environment of process {}", answer->pid));
         answer->allotment = allotment_in(environment(static_cast<pid_t>(answer->pid)));
         if (!task.connection.send(message_of(*answer)))
             return;
@@ -92,8 +91,9 @@ std::vector<std::string> devices_in(std::string_view list)
 }
 
 Allotments::Allotments()
-    : helper_({.serve = serve,
-               .take = [this](const Message& message) { return take(message); },
+    : reader_({.sandbox = process_reading_sandbox(memory_bytes),
+               .serve = serve,
+               .apply = [this](const Message& message) { return apply(message); },
                .consequence = "the GPUs in its environment are not known"})
 {}
 
@@ -104,18 +104,18 @@ const Allotment& Allotments::of(uint32_t pid, uint64_t start_ns)
     const auto [at, is_new] = known_.try_emplace({pid, start_ns});
     at->second.asked_for = true;
     if (is_new)
-        helper_.ask(static_cast<pid_t>(pid), message_of(Answer{pid, start_ns}));
+        reader_.ask(static_cast<pid_t>(pid), message_of(Answer{pid, start_ns}));
     return at->second.allotment;
 }
 
 void Allotments::sweep()
 {
-    helper_.hear();
+    reader_.poll();
     for (auto item = known_.begin(); item != known_.end();)
         item = std::exchange(item->second.asked_for, false) ? std::next(item) : known_.erase(item);
 }
 
-bool Allotments::take(const Message& message)
+bool Allotments::apply(const Message& message)
 {
     auto answer = read_message<Answer>(message.bytes);
     if (!answer)

@@ -3,7 +3,7 @@
 // own memory, so a helper reads it.
 #pragma once
 
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <cstdint>
 #include <map>
@@ -40,10 +40,10 @@ private:
         Allotment allotment;
         bool asked_for = true;
     };
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::map<Process, Known> known_;
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

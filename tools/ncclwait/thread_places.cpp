@@ -21,7 +21,7 @@ std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 } // namespace
 
 ThreadPlaces::ThreadPlaces(std::span<const Probe> probes)
-    : probes_(probes), helper_(symbols_of(probes), "which calls its threads are in is not known",
+    : probes_(probes), reader_(symbols_of(probes), "which calls its threads are in is not known",
                                [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
                                    take(pid, tids, calls);
                                })
@@ -42,11 +42,11 @@ bool ThreadPlaces::is_known(pid_t pid) const
 
 void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
 {
-    helper_.hear();
+    reader_.poll();
     std::erase_if(processes_, [&](const auto& item) { return !processes.contains(item.first); });
     std::set<pid_t> wanted;
     for (const pid_t pid : processes)
-        if (wanted.size() < processes_max && !helper_.is_asked_about(pid))
+        if (wanted.size() < processes_max && !reader_.is_asked_about(pid))
             wanted.insert(pid);
     if (wanted.empty())
         return;
@@ -61,7 +61,7 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
     for (const pid_t pid : wanted)
         processes_[pid]; // to be known when the answer comes
     for (const auto& [pid, question] : questions)
-        helper_.ask(question);
+        reader_.ask(question);
 }
 
 void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)

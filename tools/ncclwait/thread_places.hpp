@@ -56,7 +56,7 @@ private:
     std::map<pid_t, Process> processes_;
     uint64_t looked_ns_ = 0;
     ThreadRegisters registers_;
-    InsideHelper helper_;
+    InsideHelper reader_;
 };
 
 } // namespace gpusnoop

@@ -65,8 +65,6 @@ void fields(auto& each, same_as_const<MonitorAnswer> auto& a)
 // The question is an answer that says nothing yet.
 void serve(Helper::Task& task)
 {
-    constexpr uint64_t memory_bytes = 64 << 20;
-    confine_reader(memory_bytes);
     while (const auto message = task.connection.receive()) {
         auto question = read_message<MonitorAnswer>(message->bytes);
         if (!question)
@@ -80,12 +78,13 @@ void serve(Helper::Task& task)
 } // namespace
 
 Monitors::Monitors()
-    : helper_({.serve = serve,
-               .take = [this](const Message& message) { return take(message); },
+    : reader_({.sandbox = process_reading_sandbox(64 << 20),
+               .serve = serve,
+               .apply = [this](const Message& message) { return apply(message); },
                .consequence = "it is not left out as a monitor"})
 {}
 
-bool Monitors::take(const Message& message)
+bool Monitors::apply(const Message& message)
 {
     const auto answer = read_message<MonitorAnswer>(message.bytes);
     if (!answer)
@@ -106,7 +105,7 @@ bool Monitors::only_polls(const ImageId& image)
     if (workers_.contains(image))
         return false;
     if (!looked_at_.contains(image))
-        helper_.ask(static_cast<pid_t>(image.pid), message_of(MonitorAnswer{.image = image}));
+        reader_.ask(static_cast<pid_t>(image.pid), message_of(MonitorAnswer{.image = image}));
     const auto found = looked_at_.find(image);
     return found != looked_at_.end() && found->second;
 }

@@ -5,7 +5,7 @@
 
 #include "bpf/shared/call.h"
 #include "proc/mapped_file.hpp"
-#include "reader/answerer.hpp"
+#include "reader/reader.hpp"
 
 #include <map>
 #include <set>
@@ -23,16 +23,16 @@ public:
     bool only_polls(const ImageId& image);
 
     // Now and then: takes what has come late, and notices that the helper hangs.
-    void tick() { helper_.hear(); }
+    void tick() { reader_.poll(); }
 
     void forget(const std::set<ImageId>& images);
 
 private:
-    bool take(const Message& message);
+    bool apply(const Message& message);
 
     std::set<ImageId> workers_;
     std::map<ImageId, bool> looked_at_; // true: nothing of a worker was found
-    Answerer helper_;
+    Reader reader_;
 };
 
 } // namespace gpusnoop

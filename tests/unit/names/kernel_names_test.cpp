@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of real kernels, as tables show them.
+#include "names/demangle.hpp"
 #include "names/kernel_text.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/registration_scan.hpp"
 #include "names/scan_cache.hpp"
-#include "names/scan_worker.hpp"
+#include "names/scanner.hpp"
 #include "tests/unit/code/elf_fixtures.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -100,8 +100,9 @@ TEST_CASE("registrations are read out of code", "[registrations]")
 TEST_CASE("a file is scanned in a process of its own", "[registrations]")
 {
     const Folder folder;
-    const auto answer_of = [](Fd file) {
-        ScanWorker worker(std::move(file));
+    const auto answer_of = [](const Fd& file) {
+        Scanner worker;
+        worker.begin(getpid(), file);
         while (!worker.ended())
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return worker.answer();

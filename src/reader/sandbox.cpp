@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reader/confinement.hpp"
+#include "reader/sandbox.hpp"
 
 #include "base/fd.hpp"
 #include "base/machine.hpp"
@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -87,27 +88,42 @@ void restrict_calls(std::span<const uint32_t> more)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
+// To read processes.
+constexpr int reading_capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
+constexpr uint32_t reading_calls[] = {SYS_openat,           SYS_openat2,           SYS_statx,           SYS_recvmsg,
+                                      SYS_sendmsg,          SYS_clock_gettime,     SYS_getpid,          SYS_getdents64,
+                                      SYS_process_vm_readv, SYS_inotify_add_watch, SYS_inotify_rm_watch};
+
 } // namespace
 
-void confine(const Confinement& to)
+Sandbox process_reading_sandbox(uint64_t memory_bytes)
+{
+    return {.capabilities = reading_capabilities,
+            .calls = reading_calls,
+            .memory_bytes = memory_bytes,
+            .cpu_seconds = std::nullopt,
+            .output_bytes = 0};
+}
+
+void enter_sandbox(const Sandbox& sandbox)
 {
     if (!sanitized)
         dup2(STDOUT_FILENO, STDERR_FILENO); // /dev/null, see reader/child.hpp
     limit(RLIMIT_CORE, 0);
-    if (to.cpu_seconds)
-        limit(RLIMIT_CPU, *to.cpu_seconds);
-    if (to.output_bytes)
-        limit(RLIMIT_FSIZE, *to.output_bytes);
+    if (sandbox.cpu_seconds)
+        limit(RLIMIT_CPU, *sandbox.cpu_seconds);
+    if (sandbox.output_bytes)
+        limit(RLIMIT_FSIZE, *sandbox.output_bytes);
     const rlim_t before = sanitized ? RLIM_INFINITY : data_bytes();
     if (before != RLIM_INFINITY)
-        limit(RLIMIT_DATA, before + to.memory_bytes);
+        limit(RLIMIT_DATA, before + sandbox.memory_bytes);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     change_user();
-    if (!keep_capabilities(to.capabilities))
+    if (!keep_capabilities(sandbox.capabilities))
         _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL); // forgotten where the user changes
     if (!sanitized)
-        restrict_calls(to.calls);
+        restrict_calls(sandbox.calls);
 }
 
 } // namespace gpusnoop

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search for files that a helper works on, and the file that it examines.
+#pragma once
+
+#include "attach/targets.hpp"
+#include "proc/process.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace gpusnoop {
+
+struct Targets::Candidate {
+    FileCandidate candidate;
+    Fd where;
+    KnownFiles::Seen seen;
+    FileGuard guard;
+};
+
+struct Targets::Search {
+    using Clock = std::chrono::steady_clock;
+
+    SearchRequest request{};
+    CudaFile* again = nullptr;      // the file of SearchRequest::What::again; null if it was dropped
+    std::optional<uint64_t> held{}; // see Targets::Held
+    pid_t helper = -1;
+    uint64_t user = 0; // that the request's process belongs to
+    std::optional<Candidate> examining{};
+    std::vector<CudaFile*> files{};
+    Clock::time_point begin{};
+    uint64_t busy_before_ns = 0; // of the helper, when this search began
+
+    // Time that the helper has run, or waited for a CPU.
+    static uint64_t busy_ns(pid_t helper)
+    {
+        const auto share = cpu_share(helper, helper);
+        return share ? share->used_ns + share->waited_ns : 0;
+    }
+    // Time that this search was blocked by files, without that for a CPU: a busy machine does not count.
+    Clock::duration blocked(Clock::time_point now) const
+    {
+        const uint64_t busy = busy_ns(helper);
+        return std::max<Clock::duration>(now - begin - std::chrono::nanoseconds(busy - std::min(busy_before_ns, busy)),
+                                         {});
+    }
+    bool is_for_slow(const SlowUsers& users, Clock::time_point now) const
+    {
+        return users.is_slow(user, now, blocked(now));
+    }
+};
+
+} // namespace gpusnoop

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/nvml_service.hpp"
+
+#include "gpu/amd.hpp"
+#include "reader/parts.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gpusnoop {
+namespace {
+
+// NVIDIA's library and AMD's files, as far as they are there; `why` neither is.
+std::vector<std::unique_ptr<Nvml>> open_all(const NvmlPlaces& places, std::string& why)
+{
+    std::vector<std::unique_ptr<Nvml>> all;
+    if (auto nvml = Nvml::open(why, places))
+        all.push_back(std::move(nvml));
+    else if (places.is_named)
+        return all;
+    if (auto amd = open_amd_gpus(all.empty() ? 0 : all.front()->devices(), places.root))
+        all.push_back(std::move(amd));
+    if (!all.empty())
+        why.clear(); // of places that were tried first
+    return all;
+}
+
+template<class T>
+void append(std::vector<T>& to, const std::vector<T>& more)
+{
+    to.insert(to.end(), more.begin(), more.end());
+}
+
+} // namespace
+
+void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner)
+{
+    if (!owner.receive())
+        return;
+    NvmlAnswers first;
+    const std::vector<std::unique_ptr<Nvml>> all = open_all(places, first.why);
+    if (devices)
+        for (const auto& one : all) { // from here on it is measured
+            one->process_use();
+            one->states();
+        }
+    if (!send_in_parts(owner, to_bytes(first)))
+        return;
+    while (!all.empty() && owner.receive()) {
+        NvmlAnswers answers;
+        for (const auto& one : all) {
+            append(answers.processes, one->processes());
+            append(answers.failures, one->failures());
+            if (!devices)
+                continue;
+            append(answers.use, one->process_use());
+            append(answers.states, one->states());
+        }
+        if (!send_in_parts(owner, to_bytes(answers)))
+            return;
+    }
+}
+
+} // namespace gpusnoop

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names that the kernel side reports (KernelNames), and the memory that names may take.
+#include "names/kernel_names.hpp"
+
+#include "names/demangle.hpp"
+#include "names/name_messages.hpp"
+
+#include <algorithm>
+#include <bpf/bpf.h>
+#include <cstring>
+#include <utility>
+
+namespace gpusnoop {
+namespace {
+
+constexpr size_t entry_bytes = 112;     // of one handle, without its text
+constexpr size_t asked_early_max = 256; // names of one process that are read or demangled before they are needed
+constexpr size_t readable_bytes_max = 8 << 20;
+
+// As the map of unsent records has it.
+struct UnsentKey {
+    ImageId image{};
+    uint64_t handle = 0;
+};
+
+// What came with the record.
+std::string name_of(const name_record& record, size_t size)
+{
+    const char* text = reinterpret_cast<const char*>(&record + 1);
+    const size_t there = size > sizeof(record) ? size - sizeof(record) : 0;
+    if (record.length <= 0)
+        return {};
+    return {text, strnlen(text, std::min<size_t>(there, static_cast<size_t>(record.length)))};
+}
+
+} // namespace
+
+// The more others have, the less one process may take.
+bool KernelNames::has_room(Process& process, size_t bytes)
+{
+    if (process.bytes + bytes > bytes_max - std::min(bytes_, bytes_max))
+        return false;
+    process.bytes += bytes;
+    bytes_ += bytes;
+    return true;
+}
+
+void KernelNames::release(Process& process, size_t bytes)
+{
+    process.bytes -= bytes;
+    bytes_ -= bytes;
+}
+
+void KernelNames::drop_known(Process& process, uint64_t handle)
+{
+    if (auto known = process.handles.extract(handle))
+        release(process, entry_bytes + known.mapped().name.text.size());
+}
+
+void KernelNames::drop_unread(Process& process, uint64_t handle)
+{
+    if (process.unread.erase(handle))
+        release(process, entry_bytes);
+}
+
+// Null where there is no room.
+KernelNames::Known* KernelNames::known_at(Process& process, uint64_t handle)
+{
+    const auto known = process.handles.find(handle);
+    if (known != process.handles.end())
+        return &known->second;
+    return has_room(process, entry_bytes) ? &process.handles[handle] : nullptr;
+}
+
+KernelNames::Unread* KernelNames::unread_at(Process& process, uint64_t handle)
+{
+    const auto unread = process.unread.find(handle);
+    if (unread != process.unread.end())
+        return &unread->second;
+    return has_room(process, entry_bytes) ? &process.unread[handle] : nullptr;
+}
+
+bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
+{
+    Known* const known = known_at(process, handle);
+    if (!known || !has_room(process, name.text.size()))
+        return false;
+    release(process, known->name.text.size());
+    known->name = std::move(name);
+    return true;
+}
+
+// False where it says nothing, or there is no room.
+bool KernelNames::set_alias(Process& process, const name_record& record)
+{
+    // cudart 12 hands out the stub's own address.
+    Known* const known = record.alias != record.handle ? known_at(process, record.handle) : nullptr;
+    if (!known)
+        return false;
+    known->alias = record.alias;
+    known->correlated = record.source == NAME_CORRELATED;
+    return true;
+}
+
+KernelNames::Process& KernelNames::process_of(const ImageId& image)
+{
+    const auto [process, is_new] = processes_.try_emplace(image);
+    if (is_new)
+        reader_.remember(static_cast<pid_t>(image.pid));
+    return process->second;
+}
+
+void KernelNames::learn(const name_record& record, size_t size)
+{
+    Process& process = process_of(record.image);
+    if (record.alias) {
+        if (set_alias(process, record))
+            name(record.image, record.handle); // now, as the process may have exited by the time a report needs it
+        return;
+    }
+    std::string text = name_of(record, size);
+    if (!text.empty())
+        learn_text(record, process, std::move(text));
+    else if (record.length <= 0)
+        learn_unread(record, process, false);
+}
+
+void KernelNames::learn_text(const name_record& record, Process& process, std::string text)
+{
+    const bool by_driver = record.source == NAME_LOOKUP;
+    const NameSource source = by_driver ? NameSource::lookup : NameSource::registration;
+    drop_unread(process, record.handle);
+    Known* known = nullptr;
+    if (set_name(process, record.handle, {text, source, may_be_mangled(text)})) {
+        known = &process.handles[record.handle];
+        known->alias = 0;
+        known->asked = false;
+        if (const auto readable = readable_.find(text); known->name.is_mangled && readable != readable_.end())
+            set_readable(process, *known, readable->second);
+    }
+    const bool early = known && known->name.is_mangled && process.asked_early < asked_early_max;
+    if (!by_driver && !early)
+        return;
+    process.asked_early += by_driver ? 0 : 1;
+    const bool asked = tell({.what = by_driver ? NameQuestion::What::driver : NameQuestion::What::name,
+                             .image = record.image,
+                             .handle = record.handle,
+                             .name = std::move(text),
+                             .source = source});
+    if (known) {
+        known->asked = asked && known->name.is_mangled;
+        known->awaited = false;
+    }
+}
+
+void KernelNames::set_readable(Process& process, Known& known, const std::string& readable)
+{
+    known.name.is_mangled = known.asked = false;
+    if (!has_room(process, readable.size()))
+        return;
+    release(process, known.name.text.size());
+    known.name.text = readable;
+}
+
+// The page of the name was not in memory when the call was made; reading it from outside brings it in. That is done
+// before the name is needed, for the process may exit, unless there are thousands of names.
+void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)
+{
+    drop_known(process, record.handle);
+    Unread* const unread = unread_at(process, record.handle);
+    if (!unread)
+        return;
+    const NameSource source = record.source == NAME_LOOKUP ? NameSource::lookup : NameSource::registration;
+    *unread = {.address = record.name_address, .source = source, .unsent = unsent};
+    if (!unsent && process.asked_early < asked_early_max) {
+        process.asked_early++;
+        look_up(record.image, process, record.handle);
+    }
+}
+
+// True where the kernel side has kept a record of it.
+bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t handle)
+{
+    const UnsentKey key{image, handle};
+    name_record record{};
+    if (unsent_fd_ < 0 || bpf_map_lookup_and_delete_elem(unsent_fd_, &key, &record))
+        return false;
+    if (record.alias)
+        set_alias(process, record);
+    else
+        learn_unread(record, process, true);
+    return true;
+}
+
+// As many as there is time for, so that there is room for others.
+void KernelNames::drain_unsent()
+{
+    const auto until = std::chrono::steady_clock::now() + retry_budget;
+    UnsentKey key{}, next{};
+    bool more = unsent_fd_ >= 0 && bpf_map_get_next_key(unsent_fd_, nullptr, &key) == 0;
+    for (; more && std::chrono::steady_clock::now() < until; key = next) {
+        more = bpf_map_get_next_key(unsent_fd_, &key, &next) == 0;
+        learn_unsent(key.image, processes_[key.image], key.handle);
+    }
+}
+
+void KernelNames::keep_readable(const std::string& mangled, const std::string& readable)
+{
+    readable_bytes_ += mangled.size() + readable.size() + entry_bytes;
+    if (readable_bytes_ > readable_bytes_max) {
+        readable_.clear();
+        readable_bytes_ = 0;
+    }
+    readable_.emplace(mangled, readable);
+}
+
+} // namespace gpusnoop

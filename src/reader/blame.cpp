@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/blame.hpp"
+
+#include "base/error.hpp"
+#include "proc/process.hpp"
+
+#include <fmt/format.h>
+
+namespace gpusnoop {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto recheck_interval = 1s; // of a blocked process: its number may be another process's
+// Processes that are remembered. Then some get another chance.
+constexpr size_t blocked_max = 4096;
+constexpr size_t forgiven_max = 4096;
+constexpr size_t users_max = 1 << 14;
+
+} // namespace
+
+Blame::Blame(std::string consequence, std::string user_consequence, std::function<void(std::string)> report)
+    : consequence_(std::move(consequence)), user_consequence_(std::move(user_consequence)), report_(std::move(report))
+{
+    if (!report_)
+        report_ = [](const std::string& text) { warn(text); };
+}
+
+uint64_t Blame::user_of(pid_t process)
+{
+    if (users_.size() >= users_max)
+        users_.clear();
+    if (const auto user = owner_of(process))
+        return users_[process] = *user;
+    const auto known = users_.find(process);
+    return known != users_.end() ? known->second : 0;
+}
+
+bool Blame::is_blocked(pid_t process)
+{
+    if (process == 0 || (blocked_.empty() && strikes_.empty()))
+        return false;
+    const auto now = Clock::now();
+    if (const auto known = blocked_.find(process); known != blocked_.end()) {
+        if (now - known->second.checked < recheck_interval)
+            return true;
+        known->second.checked = now;
+        const uint64_t start = start_time_ns(process);
+        if (start == 0 || start == known->second.start) // 0: it has exited, and may still have names
+            return true;
+        blocked_.erase(known);
+    }
+    const auto strikes = strikes_.find(user_of(process));
+    if (strikes == strikes_.end() || strikes->second < strikes_max)
+        return false;
+    block(process);
+    return true;
+}
+
+bool Blame::forgive(pid_t process, const FileKey& file)
+{
+    if (forgiven_.size() >= forgiven_max)
+        forgiven_.clear();
+    return forgiven_.emplace(process, file).second;
+}
+
+bool Blame::block(pid_t process)
+{
+    if (blocked_.size() >= blocked_max)
+        std::erase_if(blocked_, [](const auto& entry) { return !is_alive(entry.first); });
+    return blocked_.insert_or_assign(process, Blocked{start_time_ns(process), Clock::now()}).second;
+}
+
+void Blame::strike(pid_t process, uint64_t user, std::string_view what, std::string_view why)
+{
+    if (is_alive(process))
+        report_(what.empty() ? fmt::format("process {}: {}; {}", process, why, consequence_)
+                             : fmt::format("{} (process {}): {}; {}", what, process, why, consequence_));
+    if (++strikes_[user] == strikes_max)
+        report_(fmt::format("files of the user of process {} have stopped {} helpers: {}", process, strikes_max,
+                            user_consequence_.empty() ? consequence_ : user_consequence_));
+}
+
+} // namespace gpusnoop

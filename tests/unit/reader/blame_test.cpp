@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/blame.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+using namespace gpusnoop;
+
+TEST_CASE("a user of whose files many helpers were lost is looked at no more, which is told", "[blame]")
+{
+    std::vector<std::string> reports;
+    Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
+    for (unsigned strike = 1; strike <= Blame::strikes_max; strike++) {
+        CHECK_FALSE(blame.is_blocked(getpid()));
+        blame.strike(getpid(), blame.user_of(getpid()), "libcuda.so", "it cannot be read within 3 s");
+        CHECK(reports.size() == strike + (strike == Blame::strikes_max));
+    }
+    CHECK(blame.is_blocked(getpid()));
+    blame.strike(0x7fffffff, 0, "libcuda.so", "of a process that is not there");
+    CHECK(reports.size() == Blame::strikes_max + 1);
+}
+
+TEST_CASE("a process whose mappings cannot be read is looked at no more, others are", "[blame]")
+{
+    std::vector<std::string> reports;
+    Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
+    CHECK(blame.block(getpid()));
+    CHECK_FALSE(blame.block(getpid()));
+    CHECK(blame.is_blocked(getpid()));
+    CHECK_FALSE(blame.is_blocked(getppid()));
+    CHECK(reports.empty());
+}
+
+TEST_CASE("the first death of a helper is nobody's fault", "[blame]")
+{
+    std::vector<std::string> reports;
+    Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
+    CHECK(blame.forgive(7, {1, 2}));
+    CHECK(blame.forgive(8, {1, 2}));
+    CHECK_FALSE(blame.forgive(7, {1, 2}));
+}
