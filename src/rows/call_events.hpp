@@ -9,7 +9,9 @@
 #include "rows/output.hpp"
 #include "rows/told_processes.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,50 +30,62 @@ template<class C, class L>
 inline constexpr Field<C, L> first_line_fields[] = {
     {{"TIME", "time", Unit::time, 8},
      [](const C& c) { return c.options.timestamps ? Shown::both : Shown::json; },
-     [](const L& l, const C&) { return Cell(l.wall_ns); }},
-    {{"TIME(s)", "", Unit::seconds, 11},
-     [](const C&) { return Shown::text; },
-     [](const L& l, const C&) { return Cell(l.since_ns); }},
-    {{"", "time_ns", Unit::seconds},
-     [](const C&) { return Shown::json; },
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.time_ns}); }},
+     [](const L& l, const C&) { return Cell(l.wall_ns); },
+     "Entry of the call: as time of day; in seconds since the first line; and, in JSON, in nanoseconds of "
+     "CLOCK_MONOTONIC."},
+    Field<C, L>{{"TIME(s)", "time_ns", Unit::seconds, 11},
+                always<C>,
+                [](const L& l, const C&) { return Cell(uint64_t{l.call.time_ns}); }}
+        .in_text([](const L& l, const C&) { return Cell(l.since_ns); }, Unit::seconds),
     {{"PID", "pid", Unit::count, 7},
      always<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.key.image.pid}); }},
-    {{"TID", "tid", Unit::count, 7}, always<C>, [](const L& l, const C&) { return Cell(uint64_t{l.call.tid}); }},
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.key.image.pid}); },
+     about_pid},
+    {{"TID", "tid", Unit::count, 7},
+     always<C>,
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.tid}); },
+     about_tid},
     {{"COMM", "comm", Unit::text, 15},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(l.call.comm, strnlen(l.call.comm, sizeof(l.call.comm)))); }},
+     [](const L& l, const C&) { return Cell(std::string(l.call.comm, strnlen(l.call.comm, sizeof(l.call.comm)))); },
+     "Name of the thread."},
 };
 
 template<class C, class L>
 inline constexpr Field<C, L> line_layer = {
     {"LAYER", "layer", Unit::text, 7},
     [](const C& c) { return c.settings.driver && c.settings.runtime ? Shown::both : Shown::json; },
-    [](const L& l, const C&) { return layer_name(l.call.key.layer); }};
+    [](const L& l, const C&) { return layer_name(l.call.key.layer); },
+    about_layer};
 
 template<class C, class L>
 inline constexpr Field<C, L> line_vendor = {
-    {"VENDOR", "vendor", Unit::text, 7}, json_only<C>, [](const L& l, const C&) {
-        return vendor_name(vendor_of(l.call.key.layer));
-    }};
+    {"VENDOR", "vendor", Unit::text, 7},
+    json_only<C>,
+    [](const L& l, const C&) { return vendor_name(vendor_of(l.call.key.layer)); },
+    about_vendor};
 
 template<class C, class L>
-inline constexpr Field<C, L> line_stream = {{"STREAM", "stream", Unit::hex, 14}, always<C>, [](const L& l, const C&) {
-                                                return Cell(uint64_t{l.call.key.stream});
-                                            }};
+inline constexpr Field<C, L> line_stream = {{"STREAM", "stream", Unit::hex, 14},
+                                            always<C>,
+                                            [](const L& l, const C&) { return Cell(uint64_t{l.call.key.stream}); },
+                                            about_stream};
 
 template<class C, class L>
 inline constexpr Field<C, L> line_latency = {{"LAT(us)", "latency_ns", Unit::ns_as_us, 8},
                                              with_latency<C>,
-                                             [](const L& l, const C&) { return Cell(uint64_t{l.call.duration_ns}); }};
+                                             [](const L& l, const C&) { return Cell(uint64_t{l.call.duration_ns}); },
+                                             "Time from entry to return."};
 
 template<class C, class L>
-inline constexpr Field<C, L> line_result = {
-    {"RESULT", "result", Unit::text, 28}, with_results<C>, [](const L& l, const C&) {
-        const call_key& key = l.call.key;
-        return Cell(key.result ? result_name(library_of(key.layer), key.result) : std::string("ok"));
-    }};
+inline constexpr Field<C, L> line_result = {{"RESULT", "result", Unit::text, 28},
+                                            with_results<C>,
+                                            [](const L& l, const C&) {
+                                                const call_key& key = l.call.key;
+                                                return Cell(key.result ? result_name(library_of(key.layer), key.result)
+                                                                       : std::string("ok"));
+                                            },
+                                            "What the call returned, by name and number; `ok` for success."};
 
 template<class C, class L>
 inline constexpr Field<C, L> line_result_code = {{"", "result_code", Unit::count},
@@ -79,26 +93,26 @@ inline constexpr Field<C, L> line_result_code = {{"", "result_code", Unit::count
                                                  [](const L& l, const C&) { return Cell(int64_t{l.call.key.result}); }};
 
 template<class C, class L>
-inline constexpr Field<C, L> line_captured = {{"", "captured", Unit::count}, json_only<C>, [](const L& l, const C&) {
-                                                  return Cell(uint64_t{l.call.key.flags & CALL_RECORDED ? 1U : 0U});
-                                              }};
+inline constexpr Field<C, L> line_captured = {
+    {"", "captured", Unit::count},
+    json_only<C>,
+    [](const L& l, const C&) { return Cell(uint64_t{l.call.key.flags & CALL_RECORDED ? 1U : 0U}); },
+    "1 for a call under stream capture, which becomes part of a graph, else 0."};
 
 template<class C, class L>
 inline constexpr Field<C, L> line_function = {
-    {"FUNCTION", "function", Unit::text, 8}, always<C>, [](const L& l, const C& c) {
-        return function_name(c.probes, l.call.key.function);
-    }};
+    {"FUNCTION", "function", Unit::text, 8},
+    always<C>,
+    [](const L& l, const C& c) { return function_name(c.probes, l.call.key.function); },
+    about_function};
 
-// What lines can have, whatever is asked for.
+// All columns that lines can have.
 template<class C, class L>
 std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
 {
-    std::vector<Column> all;
-    for (const auto& field : first_line_fields<C, L>)
-        all.push_back(field.column);
+    std::vector<Column> all = documented_columns(first_line_fields<C, L>);
     EventWho::add_columns(all, true);
-    for (const auto& field : own)
-        all.push_back(field.column);
+    std::ranges::copy(documented_columns(own), std::back_inserter(all));
     return all;
 }
 
@@ -128,10 +142,10 @@ public:
         line.since_ns = call.time_ns > first_ns_ ? call.time_ns - first_ns_ : 0;
         line.wall_ns = call.time_ns + wall_offset_ns_;
         size_t i = 0;
-        for (const auto* field : fields_) {
+        for (const auto& field : fields_) {
             if (i == whose_)
                 i = who_.fill(row_, i, call.key.image, call.key.cgroups);
-            row_[i++] = field->value(line, context_);
+            row_[i++] = field.value(line, context_);
         }
         if (context_.options.writes_json())
             if (Output* const programs = output.for_programs())
@@ -143,11 +157,10 @@ private:
     // A column that this run cannot fill is not there.
     void add(const Field<Context, Line>& field)
     {
-        const Shown where = field.shown(context_);
-        if (where == Shown::no)
-            return;
-        columns_.push_back(shown_column(field.column, where));
-        fields_.push_back(&field);
+        const size_t before = fields_.size();
+        add_shown(fields_, field, field.shown(context_));
+        for (size_t i = before; i < fields_.size(); i++)
+            columns_.push_back(fields_[i].column);
     }
 
     Context context_;
@@ -155,9 +168,9 @@ private:
     ToldProcesses told_;
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
-    std::vector<const Field<Context, Line>*> fields_; // of the columns but those of who_
-    size_t whose_ = 0;                                // where those are
-    Row row_;                                         // used again for each line
+    std::vector<ShownField<Context, Line>> fields_; // of the columns but those of who_
+    size_t whose_ = 0;                              // where those are
+    Row row_;                                       // used again for each line
     uint64_t first_ns_ = 0;
 };
 

@@ -57,16 +57,28 @@ Shown latency_in_json(const Context& c)
     return c.settings.latency ? Shown::json : Shown::no;
 }
 
+inline constexpr std::string_view about_stream =
+    "Stream handle; 0x0 is the default stream, 0x1 the legacy, 0x2 the per-thread default stream.";
+inline constexpr std::string_view about_layer =
+    "`driver`, `runtime` or, of HIP, which has one for both, `hip`; only with `--api both`.";
+inline constexpr std::string_view about_vendor = "Of the GPU, as the API tells: that of `nvidia` is CUDA, that of "
+                                                 "`amd` is HIP. Calls of both are rows of their own.";
+inline constexpr std::string_view about_function = "The function that was called; in tables with `--by api`.";
+inline constexpr std::string_view about_result = "What the call returned, by name and number; with `-x`.";
+
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> stream_field = {{"STREAM", "stream", Unit::hex, 14},
                                                 where_viewed<C, &CallView::stream>,
-                                                [](const K& k, const G&, const C&) { return Cell(k.stream); }};
+                                                [](const K& k, const G&, const C&) { return Cell(k.stream); },
+                                                about_stream};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> device_field = {
-    {"DEVICE", "device", Unit::count, 6}, where_viewed<C, &CallView::device>, [](const K& k, const G&, const C&) {
-        return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device});
-    }};
+    {"DEVICE", "device", Unit::count, 6},
+    where_viewed<C, &CallView::device>,
+    [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); },
+    "Device of the calling thread, as its process numbers devices (CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
+    "applies). Unknown until the thread changes its device or context while traced."};
 
 template<class Context>
 Shown where_sampled(const Context& c)
@@ -76,9 +88,11 @@ Shown where_sampled(const Context& c)
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> sampled_field = {
-    {"", "sampled_percent", Unit::percent}, where_sampled<C>, [](const K&, const G& g, const C& c) {
-        return sampled_cell(g.who, c.processes);
-    }};
+    {"", "sampled_percent", Unit::percent},
+    where_sampled<C>,
+    [](const K&, const G& g, const C& c) { return sampled_cell(g.who, c.processes); },
+    "With `--max-overhead`, the share of the time in which calls were counted, and the error of what is estimated from "
+    "it."};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> sampled_error_field = {
@@ -89,7 +103,8 @@ inline constexpr Field<C, K, G> sampled_error_field = {
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> layer_field = {{"LAYER", "layer", Unit::text, 7},
                                                where_viewed<C, &CallView::layer>,
-                                               [](const K& k, const G&, const C&) { return layer_name(k.layer); }};
+                                               [](const K& k, const G&, const C&) { return layer_name(k.layer); },
+                                               about_layer};
 
 inline Cell vendor_name(Vendor vendor)
 {
@@ -99,7 +114,8 @@ inline Cell vendor_name(Vendor vendor)
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> vendor_field = {{"VENDOR", "vendor", Unit::text, 7},
                                                 json_only<C>,
-                                                [](const K& k, const G&, const C&) { return vendor_name(k.vendor); }};
+                                                [](const K& k, const G&, const C&) { return vendor_name(k.vendor); },
+                                                about_vendor};
 
 // Of rows that do not tell APIs apart: "nvidia,amd" where both were called; empty: no call was seen.
 inline Cell vendors_cell(const WhoSeen& seen)
@@ -112,32 +128,43 @@ inline Cell vendors_cell(const WhoSeen& seen)
 }
 
 template<class K, class G, class C>
-inline constexpr Field<C, K, G> vendors_field = {{"VENDOR", "vendor", Unit::text, 7},
-                                                 json_only<C>,
-                                                 [](const K&, const G& g, const C&) { return vendors_cell(g.who); }};
+inline constexpr Field<C, K, G> vendors_field = {
+    {"VENDOR", "vendor", Unit::text, 7},
+    json_only<C>,
+    [](const K&, const G& g, const C&) { return vendors_cell(g.who); },
+    "`nvidia`, `amd` or `nvidia,amd`: calls of CUDA or HIP, or of both, were made in the interval."};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> function_field = {
     {"FUNCTION", "function", Unit::text, 28},
     where_viewed<C, &CallView::function>,
-    [](const K& k, const G&, const C& c) { return function_name(c.probes, k.function); }};
+    [](const K& k, const G&, const C& c) { return function_name(c.probes, k.function); },
+    about_function};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> result_field = {
-    {"RESULT", "result", Unit::text, 28}, where_viewed<C, &CallView::result>, [](const K& k, const G&, const C&) {
-        return Cell(result_name(library_of(k.layer), k.result));
-    }};
+    {"RESULT", "result", Unit::text, 28},
+    where_viewed<C, &CallView::result>,
+    [](const K& k, const G&, const C&) { return Cell(result_name(library_of(k.layer), k.result)); },
+    about_result};
+
+template<class C>
+Shown result_in_json(const C& c)
+{
+    return c.settings.view.result ? Shown::json : Shown::no;
+}
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> result_code_field = {
-    {"", "result_code", Unit::count},
-    [](const C& c) { return c.settings.view.result ? Shown::json : Shown::no; },
-    [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }};
+    {"", "result_code", Unit::count}, result_in_json<C>, [](const K& k, const G&, const C&) {
+        return Cell(int64_t{k.result});
+    }};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> errors_field = {{"ERRORS", "errors", Unit::count, 7},
                                                 with_results<C>,
-                                                [](const K&, const G& g, const C&) { return Cell(g.errors); }};
+                                                count_of<&G::errors>,
+                                                "Calls that returned an error; with `-l` or `-x`."};
 
 // Durations of a group: what G::duration, total_ns and max_ns hold.
 template<class G>
@@ -146,5 +173,23 @@ Cell duration_cell(const G& group, double share)
     // The middle of the topmost bucket may lie beyond the largest value.
     return group.duration.total() ? Cell(std::min(group.duration.percentile(share), group.max_ns)) : Cell();
 }
+
+template<int percent>
+constexpr auto duration_percentile =
+    [](const auto&, const auto& g, const auto&) { return duration_cell(g, percent / 100.0); };
+
+// What calls take on the host (-l).
+template<class K, class G, class C>
+inline constexpr Field<C, K, G> latency_fields[] = {
+    {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
+     with_latency<C>,
+     duration_percentile<50>,
+     "Median, percentiles and maximum of the time that the call takes on the host, including failed calls; with `-l`. "
+     "Percentiles are accurate to within about 6%."},
+    {{"", "latency_p95_ns", Unit::ns_as_us}, latency_in_json<C>, duration_percentile<95>},
+    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8}, with_latency<C>, duration_percentile<99>},
+    {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8}, with_latency<C>, count_of<&G::max_ns>},
+    {{"", "latency_total_ns", Unit::count}, latency_in_json<C>, count_of<&G::total_ns>, "Sum of these times."},
+};
 
 } // namespace gpusnoop

@@ -14,12 +14,12 @@ bool is_change(std::string_view name)
     return name.starts_with('+') || name.starts_with('-');
 }
 
-std::string list_of(std::span<const ColumnOnOffer> columns)
+std::string list_of(std::span<const Column> columns)
 {
     std::string text = "Columns and their JSON keys; those marked + are shown only on request (--columns +NAME):\n";
-    for (const auto& [column, usual] : columns)
+    for (const Column& column : columns)
         if (!column.header.empty())
-            append_format(text, "  {}{:<14} {}\n", usual ? ' ' : '+', column.header, column.key);
+            append_format(text, "  {}{:<14} {}\n", column.on_request ? '+' : ' ', column.header, column.key);
     return text;
 }
 
@@ -31,20 +31,21 @@ std::string_view unit_name(Unit unit)
     return names[static_cast<size_t>(unit)];
 }
 
-// Of names that we gave: there is nothing to escape in them.
+// Names and sentences are this program's own: there is nothing to escape in them.
 void append_json(std::string& text, std::string_view place, const Column& column)
 {
     append_format(text,
-                  R"({{"in":"{}","header":"{}","key":"{}","unit":"{}"}})"
+                  R"({{"in":"{}","header":"{}","key":"{}","unit":"{}","on_request":"{}","about":"{}"}})"
                   "\n",
-                  place, column.header, column.key, unit_name(column.unit));
+                  place, column.header, column.key, unit_name(column.unit), column.on_request ? "yes" : "no",
+                  column.about);
 }
 
-std::string json_of(std::span<const ColumnOnOffer> columns, std::span<const OtherColumns> others)
+std::string json_of(std::span<const Column> columns, std::span<const OtherColumns> others)
 {
     std::string text;
-    for (const ColumnOnOffer& one : columns)
-        append_json(text, "table", one.column);
+    for (const Column& column : columns)
+        append_json(text, "table", column);
     for (const OtherColumns& other : others)
         for (const Column& column : other.columns)
             append_json(text, other.of, column);
@@ -66,7 +67,7 @@ bool ColumnChoice::shows(const Column& column, bool usually) const
     return alone ? false : shown;
 }
 
-void check_columns(std::span<const std::string> names, std::span<const ColumnOnOffer> columns,
+void check_columns(std::span<const std::string> names, std::span<const Column> columns,
                    std::span<const OtherColumns> others)
 {
     for (const std::string_view name : names) {
@@ -75,14 +76,13 @@ void check_columns(std::span<const std::string> names, std::span<const ColumnOnO
         if (name == "json")
             throw Answer(json_of(columns, others));
         const std::string_view called = name.substr(is_change(name));
-        if (std::ranges::none_of(columns, [&](const ColumnOnOffer& one) {
-                return !one.column.header.empty() && one.column.is_called(called);
-            })) {
+        if (std::ranges::none_of(
+                columns, [&](const Column& column) { return !column.header.empty() && column.is_called(called); })) {
             std::string text;
             std::string headers;
-            for (const ColumnOnOffer& one : columns)
-                if (!one.column.header.empty())
-                    append_format(headers, "{}{}", headers.empty() ? "" : ", ", one.column.header);
+            for (const Column& column : columns)
+                if (!column.header.empty())
+                    append_format(headers, "{}{}", headers.empty() ? "" : ", ", column.header);
             append_format(text, "there is no column '{}' to show (--columns): --columns help lists them{}", called,
                           suggestion(called, headers));
             throw UsageError(text);

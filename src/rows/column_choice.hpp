@@ -32,20 +32,15 @@ private:
     std::span<const std::string> names_;
 };
 
-struct ColumnOnOffer {
-    Column column;
-    bool usual = true;
-};
-
 // Columns that there is no choice of: those of lines, "line" for a call's.
 struct OtherColumns {
     std::string_view of;
     std::vector<Column> columns;
 };
 
-// Throws UsageError where a name is of no column, and Answer where it is "help", with a list of them for people, or
-// "json", with all of them, the others too, for what checks the documents.
-void check_columns(std::span<const std::string> names, std::span<const ColumnOnOffer> columns,
+// Throws UsageError if a name is of no column, and Answer if it is "help", with a list of them for people, or "json",
+// with all of them, the others too, from which scripts/man-page writes the manual.
+void check_columns(std::span<const std::string> names, std::span<const Column> columns,
                    std::span<const OtherColumns> others);
 
 } // namespace gpusnoop

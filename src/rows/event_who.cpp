@@ -10,10 +10,14 @@ constexpr uint64_t refill_after = 4096; // lines; names may have become known
 
 void EventWho::add_columns(std::vector<Column>& columns, bool in_text)
 {
-    columns.push_back({"NSPID", "ns_pid", Unit::count, 7, in_text, true});
-    columns.push_back({"OWNER", "", Unit::text, 40, in_text, false});
+    const auto add = [&](Column column, std::string_view about) {
+        column.about = about;
+        columns.push_back(column);
+    };
+    add({"NSPID", "ns_pid", Unit::count, 7, in_text, true}, about_ns_pid);
+    add({"OWNER", "", Unit::text, 40, in_text, false}, about_owner);
     for (const OwnerKey& each : owner_keys)
-        columns.push_back({"", each.key, each.unit, 0, false});
+        add({"", each.key, each.unit, 0, false}, &each == owner_keys ? about_owner_keys : "");
 }
 
 size_t EventWho::fill(Row& row, size_t at, const ImageId& image, const cgroups& ids)

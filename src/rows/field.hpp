@@ -1,24 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of one tool: what it is called, when it is shown, and what it shows. Rows of tables and lines of events are
-// made of lists of these.
+// One figure of a tool: its column, when text and JSON show it, its value, and its sentence in the manual. Tables and
+// lines of events are lists of these.
 #pragma once
 
 #include "rows/table.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace gpusnoop {
 
 enum class Shown : uint8_t { no, json, text, both };
 
-// Of: what it is a value of: a row's key and group, or an event. Context: what is the same for all of them.
+// Of: the types that a value is computed from: a row's key and group, or an event. Context: common to all of them.
 template<class Context, class... Of>
 struct Field {
+    using Value = Cell (*)(const Of&..., const Context&);
+
     Column column;
     Shown (*shown)(const Context&);
-    Cell (*value)(const Of&..., const Context&);
-    bool extra = false; // in tables of text when it is asked for (--columns)
+    Value value;
+    std::string_view about = {}; // for the manual; `...` is bold. Empty: the sentence of the field before covers both
+    bool extra = false;          // in tables of text only on request (--columns)
+    Value text_value = nullptr;  // text shows this in place of the value
+    Unit text_unit = Unit::text;
+
+    // The same figure in another form for people.
+    constexpr Field in_text(Value form, Unit unit = Unit::text) const
+    {
+        Field field = *this;
+        field.text_value = form;
+        field.text_unit = unit;
+        return field;
+    }
 
     bool is_called(std::string_view name) const { return column.is_called(name); }
 };
@@ -31,12 +48,72 @@ constexpr Column level(Column column)
     return column;
 }
 
+// One list of fields from several.
+template<class F, size_t... N>
+constexpr auto fields_of(const F (&... parts)[N])
+{
+    std::array<F, (N + ...)> all{};
+    size_t at = 0;
+    const auto append = [&](const auto& part) {
+        for (const F& field : part)
+            all[at++] = field;
+    };
+    (append(parts), ...);
+    return all;
+}
+
 // The column of a field that is shown there.
 inline Column shown_column(Column column, Shown where)
 {
     column.in_text &= !column.header.empty() && where != Shown::json;
     column.in_json &= !column.key.empty() && where != Shown::text;
     return column;
+}
+
+// A column of this run, with the field that it is of.
+template<class Context, class... Of>
+struct ShownField {
+    const Field<Context, Of...>* field;
+    Column column;
+    typename Field<Context, Of...>::Value value;
+};
+
+// Adds the columns of a field: none, one, or one each for text and JSON if the two differ. That of text then has no
+// key, since a recording has no such value under it.
+template<class Context, class... Of>
+void add_shown(std::vector<ShownField<Context, Of...>>& to, const Field<Context, Of...>& field, Shown where)
+{
+    if (!field.text_value) {
+        if (where != Shown::no)
+            to.push_back({&field, shown_column(field.column, where), field.value});
+        return;
+    }
+    Column text = field.column, json = field.column;
+    text.key = json.header = {};
+    text.unit = field.text_unit;
+    if (where == Shown::text || where == Shown::both)
+        to.push_back({&field, shown_column(text, Shown::text), field.text_value});
+    if (where == Shown::json || where == Shown::both)
+        to.push_back({&field, shown_column(json, Shown::json), field.value});
+}
+
+// The column with its sentence, and whether it is among the usual ones: for --columns.
+template<class Context, class... Of>
+Column documented(const Field<Context, Of...>& field)
+{
+    Column column = field.column;
+    column.about = field.about;
+    column.on_request = field.extra;
+    return column;
+}
+
+template<class Fields>
+std::vector<Column> documented_columns(const Fields& fields)
+{
+    std::vector<Column> all;
+    for (const auto& field : fields)
+        all.push_back(documented(field));
+    return all;
 }
 
 } // namespace gpusnoop

@@ -22,11 +22,21 @@ std::vector<FirstField> first_fields(std::index_sequence<I...>)
     return {
         {{"TIME", "time", Unit::time, 8},
          in_any_run,
-         [](const ProcessLine& l, const AnyRun&) { return Cell(l.wall_ns); }},
-        {{"PID", "pid", Unit::count, 7}, in_any_run, [](const ProcessLine& l, const AnyRun&) { return l.pid; }},
-        {{"COMM", "comm", Unit::text, 15}, in_any_run, [](const ProcessLine& l, const AnyRun&) { return l.comm; }},
-        {{"OWNER", "", Unit::text, 40}, in_any_run, owner_value<OwnerPart::text>},
-        {{"", owner_keys[I].key, owner_keys[I].unit}, in_any_run, owner_value<owner_keys[I].part>}...,
+         [](const ProcessLine& l, const AnyRun&) { return Cell(l.wall_ns); },
+         "Time of day at which it was detected."},
+        {{"PID", "pid", Unit::count, 7},
+         in_any_run,
+         [](const ProcessLine& l, const AnyRun&) { return l.pid; },
+         about_pid},
+        {{"COMM", "comm", Unit::text, 15},
+         in_any_run,
+         [](const ProcessLine& l, const AnyRun&) { return l.comm; },
+         "Name of the process."},
+        {{"OWNER", "", Unit::text, 40}, in_any_run, owner_value<OwnerPart::text>, about_owner},
+        {{"", owner_keys[I].key, owner_keys[I].unit},
+         in_any_run,
+         owner_value<owner_keys[I].part>,
+         I ? "" : about_owner_keys}...,
     };
 }
 

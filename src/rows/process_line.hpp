@@ -43,7 +43,7 @@ template<class Line>
 std::vector<Column> process_line_columns(std::span<const ProcessField<Line>> own)
 {
     std::vector<Column> all;
-    auto add = [&](const auto& field) { all.push_back(shown_column(field.column, field.shown({}))); };
+    auto add = [&](const auto& field) { all.push_back(shown_column(documented(field), field.shown({}))); };
     std::ranges::for_each(first_process_fields(), add);
     std::ranges::for_each(own, add);
     return all;

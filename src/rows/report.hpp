@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool's table as a list of fields: what each is called, when it is shown, and what it shows. A tool has a Key with a
-// `WhoKey who`, a Group with a `WhoSeen who`, and a Context with `options`, `processes`, `seconds` and `who()`.
+// A tool's table as a list of fields. A tool has a Key with a `WhoKey who`, a Group with a `WhoSeen who`, and a Context
+// with `options`, `processes`, `seconds` and `who()`.
 #pragma once
 
 #include "base/options.hpp"
@@ -31,9 +31,9 @@ Shown always(const Context&)
     return Shown::both;
 }
 
-// In the text where it is told apart, in JSON wherever it is known.
+// In text if rows are grouped by it, in JSON wherever it is known.
 template<class Context, bool WhoView::*dimension>
-Shown where_told_apart(const Context& c)
+Shown where_grouped(const Context& c)
 {
     return c.who().*dimension ? Shown::both : Shown::json;
 }
@@ -45,12 +45,52 @@ Shown json_only(const Context&)
 }
 
 template<class Context>
+Shown text_only(const Context&)
+{
+    return Shown::text;
+}
+
+// By an option of the tool.
+template<class Context, auto member, Shown where = Shown::both>
+Shown where_set(const Context& c)
+{
+    return c.settings.*member ? where : Shown::no;
+}
+
+// Not with -x, whose rows are of failed calls.
+template<class Context, Shown where = Shown::both>
+Shown of_made(const Context& c)
+{
+    return c.options.failed_only ? Shown::no : where;
+}
+
+// The same; in text only if some row has such.
+template<class Context, auto some_row>
+Shown of_made_if(const Context& c)
+{
+    return c.options.failed_only ? Shown::no : c.*some_row ? Shown::both : Shown::json;
+}
+
+template<class Context>
 Cell per_second(uint64_t n, const Context& c)
 {
     return static_cast<double>(n) / c.seconds;
 }
 
-// In percent. Of nothing there is no share.
+// A sum of the group, and the same per second.
+template<auto member>
+constexpr auto count_of = [](const auto&, const auto& g, const auto&) { return Cell(uint64_t{g.*member}); };
+
+template<auto member>
+constexpr auto rate_of = [](const auto&, const auto& g, const auto& c) { return per_second(g.*member, c); };
+
+// In whole numbers, for people.
+template<auto member>
+constexpr auto whole_rate_of = [](const auto&, const auto& g, const auto& c) {
+    return Cell(static_cast<uint64_t>(static_cast<double>(g.*member) / c.seconds));
+};
+
+// In percent; unknown if the whole is nothing.
 inline Cell share(uint64_t part, uint64_t whole)
 {
     return whole ? Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole)) : Cell();
@@ -65,24 +105,30 @@ Cell owner_value(const Key&, const Group& group, const Context&)
 template<class K, class G, class C>
 inline const Field<C, K, G> who_fields[] = {
     {{"PID", "pid", Unit::count, 7},
-     where_told_apart<C, &WhoView::pid>,
-     [](const K&, const G& g, const C&) { return pid_cell(g.who); }},
+     where_grouped<C, &WhoView::pid>,
+     [](const K&, const G& g, const C&) { return pid_cell(g.who); },
+     about_pid},
     {{"NSPID", "ns_pid", Unit::count, 7},
      [](const C& c) { return c.who().pid && c.who().owner ? Shown::both : Shown::json; },
-     [](const K&, const G& g, const C& c) { return ns_pid_cell(g.who, c.processes); }},
+     [](const K&, const G& g, const C& c) { return ns_pid_cell(g.who, c.processes); },
+     about_ns_pid},
     {{"", "process_start_ns", Unit::count},
      json_only<C>,
-     [](const K&, const G& g, const C& c) { return start_cell(g.who, c.processes); }},
+     [](const K&, const G& g, const C& c) { return start_cell(g.who, c.processes); },
+     "When the process started, in nanoseconds since boot: it distinguishes two processes with the same pid."},
     {{"TID", "tid", Unit::count, 7},
      [](const C& c) { return c.who().thread ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(uint64_t{k.who.tid}); }},
+     [](const K& k, const G&, const C&) { return Cell(uint64_t{k.who.tid}); },
+     about_tid},
     {{"COMM", "comm", Unit::text, 15},
      [](const C& c) { return c.who().thread                ? Shown::text
                              : c.who().pid || c.who().comm ? Shown::both
                                                            : Shown::json; },
      [](const K& k, const G& g, const C& c) {
          return c.who().thread ? thread_comm_cell(k.who, g.who, c.processes) : comm_cell(k.who, g.who, c.processes);
-     }},
+     },
+     "Name of the process. In rows by thread, COMM is the name of the thread; JSON has that as thread_comm, beside the "
+     "comm of the process."},
     // A table of threads has their names in the column; in JSON, `comm` is the process's in any table.
     {{"", "comm", Unit::text},
      [](const C& c) { return c.who().thread ? Shown::json : Shown::no; },
@@ -92,32 +138,39 @@ inline const Field<C, K, G> who_fields[] = {
      [](const K& k, const G& g, const C& c) { return thread_comm_cell(k.who, g.who, c.processes); }},
     {{"", "command_line", Unit::text},
      [](const C& c) { return c.options.writes_json() ? Shown::json : Shown::no; },
-     [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); }},
+     [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); },
+     "In a recording, and only if a row belongs to one process: what it was started with."},
     {{"", "processes", Unit::count},
      json_only<C>,
-     [](const K&, const G& g, const C&) { return Cell(uint64_t{g.who.images.size()}); }},
+     [](const K&, const G& g, const C&) { return Cell(uint64_t{g.who.images.size()}); },
+     "Number of processes that the row covers."},
     {{"NAMESPACE", "", Unit::text, 24},
      [](const C& c) { return c.who().pod_namespace ? Shown::text : Shown::no; },
-     owner_value<K, G, C, OwnerPart::pod_namespace>},
+     owner_value<K, G, C, OwnerPart::pod_namespace>,
+     "The pod's namespace; the pod, as NAMESPACE/NAME or by its uid."},
     {{"POD", "", Unit::text, 40},
      [](const C& c) { return c.who().pod ? Shown::text : Shown::no; },
      owner_value<K, G, C, OwnerPart::pod_text>},
     {{"CONTAINER", "", Unit::text, 40},
      [](const C& c) { return c.who().container ? Shown::text : Shown::no; },
-     owner_value<K, G, C, OwnerPart::container_text>},
+     owner_value<K, G, C, OwnerPart::container_text>,
+     about_owner},
     {{"OWNER", "", Unit::text, 40},
      [](const C& c) { return c.who().owner && !c.who().container ? Shown::text : Shown::no; },
      owner_value<K, G, C, OwnerPart::text>},
     {{"CGROUP", "", Unit::text, 60},
      [](const C& c) { return c.who().cgroup ? Shown::text : Shown::no; },
-     owner_value<K, G, C, OwnerPart::cgroup_text>},
+     owner_value<K, G, C, OwnerPart::cgroup_text>,
+     "Path of the cgroup, with short ids; if it is long, only its end."},
 };
 
 template<class K, class G, class C>
 inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 {
-    return std::array{Field<C, K, G>{
-        {"", owner_keys[I].key, owner_keys[I].unit}, json_only<C>, owner_value<K, G, C, owner_keys[I].part>}...};
+    return std::array{Field<C, K, G>{{"", owner_keys[I].key, owner_keys[I].unit},
+                                     json_only<C>,
+                                     owner_value<K, G, C, owner_keys[I].part>,
+                                     I ? "" : about_owner_keys}...};
 }
 (std::make_index_sequence<std::size(owner_keys)>());
 
@@ -147,7 +200,11 @@ template<class K, class G, class C>
 inline const Field<C, K, G> place_fields[] = {
     {{"LINE", "", Unit::text, 36},
      [](const C& c) { return c.settings.view.line ? Shown::text : Shown::no; },
-     [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},
+     [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); },
+     "Where in the program the calls come from; with `--by line` or `--by function`. That is the innermost frame of "
+     "Python whose file is in no folder `site-packages` or `dist-packages`, is not of Python's own library, and is not "
+     "left out by `--skip`; if there is none, the innermost one. Where no Python runs, it is the function that calls "
+     "CUDA, and the file is that of the library or program."},
     {{"CODE", "", Unit::text, 36},
      [](const C& c) { return c.settings.view.code && !c.settings.view.line ? Shown::text : Shown::no; },
      [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},
@@ -188,9 +245,9 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
                   const std::vector<OtherColumns>& others)
 {
     const auto fields = all_fields(own);
-    std::vector<ColumnOnOffer> columns;
+    std::vector<Column> columns;
     for (const auto* field : fields)
-        columns.push_back({field->column, !field->extra});
+        columns.push_back(documented(*field));
     check_columns(options.columns, columns, others);
     if (std::ranges::any_of(fields, [&](const auto* field) { return field->is_called(sort); }))
         return;
@@ -213,37 +270,34 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
                  uint64_t wall_ns, const std::string& sort, const std::function<double(const G&)>& weight,
                  const FramesOf<K, G>& frames)
 {
-    std::vector<const Field<C, K, G>*> shown;
+    std::vector<ShownField<C, K, G>> shown;
     std::vector<Column> columns;
     const ColumnChoice choice(context.options.columns);
-    for (const auto* field : all_fields(own)) {
-        const Shown where = field->shown(context);
-        if (where == Shown::no)
-            continue;
-        Column column = shown_column(field->column, where);
-        column.in_text = !column.header.empty() && choice.shows(column, column.in_text && !field->extra);
-        shown.push_back(field);
-        columns.push_back(column);
+    const auto all = all_fields(own);
+    for (const auto* field : all)
+        add_shown(shown, *field, field->shown(context));
+    for (const auto& [field, of, value] : shown) {
+        columns.push_back(of);
+        columns.back().in_text = !of.header.empty() && choice.shows(field->column, of.in_text && !field->extra);
     }
-    // What this run does not measure is a column of unknowns.
+    // A column that this run does not measure shows unknown values.
     const size_t measured = shown.size();
     choice.for_each_wanted([&](std::string_view name) {
-        if (std::ranges::any_of(columns,
-                                [&](const Column& column) { return column.in_text && column.is_called(name); }))
-            return;
-        const auto all = all_fields(own);
+        for (size_t i = 0; i < columns.size(); i++)
+            if (columns[i].in_text && shown[i].field->is_called(name))
+                return;
         const auto one = std::ranges::find_if(
             all, [&](const auto* field) { return field->is_called(name) && !field->column.header.empty(); });
         if (one == all.end())
             return;
-        shown.push_back(*one);
+        shown.push_back({*one, (*one)->column, nullptr});
         columns.push_back((*one)->column);
         columns.back().in_text = true;
         columns.back().in_json = false;
     });
     const auto cell = [&](size_t field, const K& key, const G& group, bool sampled) {
-        const Cell value = field < measured ? shown[field]->value(key, group, context) : Cell();
-        return sampled && shown[field]->column.of_calls ? estimate_of(value) : value;
+        const Cell value = field < measured ? shown[field].value(key, group, context) : Cell();
+        return sampled && columns[field].of_calls ? estimate_of(value) : value;
     };
     struct Line { // no cells: there may be tens of thousands
         double order;
@@ -256,7 +310,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         const bool sampled = context.processes.sampled(group.who.images).has_value();
         Line line{weight(group), &key, &group, sampled};
         for (size_t i = 0; i < measured; i++)
-            if (shown[i]->is_called(sort))
+            if (columns[i].is_called(sort))
                 line.order = sort_value(cell(i, key, group, sampled));
         lines.push_back(line);
     }

@@ -29,11 +29,13 @@ struct Column {
     std::string_view header; // as in "LAUNCHES"; unit in the name where there is one
     std::string_view key;    // JSON key, a whole word with its unit ("latency_p99_ns")
     Unit unit = Unit::count;
-    int16_t width = 8;     // least width in text; the last column of a row is never padded
-    bool in_text = true;   // false: JSON only
-    bool in_json = true;   // false: text only
-    bool of_calls = false; // adds up calls: an estimate where those are sampled
-    bool is_level = false; // what there is at the end of an interval, not what has come in it
+    int16_t width = 8;           // least width in text; the last column of a row is never padded
+    bool in_text = true;         // false: JSON only
+    bool in_json = true;         // false: text only
+    bool of_calls = false;       // adds up calls: an estimate where those are sampled
+    bool is_level = false;       // what there is at the end of an interval, not what has come in it
+    bool on_request = false;     // for the manual: text shows it only with --columns
+    std::string_view about = {}; // for the manual: what it is; empty: as the column before
 
     bool is_called(std::string_view name) const { return !name.empty() && (key == name || header == name); }
 };

@@ -114,6 +114,24 @@ inline constexpr OwnerKey owner_keys[] = {
     {"cgroup", Unit::text, OwnerPart::cgroup},
 };
 
+// Sentences for the manual that several fields share.
+inline constexpr std::string_view about_pid =
+    "Process id, as the host numbers it. In JSON also in other views, if a row belongs to only one process.";
+inline constexpr std::string_view about_ns_pid = "The same process's id in its own pid namespace; with `-X`.";
+inline constexpr std::string_view about_tid = "Thread id.";
+inline constexpr std::string_view about_owner =
+    "Whose process it is, from the cgroup in which it made its first call: NAMESPACE/POD/CONTAINER, RUNTIME:CONTAINER, "
+    "slurm:JOB.STEP, a systemd unit, or the cgroup itself. JOB is the SLUID of the job where Slurm names its cgroups "
+    "by "
+    "it (26.05 and newer), and the job id elsewhere. If a name is not on the host's disk, the first 8 digits of the "
+    "pod's uid or 12 of the container's id take its place. CONTAINER is `-` for processes outside of containers.";
+
+inline constexpr std::string_view about_owner_keys =
+    "The same in full, in every view, if all processes of the row agree. Processes outside of containers have a "
+    "systemd "
+    "unit, a uid (from the user's slice) or a Slurm job instead. A container with a uid is that user's own (rootless), "
+    "under a name that the user chose.";
+
 Cell owner_cell(const Owner& owner, OwnerPart part);
 Cell owner_cell(const WhoSeen& seen, OwnerPart part);
 

@@ -4,6 +4,7 @@
 #include "tools/cudagap/parts.hpp"
 
 #include <fmt/ranges.h>
+#include <utility>
 
 namespace gpusnoop::cudagap {
 namespace {
@@ -14,20 +15,30 @@ using C = Context;
 
 constexpr const auto& names = time_part_names;
 
-// A share of the time of all threads of the row.
-template<time_part part>
-constexpr Field<C, K, G> share_field = {
-    {names[part].header, "", Unit::percent, static_cast<int16_t>(names[part].header.size())},
-    [](const C& c) { return c.parts[part] ? Shown::text : Shown::no; },
-    [](const K&, const G& g, const C&) { return share(g.sums.ns[part], g.sums.wall_ns); }};
-
 // Where switches are not followed, there are but the parts in calls, and what is outside of them.
 constexpr bool is_call(size_t part)
 {
     return part >= TIME_LAUNCH && part <= TIME_CALL;
 }
 
-template<time_part part>
+constexpr std::string_view about_parts =
+    "The parts, as explained under `DESCRIPTION`: in text as a share of WALL(s), in JSON in nanoseconds. In JSON all "
+    "of "
+    "them are there, the two of interrupts only with `--interrupts`, and their sum is wall_ns. ONCPU%, READY% and "
+    "OFFCPU% are those of `--cheap`, in calls or not: time on a CPU; ready to run, but without one, because others had "
+    "them or the quota was used up; and neither. They add up to known_wall_ns: the time by the clock of those of the "
+    "threads whose account could be read, 4096 in each report. The kernel brings it up to date with each switch and "
+    "tick, so that it may be late by some milliseconds.";
+
+// A share of the time of all threads of the row.
+template<size_t part>
+constexpr Field<C, K, G> share_field = {
+    {names[part].header, "", Unit::percent, static_cast<int16_t>(names[part].header.size())},
+    [](const C& c) { return c.parts[part] ? Shown::text : Shown::no; },
+    [](const K&, const G& g, const C&) { return share(g.sums.ns[part], g.sums.wall_ns); },
+    part == TIME_LAUNCH ? about_parts : ""};
+
+template<size_t part>
 constexpr Field<C, K, G> sum_field = {{"", names[part].key, Unit::count},
                                       [](const C& c) {
                                           return is_told(part, c.settings) && (!c.settings.cheap || is_call(part))
@@ -35,6 +46,18 @@ constexpr Field<C, K, G> sum_field = {{"", names[part].key, Unit::count},
                                                      : Shown::no;
                                       },
                                       [](const K&, const G& g, const C&) { return Cell(g.sums.ns[part]); }};
+
+// The fields of all parts from the first to before the end.
+template<size_t first, class Parts>
+struct PartFields;
+template<size_t first, size_t... part>
+struct PartFields<first, std::index_sequence<part...>> {
+    static constexpr Field<C, K, G> shares[] = {share_field<first + part>...};
+    static constexpr Field<C, K, G> sums[] = {sum_field<first + part>...};
+};
+using Calls = PartFields<TIME_LAUNCH, std::make_index_sequence<TIME_CALL + 1 - TIME_LAUNCH>>;
+using Cpu = PartFields<TIME_CPU, std::make_index_sequence<1>>;
+using Others = PartFields<TIME_CALL + 1, std::make_index_sequence<TIME_PARTS - TIME_CALL - 1>>;
 
 template<Shown where>
 Shown if_cheap(const C& c)
@@ -85,119 +108,139 @@ Cell pressure(const K&, const G& g, const C& c)
 
 using A = Circumstances;
 
-const Field<C, K, G> fields[] = {
-    {{"THREADS", "threads", Unit::count, 7},
-     [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
-     [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); }},
-    vendors_field<K, G, C>,
-    {{"WALL(s)", "wall_ns", Unit::seconds, 9},
-     always<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.wall_ns); }},
-    share_field<TIME_LAUNCH>,
-    share_field<TIME_COPY>,
-    share_field<TIME_WAIT>,
-    share_field<TIME_MEMORY>,
-    share_field<TIME_CALL>,
-    {{"ONCPU%", "", Unit::percent, 6},
-     if_cheap<Shown::text>,
-     [](const K&, const G& g, const C&) { return share(g.cpu.used_ns, g.cpu.wall_ns); }},
-    {{"READY%", "", Unit::percent, 6},
-     if_cheap<Shown::text>,
-     [](const K&, const G& g, const C&) { return share(g.cpu.ready_ns, g.cpu.wall_ns); }},
-    {{"OFFCPU%", "", Unit::percent, 7},
-     if_cheap<Shown::text>,
-     [](const K&, const G& g, const C&) { return share(g.cpu.off_ns(), g.cpu.wall_ns); }},
-    share_field<TIME_CPU>,
-    share_field<TIME_RUNQ>,
-    share_field<TIME_THROTTLED>,
-    share_field<TIME_HARDIRQ>,
-    share_field<TIME_SOFTIRQ>,
-    share_field<TIME_STOPPED>,
-    share_field<TIME_LOCK>,
-    share_field<TIME_POLL>,
-    share_field<TIME_PIPE>,
-    share_field<TIME_SOCKET>,
-    share_field<TIME_DISK>,
-    share_field<TIME_FAULT>,
-    share_field<TIME_SLEEP>,
-    share_field<TIME_DRIVER>,
-    share_field<TIME_CHILD>,
-    share_field<TIME_OTHER>,
-    {{"SWITCH/s", "", Unit::rate, 8},
-     always<C>,
-     [](const K&, const G& g, const C& c) {
-         if (!c.settings.cheap)
-             return per_second(g.sums.blocked + g.sums.preempted, c);
-         return g.cpu.wall_ns ? per_second(g.cpu.turns, c) : Cell();
-     }},
-    sum_field<TIME_LAUNCH>,
-    sum_field<TIME_COPY>,
-    sum_field<TIME_WAIT>,
-    sum_field<TIME_MEMORY>,
-    sum_field<TIME_CALL>,
-    {{"", "outside_ns", Unit::count},
-     if_cheap<Shown::json>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.ns[TIME_CPU]); }},
-    {{"", "on_cpu_ns", Unit::count},
-     if_cheap<Shown::json>,
-     [](const K&, const G& g, const C&) { return if_known(g, g.cpu.used_ns); }},
-    {{"", "ready_ns", Unit::count},
-     if_cheap<Shown::json>,
-     [](const K&, const G& g, const C&) { return if_known(g, g.cpu.ready_ns); }},
-    {{"", "off_cpu_ns", Unit::count},
-     if_cheap<Shown::json>,
-     [](const K&, const G& g, const C&) { return if_known(g, g.cpu.off_ns()); }},
-    {{"", "known_wall_ns", Unit::count},
-     if_cheap<Shown::json>,
-     [](const K&, const G& g, const C&) { return Cell(g.cpu.wall_ns); }},
-    sum_field<TIME_CPU>,
-    sum_field<TIME_RUNQ>,
-    sum_field<TIME_THROTTLED>,
-    sum_field<TIME_HARDIRQ>,
-    sum_field<TIME_SOFTIRQ>,
-    sum_field<TIME_STOPPED>,
-    sum_field<TIME_LOCK>,
-    sum_field<TIME_POLL>,
-    sum_field<TIME_PIPE>,
-    sum_field<TIME_SOCKET>,
-    sum_field<TIME_DISK>,
-    sum_field<TIME_FAULT>,
-    sum_field<TIME_SLEEP>,
-    sum_field<TIME_DRIVER>,
-    sum_field<TIME_CHILD>,
-    sum_field<TIME_OTHER>,
-    {{"", "other_syscall", Unit::count},
-     json_only<C>,
-     [](const K&, const G& g, const C&) { return g.other_syscall ? Cell(uint64_t{*g.other_syscall}) : Cell(); }},
-    {{"BLOCKED", "switches_blocked", Unit::count, 8},
-     unless_cheap,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.blocked); },
-     extra},
-    {{"PREEMPTED", "switches_preempted", Unit::count, 9},
-     unless_cheap,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.preempted); },
-     extra},
-    {{"MAJFLT", "major_faults", Unit::count, 7},
-     unless_cheap,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.faults); },
-     extra},
-    {{"AROUND(s)", "around_ns", Unit::seconds, 9}, always<C>, around<&A::covered_ns>, extra},
-    {{"QUOTA", "quota_cpus", Unit::rate, 6}, always<C>, around<&A::quota_cpus>, extra},
-    {{"THROTTLES", "throttles", Unit::count, 9}, always<C>, around<&A::throttles>, extra},
-    {{"", "cgroup_throttled_ns", Unit::count}, json_only<C>, around<&A::throttled_ns>},
-    {{"PSICPU%", "pressure_cpu_percent", Unit::percent, 7}, always<C>, pressure<PRESSURE_CPU>, extra},
-    {{"PSIIO%", "pressure_io_percent", Unit::percent, 6}, always<C>, pressure<PRESSURE_IO>, extra},
-    {{"PSIMEM%", "pressure_memory_percent", Unit::percent, 7}, always<C>, pressure<PRESSURE_MEMORY>, extra},
-    {{"", "pressure_of_machine", Unit::count}, json_only<C>, around<&A::of_machine>},
-    {{"CPUS", "allowed_cpus", Unit::count, 4}, always<C>, around<&A::allowed_cpus>, extra},
-    {{"", "process_threads", Unit::count}, json_only<C>, around<&A::threads>},
-    {{"", "process_major_faults", Unit::count}, json_only<C>, around<&A::major_faults>},
-    {{"READ", "read_bytes", Unit::bytes, 7}, always<C>, around<&A::read_bytes>, extra},
-    {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, around<&A::written_bytes>, extra},
-    {{"SWAP", "swapped_bytes", Unit::bytes, 7}, always<C>, around<&A::swapped_bytes>, extra},
-    {{"NODE", "numa_nodes", Unit::text, 4}, always<C>, around<&A::nodes>, extra},
-    {{"GPUNODE", "gpu_numa_nodes", Unit::text, 7}, always<C>, around<&A::gpu_nodes>, extra},
-};
+constexpr auto fields = fields_of<Field<C, K, G>>(
+    {
+        {{"THREADS", "threads", Unit::count, 7},
+         [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
+         [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); },
+         "Threads that the row adds up."},
+        vendors_field<K, G, C>,
+        {{"WALL(s)", "wall_ns", Unit::seconds, 9},
+         always<C>,
+         [](const K&, const G& g, const C&) { return Cell(g.sums.wall_ns); },
+         "The time that they had in the interval, by the clock, in JSON in nanoseconds: of each thread, from the "
+         "interval's begin or its first call to the interval's or its own end."},
+        {{"", "outside_ns", Unit::count},
+         if_cheap<Shown::json>,
+         [](const K&, const G& g, const C&) { return Cell(g.sums.ns[TIME_CPU]); },
+         "With `--cheap`, in place of all parts that are in no call: time outside of calls."},
+        {{"", "other_syscall", Unit::count},
+         json_only<C>,
+         [](const K&, const G& g, const C&) { return g.other_syscall ? Cell(uint64_t{*g.other_syscall}) : Cell(); },
+         "The number, as the processor's kernels have it, of the last system call that counted as OTHER%, of the "
+         "thread "
+         "with the most of that."},
+    },
+    Calls::shares,
+    {
+        {{"ONCPU%", "", Unit::percent, 6},
+         if_cheap<Shown::text>,
+         [](const K&, const G& g, const C&) { return share(g.cpu.used_ns, g.cpu.wall_ns); }},
+        {{"READY%", "", Unit::percent, 6},
+         if_cheap<Shown::text>,
+         [](const K&, const G& g, const C&) { return share(g.cpu.ready_ns, g.cpu.wall_ns); }},
+        {{"OFFCPU%", "", Unit::percent, 7},
+         if_cheap<Shown::text>,
+         [](const K&, const G& g, const C&) { return share(g.cpu.off_ns(), g.cpu.wall_ns); }},
+        {{"", "on_cpu_ns", Unit::count},
+         if_cheap<Shown::json>,
+         [](const K&, const G& g, const C&) { return if_known(g, g.cpu.used_ns); }},
+        {{"", "ready_ns", Unit::count},
+         if_cheap<Shown::json>,
+         [](const K&, const G& g, const C&) { return if_known(g, g.cpu.ready_ns); }},
+        {{"", "off_cpu_ns", Unit::count},
+         if_cheap<Shown::json>,
+         [](const K&, const G& g, const C&) { return if_known(g, g.cpu.off_ns()); }},
+        {{"", "known_wall_ns", Unit::count},
+         if_cheap<Shown::json>,
+         [](const K&, const G& g, const C&) { return Cell(g.cpu.wall_ns); }},
+    },
+    Cpu::shares, Others::shares, Calls::sums, Cpu::sums, Others::sums,
+    {
+        {{"SWITCH/s", "", Unit::rate, 8},
+         always<C>,
+         [](const K&, const G& g, const C& c) {
+             if (!c.settings.cheap)
+                 return per_second(g.sums.blocked + g.sums.preempted, c);
+             return g.cpu.wall_ns ? per_second(g.cpu.turns, c) : Cell();
+         },
+         "How often per second the threads left a CPU; with `--cheap`, were given one."},
+        {{"BLOCKED", "switches_blocked", Unit::count, 8},
+         unless_cheap,
+         [](const K&, const G& g, const C&) { return Cell(g.sums.blocked); },
+         "How often they did because they had to wait.",
+         extra},
+        {{"PREEMPTED", "switches_preempted", Unit::count, 9},
+         unless_cheap,
+         [](const K&, const G& g, const C&) { return Cell(g.sums.preempted); },
+         "How often they did because another one was to run, or their quota was used up.",
+         extra},
+        {{"MAJFLT", "major_faults", Unit::count, 7},
+         unless_cheap,
+         [](const K&, const G& g, const C&) { return Cell(g.sums.faults); },
+         "Page faults that read from a disk.",
+         extra},
+        {{"AROUND(s)", "around_ns", Unit::seconds, 9},
+         always<C>,
+         around<&A::covered_ns>,
+         "The time that the figures below cover: what surrounds the process is read from files once per report, in "
+         "rows "
+         "of one process. It is known from the second report on, or from when the process was first seen, up to a "
+         "second after its first call.",
+         extra},
+        {{"QUOTA", "quota_cpus", Unit::rate, 6},
+         always<C>,
+         around<&A::quota_cpus>,
+         "CPUs that its cgroup may use (cpu.max; cpu.cfs_quota_us): the least of its own quota and those above it. "
+         "Unknown also if there is none.",
+         extra},
+        {{"THROTTLES", "throttles", Unit::count, 9},
+         always<C>,
+         around<&A::throttles>,
+         "Periods in which one of these quotas was used up, and for how long tasks were held back, of all its CPUs "
+         "together: of the whole cgroup, not of the process alone.",
+         extra},
+        {{"", "cgroup_throttled_ns", Unit::count}, json_only<C>, around<&A::throttled_ns>},
+        {{"PSICPU%", "pressure_cpu_percent", Unit::percent, 7},
+         always<C>,
+         pressure<PRESSURE_CPU>,
+         "The share of the time in which some task of its cgroup waited for a CPU, a disk, or memory. "
+         "pressure_of_machine is 1 if the kernel does not account that of the cgroup (v1, its root, psi=0): then of "
+         "all "
+         "tasks.",
+         extra},
+        {{"PSIIO%", "pressure_io_percent", Unit::percent, 6}, always<C>, pressure<PRESSURE_IO>, "", extra},
+        {{"PSIMEM%", "pressure_memory_percent", Unit::percent, 7}, always<C>, pressure<PRESSURE_MEMORY>, "", extra},
+        {{"", "pressure_of_machine", Unit::count}, json_only<C>, around<&A::of_machine>},
+        {{"CPUS", "allowed_cpus", Unit::count, 4},
+         always<C>,
+         around<&A::allowed_cpus>,
+         "CPUs that its main thread may use, or another one once that has exited, and its threads.",
+         extra},
+        {{"", "process_threads", Unit::count}, json_only<C>, around<&A::threads>},
+        {{"", "process_major_faults", Unit::count},
+         json_only<C>,
+         around<&A::major_faults>,
+         "Page faults of the process that read from a disk, of all its threads."},
+        {{"READ", "read_bytes", Unit::bytes, 7},
+         always<C>,
+         around<&A::read_bytes>,
+         "What the process has read from disks, and dirtied to be written there.",
+         extra},
+        {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, around<&A::written_bytes>, "", extra},
+        {{"SWAP", "swapped_bytes", Unit::bytes, 7},
+         always<C>,
+         around<&A::swapped_bytes>,
+         "Its memory that is swapped out.",
+         extra},
+        {{"NODE", "numa_nodes", Unit::text, 4},
+         always<C>,
+         around<&A::nodes>,
+         "NUMA nodes of the CPUs that its threads were on at the end, and of all NVIDIA GPUs of the machine, if sysfs "
+         "has those.",
+         extra},
+        {{"GPUNODE", "gpu_numa_nodes", Unit::text, 7}, always<C>, around<&A::gpu_nodes>, "", extra},
+    });
 
 // Those that some row has 1 % of or more, and those that are asked for.
 std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups, const Context& context)

@@ -31,33 +31,49 @@ Cell by_disks(const K& k, const G& g, const C&)
     return on_disk ? Cell(g.*bytes) : Cell();
 }
 
-const Field<C, K, G> fields[] = {
-    {{"TIME(s)", "blocked_ns", Unit::seconds, 9}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.ns); }},
+constexpr Field<C, K, G> fields[] = {
+    {{"TIME(s)", "blocked_ns", Unit::seconds, 9},
+     always<C>,
+     count_of<&G::ns>,
+     "For how long, of all threads of the row."},
     {{"TIMES", "blocks", Unit::count, 7},
      always<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.waits.total()); }},
+     [](const K&, const G& g, const C&) { return Cell(g.waits.total()); },
+     "How often."},
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
-     [](const K&, const G& g, const C&) { return g.waits.total() ? Cell(g.ns / g.waits.total()) : Cell(); }},
-    {{"p50(us)", "p50_ns", Unit::ns_as_us, 9}, always<C>, wait<50>},
+     [](const K&, const G& g, const C&) { return g.waits.total() ? Cell(g.ns / g.waits.total()) : Cell(); },
+     "How long one was on average."},
+    {{"p50(us)", "p50_ns", Unit::ns_as_us, 9},
+     always<C>,
+     wait<50>,
+     "Half and 95% of them were this long or shorter, to 6%."},
     {{"p95(us)", "p95_ns", Unit::ns_as_us, 9}, always<C>, wait<95>},
-    {{"READ", "read_bytes", Unit::bytes, 7}, always<C>, by_disks<&G::read_bytes>},
+    {{"READ", "read_bytes", Unit::bytes, 7},
+     always<C>,
+     by_disks<&G::read_bytes>,
+     "What the block layer was asked for in the name of these threads, whether they waited for it or not: also what is "
+     "read ahead, and what a file system reads and writes about the file. What they write into memory, and the kernel "
+     "writes back later, is in no thread's name; what they wait for with fsync is. `-` if the file system is not on a "
+     "disk of this machine."},
     {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, by_disks<&G::written_bytes>},
-    {{"", "device", Unit::count}, json_only<C>, [](const K& k, const G&, const C&) { return if_known(k, k.device); }},
+    {{"", "device", Unit::count},
+     json_only<C>,
+     [](const K& k, const G&, const C&) { return if_known(k, k.device); },
+     "The file, as the kernel knows it: the number of its file system (major * 1048576 + minor), and its own."},
     {{"", "inode", Unit::count}, json_only<C>, [](const K& k, const G&, const C&) { return if_known(k, k.inode); }},
     {{"FILE", "file", Unit::text, 4},
      always<C>,
-     [](const K& k, const G&, const C&) { return k.file.empty() ? Cell() : Cell(k.file); }},
+     [](const K& k, const G&, const C&) { return k.file.empty() ? Cell() : Cell(k.file); },
+     "Its last folder and its name, as much of it as the kernel side keeps (31 and 47 bytes). `-` are all that have no "
+     "file that is known: see `CAVEATS`."},
 };
 
 } // namespace
 
 std::vector<Column> columns_of_files()
 {
-    std::vector<Column> all;
-    for (const auto& field : fields)
-        all.push_back(field.column);
-    return all;
+    return documented_columns(fields);
 }
 
 void check_file_fields(const Options& options, const std::string& sort)

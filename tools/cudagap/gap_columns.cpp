@@ -83,86 +83,98 @@ uint64_t took(const period& period)
     return std::accumulate(std::begin(period.ns), std::end(period.ns), uint64_t{0});
 }
 
-template<time_part part>
+template<size_t part>
 constexpr Field<C, L> part_field = {{"", time_part_names[part].key, Unit::count},
                                     [](const C& c) { return is_told(part, c.settings) ? Shown::json : Shown::no; },
-                                    [](const L& l, const C&) { return Cell(uint64_t{l.call.gap.ns[part]}); }};
+                                    [](const L& l, const C&) { return Cell(uint64_t{l.call.gap.ns[part]}); },
+                                    part ? "" : "The parts of the gap, as explained under `DESCRIPTION`."};
 
-const Field<C, L> fields_of_lines[] = {
-    {{"GAP(us)", "gap_ns", Unit::ns_as_us, 9},
-     always<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.gap_ns}); }},
-    part_field<TIME_LAUNCH>,
-    part_field<TIME_COPY>,
-    part_field<TIME_WAIT>,
-    part_field<TIME_MEMORY>,
-    part_field<TIME_CALL>,
-    part_field<TIME_CPU>,
-    part_field<TIME_RUNQ>,
-    part_field<TIME_THROTTLED>,
-    part_field<TIME_HARDIRQ>,
-    part_field<TIME_SOFTIRQ>,
-    part_field<TIME_STOPPED>,
-    part_field<TIME_LOCK>,
-    part_field<TIME_POLL>,
-    part_field<TIME_PIPE>,
-    part_field<TIME_SOCKET>,
-    part_field<TIME_DISK>,
-    part_field<TIME_FAULT>,
-    part_field<TIME_SLEEP>,
-    part_field<TIME_DRIVER>,
-    part_field<TIME_CHILD>,
-    part_field<TIME_OTHER>,
-    {{"", "before", Unit::text}, json_only<C>, of_launch<before, what>},
-    {{"", "before_handle", Unit::hex}, json_only<C>, of_launch<before, handle>},
-    {{"", "before_kernel", Unit::text}, json_only<C>, of_launch<before, kernel>},
-    {{"", "before_name_source", Unit::text}, json_only<C>, of_launch<before, source>},
-    {{"", "after", Unit::text}, json_only<C>, of_launch<after, what>},
-    {{"", "after_handle", Unit::hex}, json_only<C>, of_launch<after, handle>},
-    {{"", "after_kernel", Unit::text}, json_only<C>, of_launch<after, kernel>},
-    {{"", "after_name_source", Unit::text}, json_only<C>, of_launch<after, source>},
-    {{"", "block_reason", Unit::text}, json_only<C>, of_block<reason_key>},
-    {{"", "block_ns", Unit::count},
-     json_only<C>,
-     of_block<[](const waker& waker) { return uint64_t{waker.blocked_ns}; }>},
-    {{"", "block_ended_by", Unit::text},
-     json_only<C>,
-     [](const L& l, const C&) {
-         const std::string_view name = block_end_name(l.call.gap.waker.by);
-         return name.empty() ? Cell() : Cell(std::string(name));
-     }},
-    {{"", "block_file", Unit::text},
-     json_only<C>,
-     [](const L& l, const C&) { return l.files[0].empty() ? Cell() : Cell(l.files[0]); }},
-    {{"", "waker_pid", Unit::count},
-     json_only<C>,
-     of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>},
-    {{"", "waker_tid", Unit::count},
-     json_only<C>,
-     of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},
-    {{"", "waker_comm", Unit::text},
-     json_only<C>,
-     of_waker<[](const gap_record& gap) { return comm_of(gap.gap.waker); }>},
-    {{"", "waker_ended_ns", Unit::count},
-     json_only<C>,
-     of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>},
-    {{"", "waker_wall_ns", Unit::count}, json_only<C>, of_known<took>},
-    {{"", "waker_cpu_ns", Unit::count},
-     json_only<C>,
-     of_known<[](const period& period) { return uint64_t{period.ns[TIME_CPU]}; }>},
-    {{"", "waker_runq_ns", Unit::count},
-     json_only<C>,
-     of_known<[](const period& period) { return uint64_t{period.ns[TIME_RUNQ]}; }>},
-    {{"", "running", Unit::count},
-     json_only<C>,
-     [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); }},
-    {{"", "cpus", Unit::count},
-     json_only<C>,
-     [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},
-    {{"REASONS", "", Unit::text, 8},
-     always<C>,
-     [](const L& l, const C&) { return Cell(largest_parts(parts_of(l.call.gap))); }},
+template<class Parts>
+struct PartFields;
+template<size_t... part>
+struct PartFields<std::index_sequence<part...>> {
+    static constexpr Field<C, L> all[] = {part_field<part>...};
 };
+
+constexpr auto fields_of_lines = fields_of<Field<C, L>>(
+    {{{"GAP(us)", "gap_ns", Unit::ns_as_us, 9},
+      always<C>,
+      [](const L& l, const C&) { return Cell(uint64_t{l.call.gap_ns}); },
+      "How long it was; in JSON, the parts add up to it."}},
+    PartFields<std::make_index_sequence<TIME_PARTS>>::all,
+    {
+        {{"", "before", Unit::text},
+         json_only<C>,
+         of_launch<before, what>,
+         "What was launched before and after the gap: kernel, graph, host function, or kernels of several devices. Its "
+         "handle; its name, if that is known, and how (`cudalaunch`(8))."},
+        {{"", "before_handle", Unit::hex}, json_only<C>, of_launch<before, handle>},
+        {{"", "before_kernel", Unit::text}, json_only<C>, of_launch<before, kernel>},
+        {{"", "before_name_source", Unit::text}, json_only<C>, of_launch<before, source>},
+        {{"", "after", Unit::text}, json_only<C>, of_launch<after, what>},
+        {{"", "after_handle", Unit::hex}, json_only<C>, of_launch<after, handle>},
+        {{"", "after_kernel", Unit::text}, json_only<C>, of_launch<after, kernel>},
+        {{"", "after_name_source", Unit::text}, json_only<C>, of_launch<after, source>},
+        {{"", "block_reason", Unit::text},
+         json_only<C>,
+         of_block<reason_key>,
+         "The longest block of the gap: what it waited for, how long, and which file."},
+        {{"", "block_ns", Unit::count},
+         json_only<C>,
+         of_block<[](const waker& waker) { return uint64_t{waker.blocked_ns}; }>},
+        {{"", "block_file", Unit::text},
+         json_only<C>,
+         [](const L& l, const C&) { return l.files[0].empty() ? Cell() : Cell(l.files[0]); }},
+        {{"", "block_ended_by", Unit::text},
+         json_only<C>,
+         [](const L& l, const C&) {
+             const std::string_view name = block_end_name(l.call.gap.waker.by);
+             return name.empty() ? Cell() : Cell(std::string(name));
+         },
+         "What ended the longest block: `thread` (a waker is named); `timeout` (that of the system call); `signal` "
+         "(one "
+         "that a timer or I/O sends; the sender of any other is a thread); `interrupt` (of the network, another timer, "
+         "or another device)."},
+        {{"", "waker_pid", Unit::count},
+         json_only<C>,
+         of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
+         "The thread that ended the longest block of the gap. Threads end waits for locks, polls, pipes, sockets, "
+         "children, and other ones; what devices and timers end has no waker."},
+        {{"", "waker_tid", Unit::count},
+         json_only<C>,
+         of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},
+        {{"", "waker_comm", Unit::text},
+         json_only<C>,
+         of_waker<[](const gap_record& gap) { return comm_of(gap.gap.waker); }>},
+        {{"", "waker_ended_ns", Unit::count},
+         json_only<C>,
+         of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>,
+         "How long that block was."},
+        {{"", "waker_wall_ns", Unit::count},
+         json_only<C>,
+         of_known<took>,
+         "How long ago the waker had ended such a block before, and for how much of this time it was on a CPU, or "
+         "waited for one."},
+        {{"", "waker_cpu_ns", Unit::count},
+         json_only<C>,
+         of_known<[](const period& period) { return uint64_t{period.ns[TIME_CPU]}; }>},
+        {{"", "waker_runq_ns", Unit::count},
+         json_only<C>,
+         of_known<[](const period& period) { return uint64_t{period.ns[TIME_RUNQ]}; }>},
+        {{"", "running", Unit::count},
+         json_only<C>,
+         [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); },
+         "Threads that ran or could run when the gap ended, and the CPUs that these are on: those that the thread may "
+         "use, of the first 512."},
+        {{"", "cpus", Unit::count},
+         json_only<C>,
+         [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},
+        {{"REASONS", "", Unit::text, 8},
+         always<C>,
+         [](const L& l, const C&) { return Cell(largest_parts(parts_of(l.call.gap))); },
+         "Up to four parts that are 1% of it or more, the largest first. Calls that do not launch are parts like "
+         "others: WAIT, if the gap is long because the GPU has work."},
+    });
 
 // Of all buckets that this octave has.
 std::string note(const GapGroup& group, unsigned octave)

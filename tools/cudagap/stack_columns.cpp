@@ -10,34 +10,35 @@ using K = BlockKey;
 using G = BlockGroup;
 using C = Context;
 
-const Field<C, K, G> fields[] = {
-    {{"REASON", "", Unit::text, 7},
+constexpr Field<C, K, G> fields[] = {
+    Field<C, K, G>{{"REASON", "reason", Unit::text, 7},
+                   always<C>,
+                   [](const K& k, const G&, const C&) {
+                       const std::string_view key = time_part_names[k.part].key;
+                       return Cell(std::string(key.substr(0, key.rfind('_'))));
+                   },
+                   "What the threads waited for there, as explained under `DESCRIPTION`."}
+        .in_text([](const K& k, const G&, const C&) {
+            const std::string_view header = time_part_names[k.part].header;
+            return Cell(std::string(header.substr(0, header.size() - 1)));
+        }),
+    {{"TIME(s)", "blocked_ns", Unit::seconds, 9},
      always<C>,
-     [](const K& k, const G&, const C&) {
-         const std::string_view header = time_part_names[k.part].header;
-         return Cell(std::string(header.substr(0, header.size() - 1)));
-     }},
-    {{"", "reason", Unit::text},
-     json_only<C>,
-     [](const K& k, const G&, const C&) {
-         const std::string_view key = time_part_names[k.part].key;
-         return Cell(std::string(key.substr(0, key.rfind('_'))));
-     }},
-    {{"TIME(s)", "blocked_ns", Unit::seconds, 9}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.ns); }},
-    {{"TIMES", "blocks", Unit::count, 7}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.times); }},
+     count_of<&G::ns>,
+     "For how long, of all threads of the row, in JSON in nanoseconds: of blocks that have ended, without the wait for "
+     "a CPU after each."},
+    {{"TIMES", "blocks", Unit::count, 7}, always<C>, count_of<&G::times>, "How often."},
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
-     [](const K&, const G& g, const C&) { return g.times ? Cell(g.ns / g.times) : Cell(); }},
+     [](const K&, const G& g, const C&) { return g.times ? Cell(g.ns / g.times) : Cell(); },
+     "How long one was on average."},
 };
 
 } // namespace
 
 std::vector<Column> columns_of_stacks()
 {
-    std::vector<Column> all;
-    for (const auto& field : fields)
-        all.push_back(field.column);
-    return all;
+    return documented_columns(fields);
 }
 
 void check_stack_fields(const Options& options, const std::string& sort)

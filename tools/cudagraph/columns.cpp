@@ -12,20 +12,11 @@ using K = GraphKey;
 using G = GraphGroup;
 using C = Context;
 
-Shown of_execs(const C& c)
-{
-    return c.settings.exec ? Shown::both : Shown::no;
-}
+using F = Field<C, K, G>;
 
-Shown of_execs_in_json(const C& c)
-{
-    return c.settings.exec ? Shown::json : Shown::no;
-}
-
-Shown in_summary(const C& c)
-{
-    return c.settings.summary ? Shown::both : Shown::no;
-}
+constexpr auto of_execs = where_set<C, &Settings::exec>;
+constexpr auto of_execs_in_json = where_set<C, &Settings::exec, Shown::json>;
+constexpr auto in_summary = where_set<C, &Settings::summary>;
 
 // Where rows are of one graph each, how it was made is a part of its life; elsewhere there are many. A summary has
 // rates.
@@ -34,42 +25,36 @@ Shown where_many(const C& c)
     return c.settings.exec || c.settings.summary ? Shown::json : Shown::both;
 }
 
-Shown unless_summary(const C& c)
-{
-    return c.settings.summary ? Shown::json : Shown::both;
-}
-
 Shown where_updated(const C& c)
 {
     return c.updates ? Shown::both : Shown::json;
 }
 
-Cell node_cell(const G& group, graph_node node)
-{
-    return group.exec && !group.exec->exec.nodes.unknown ? Cell(uint64_t{group.exec->exec.nodes.of[node]}) : Cell();
-}
-
-// Nodes of a graph from before tracing began are not known.
-Cell nodes_text(const G& group)
-{
-    if (!group.exec || group.exec->exec.nodes.unknown)
-        return std::string("?");
-    return std::to_string(node_count(group.exec->exec.nodes));
-}
-
-// What leaves its room to the columns of updates, unless it is asked for.
+// Makes room for the columns of updates, unless --columns asks for it.
 Shown unless_updated(const C& c, Shown where)
 {
     return c.updates && where == Shown::both ? Shown::json : where;
 }
 
-template<graph_node node>
-constexpr Field<C, K, G> node_field(const Column& column)
+// Nodes of a graph from before tracing began are not known.
+const graph_nodes* nodes_of(const G& group)
 {
-    return {column, of_execs, [](const K&, const G& g, const C&) { return node_cell(g, node); }, extra};
+    return group.exec && !group.exec->exec.nodes.unknown ? &group.exec->exec.nodes : nullptr;
 }
 
-const Field<C, K, G> fields[] = {
+template<graph_node node>
+Cell node_cell(const K&, const G& g, const C&)
+{
+    const auto* nodes = nodes_of(g);
+    return nodes ? Cell(uint64_t{nodes->of[node]}) : Cell();
+}
+
+bool has_birth(const G& g)
+{
+    return g.exec && g.exec->exec.born_ns;
+}
+
+constexpr F fields[] = {
     stream_field<K, G, C>,
     device_field<K, G, C>,
     layer_field<K, G, C>,
@@ -77,126 +62,148 @@ const Field<C, K, G> fields[] = {
     function_field<K, G, C>,
     {{"EXEC", "exec", Unit::hex, 14},
      of_execs,
-     [](const K&, const G& g, const C&) { return g.exec ? Cell(uint64_t{g.exec->exec.handle}) : Cell(); }},
-    {{"", "exec_number", Unit::count}, of_execs_in_json, [](const K& k, const G&, const C&) { return Cell(k.exec); }},
+     [](const K&, const G& g, const C&) { return g.exec ? Cell(uint64_t{g.exec->exec.handle}) : Cell(); },
+     "Handle of the executable graph; this and the following fields down to other_nodes are shown if each row is one "
+     "graph."},
+    {{"", "exec_number", Unit::count},
+     of_execs_in_json,
+     [](const K& k, const G&, const C&) { return Cell(k.exec); },
+     "Its number, unique across all processes in this run."},
     {{"", "graph", Unit::hex},
      of_execs_in_json,
-     [](const K&, const G& g, const C&) {
-         return g.exec && g.exec->exec.graph ? Cell(uint64_t{g.exec->exec.graph}) : Cell();
-     }},
-    {{"NODES", "", Unit::text, 6},
-     [](const C& c) { return c.settings.exec ? Shown::text : Shown::no; },
-     [](const K&, const G& g, const C&) { return nodes_text(g); }},
-    {{"", "nodes", Unit::count},
-     of_execs_in_json,
-     [](const K&, const G& g, const C&) {
-         return g.exec && !g.exec->exec.nodes.unknown ? Cell(node_count(g.exec->exec.nodes)) : Cell();
-     }},
-    node_field<NODE_KERNEL>({"KERNELS", "kernels", Unit::count, 7}),
-    node_field<NODE_COPY>({"COPIES", "copies", Unit::count, 6}),
-    node_field<NODE_SET>({"SETS", "memsets", Unit::count, 5}),
-    node_field<NODE_HOST>({"HOST", "host_functions", Unit::count, 5}),
-    {{"", "other_nodes", Unit::count},
-     of_execs_in_json,
-     [](const K&, const G& g, const C&) { return node_cell(g, NODE_OTHER); }},
+     [](const K&, const G& g, const C&) { return g.exec ? if_any(g.exec->exec.graph) : Cell(); },
+     "Handle of the graph that it was instantiated from."},
+    F{{"NODES", "nodes", Unit::count, 6},
+      of_execs,
+      [](const K&, const G& g, const C&) { return nodes_of(g) ? Cell(node_count(*nodes_of(g))) : Cell(); },
+      "Nodes, including those of child graphs."}
+        .in_text([](const K&, const G& g, const C&) {
+            return Cell(nodes_of(g) ? std::to_string(node_count(*nodes_of(g))) : std::string("?"));
+        }),
+    {{"KERNELS", "kernels", Unit::count, 7},
+     of_execs,
+     node_cell<NODE_KERNEL>,
+     "Nodes of these kinds; see `DESCRIPTION`.",
+     extra},
+    {{"COPIES", "copies", Unit::count, 6}, of_execs, node_cell<NODE_COPY>, "", extra},
+    {{"SETS", "memsets", Unit::count, 5}, of_execs, node_cell<NODE_SET>, "", extra},
+    {{"HOST", "host_functions", Unit::count, 5}, of_execs, node_cell<NODE_HOST>, "", extra},
+    {{"", "other_nodes", Unit::count}, of_execs_in_json, node_cell<NODE_OTHER>},
     {{"CAPTURES", "captures", Unit::count, 8},
      where_many,
-     [](const K&, const G& g, const C&) { return Cell(g.captures); }},
+     count_of<&G::captures>,
+     "Captures that ended with a graph. In text, this and INSTANT are not shown if each row is one graph, because no "
+     "capture belongs to such a row; with `--summary`, they and LAUNCHES are shown only on request (`--columns`)."},
     {{"CAPT/s", "captures_per_second", Unit::rate, 6},
      in_summary,
-     [](const K&, const G& g, const C& c) { return per_second(g.captures, c); }},
+     rate_of<&G::captures>,
+     "The same per second; with `--summary`."},
     {{"", "failed_captures", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.failed_captures); }},
+     json_only<C>,
+     count_of<&G::failed_captures>,
+     "Captures that ended with an error."},
     {{"INSTANT", "instantiates", Unit::count, 7},
      where_many,
-     [](const K&, const G& g, const C&) { return Cell(g.instantiates); }},
+     count_of<&G::instantiates>,
+     "Instantiations that succeeded."},
     {{"INST/s", "instantiates_per_second", Unit::rate, 6},
      in_summary,
-     [](const K&, const G& g, const C& c) { return per_second(g.instantiates, c); }},
+     rate_of<&G::instantiates>,
+     "The same per second; with `--summary`."},
     {{"GRAPHS", "live_graphs", Unit::count, 6},
      [](const C& c) { return unless_updated(c, in_summary(c)); },
-     [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); }},
+     [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); },
+     "Graphs and executable graphs that exist at the end of the interval; of those made before tracing began, only "
+     "executable graphs that have been launched or changed since; with `--summary`."},
     {{"EXECS", "live_execs", Unit::count, 6},
      in_summary,
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_execs(g.who.images)); }},
     {{"LAUNCHES", "launches", Unit::count, 8},
-     [](const C& c) { return c.settings.exec ? unless_updated(c, Shown::both) : unless_summary(c); },
-     [](const K&, const G& g, const C&) { return Cell(g.launches); }},
-    {{"LAUNCH/s", "launches_per_second", Unit::rate, 8},
-     always<C>,
-     [](const K&, const G& g, const C& c) { return per_second(g.launches, c); }},
+     [](const C& c) {
+         return c.settings.exec ? unless_updated(c, Shown::both) : c.settings.summary ? Shown::json : Shown::both;
+     },
+     count_of<&G::launches>,
+     "Launches of graphs that returned no error; with `--summary` and `-H nodes` all launches, because their results "
+     "are not read. Launches recorded into another graph are not included."},
+    {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, always<C>, rate_of<&G::launches>, "The same per second."},
     {{"KERN/s", "kernels_per_second", Unit::rate, 9},
      always<C>,
-     [](const K&, const G& g, const C& c) { return g.unknown ? Cell() : per_second(g.kernels, c); }},
-    {{"", "kernels_launched", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.kernels); }},
-    {{"", "unknown_launches", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.unknown); }},
+     [](const K&, const G& g, const C& c) { return g.unknown ? Cell() : per_second(g.kernels, c); },
+     "Kernels that these launches started, per second and in total. The rate is `-` if there are launches of graphs "
+     "with `?` nodes; the total does not include their kernels."},
+    {{"", "kernels_launched", Unit::count}, json_only<C>, count_of<&G::kernels>},
+    {{"", "unknown_launches", Unit::count}, json_only<C>, count_of<&G::unknown>, "Launches of graphs with `?` nodes."},
     {{"", "captured", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.captured); }},
+     json_only<C>,
+     count_of<&G::captured>,
+     "Launches that were recorded into another graph."},
     {{"DIRECT", "direct_launches", Unit::count, 8},
      in_summary,
-     [](const K&, const G& g, const C&) { return Cell(g.direct); },
+     count_of<&G::direct>,
+     "Kernel launches without a graph, including those that fail, but not those that are recorded; a call for several "
+     "devices counts once; with `--summary`.",
      extra},
     {{"GRAPH%", "graph_percent", Unit::percent, 6},
      in_summary,
-     [](const K&, const G& g, const C&) { return g.unknown ? Cell() : share(g.kernels, g.kernels + g.direct); }},
+     [](const K&, const G& g, const C&) { return g.unknown ? Cell() : share(g.kernels, g.kernels + g.direct); },
+     "Share of kernels that came from graphs: kernels_launched / (kernels_launched + DIRECT); `-` if there are "
+     "launches "
+     "of graphs with `?` nodes; with `--summary`."},
     {{"SETUP%", "setup_percent", Unit::percent, 6},
      in_summary,
      [](const K&, const G& g, const C& c) {
          return share(g.capture_ns + g.instantiate_ns, static_cast<uint64_t>(c.seconds * 1e9));
-     }},
+     },
+     "Time spent in captures (from begin to end) and instantiations, as a share of the interval; can exceed 100 with "
+     "several threads; with `--summary`."},
     {{"", "capture_ns", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.capture_ns); }},
+     json_only<C>,
+     count_of<&G::capture_ns>,
+     "Time from begin to end of captures that ended in the interval."},
     {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
      with_latency<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.50); },
+     duration_percentile<50>,
+     "Median, percentile and maximum of the time that a launch takes on the host, to within about 6%, including "
+     "launches that fail. Not with `--summary`.",
      extra},
-    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8},
-     with_latency<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.99); }},
-    {{"", "latency_max_ns", Unit::ns_as_us},
-     latency_in_json<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.max_ns); }},
+    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8}, with_latency<C>, duration_percentile<99>},
+    {{"", "latency_max_ns", Unit::ns_as_us}, latency_in_json<C>, count_of<&G::max_ns>},
     {{"INST(us)", "instantiate_ns", Unit::ns_as_us, 9},
      of_execs,
-     [](const K&, const G& g, const C&) {
-         return g.exec && g.exec->exec.born_ns ? Cell(uint64_t{g.exec->exec.instantiate_ns}) : Cell();
-     },
+     [](const K&, const G& g, const C&) { return has_birth(g) ? Cell(uint64_t{g.exec->exec.instantiate_ns}) : Cell(); },
+     "How long the instantiation of this executable graph took.",
      extra},
     {{"", "instantiate_total_ns", Unit::count},
      [](const C& c) { return c.settings.exec ? Shown::no : Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.instantiate_ns); }},
+     count_of<&G::instantiate_ns>,
+     "In other rows: time spent in instantiations."},
     {{"UPDATES", "updates", Unit::count, 7},
      where_updated,
-     [](const K&, const G& g, const C&) { return Cell(g.updates); }},
+     count_of<&G::updates>,
+     "Updates that succeeded. This column and the next two appear only if there are any."},
     {{"REFUSED", "failed_updates", Unit::count, 7},
      where_updated,
-     [](const K&, const G& g, const C&) { return Cell(g.failed_updates); }},
+     count_of<&G::failed_updates>,
+     "Updates that were refused."},
     {{"REASON", "update_reason", Unit::text, 20},
      where_updated,
      [](const K&, const G& g, const C&) { return g.reason ? Cell(std::string(update_reason(*g.reason))) : Cell(); },
+     "Why the last of them was refused; see `DESCRIPTION`.",
      extra},
-    {{"", "uploads", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.uploads); }},
+    {{"", "uploads", Unit::count}, json_only<C>, count_of<&G::uploads>, "Calls of cuGraphUpload."},
     {{"", "parameter_sets", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.sets); }},
-    {{"ERRORS", "errors", Unit::count, 6}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.errors); }},
+     json_only<C>,
+     count_of<&G::sets>,
+     "Calls that change a node of the executable graph: its parameters, or whether it is enabled."},
+    {{"ERRORS", "errors", Unit::count, 6},
+     always<C>,
+     count_of<&G::errors>,
+     "Calls that returned an error, of all kinds."},
     {{"AGE(s)", "age_ns", Unit::seconds, 9},
      [](const C& c) { return unless_updated(c, of_execs(c)); },
-     [](const K&, const G& g, const C& c) {
-         return g.exec && g.exec->exec.born_ns ? Cell(c.now_ns - g.exec->exec.born_ns) : Cell();
-     }},
-    {{"", "destroyed", Unit::count},
-     [](const C&) { return Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.destroyed); }},
+     [](const K&, const G& g, const C& c) { return has_birth(g) ? Cell(c.now_ns - g.exec->exec.born_ns) : Cell(); },
+     "Time since the instantiation."},
+    {{"", "destroyed", Unit::count}, json_only<C>, count_of<&G::destroyed>, "Executable graphs that were destroyed."},
     result_field<K, G, C>,
     result_code_field<K, G, C>,
 };
@@ -216,47 +223,61 @@ struct StormLine : ProcessLine {
 };
 
 const ProcessField<StormLine> storm_fields[] = {
-    {{"", "event", Unit::text}, in_any_run, [](const StormLine&, const AnyRun&) { return Cell(std::string("storm")); }},
+    {{"", "event", Unit::text},
+     in_any_run,
+     [](const StormLine&, const AnyRun&) { return Cell(std::string("storm")); },
+     "`storm`."},
     {{"CAPTURES/min", "captures_per_minute", Unit::count, 12},
      in_any_run,
-     [](const StormLine& l, const AnyRun&) { return Cell(l.storm.captures); }},
+     [](const StormLine& l, const AnyRun&) { return Cell(l.storm.captures); },
+     "Captures in the last minute, including failed ones, excluding the warm-up; and instantiations, likewise."},
     {{"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.instantiates); }},
 };
 
-Cell nodes_of(const CallLine& line, uint32_t count)
-{
-    return line.call.graph.unknown ? Cell() : Cell(uint64_t{count});
-}
-
 using L = CallLine;
 
-const Field<C, L> fields_of_lines[] = {
+template<auto count>
+Cell line_nodes(const L& line, const C&)
+{
+    return line.call.graph.unknown ? Cell() : Cell(uint64_t{line.call.graph.*count});
+}
+
+using Nodes = decltype(call_event::graph);
+
+constexpr Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
     line_vendor<C, L>,
     line_stream<C, L>,
     {{"CALL", "call", Unit::text, 12},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(graph_call_name(l.call.key.kind))); }},
-    {{"GRAPH", "graph", Unit::hex, 14}, always<C>, [](const L& l, const C&) { return if_any(l.call.graph.graph); }},
+     [](const L& l, const C&) { return Cell(std::string(graph_call_name(l.call.key.kind))); },
+     "`begin` and `capture` (begin and end of a capture), `create` (also a clone), `add` (a node), `destroy`, "
+     "`instantiate`, `upload`, `update`, `set` (cuGraphExecKernelNodeSetParams and the like), `launch`, "
+     "`exec-destroy`. "
+     "Calls that become nodes under capture have no line."},
+    {{"GRAPH", "graph", Unit::hex, 14},
+     always<C>,
+     [](const L& l, const C&) { return if_any(l.call.graph.graph); },
+     "Handles that the call concerns, if any: the graph that a capture produced, that a node was added to, that was "
+     "instantiated, or that an update applies; and the executable graph."},
     {{"EXEC", "exec", Unit::hex, 14}, always<C>, [](const L& l, const C&) { return if_any(l.call.graph.exec); }},
     {{"KERNELS", "kernels", Unit::count, 7},
      always<C>,
-     [](const L& l, const C&) { return nodes_of(l, l.call.graph.kernels); }},
-    {{"COPIES", "copies", Unit::count, 6},
-     always<C>,
-     [](const L& l, const C&) { return nodes_of(l, l.call.graph.copies); }},
-    {{"OTHERS", "other_nodes", Unit::count, 6},
-     always<C>,
-     [](const L& l, const C&) { return nodes_of(l, l.call.graph.others); }},
+     line_nodes<&Nodes::kernels>,
+     "Nodes after the call, of the executable graph if there is one, else of the graph; COPIES includes sets, OTHERS "
+     "host functions."},
+    {{"COPIES", "copies", Unit::count, 6}, always<C>, line_nodes<&Nodes::copies>},
+    {{"OTHERS", "other_nodes", Unit::count, 6}, always<C>, line_nodes<&Nodes::others>},
     {{"", "update_reason", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {
          const call_key& key = l.call.key;
          const bool refused = key.kind == KIND_GRAPH_UPDATE && key.result;
          return refused ? Cell(std::string(update_reason(key.graph.reason))) : Cell();
-     }},
+     },
+     "Why an update was refused."},
     line_latency<C, L>,
     line_result<C, L>,
     line_result_code<C, L>,

@@ -4,28 +4,50 @@
 #include "rows/call_fields.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace gpusnoop::cudalaunch {
 namespace {
 
-Shown by_shape(const Context& c)
+using K = LaunchKey;
+using G = LaunchGroup;
+using C = Context;
+using F = Field<C, K, G>;
+
+template<Shown where>
+Shown by_shape(const C& c)
 {
-    return c.settings.kernel && c.settings.shapes && !c.settings.view.stack ? Shown::both : Shown::no;
+    return c.settings.kernel && c.settings.shapes && !c.settings.view.stack ? where : Shown::no;
 }
 
-Shown by_shape_in_json(const Context& c)
+constexpr auto by_kernel = where_set<C, &Settings::kernel>;
+constexpr auto by_kernel_in_json = where_set<C, &Settings::kernel, Shown::json>;
+
+Shown unless_by_kernel(const C& c)
 {
-    return by_shape(c) == Shown::no ? Shown::no : Shown::json;
+    return c.settings.kernel ? Shown::json : Shown::both;
 }
 
-Shown not_by_kernel(const Context& c)
+Shown where_followed(const C& c)
 {
-    return !c.settings.kernel ? Shown::both : Shown::no;
+    if (!c.settings.follows_graphs())
+        return Shown::no;
+    return c.graphs && c.settings.graphs == "both" ? Shown::both : Shown::json;
+}
+
+Shown followed_in_json(const C& c)
+{
+    return c.settings.follows_graphs() ? Shown::json : Shown::no;
 }
 
 uint64_t product(const __u32 (&dimensions)[3])
 {
     return uint64_t{dimensions[0]} * dimensions[1] * dimensions[2];
+}
+
+Cell dimensions(const __u32 (&xyz)[3])
+{
+    return Dim3{xyz[0], xyz[1], xyz[2]};
 }
 
 // A percentile is known to its bucket; where the last launch lies in the same one, its exact size is the better answer.
@@ -38,155 +60,146 @@ Cell percentile(const Histogram& histogram, double share, uint64_t last)
     return histogram_bucket(last) == bucket ? last : Histogram::bucket_low(bucket);
 }
 
+template<int percent>
+Cell blocks(const K&, const G& g, const C&)
+{
+    return percentile(g.blocks, percent / 100.0, product(g.shape.grid));
+}
+
+template<int percent>
+Cell threads(const K&, const G& g, const C&)
+{
+    return percentile(g.threads, percent / 100.0, product(g.shape.block));
+}
+
 // Launches, or with --graphs expand what they start.
-uint64_t calls(const LaunchGroup& g, const Context& c)
+uint64_t calls(const G& g, const C& c)
 {
     return c.settings.expands_graphs() ? g.calls() - g.graphs + g.graphs_unknown + g.graph_kernels : g.calls();
 }
 
-uint64_t kernels(const LaunchGroup& g, const Context& c)
+// By kernel, text counts graphs and host functions as launches, too: they have rows of their own, in which JSON has no
+// such keys.
+uint64_t launches(const G& g, const C& c)
 {
+    if (c.settings.kernel)
+        return calls(g, c);
     return g.kernels + (c.settings.expands_graphs() ? g.graph_kernels : 0);
 }
 
-using LaunchField = Field<Context, LaunchKey, LaunchGroup>;
+std::optional<uint64_t> kernels(const K& k, const G& g, const C& c)
+{
+    if (c.settings.kernel)
+        return k.kind == KIND_LAUNCH ? std::optional(g.kernels) : std::nullopt;
+    return launches(g, c);
+}
 
-const LaunchField fields[] = {
-    sampled_field<LaunchKey, LaunchGroup, Context>,
-    sampled_error_field<LaunchKey, LaunchGroup, Context>,
-    stream_field<LaunchKey, LaunchGroup, Context>,
-    device_field<LaunchKey, LaunchGroup, Context>,
-    layer_field<LaunchKey, LaunchGroup, Context>,
-    vendor_field<LaunchKey, LaunchGroup, Context>,
-    function_field<LaunchKey, LaunchGroup, Context>,
-    {of_calls({"LAUNCHES", "", Unit::count, 9}),
-     [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context& c) { return Cell(calls(g, c)); }},
-    {of_calls({"", "launches", Unit::count}),
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup& g, const Context&) {
-         return k.kind == KIND_LAUNCH ? Cell(g.kernels) : Cell();
-     }},
-    {of_calls({"LAUNCHES", "launches", Unit::count, 9}), not_by_kernel,
-     [](const LaunchKey&, const LaunchGroup& g, const Context& c) { return Cell(kernels(g, c)); }},
-    {of_calls({"LAUNCH/s", "", Unit::rate, 9}),
-     [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context& c) {
-         return Cell(static_cast<double>(calls(g, c)) / c.seconds);
-     }},
-    {of_calls({"", "launches_per_second", Unit::rate}),
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup& g, const Context& c) {
-         return k.kind == KIND_LAUNCH ? Cell(static_cast<double>(g.kernels) / c.seconds) : Cell();
-     }},
-    {of_calls({"LAUNCH/s", "launches_per_second", Unit::rate, 9}), not_by_kernel,
-     [](const LaunchKey&, const LaunchGroup& g, const Context& c) {
-         return Cell(static_cast<double>(kernels(g, c)) / c.seconds);
-     }},
-    {of_calls({"CAPTURED", "captured", Unit::count, 8}),
-     [](const Context& c) { return c.captured ? Shown::both : Shown::json; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.captured); }},
-    {of_calls({"GRAPHS", "graph_launches", Unit::count, 8}), not_by_kernel,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.graphs); }},
-    {of_calls({"GRAPHKERN", "", Unit::count, 9}),
-     [](const Context& c) { return c.graphs && c.settings.graphs == "both" ? Shown::text : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return g.graphs && g.graphs == g.graphs_unknown ? Cell() : Cell(g.graph_kernels);
-     }},
-    {of_calls({"", "graph_kernels", Unit::count}),
-     [](const Context& c) { return c.settings.follows_graphs() ? Shown::json : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return g.graphs ? Cell(g.graph_kernels) : Cell(); }},
-    {of_calls({"", "graph_launches_unknown", Unit::count}),
-     [](const Context& c) { return c.settings.follows_graphs() ? Shown::json : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return g.graphs ? Cell(g.graphs_unknown) : Cell(); }},
-    {of_calls({"HOSTFN", "host_functions", Unit::count, 8}), not_by_kernel,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.host_functions); }},
-    {of_calls({"", "graph_launches", Unit::count}),
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return if_any(g.graphs); }},
-    {of_calls({"", "host_functions", Unit::count}),
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return if_any(g.host_functions); }},
-    errors_field<LaunchKey, LaunchGroup, Context>,
-    {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
-     with_latency<Context>,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return duration_cell(g, 0.50); }},
-    {{"", "latency_p95_ns", Unit::ns_as_us},
-     latency_in_json<Context>,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return duration_cell(g, 0.95); }},
-    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8},
-     with_latency<Context>,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return duration_cell(g, 0.99); }},
-    {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8},
-     with_latency<Context>,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.max_ns); }},
-    {{"", "latency_total_ns", Unit::count},
-     latency_in_json<Context>,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) { return Cell(g.total_ns); }},
-    {{"GRID", "grid", Unit::dim3, 11},
-     by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return g.shaped && g.blocks.total() ? Cell(Dim3{g.shape.grid[0], g.shape.grid[1], g.shape.grid[2]}) : Cell();
-     }},
-    {{"", "blocks_p50", Unit::count},
-     by_shape_in_json,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return percentile(g.blocks, 0.50, product(g.shape.grid));
-     }},
-    {{"p95", "blocks_p95", Unit::count, 6},
-     by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return percentile(g.blocks, 0.95, product(g.shape.grid));
-     }},
-    {{"BLOCK", "block", Unit::dim3, 9},
-     by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return g.shaped && g.threads.total() ? Cell(Dim3{g.shape.block[0], g.shape.block[1], g.shape.block[2]})
-                                              : Cell();
-     }},
-    {{"", "threads_p50", Unit::count},
-     by_shape_in_json,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return percentile(g.threads, 0.50, product(g.shape.block));
-     }},
-    {{"p95", "threads_p95", Unit::count, 5},
-     by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return percentile(g.threads, 0.95, product(g.shape.block));
-     }},
-    {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
-     by_shape,
-     [](const LaunchKey&, const LaunchGroup& g, const Context&) {
-         return g.shaped && g.blocks.total() ? Cell(uint64_t{g.shape.smem}) : Cell();
-     }},
-    result_field<LaunchKey, LaunchGroup, Context>,
-    result_code_field<LaunchKey, LaunchGroup, Context>,
-    {{"", "handle", Unit::hex},
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup&, const Context&) { return if_any(k.handle); }},
-    {{"", "kernel", Unit::text},
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup&, const Context&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); }},
-    {{"", "name_source", Unit::text},
-     [](const Context& c) { return c.settings.kernel ? Shown::json : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup& g, const Context&) {
-         return k.kernel.empty() ? Cell() : Cell(std::string(source_name(g.name_source)));
-     }},
-    {{"KERNEL", "", Unit::text, 6},
-     [](const Context& c) { return c.settings.kernel ? Shown::text : Shown::no; },
-     [](const LaunchKey& k, const LaunchGroup&, const Context& c) {
-         return Cell(shown_name(k, c.settings.names.form));
-     }},
-};
+constexpr auto fields = fields_of<F>(
+    {
+        sampled_field<K, G, C>,
+        sampled_error_field<K, G, C>,
+        stream_field<K, G, C>,
+        device_field<K, G, C>,
+        layer_field<K, G, C>,
+        vendor_field<K, G, C>,
+        function_field<K, G, C>,
+        F{of_calls({"LAUNCHES", "launches", Unit::count, 9}), always<C>,
+          [](const K& k, const G& g, const C& c) {
+              const auto n = kernels(k, g, c);
+              return n ? Cell(*n) : Cell();
+          },
+          "Kernel launches, not counting captured launches. By kernel, launches of graphs and host functions have rows "
+          "of their own: LAUNCHES counts them there, and in JSON those rows lack the key."}
+            .in_text([](const K&, const G& g, const C& c) { return Cell(launches(g, c)); }, Unit::count),
+        F{of_calls({"LAUNCH/s", "launches_per_second", Unit::rate, 9}), always<C>,
+          [](const K& k, const G& g, const C& c) {
+              const auto n = kernels(k, g, c);
+              return n ? per_second(*n, c) : Cell();
+          },
+          "The same per second of the interval."}
+            .in_text([](const K&, const G& g, const C& c) { return per_second(launches(g, c), c); }, Unit::rate),
+        {of_calls({"CAPTURED", "captured", Unit::count, 8}),
+         [](const C& c) { return c.captured ? Shown::both : Shown::json; }, count_of<&G::captured>,
+         "Launches into a stream under capture: they become part of a graph and do not run now. The column appears "
+         "only "
+         "if there are any."},
+        {of_calls({"GRAPHS", "graph_launches", Unit::count, 8}),
+         [](const C& c) { return c.settings.kernel ? Shown::no : Shown::both; }, count_of<&G::graphs>,
+         "Launches of whole graphs."},
+        F{of_calls({"GRAPHKERN", "graph_kernels", Unit::count, 9}), where_followed,
+          [](const K&, const G& g, const C&) { return g.graphs ? Cell(g.graph_kernels) : Cell(); },
+          "Kernels that these graph launches started: the kernel nodes of each graph, known from its capture or from "
+          "the calls that built it. The column appears when graphs are launched; with `--graphs expand` the kernels "
+          "are in LAUNCHES instead."}
+            .in_text([](const K&, const G& g,
+                        const C&) { return g.graphs && g.graphs == g.graphs_unknown ? Cell() : Cell(g.graph_kernels); },
+                     Unit::count),
+        {of_calls({"", "graph_launches_unknown", Unit::count}), followed_in_json,
+         [](const K&, const G& g, const C&) { return g.graphs ? Cell(g.graphs_unknown) : Cell(); },
+         "Launches of graphs that were made before tracing began: their kernels are in no figure."},
+        {of_calls({"", "graph_launches", Unit::count}), by_kernel_in_json,
+         [](const K&, const G& g, const C&) { return if_any(g.graphs); },
+         "By kernel, launches of the graph that the row is about."},
+        {of_calls({"HOSTFN", "host_functions", Unit::count, 8}), unless_by_kernel,
+         [](const K&, const G& g, const C& c) {
+             return c.settings.kernel ? if_any(g.host_functions) : Cell(g.host_functions);
+         },
+         "Host functions and callbacks added to streams."},
+        errors_field<K, G, C>,
+    },
+    latency_fields<K, G, C>,
+    {
+        {{"GRID", "grid", Unit::dim3, 11},
+         by_shape<Shown::both>,
+         [](const K&, const G& g, const C&) {
+             return g.shaped && g.blocks.total() ? dimensions(g.shape.grid) : Cell();
+         },
+         "Blocks of the last launch: x,y,z."},
+        {{"", "blocks_p50", Unit::count},
+         by_shape<Shown::json>,
+         blocks<50>,
+         "Number of blocks that half of the launches, and 95% of them, do not exceed, to within about 6%."},
+        {{"p95", "blocks_p95", Unit::count, 6}, by_shape<Shown::both>, blocks<95>},
+        {{"BLOCK", "block", Unit::dim3, 9},
+         by_shape<Shown::both>,
+         [](const K&, const G& g, const C&) {
+             return g.shaped && g.threads.total() ? dimensions(g.shape.block) : Cell();
+         },
+         "Threads of a block of the last launch: x,y,z."},
+        {{"", "threads_p50", Unit::count},
+         by_shape<Shown::json>,
+         threads<50>,
+         "The same for the number of threads in a block."},
+        {{"p95", "threads_p95", Unit::count, 5}, by_shape<Shown::both>, threads<95>},
+        {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
+         by_shape<Shown::both>,
+         [](const K&, const G& g, const C&) {
+             return g.shaped && g.blocks.total() ? Cell(uint64_t{g.shape.smem}) : Cell();
+         },
+         "Dynamic shared memory per block of the last launch."},
+        result_field<K, G, C>,
+        result_code_field<K, G, C>,
+        {{"", "handle", Unit::hex},
+         by_kernel_in_json,
+         [](const K& k, const G&, const C&) { return if_any(k.handle); },
+         "Handle of the kernel, graph or host function."},
+        F{{"KERNEL", "kernel", Unit::text, 6},
+          by_kernel,
+          [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); },
+          "Name of the kernel, in tables shortened to what distinguishes it from others; its handle while the name is "
+          "not known. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host function."}
+            .in_text([](const K& k, const G&, const C& c) { return Cell(shown_name(k, c.settings.names.form)); }),
+        {{"", "name_source", Unit::text},
+         by_kernel_in_json,
+         [](const K& k, const G& g, const C&) {
+             return k.kernel.empty() ? Cell() : Cell(std::string(source_name(g.name_source)));
+         },
+         "Where the name comes from; for a row, the least certain source of its launches."},
+    });
 
 bool shaped(const call_event& call)
 {
     return call.key.kind == KIND_LAUNCH && call.key.launch.blocks != BUCKET_NONE;
-}
-
-Cell dimensions(const __u32 (&xyz)[3])
-{
-    return Dim3{xyz[0], xyz[1], xyz[2]};
 }
 
 std::string name_of_line(const LaunchLine& line)
@@ -202,42 +215,48 @@ std::string name_of_line(const LaunchLine& line)
 
 using L = LaunchLine;
 
-const Field<Context, L> fields_of_lines[] = {
-    line_layer<Context, L>,
-    line_vendor<Context, L>,
-    line_stream<Context, L>,
+using FieldOfLine = Field<C, L>;
+
+constexpr FieldOfLine fields_of_lines[] = {
+    line_layer<C, L>,
+    line_vendor<C, L>,
+    line_stream<C, L>,
     {{"GRID", "grid", Unit::dim3, 11},
-     always<Context>,
-     [](const L& l, const Context&) { return shaped(l.call) ? dimensions(l.call.shape.grid) : Cell(); }},
+     always<C>,
+     [](const L& l, const C&) { return shaped(l.call) ? dimensions(l.call.shape.grid) : Cell(); },
+     "Blocks of the launch: x,y,z."},
     {{"BLOCK", "block", Unit::dim3, 9},
-     always<Context>,
-     [](const L& l, const Context&) {
+     always<C>,
+     [](const L& l, const C&) {
          return shaped(l.call) && l.call.key.launch.threads != BUCKET_NONE ? dimensions(l.call.shape.block) : Cell();
-     }},
+     },
+     "Threads of a block: x,y,z."},
     {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
-     always<Context>,
-     [](const L& l, const Context&) { return shaped(l.call) ? Cell(uint64_t{l.call.shape.smem}) : Cell(); }},
-    line_latency<Context, L>,
-    line_result<Context, L>,
-    line_result_code<Context, L>,
-    line_captured<Context, L>,
+     always<C>,
+     [](const L& l, const C&) { return shaped(l.call) ? Cell(uint64_t{l.call.shape.smem}) : Cell(); },
+     "Dynamic shared memory per block."},
+    line_latency<C, L>,
+    line_result<C, L>,
+    line_result_code<C, L>,
+    line_captured<C, L>,
     {{"", "function", Unit::text},
-     json_only<Context>,
-     [](const L& l, const Context& c) { return function_name(c.probes, l.call.key.function); }},
+     json_only<C>,
+     [](const L& l, const C& c) { return function_name(c.probes, l.call.key.function); },
+     about_function},
     {{"", "handle", Unit::hex},
-     json_only<Context>,
-     [](const L& l, const Context&) { return Cell(uint64_t{l.call.key.subject}); }},
-    {{"", "kernel", Unit::text},
-     json_only<Context>,
-     [](const L& l, const Context&) { return l.kernel.text.empty() ? Cell() : Cell(l.kernel.text); }},
+     json_only<C>,
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.key.subject}); },
+     "Handle of the kernel, graph or host function."},
+    FieldOfLine{{"KERNEL", "kernel", Unit::text, 6},
+                always<C>,
+                [](const L& l, const C&) { return l.kernel.text.empty() ? Cell() : Cell(l.kernel.text); },
+                "As in tables; in text, `[captured]` follows the name of a launch under capture."}
+        .in_text([](const L& l, const C&) { return Cell(name_of_line(l)); }),
     {{"", "name_source", Unit::text},
-     json_only<Context>,
-     [](const L& l, const Context&) {
+     json_only<C>,
+     [](const L& l, const C&) {
          return l.kernel.text.empty() ? Cell() : Cell(std::string(source_name(l.kernel.source)));
      }},
-    {{"KERNEL", "", Unit::text, 6},
-     [](const Context&) { return Shown::text; },
-     [](const L& l, const Context&) { return Cell(name_of_line(l)); }},
 };
 
 } // namespace
@@ -249,8 +268,7 @@ std::span<const Field<Context, LaunchLine>> line_fields()
 
 void check_fields(const Options& options, const std::string& sort)
 {
-    gpusnoop::check_fields<LaunchKey, LaunchGroup, Context>(fields, options, sort,
-                                                            {{"line", columns_of_lines(line_fields())}});
+    gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
 }
 
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames)
@@ -263,7 +281,7 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         sort.clear();
     else if (sort == "launches_per_second")
         sort = "LAUNCH/s";
-    print_table<LaunchKey, LaunchGroup, Context>(
+    print_table<K, G, C>(
         output, fields, groups.groups(), context, wall_ns, sort,
         [&](const LaunchGroup& group) { return static_cast<double>(calls(group, context) + group.captured); }, frames);
 }

@@ -19,102 +19,85 @@ std::string form_in_json(bool asynchronous)
     return asynchronous ? "async" : "sync";
 }
 
-Shown made(const Context& c)
-{
-    return c.options.failed_only ? Shown::no : Shown::both;
-}
-
-Shown made_in_json(const Context& c)
-{
-    return c.options.failed_only ? Shown::no : Shown::json;
-}
-
 using K = CopyKey;
 using G = CopyGroup;
 using C = Context;
+using F = Field<C, K, G>;
 
-const Field<C, K, G> fields[] = {
-    sampled_field<K, G, C>,
-    sampled_error_field<K, G, C>,
-    stream_field<K, G, C>,
-    device_field<K, G, C>,
-    layer_field<K, G, C>,
-    vendor_field<K, G, C>,
-    function_field<K, G, C>,
-    {{"KIND", "kind", Unit::text, 8},
-     [](const C& c) { return c.settings.direction ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(std::string(direction_name(k.direction))); }},
-    {{"FORM", "", Unit::text, 6},
-     [](const C& c) { return c.settings.form ? Shown::text : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(form_in_text(k.asynchronous)); }},
-    {{"", "form", Unit::text},
-     [](const C& c) { return c.settings.form ? Shown::json : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(form_in_json(k.asynchronous)); }},
-    {{"FROM", "source", Unit::text, 8},
-     [](const C& c) { return c.settings.memory ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.source))); }},
-    {{"TO", "destination", Unit::text, 8},
-     [](const C& c) { return c.settings.memory ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.destination))); }},
-    {of_calls({"COPIES", "copies", Unit::count, 9}), made,
-     [](const K&, const G& g, const C&) { return Cell(g.copies); }},
-    {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), made,
-     [](const K&, const G& g, const C& c) { return per_second(g.copies, c); }},
-    {of_calls({"", "calls", Unit::count}), made_in_json, [](const K&, const G& g, const C&) { return Cell(g.calls); }},
-    {of_calls({"CAPTURED", "captured", Unit::count, 8}),
-     [](const C& c) { return c.options.failed_only ? Shown::no
-                             : c.captured          ? Shown::both
-                                                   : Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.captured); }},
-    errors_field<K, G, C>,
-    {of_calls({"BYTES", "bytes", Unit::bytes, 7}), made, [](const K&, const G& g, const C&) { return Cell(g.bytes); }},
-    {{"ASKED", "failed_bytes", Unit::bytes, 7},
-     [](const C& c) { return c.options.failed_only ? Shown::both
-                             : c.results()         ? Shown::json
-                                                   : Shown::no; },
-     [](const K&, const G& g, const C&) { return Cell(g.failed_bytes); }},
-    {of_calls({"BYTES/s", "", Unit::bytes, 8}),
-     [](const C& c) { return c.options.failed_only ? Shown::no : Shown::text; },
-     [](const K&, const G& g, const C& c) {
-         return Cell(static_cast<uint64_t>(static_cast<double>(g.bytes) / c.seconds));
-     }},
-    {of_calls({"", "bytes_per_second", Unit::rate}), made_in_json,
-     [](const K&, const G& g, const C& c) { return per_second(g.bytes, c); }},
-    {{"AVERAGE", "average_bytes", Unit::bytes, 7},
-     made,
-     [](const K&, const G& g, const C&) { return g.sized() ? Cell(g.bytes / g.sized()) : Cell(); }},
-    {of_calls({"UNSIZED", "unsized", Unit::count, 7}),
-     [](const C& c) { return c.options.failed_only ? Shown::no
-                             : c.unsized           ? Shown::both
-                                                   : Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.unsized); }},
-    {{"SYNC%", "", Unit::percent, 6},
-     [](const C& c) { return c.options.failed_only || c.settings.form ? Shown::no : Shown::text; },
-     [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); }},
-    {of_calls({"", "synchronous", Unit::count}), made_in_json,
-     [](const K&, const G& g, const C&) { return Cell(g.synchronous); }},
-    {{"<64K%", "", Unit::percent, 6},
-     [](const C& c) { return c.options.failed_only ? Shown::no : Shown::text; },
-     [](const K&, const G& g, const C&) { return share(g.small, g.sized()); }},
-    {of_calls({"", "small", Unit::count}), made_in_json, [](const K&, const G& g, const C&) { return Cell(g.small); }},
-    {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},
-     with_latency<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.50); }},
-    {{"", "latency_p95_ns", Unit::ns_as_us},
-     latency_in_json<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.95); }},
-    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 8},
-     with_latency<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.99); }},
-    {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 8},
-     with_latency<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.max_ns); }},
-    {{"", "latency_total_ns", Unit::count},
-     latency_in_json<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.total_ns); }},
-    result_field<K, G, C>,
-    result_code_field<K, G, C>,
-};
+constexpr auto made_in_json = of_made<C, Shown::json>;
+
+Shown where_asked(const C& c)
+{
+    return c.options.failed_only ? Shown::both : c.results() ? Shown::json : Shown::no;
+}
+
+constexpr auto fields = fields_of<F>(
+    {
+        sampled_field<K, G, C>,
+        sampled_error_field<K, G, C>,
+        stream_field<K, G, C>,
+        device_field<K, G, C>,
+        layer_field<K, G, C>,
+        vendor_field<K, G, C>,
+        function_field<K, G, C>,
+        {{"KIND", "kind", Unit::text, 8},
+         where_set<C, &Settings::direction>,
+         [](const K& k, const G&, const C&) { return Cell(std::string(direction_name(k.direction))); },
+         "See `DESCRIPTION`; if rows are grouped by it."},
+        F{{"FORM", "form", Unit::text, 6},
+          where_set<C, &Settings::form>,
+          [](const K& k, const G&, const C&) { return Cell(form_in_json(k.asynchronous)); },
+          "`sync` or `submit` (in JSON `async`), by the form of the call; with `-l` or `--by form`."}
+            .in_text([](const K& k, const G&, const C&) { return Cell(form_in_text(k.asynchronous)); }),
+        {{"FROM", "source", Unit::text, 8},
+         where_set<C, &Settings::memory>,
+         [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.source))); },
+         "Kind of memory at both ends, see `DESCRIPTION`; with `--by memory`."},
+        {{"TO", "destination", Unit::text, 8},
+         where_set<C, &Settings::memory>,
+         [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.destination))); }},
+        {of_calls({"COPIES", "copies", Unit::count, 9}), of_made<C>, count_of<&G::copies>,
+         "Copies, sets and prefetches that were made. Copies under stream capture are counted separately, and so are "
+         "failed ones if results are known (`-l`, `-x`); without these options there is no return probe, and a failed "
+         "call counts as made. With `-x`, only ERRORS and ASKED are shown."},
+        {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), of_made<C>, rate_of<&G::copies>,
+         "The same per second of the interval."},
+        {of_calls({"", "calls", Unit::count}), made_in_json, count_of<&G::calls>,
+         "Calls that made them; fewer than the copies if there are batches."},
+        {of_calls({"CAPTURED", "captured", Unit::count, 8}), of_made_if<C, &C::captured>, count_of<&G::captured>,
+         "Copies into a stream under capture: they become part of a graph and copy nothing now. The column appears "
+         "only "
+         "if there are any."},
+        errors_field<K, G, C>,
+        {of_calls({"BYTES", "bytes", Unit::bytes, 7}), of_made<C>, count_of<&G::bytes>,
+         "Bytes of the copies that were made. K, M and G are 1024, 1024^2 and 1024^3."},
+        {{"ASKED", "failed_bytes", Unit::bytes, 7},
+         where_asked,
+         count_of<&G::failed_bytes>,
+         "With `-x`, the bytes that failed calls asked for; in JSON also with `-l`."},
+        F{of_calls({"BYTES/s", "bytes_per_second", Unit::rate, 8}), of_made<C>, rate_of<&G::bytes>,
+          "BYTES per second of the interval."}
+            .in_text(whole_rate_of<&G::bytes>, Unit::bytes),
+        {{"AVERAGE", "average_bytes", Unit::bytes, 7},
+         of_made<C>,
+         [](const K&, const G& g, const C&) { return g.sized() ? Cell(g.bytes / g.sized()) : Cell(); },
+         "Bytes per copy."},
+        {of_calls({"UNSIZED", "unsized", Unit::count, 7}), of_made_if<C, &C::unsized>, count_of<&G::unsized>,
+         "Copies of unknown size. They are included in copies, but not in bytes, average or small. The column appears "
+         "only if there are any."},
+        {{"SYNC%", "", Unit::percent, 6},
+         [](const C& c) { return c.settings.form ? Shown::no : of_made<C, Shown::text>(c); },
+         [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); },
+         "Share (in JSON, number) of the copies made by calls that wait for them, judged by the form of the call. Sets "
+         "never wait. In text, not shown with FORM."},
+        {of_calls({"", "synchronous", Unit::count}), made_in_json, count_of<&G::synchronous>},
+        {{"<64K%", "", Unit::percent, 6},
+         of_made<C, Shown::text>,
+         [](const K&, const G& g, const C&) { return share(g.small, g.sized()); },
+         "Share (in JSON, number) of the copies smaller than 64 KiB."},
+        {of_calls({"", "small", Unit::count}), made_in_json, count_of<&G::small>},
+    },
+    latency_fields<K, G, C>, {result_field<K, G, C>, result_code_field<K, G, C>});
 
 Label label_of(const K& key, const G& group, const C& context)
 {
@@ -148,28 +131,33 @@ Cell memory_cell(int memory)
 
 using L = CallLine;
 
-const Field<C, L> fields_of_lines[] = {
+constexpr Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
     line_vendor<C, L>,
     line_stream<C, L>,
     {{"KIND", "kind", Unit::text, 8},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(direction_name(l.call.key.copy.direction))); }},
+     [](const L& l, const C&) { return Cell(std::string(direction_name(l.call.key.copy.direction))); },
+     "As in tables."},
     {{"FORM", "form", Unit::text, 5},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(l.call.key.flags & CALL_ASYNCHRONOUS ? "async" : "sync")); }},
+     [](const L& l, const C&) { return Cell(form_in_json(l.call.key.flags & CALL_ASYNCHRONOUS)); },
+     "`sync` or `async`."},
     {{"SIZE", "bytes", Unit::bytes, 7},
      always<C>,
-     [](const L& l, const C&) { return l.call.copy.sized ? Cell(uint64_t{l.call.copy.bytes}) : Cell(); }},
+     [](const L& l, const C&) { return l.call.copy.sized ? Cell(uint64_t{l.call.copy.bytes}) : Cell(); },
+     "Bytes of this copy."},
     {{"FROM", "source", Unit::text, 8},
      always<C>,
-     [](const L& l, const C&) { return has_source(l) ? memory_cell(l.call.key.copy.memory >> 4) : Cell(); }},
+     [](const L& l, const C&) { return has_source(l) ? memory_cell(l.call.key.copy.memory >> 4) : Cell(); },
+     "Kind of memory at both ends."},
     {{"TO", "destination", Unit::text, 8},
      always<C>,
      [](const L& l, const C&) { return memory_cell(l.call.key.copy.memory & 15); }},
     {{"", "source_address", Unit::hex},
      json_only<C>,
-     [](const L& l, const C&) { return has_source(l) ? Cell(uint64_t{l.call.copy.source}) : Cell(); }},
+     [](const L& l, const C&) { return has_source(l) ? Cell(uint64_t{l.call.copy.source}) : Cell(); },
+     "Its addresses, or the handle of an array; 0x0 for a variable given by name."},
     {{"", "destination_address", Unit::hex},
      json_only<C>,
      [](const L& l, const C&) { return Cell(uint64_t{l.call.copy.destination}); }},
@@ -179,7 +167,8 @@ const Field<C, L> fields_of_lines[] = {
     line_captured<C, L>,
     {{"", "copies", Unit::count},
      json_only<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.copy.copies}); }},
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.copy.copies}); },
+     "1; more for the remainder of a batch that is too long."},
     line_function<C, L>,
 };
 

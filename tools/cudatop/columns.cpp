@@ -156,12 +156,17 @@ std::string column_key(std::string_view name)
                                   : fmt::format("there is no column '{}' (--columns help lists them){}", name, near));
 }
 
-std::vector<ColumnOnOffer> columns_on_offer()
+std::vector<Column> columns_on_offer()
 {
-    std::vector<ColumnOnOffer> all;
-    for (const auto& [field, own] : all_fields())
-        all.push_back({field->column, own ? own->usual == Usual::batch && own->needs.empty()
-                                          : !field->column.header.empty() && !seldom(field->column.header)});
+    std::vector<Column> all;
+    for (const auto& [field, own] : all_fields()) {
+        Column column = documented(*field);
+        column.on_request = own ? own->usual != Usual::batch || !own->needs.empty()
+                                : field->column.header.empty() || seldom(field->column.header);
+        if (own && !own->about.empty())
+            column.about = own->about;
+        all.push_back(column);
+    }
     return all;
 }
 

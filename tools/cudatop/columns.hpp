@@ -76,7 +76,8 @@ std::string column_key(std::string_view name);
 // Whether rows that are sorted by it begin with the smallest: names from A on.
 bool is_ascending(std::string_view key);
 
-std::vector<ColumnOnOffer> columns_on_offer();
+// Those of any view, with their sentences.
+std::vector<Column> columns_on_offer();
 
 // The columns that there are in this view, those shown at first marked.
 std::vector<TopColumn> columns(const Context& context);

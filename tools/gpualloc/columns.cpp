@@ -12,57 +12,21 @@ using K = AllocationKey;
 using G = AllocationGroup;
 using C = Context;
 
-Cell bytes_of(const Amount& amount)
-{
-    return amount.bytes_held();
-}
+using F = Field<C, K, G>;
 
-Cell count_of(const Amount& amount)
-{
-    return amount.count_held();
-}
+constexpr auto held_in_json = of_made<C, Shown::json>;
 
-// With -x there is nothing that is held.
-Shown held(const C& c)
-{
-    return c.options.failed_only ? Shown::no : Shown::both;
-}
-
-Shown held_in_json(const C& c)
-{
-    return c.options.failed_only ? Shown::no : Shown::json;
-}
-
-// Kinds have a column each where they have no row each.
+// Kinds have a column each if they have no row each.
+template<Shown where>
 Shown by_kind(const C& c)
 {
-    return c.options.failed_only || c.settings.holding ? Shown::no : Shown::both;
-}
-
-Shown by_kind_in_json(const C& c)
-{
-    return c.options.failed_only || c.settings.holding ? Shown::no : Shown::json;
+    return c.settings.holding ? Shown::no : of_made<C, where>(c);
 }
 
 // Known for whole processes only.
-bool whole_processes(const C& c)
-{
-    return shows_nvml(c.settings, c.options);
-}
-
 Shown of_processes(const C& c)
 {
-    return whole_processes(c) ? Shown::both : Shown::no;
-}
-
-Shown of_processes_in_text(const C& c)
-{
-    return whole_processes(c) ? Shown::text : Shown::no;
-}
-
-Shown of_processes_in_json(const C& c)
-{
-    return whole_processes(c) ? Shown::json : Shown::no;
+    return shows_nvml(c.settings, c.options) ? Shown::both : Shown::no;
 }
 
 Shown if_no_room(const C& c)
@@ -70,21 +34,32 @@ Shown if_no_room(const C& c)
     return c.no_room || c.options.failed_only ? Shown::both : Shown::json;
 }
 
+Cell nvml_bytes(const K&, const G& g, const C&)
+{
+    return g.nvml_bytes ? Cell(*g.nvml_bytes) : Cell();
+}
+
 // Beyond what was seen to be allocated.
-Cell rest_of_nvml(const G& group)
+Cell rest_of_nvml(const K&, const G& g, const C&)
 {
-    if (!group.nvml_bytes)
+    if (!g.nvml_bytes)
         return {};
-    return static_cast<int64_t>(*group.nvml_bytes) - static_cast<int64_t>(group.device().bytes_held());
+    return static_cast<int64_t>(*g.nvml_bytes) - static_cast<int64_t>(g.device().bytes_held());
 }
 
-// In the text a column that there is no source for says so in every row.
-Cell or_not_available(const C& c, const Cell& cell)
+// In text a column without a source says so in every row.
+template<Cell (*value)(const K&, const G&, const C&)>
+Cell or_not_available(const K& k, const G& g, const C& c)
 {
-    return c.nvml ? cell : Cell(std::string("n/a"));
+    return c.nvml ? value(k, g, c) : Cell(std::string("n/a"));
 }
 
-// What was allocated before is not known: it is held, too.
+bool is_approximate(const G& g)
+{
+    return g.approximate || g.untracked;
+}
+
+// What was allocated before tracing is held, too, but not known.
 bool is_least(const G& group, const C& c)
 {
     return c.processes.any_from_before(group.who.images);
@@ -102,154 +77,201 @@ Amount live(const G& group, const C& c)
 }
 
 template<uint8_t holding>
-constexpr Field<C, K, G> held_field(const Column& column, Shown (*shown)(const C&))
-{
-    return {column, shown, [](const K&, const G& g, const C&) { return bytes_of(g.held[holding]); }, extra};
-}
+constexpr auto bytes_of = [](const K&, const G& g, const C&) { return Cell(g.held[holding].bytes_held()); };
 
-const Field<C, K, G> fields[] = {
-    device_field<K, G, C>,
+template<uint8_t holding>
+constexpr auto objects_of = [](const K&, const G& g, const C&) { return Cell(g.held[holding].count_held()); };
+
+constexpr F fields[] = {
+    {{"DEVICE", "device", Unit::count, 6},
+     device_field<K, G, C>.shown,
+     device_field<K, G, C>.value,
+     "Device that the memory is on, as its process numbers devices (CUDA_VISIBLE_DEVICES applies); with `--by device`. "
+     "It comes from the call's location argument, else from the thread's context: unknown until the thread makes a "
+     "context current, or changes its device, while traced."},
     function_field<K, G, C>,
     {{"CALL", "operation", Unit::text, 5},
-     [](const C& c) { return c.settings.operation ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(std::string(operation_name(k.operation))); }},
+     where_set<C, &Settings::operation>,
+     [](const K& k, const G&, const C&) { return Cell(std::string(operation_name(k.operation))); },
+     "`alloc`, `free` or `trim`; with `-x`."},
     {{"KIND", "kind", Unit::text, 11},
-     [](const C& c) { return c.settings.holding ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.holding))); }},
+     where_set<C, &Settings::holding>,
+     [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.holding))); },
+     "See `DESCRIPTION`; with `--by kind`."},
     {{"SIZE", "size_bytes", Unit::bytes, 7},
-     [](const C& c) { return c.settings.size ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return k.octave ? Cell(uint64_t{1} << *k.octave) : Cell(); }},
-    {level({"LIVE", "live_bytes", Unit::bytes, 7}), held,
-     [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); }},
-    {level({"COUNT", "live_allocations", Unit::count, 7}), held,
+     where_set<C, &Settings::size>,
+     [](const K& k, const G&, const C&) { return k.octave ? Cell(uint64_t{1} << *k.octave) : Cell(); },
+     "Allocations of at least this size and less than twice this size; with `--by size`."},
+    {level({"LIVE", "live_bytes", Unit::bytes, 7}), of_made<C>,
+     [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); },
+     "Bytes of device memory (device, array, pool, vmm) held at the end of the interval; if rows are grouped by kind, "
+     "bytes of that kind. This and the following fields down to CHURN/s are not shown with `-x`. `>=` here and in "
+     "COUNT "
+     "marks a row with a process that is older than the trace: it may hold what it allocated before."},
+    {level({"COUNT", "live_allocations", Unit::count, 7}), of_made<C>,
      [](const K&, const G& g, const C& c) {
          return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
-     }},
+     },
+     "Allocations held, of all memory including host memory; if rows are grouped by kind, of that kind."},
     {{"", "live_is_lower_bound", Unit::count},
      held_in_json,
-     [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_least(g, c)}); }},
-    {{"~", "", Unit::text, 1},
-     [](const C& c) { return c.approximate && !c.options.failed_only ? Shown::text : Shown::no; },
-     [](const K&, const G& g, const C&) { return Cell(std::string(g.approximate || g.untracked ? "~" : " ")); }},
-    {{"", "approximate", Unit::count},
-     held_in_json,
-     [](const K&, const G& g, const C&) { return Cell(uint64_t{g.approximate || g.untracked ? 1U : 0U}); }},
+     [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_least(g, c)}); },
+     "1 if LIVE and COUNT are marked, else 0."},
+    F{{"~", "approximate", Unit::count, 1},
+      of_made_if<C, &C::approximate>,
+      [](const K&, const G& g, const C&) { return Cell(uint64_t{is_approximate(g)}); },
+      "The figures of the process may be too low or too high (in JSON 1, else 0): the table was full for some "
+      "allocations, or a context ended whose contents are unknown. The column appears only if there are any."}
+        .in_text([](const K&, const G& g, const C&) { return Cell(std::string(is_approximate(g) ? "~" : " ")); }),
     {{"PEAK", "peak_bytes", Unit::bytes, 7},
      of_processes,
-     [](const K&, const G& g, const C&) { return g.peak_bytes ? Cell(*g.peak_bytes) : Cell(); }},
-    held_field<HOLDING_DEVICE>({"DEVICE", "device_bytes", Unit::bytes, 7}, by_kind),
-    held_field<HOLDING_POOL>({"POOL", "pool_bytes", Unit::bytes, 7}, by_kind),
-    held_field<HOLDING_VMM>({"VMM", "vmm_bytes", Unit::bytes, 7}, by_kind),
-    held_field<HOLDING_ARRAY>({"", "array_bytes", Unit::bytes}, by_kind_in_json),
-    held_field<HOLDING_MANAGED>({"MANAGED", "managed_bytes", Unit::bytes, 7}, by_kind),
+     [](const K&, const G& g, const C&) { return g.peak_bytes ? Cell(*g.peak_bytes) : Cell(); },
+     "The largest LIVE since tracing began, at any moment. Only for rows in which just one process has device memory, "
+     "because peaks of several do not add up; not for rows that are parts of a process (kind, size, stack, device, "
+     "api, "
+     "thread)."},
+    {{"DEVICE", "device_bytes", Unit::bytes, 7},
+     by_kind<Shown::both>,
+     bytes_of<HOLDING_DEVICE>,
+     "Bytes of these kinds. These and the following fields down to pools are not shown with `--by kind`.",
+     extra},
+    {{"POOL", "pool_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_POOL>, "", extra},
+    {{"VMM", "vmm_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_VMM>, "", extra},
+    {{"", "array_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_ARRAY>},
+    {{"MANAGED", "managed_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_MANAGED>, "", extra},
     {{"PINNED", "", Unit::bytes, 7},
-     [](const C& c) { return by_kind(c) == Shown::both ? Shown::text : Shown::no; },
+     by_kind<Shown::text>,
      [](const K&, const G& g, const C&) {
          Amount both = g.held[HOLDING_PINNED];
          both.add(0, g.held[HOLDING_REGISTERED].bytes);
-         return bytes_of(both);
+         return Cell(both.bytes_held());
      },
+     "Bytes of pinned and registered host memory; separate in JSON.",
      extra},
-    held_field<HOLDING_PINNED>({"", "pinned_bytes", Unit::bytes}, by_kind_in_json),
-    held_field<HOLDING_REGISTERED>({"", "registered_bytes", Unit::bytes}, by_kind_in_json),
-    held_field<HOLDING_RESERVED>({"", "reserved_bytes", Unit::bytes}, by_kind_in_json),
-    held_field<HOLDING_MAPPED>({"", "mapped_bytes", Unit::bytes}, by_kind_in_json),
-    held_field<HOLDING_EXTERNAL>({"", "external_bytes", Unit::bytes}, by_kind_in_json),
-    held_field<HOLDING_GRAPH>({"", "graph_bytes", Unit::bytes}, by_kind_in_json),
-    {{"", "imported", Unit::count},
-     by_kind_in_json,
-     [](const K&, const G& g, const C&) { return count_of(g.held[HOLDING_IMPORTED]); }},
-    {{"", "pools", Unit::count},
-     by_kind_in_json,
-     [](const K&, const G& g, const C&) { return count_of(g.held[HOLDING_POOL_OBJECT]); }},
+    {{"", "pinned_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_PINNED>},
+    {{"", "registered_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_REGISTERED>},
+    {{"", "reserved_bytes", Unit::bytes},
+     by_kind<Shown::json>,
+     bytes_of<HOLDING_RESERVED>,
+     "Bytes of these kinds, which are in no total."},
+    {{"", "mapped_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_MAPPED>},
+    {{"", "external_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_EXTERNAL>},
+    {{"", "graph_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_GRAPH>},
+    {{"", "imported", Unit::count}, by_kind<Shown::json>, objects_of<HOLDING_IMPORTED>, "Imports and pools held."},
+    {{"", "pools", Unit::count}, by_kind<Shown::json>, objects_of<HOLDING_POOL_OBJECT>},
     vendors_field<K, G, C>,
-    {{"", "allocs", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.allocs); }},
-    {{"", "frees", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.frees); }},
-    {{"", "allocated_bytes", Unit::bytes},
+    {{"", "allocs", Unit::count},
      held_in_json,
-     [](const K&, const G& g, const C&) { return Cell(g.allocated_bytes); }},
-    {{"", "freed_bytes", Unit::bytes},
+     count_of<&G::allocs>,
+     "Allocations of memory that succeeded in the interval; with `--by kind`, of every kind."},
+    {{"", "frees", Unit::count},
      held_in_json,
-     [](const K&, const G& g, const C&) { return Cell(g.freed_bytes); }},
+     count_of<&G::frees>,
+     "Frees of what was allocated in this row, by any process."},
+    {{"", "allocated_bytes", Unit::bytes}, held_in_json, count_of<&G::allocated_bytes>, "Bytes allocated and freed."},
+    {{"", "freed_bytes", Unit::bytes}, held_in_json, count_of<&G::freed_bytes>},
     {{"ALLOC/s", "allocs_per_second", Unit::rate, 8},
-     held,
-     [](const K&, const G& g, const C& c) { return per_second(g.allocs, c); }},
-    {{"FREE/s", "frees_per_second", Unit::rate, 8},
-     held,
-     [](const K&, const G& g, const C& c) { return per_second(g.frees, c); },
-     extra},
-    {{"CHURN/s", "", Unit::bytes, 7},
-     [](const C& c) { return c.options.failed_only ? Shown::no : Shown::text; },
-     [](const K&, const G& g, const C& c) {
-         return Cell(static_cast<uint64_t>(static_cast<double>(g.churn_bytes()) / c.seconds));
-     },
-     extra},
-    {{"", "churn_bytes_per_second", Unit::rate},
-     held_in_json,
-     [](const K&, const G& g, const C& c) { return per_second(g.churn_bytes(), c); }},
+     of_made<C>,
+     rate_of<&G::allocs>,
+     "Allocations and frees per second of the interval."},
+    {{"FREE/s", "frees_per_second", Unit::rate, 8}, of_made<C>, rate_of<&G::frees>, "", extra},
+    F{{"CHURN/s", "churn_bytes_per_second", Unit::rate, 7},
+      of_made<C>,
+      [](const K&, const G& g, const C& c) { return per_second(g.churn_bytes(), c); },
+      "Bytes allocated and freed, per second.",
+      extra}
+        .in_text(
+            [](const K&, const G& g, const C& c) {
+                return Cell(static_cast<uint64_t>(static_cast<double>(g.churn_bytes()) / c.seconds));
+            },
+            Unit::bytes),
     {{"FAILED", "failures", Unit::count, 6},
      always<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.failures); }},
+     count_of<&G::failures>,
+     "Allocations, frees and trims that returned an error (ERRORS in other tools)."},
     {{"OOM", "out_of_memory", Unit::count, 5},
      if_no_room,
-     [](const K&, const G& g, const C&) { return Cell(g.out_of_memory); }},
+     count_of<&G::out_of_memory>,
+     "How many of them are allocations that returned CUDA_ERROR_OUT_OF_MEMORY (2)."},
     {{"ASKED", "failed_bytes", Unit::bytes, 7},
      if_no_room,
-     [](const K&, const G& g, const C&) { return g.last_failed ? Cell(g.failed_bytes) : Cell(); }},
-    {{"", "released", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.released); }},
-    {{"", "released_bytes", Unit::bytes},
+     [](const K&, const G& g, const C&) { return g.last_failed ? Cell(g.failed_bytes) : Cell(); },
+     "Bytes that the last failed allocation asked for."},
+    {{"", "released", Unit::count},
      held_in_json,
-     [](const K&, const G& g, const C&) { return Cell(g.released_bytes); }},
+     count_of<&G::released>,
+     "Memory that went in the interval with a context, with the process, or because its address was allocated again; "
+     "see `DESCRIPTION`."},
+    {{"", "released_bytes", Unit::bytes}, held_in_json, count_of<&G::released_bytes>},
     {{"UNKNOWN", "unknown_frees", Unit::count, 7},
-     [](const C& c) { return c.options.failed_only ? Shown::no
-                             : c.unknown_frees     ? Shown::both
-                                                   : Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.unknown_frees); }},
-    {{"", "untracked", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.untracked); }},
-    {{"", "unsized", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.unsized); }},
-    {{"", "captured", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.captured); }},
-    {{"", "trims", Unit::count}, held_in_json, [](const K&, const G& g, const C&) { return Cell(g.trims); }},
-    {{"NVML", "", Unit::bytes, 7},
-     of_processes_in_text,
-     [](const K&, const G& g, const C& c) { return or_not_available(c, g.nvml_bytes ? Cell(*g.nvml_bytes) : Cell()); }},
-    {{"", "nvml_bytes", Unit::bytes},
-     of_processes_in_json,
-     [](const K&, const G& g, const C&) { return g.nvml_bytes ? Cell(*g.nvml_bytes) : Cell(); }},
-    {{"BEFORE+CTX", "", Unit::bytes, 10},
-     of_processes_in_text,
-     [](const K&, const G& g, const C& c) { return or_not_available(c, rest_of_nvml(g)); }},
-    {{"", "before_attach_and_context_bytes", Unit::bytes},
-     of_processes_in_json,
-     [](const K&, const G& g, const C&) { return rest_of_nvml(g); }},
+     of_made_if<C, &C::unknown_frees>,
+     count_of<&G::unknown_frees>,
+     "Frees of memory whose allocation was not traced. The column appears only if there are any."},
+    {{"", "untracked", Unit::count},
+     held_in_json,
+     count_of<&G::untracked>,
+     "Allocations that did not fit in the table."},
+    {{"", "unsized", Unit::count},
+     held_in_json,
+     count_of<&G::unsized>,
+     "Allocations of unknown size: arrays of block-compressed and planar formats, arrays of external memory, imports, "
+     "structures that could not be read. They count with 0 bytes."},
+    {{"", "captured", Unit::count},
+     held_in_json,
+     count_of<&G::captured>,
+     "How many of these calls were recorded into a graph."},
+    {{"", "trims", Unit::count},
+     held_in_json,
+     count_of<&G::trims>,
+     "Calls that trim a pool, or the graph memory of a device."},
+    F{{"NVML", "nvml_bytes", Unit::bytes, 7},
+      of_processes,
+      nvml_bytes,
+      "What the process holds on all devices, according to NVML; on those of AMD, according to KFD and amdgpu. They "
+      "are "
+      "asked once per report."}
+        .in_text(or_not_available<nvml_bytes>, Unit::bytes),
+    F{{"BEFORE+CTX", "before_attach_and_context_bytes", Unit::bytes, 10},
+      of_processes,
+      rest_of_nvml,
+      "That minus LIVE; negative if memory was freed between the two readings."}
+        .in_text(or_not_available<rest_of_nvml>, Unit::bytes),
     result_field<K, G, C>,
     result_code_field<K, G, C>,
 };
 
 using L = CallLine;
 
-const Field<C, L> fields_of_lines[] = {
+constexpr Field<C, L> fields_of_lines[] = {
     line_layer<C, L>,
     line_vendor<C, L>,
     line_stream<C, L>,
     {{"CALL", "operation", Unit::text, 5},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(operation_name(l.call.key.kind))); }},
+     [](const L& l, const C&) { return Cell(std::string(operation_name(l.call.key.kind))); },
+     "`alloc`, `free` or `trim`. A call that unmaps several mappings, or frees memory with the last of them, has a "
+     "line "
+     "for each."},
     {{"KIND", "kind", Unit::text, 10},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); }},
+     [](const L& l, const C&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); },
+     "Kind of what is allocated or freed."},
     {{"BYTES", "bytes", Unit::bytes, 7},
      always<C>,
-     [](const L& l, const C&) { return l.call.memory.sized ? Cell(uint64_t{l.call.memory.bytes}) : Cell(); }},
+     [](const L& l, const C&) { return l.call.memory.sized ? Cell(uint64_t{l.call.memory.bytes}) : Cell(); },
+     "Its size."},
     {{"ADDRESS", "address", Unit::hex, 14},
      always<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.memory.address}); }},
+     [](const L& l, const C&) { return Cell(uint64_t{l.call.memory.address}); },
+     "Its address or handle."},
     {{"HELD(s)", "lifetime_ns", Unit::seconds, 11},
      always<C>,
      [](const L& l, const C&) {
          const call_key& key = l.call.key;
          const bool freed = key.kind == KIND_FREE && key.memory.holding != HOLDING_NONE;
          return freed ? if_any(l.call.memory.age_ns) : Cell();
-     }},
+     },
+     "For a free: time since the allocation."},
     line_latency<C, L>,
     line_result<C, L>,
     line_result_code<C, L>,

@@ -31,23 +31,25 @@ struct LeakContext {
     const WhoView& who() const { return view; }
 };
 
-const Field<LeakContext, LeakRowKey, LeakRow> leak_fields[] = {
+using K = LeakRowKey;
+using G = LeakRow;
+using C = LeakContext;
+
+const Field<C, K, G> leak_fields[] = {
     {{"KIND", "kind", Unit::text, 10},
-     always<LeakContext>,
-     [](const LeakRowKey& k, const LeakRow&, const LeakContext&) {
-         return Cell(std::string(holding_name(k.leak.holding)));
-     }},
-    {level({"BYTES", "bytes", Unit::bytes, 7}), always<LeakContext>,
-     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
-         return Cell(static_cast<uint64_t>(g.leak.amount.bytes));
-     }},
-    {level({"COUNT", "allocations", Unit::count, 7}), always<LeakContext>,
-     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
-         return Cell(static_cast<uint64_t>(g.leak.amount.count));
-     }},
+     always<C>,
+     [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.leak.holding))); },
+     "Kind of the memory, see `DESCRIPTION`."},
+    {level({"BYTES", "bytes", Unit::bytes, 7}), always<C>,
+     [](const K&, const G& g, const C&) { return Cell(static_cast<uint64_t>(g.leak.amount.bytes)); },
+     "Bytes not freed."},
+    {level({"COUNT", "allocations", Unit::count, 7}), always<C>,
+     [](const K&, const G& g, const C&) { return Cell(static_cast<uint64_t>(g.leak.amount.count)); },
+     "Number of allocations."},
     {{"OLDEST(s)", "oldest_ns", Unit::seconds, 12},
-     always<LeakContext>,
-     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) { return Cell(g.leak.oldest_ns); }},
+     always<C>,
+     [](const K&, const G& g, const C&) { return Cell(g.leak.oldest_ns); },
+     "Age of the oldest, in JSON in nanoseconds."},
 };
 
 struct ExitLine : ProcessLine {
@@ -59,14 +61,20 @@ struct ExitLine : ProcessLine {
 const ProcessField<ExitLine> exit_fields[] = {
     {{"", "event", Unit::text},
      in_any_run,
-     [](const ExitLine& l, const AnyRun&) { return Cell(std::string(l.event)); }},
-    {{"KIND", "kind", Unit::text, 10}, in_any_run, [](const ExitLine& l, const AnyRun&) { return l.kind; }},
+     [](const ExitLine& l, const AnyRun&) { return Cell(std::string(l.event)); },
+     "`exit` for the line of the process, `held` for those of its stacks."},
+    {{"KIND", "kind", Unit::text, 10},
+     in_any_run,
+     [](const ExitLine& l, const AnyRun&) { return l.kind; },
+     "`all` on the line of the process (in JSON, too), then the kind that a stack holds."},
     {{"HELD", "held_bytes", Unit::bytes, 7},
      in_any_run,
-     [](const ExitLine& l, const AnyRun&) { return Cell(l.amount.bytes_held()); }},
+     [](const ExitLine& l, const AnyRun&) { return Cell(l.amount.bytes_held()); },
+     "Bytes of memory of every kind, including host memory."},
     {{"COUNT", "held_allocations", Unit::count, 7},
      in_any_run,
-     [](const ExitLine& l, const AnyRun&) { return Cell(l.amount.count_held()); }},
+     [](const ExitLine& l, const AnyRun&) { return Cell(l.amount.count_held()); },
+     "Number of allocations."},
 };
 
 } // namespace
@@ -74,19 +82,19 @@ const ProcessField<ExitLine> exit_fields[] = {
 void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Options& options, Processes& processes,
                  uint64_t wall_ns, double seconds, const StackOf& stack_of)
 {
-    std::map<LeakRowKey, LeakRow> rows;
-    LeakContext context{options, processes, seconds, {}};
+    std::map<K, G> rows;
+    C context{options, processes, seconds, {}};
     context.view.pid = true;
     for (const auto& [key, leak] : leaks) {
-        LeakRowKey row{{}, key};
+        K row{{}, key};
         row.who.set_process(key.image, processes);
         rows[row].leak = leak;
         rows[row].who.add(key.image, processes.owner(key.image, leak.cgroup));
     }
-    print_table<LeakRowKey, LeakRow, LeakContext>(
+    print_table<K, G, C>(
         output, leak_fields, rows, context, wall_ns, "bytes",
-        [](const LeakRow& row) { return static_cast<double>(row.leak.amount.bytes); },
-        [&](const LeakRowKey& key, const LeakRow&) { return stack_of(key.leak); });
+        [](const G& row) { return static_cast<double>(row.leak.amount.bytes); },
+        [&](const K& key, const G&) { return stack_of(key.leak); });
 }
 
 void print_exit(Output& output, const ImageId& image, const Holdings& holdings, Processes& processes, uint64_t wall_ns,
@@ -113,8 +121,8 @@ void print_exit(Output& output, const ImageId& image, const Holdings& holdings, 
 std::vector<Column> leak_columns()
 {
     std::vector<Column> all;
-    for (const auto* field : all_fields<LeakRowKey, LeakRow, LeakContext>(leak_fields))
-        all.push_back(field->column);
+    for (const auto* field : all_fields<K, G, C>(leak_fields))
+        all.push_back(documented(*field));
     return all;
 }
 

@@ -4,60 +4,25 @@
 #include "base/options.hpp"
 #include "base/text.hpp"
 #include "rows/column_choice.hpp"
+#include "rows/report.hpp"
+#include "tools/gpuspend/cells.hpp"
 #include "tools/gpuspend/prices.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
-#include <set>
 #include <string>
 
 namespace gpusnoop::gpuspend {
 namespace {
 
-// Who a line is about: a tenant, the time that nobody was given, or all of the machine's.
-enum class Of : uint8_t { tenant, idle, unallocated, total };
-
-struct Line {
-    Of of = Of::tenant;
-    const BillKey* key = nullptr;
-    const BillRow* row = nullptr;
-};
-
 using C = Context;
 using L = Line;
 
-Cell known(const std::string& text)
-{
-    return text.empty() ? Cell() : Cell(text);
-}
-
-Cell word(Of of)
-{
-    constexpr std::string_view words[] = {"tenant", "idle", "unallocated", "total"};
-    return Cell(std::string(words[static_cast<size_t>(of)]));
-}
-
-template<std::string Tenant::*part>
-Cell of_tenant(const L& l, const C&)
-{
-    return l.key ? known(l.key->tenant.*part) : Cell();
-}
-
 template<bool View::*dimension>
-Shown where_told_apart(const C& c)
+Shown where_grouped(const C& c)
 {
     return c.settings.rows.*dimension ? Shown::both : Shown::no;
-}
-
-Shown always(const C&)
-{
-    return Shown::both;
-}
-
-Shown json_only(const C&)
-{
-    return Shown::json;
 }
 
 Shown where_priced(const C& c)
@@ -65,224 +30,29 @@ Shown where_priced(const C& c)
     return c.priced ? Shown::both : Shown::no;
 }
 
-// The first column of text names the line, whatever it is about.
-Cell pod_text(const L& l, const C&)
-{
-    if (l.of != Of::tenant)
-        return Cell(fmt::format("({})", std::get<std::string>(word(l.of))));
-    const Tenant& tenant = l.key->tenant;
-    if (!tenant.pod.empty())
-        return Cell(tenant.pod_namespace.empty() ? tenant.pod : tenant.pod_namespace + "/" + tenant.pod);
-    return known(tenant.owner);
-}
-
-Cell own_text(const L& l, const C& c, std::string Tenant::*part)
-{
-    // Where no pod names the line.
-    const View& rows = c.settings.rows;
-    if (l.of != Of::tenant)
-        return rows.pod || rows.container ? Cell() : pod_text(l, c);
-    const std::string& text = l.key->tenant.*part;
-    return text.empty() && !rows.pod && !rows.container ? known(l.key->tenant.owner) : known(text);
-}
-
-// Of time on devices: of who is on none that is known, nothing.
-bool is_on_devices(const L& l, const C& c)
-{
-    return l.row ? !l.row->devices.empty() : !c.bill.devices.empty();
-}
-
-Cell figure(const L& l, uint64_t Account::*part)
-{
-    return l.row && !l.row->devices.empty() ? Cell(l.row->account.*part) : Cell();
-}
-
-template<uint64_t Account::*part>
-Cell ns(const L& l, const C&)
-{
-    return figure(l, part);
-}
-
-Cell counted(const L& l, uint64_t Used::*part)
-{
-    return l.row ? Cell(l.row->account.used.*part + l.row->tenant.elsewhere.*part) : Cell();
-}
-
-template<uint64_t Used::*part>
-Cell used(const L& l, const C&)
-{
-    return counted(l, part);
-}
-
-// In byte-seconds: an hour of 80 GB fits, and so do ten years of a thousand of them.
-Cell memory(const L& l, const C& c)
-{
-    if (!l.row || c.settings.cheap)
-        return {};
-    const uint128 all = l.row->account.used.byte_ns + l.row->tenant.elsewhere.byte_ns;
-    return Cell(static_cast<uint64_t>(std::min<uint128>(all / 1'000'000'000, UINT64_MAX)));
-}
-
-template<uint64_t Used::*part>
-Cell share_of_all(const L& l, const C&)
-{
-    if (!l.row || !(l.row->all.*part))
-        return {};
-    return Cell(100.0 * static_cast<double>(l.row->account.used.*part) / static_cast<double>(l.row->all.*part));
-}
-
-Cell memory_share(const L& l, const C& c)
-{
-    if (!l.row || !l.row->all.byte_ns || c.settings.cheap)
-        return {};
-    return Cell(100.0 * static_cast<double>(l.row->account.used.byte_ns) / static_cast<double>(l.row->all.byte_ns));
-}
-
-Cell used_time(const L& l, const C& c)
-{
-    return l.of == Of::total && is_on_devices(l, c) ? Cell(c.bill.used_ns) : figure(l, &Account::used_ns);
-}
-
-Cell idle_time(const L& l, const C& c)
-{
-    return l.of == Of::total && is_on_devices(l, c) ? Cell(c.bill.idle_ns) : figure(l, &Account::idle_ns);
-}
-
-// What the line has of the time of devices: over the lines of tenants, idle and unallocated it adds up to theirs.
-Cell device_time(const L& l, const C& c)
-{
-    if (!is_on_devices(l, c))
-        return {};
-    switch (l.of) {
-    case Of::tenant:
-        return Cell(l.row->account.used_ns);
-    case Of::idle:
-        return Cell(c.bill.idle_ns);
-    case Of::unallocated:
-        return Cell(c.bill.unallocated_ns);
-    default:
-        return Cell(c.bill.ns);
-    }
-}
-
-uint64_t micros_of(const L& l, const C& c)
-{
-    switch (l.of) {
-    case Of::tenant:
-        return l.row->used_micros;
-    case Of::idle:
-        return c.bill.idle_micros;
-    case Of::unallocated:
-        return c.bill.unallocated_micros;
-    default:
-        return c.bill.micros;
-    }
-}
-
-bool has_price(const L& l, const C& c)
-{
-    return c.priced && is_on_devices(l, c) && (!l.row || !l.row->unpriced || l.row->used_micros || l.row->idle_micros);
-}
-
-Cell cost(const L& l, const C& c)
-{
-    return has_price(l, c) ? Cell(micros_of(l, c)) : Cell();
-}
-
-Cell idle_cost(const L& l, const C& c)
-{
-    if (!has_price(l, c) || l.of == Of::unallocated || l.of == Of::idle)
-        return {};
-    return Cell(l.row ? l.row->idle_micros : c.bill.idle_micros);
-}
-
-// As people read money; the column of a tool for programs has whole millionths.
-Cell in_money(const Cell& micros, const C& c)
-{
-    const auto* const number = std::get_if<uint64_t>(&micros);
-    return number ? Cell(money_text(*number, c.currency)) : Cell();
-}
-
-Cell in_time(const Cell& ns)
-{
-    const auto* const number = std::get_if<uint64_t>(&ns);
-    return number ? Cell(time_text(*number)) : Cell();
-}
-
-Cell devices(const L& l, const C& c)
-{
-    if (!l.row)
-        return l.of == Of::total ? Cell(uint64_t{c.bill.devices.size()}) : Cell();
-    return Cell(uint64_t{l.row->devices.size()});
-}
-
-Cell ids(const L& l, const C&)
-{
-    if (!l.row || l.row->devices.empty())
-        return {};
-    std::string text;
-    for (const auto& [id, model] : l.row->devices)
-        text.append(text.empty() ? "" : ",").append(id);
-    return Cell(text);
-}
-
-Cell model(const L& l, const C&)
-{
-    if (!l.row || l.row->devices.empty())
-        return {};
-    const std::string& first = l.row->devices.begin()->second;
-    const bool same = std::ranges::all_of(l.row->devices, [&](const auto& item) { return item.second == first; });
-    return same ? known(first) : Cell();
-}
-
-// Of its devices, as far as their models are known: names of AMD's begin so, whoever tells them (amd_devices.cpp).
-Cell vendor(const L& l, const C&)
-{
-    std::set<std::string> all;
-    if (l.row)
-        for (const auto& [id, model] : l.row->devices)
-            if (!model.empty())
-                all.insert(model.starts_with("AMD ") ? "amd" : "nvidia");
-    return all.empty() ? Cell() : Cell(all.size() > 1 ? "nvidia,amd" : *all.begin());
-}
-
-Cell sources(const L& l, const C&)
-{
-    return l.row ? known(held_by_text(l.row->account.sources)) : Cell();
-}
-
-// Of the devices that it held, while it launched there; also what others did on them meanwhile.
-Cell mean(const L& l, Figure figure, double unit)
-{
-    const auto value = l.row ? l.row->account.efficiency.mean(figure) : std::nullopt;
-    return value ? Cell(*value / unit) : Cell();
-}
-
-template<Figure figure>
-Cell mean_percent(const L& l, const C&)
-{
-    return mean(l, figure, 1e4);
-}
-
 Shown where_measured(const C& c)
 {
     return c.bill.measured ? Shown::both : Shown::json;
 }
 
-Cell shared(const L& l, const C&)
-{
-    return l.row && l.row->account.shared_ns ? Cell(std::string("shared")) : Cell();
-}
+using F = Field<C, L>;
 
-const Field<C, L> fields[] = {
-    {{"", "of", Unit::text}, json_only, [](const L& l, const C&) { return word(l.of); }},
+constexpr F fields[] = {
+    {{"", "of", Unit::text},
+     json_only<C>,
+     [](const L& l, const C&) { return word(l.of); },
+     "What the line is about: `tenant`, `idle`, `unallocated` or `total`."},
     {{"POD", "", Unit::text, 32},
      [](const C& c) { return c.settings.rows.pod || c.settings.rows.container ? Shown::text : Shown::no; },
-     pod_text},
+     pod_text,
+     "The pod, or who it is that is in none (owner). Pods of the same name are one row."},
     {{"NAMESPACE", "", Unit::text, 20},
-     where_told_apart<&View::pod_namespace>,
+     where_grouped<&View::pod_namespace>,
      [](const L& l, const C& c) { return own_text(l, c, &Tenant::pod_namespace); }},
-    {{"CONTAINER", "container", Unit::text, 20}, where_told_apart<&View::container>, of_tenant<&Tenant::container>},
+    {{"CONTAINER", "container", Unit::text, 20},
+     where_grouped<&View::container>,
+     of_tenant<&Tenant::container>,
+     "With `--by`; the team also with `--teams`."},
     {{"TEAM", "team", Unit::text, 16},
      [](const C& c) { return c.settings.rows.team || !c.settings.teams.empty() ? Shown::both : Shown::no; },
      [](const L& l, const C& c) {
@@ -291,115 +61,177 @@ const Field<C, L> fields[] = {
                                        : Cell();
      }},
     {{"USER", "user", Unit::text, 12},
-     where_told_apart<&View::user>,
+     where_grouped<&View::user>,
      [](const L& l, const C& c) { return own_text(l, c, &Tenant::user); }},
     {{"CGROUP", "cgroup", Unit::text, 40},
-     where_told_apart<&View::cgroup>,
+     where_grouped<&View::cgroup>,
      [](const L& l, const C& c) { return own_text(l, c, &Tenant::cgroup); }},
     {{"PID", "pid", Unit::count, 7},
-     where_told_apart<&View::pid>,
+     where_grouped<&View::pid>,
      [](const L& l, const C&) { return l.key && l.key->tenant.pid ? Cell(uint64_t{l.key->tenant.pid}) : Cell(); }},
     {{"COMM", "comm", Unit::text, 15},
      [](const C& c) { return c.settings.rows.pid || c.settings.rows.comm ? Shown::both : Shown::no; },
      [](const L& l, const C& c) { return own_text(l, c, &Tenant::comm); }},
-    {{"", "namespace", Unit::text}, json_only, of_tenant<&Tenant::pod_namespace>},
-    {{"", "pod", Unit::text}, json_only, of_tenant<&Tenant::pod>},
-    {{"", "owner", Unit::text}, json_only, of_tenant<&Tenant::owner>},
+    {{"", "namespace", Unit::text},
+     json_only<C>,
+     of_tenant<&Tenant::pod_namespace>,
+     "The pod, or the container, Slurm job, unit or cgroup of a tenant that is in none."},
+    {{"", "pod", Unit::text}, json_only<C>, of_tenant<&Tenant::pod>},
+    {{"", "owner", Unit::text}, json_only<C>, of_tenant<&Tenant::owner>},
     {{"", "pods", Unit::count},
-     json_only,
+     json_only<C>,
      [](const L& l, const C&) {
          return l.row && !l.row->tenant.pods.empty() ? Cell(uint64_t{l.row->tenant.pods.size()}) : Cell();
-     }},
+     },
+     "How many pods of the name there were, 1024 at most."},
     {{"DEVICE", "device", Unit::text, 14},
-     where_told_apart<&View::device>,
+     where_grouped<&View::device>,
      [](const L& l, const C& c) {
          const View& rows = c.settings.rows;
          const bool alone =
              !rows.pod && !rows.container && !rows.of_processes() && !rows.pod_namespace && !rows.cgroup && !rows.team;
          return l.key ? known(l.key->device) : alone ? pod_text(l, c) : Cell();
-     }},
-    {{"DEVICES", "devices", Unit::count, 7}, always, devices},
-    {{"IDS", "device_ids", Unit::text, 40}, always, ids, extra},
-    {{"MODEL", "model", Unit::text, 24}, always, model, extra},
-    {{"", "vendor", Unit::text}, json_only, vendor},
-    {{"TIME", "", Unit::text, 8},
-     [](const C&) { return Shown::text; },
-     [](const L& l, const C& c) { return in_time(device_time(l, c)); }},
-    {{"", "device_time_ns", Unit::count}, json_only, device_time},
-    {{"IDLE", "", Unit::text, 8},
-     [](const C&) { return Shown::text; },
-     [](const L& l, const C& c) { return in_time(idle_time(l, c)); }},
-    {{"", "used_ns", Unit::count}, json_only, used_time},
-    {{"", "idle_ns", Unit::count}, json_only, idle_time},
-    {{"", "allocated_ns", Unit::count}, json_only, ns<&Account::allocated_ns>},
-    {{"", "resident_ns", Unit::count}, json_only, ns<&Account::resident_ns>},
-    {{"", "driving_ns", Unit::count}, json_only, ns<&Account::driving_ns>},
-    {{"", "shared_ns", Unit::count}, json_only, ns<&Account::shared_ns>},
-    {{"", "equally_ns", Unit::count}, json_only, ns<&Account::equally_ns>},
+     },
+     "The UUID of the device or the instance; if it is not known, its place (`--by device`)."},
+    {{"DEVICES", "devices", Unit::count, 7},
+     always<C>,
+     devices,
+     "How many devices the row held at all, each instance of MIG as one; at the end, how many GPUs there are."},
+    {{"IDS", "device_ids", Unit::text, 40}, always<C>, ids, "Which ones.", extra},
+    {{"MODEL", "model", Unit::text, 24}, always<C>, model, "Their model, if it is the same.", extra},
+    {{"", "vendor", Unit::text},
+     json_only<C>,
+     vendor,
+     "`nvidia`, `amd` or `nvidia,amd`: whose they are, as far as their models are known."},
+    F{{"TIME", "device_time_ns", Unit::count, 8},
+      always<C>,
+      device_time,
+      "Device time: of a row what it used, then what was idle, what was unallocated, and the sum."}
+        .in_text(in_time<device_time>),
+    {{"", "used_ns", Unit::count},
+     json_only<C>,
+     used_time,
+     "Device time that the row used, and its share of the time of devices while it launched nothing."},
+    F{{"IDLE", "idle_ns", Unit::count, 8}, always<C>, idle_time}.in_text(in_time<idle_time>),
+    {{"", "allocated_ns", Unit::count},
+     json_only<C>,
+     ns<&Account::allocated_ns>,
+     "Device time that an allocation is known for; of a device in parts, its part."},
+    {{"", "resident_ns", Unit::count},
+     json_only<C>,
+     ns<&Account::resident_ns>,
+     "Device time during which it had a context, or made calls."},
+    {{"", "driving_ns", Unit::count}, json_only<C>, ns<&Account::driving_ns>, "Device time during which it launched."},
+    {{"", "shared_ns", Unit::count},
+     json_only<C>,
+     ns<&Account::shared_ns>,
+     "Of its share, what was on devices that others held, too."},
+    {{"", "equally_ns", Unit::count},
+     json_only<C>,
+     ns<&Account::equally_ns>,
+     "Of that, what was divided without anything counted."},
     {{"", "holding_ns", Unit::count},
-     json_only,
-     [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.holding_ns) : Cell(); }},
+     json_only<C>,
+     [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.holding_ns) : Cell(); },
+     "Time during which it held some device."},
     {{"", "quiet_ns", Unit::count},
-     json_only,
-     [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.quiet_ns) : Cell(); }},
-    {{"LAUNCHES", "launches", Unit::count, 9}, always, used<&Used::launches>},
-    {{"GRAPHKERN", "graph_kernels", Unit::count, 9}, always, used<&Used::graph_kernels>, extra},
-    {{"BYTES", "copy_bytes", Unit::bytes, 7}, always, used<&Used::bytes>},
+     json_only<C>,
+     [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.quiet_ns) : Cell(); },
+     "Of that, time during which it launched nothing on any."},
+    {{"LAUNCHES", "launches", Unit::count, 9},
+     always<C>,
+     used<&Used::launches>,
+     "Launches of kernels and graphs, on all devices; those that are captured are left out. Launches and copies are "
+     "counted where they begin: whether one fails is not known, and it counts as made."},
+    {{"GRAPHKERN", "graph_kernels", Unit::count, 9},
+     always<C>,
+     used<&Used::graph_kernels>,
+     "Kernels in graphs that were launched, as far as they are known.",
+     extra},
+    {{"BYTES", "copy_bytes", Unit::bytes, 7},
+     always<C>,
+     used<&Used::bytes>,
+     "Bytes copied, set and prefetched; of calls that fail, too."},
     {{"WAIT(s)", "wait_ns", Unit::seconds, 10},
      [](const C& c) { return c.settings.cheap ? Shown::no : Shown::both; },
-     used<&Used::wait_ns>},
-    {{"BYTESEC", "memory_byte_seconds", Unit::bytes, 7}, always, memory, extra},
-    {{"LAUNCH%", "launch_share_percent", Unit::percent, 7}, always, share_of_all<&Used::launches>},
-    {{"BUSY%", "busy_share_percent", Unit::percent, 6}, always, share_of_all<&Used::busy_ns>},
-    {{"MEM%", "memory_share_percent", Unit::percent, 6}, always, memory_share},
-    {{"SMACT%", "sm_active_percent", Unit::percent, 6}, where_measured, mean_percent<Figure::sm_active>},
-    {{"OCC%", "sm_occupancy_percent", Unit::percent, 6}, always, mean_percent<Figure::sm_occupancy>, extra},
+     used<&Used::wait_ns>,
+     "Time that threads waited for the device, of waits that have returned."},
+    {{"BYTESEC", "memory_byte_seconds", Unit::bytes, 7}, always<C>, memory, "Memory held, times how long.", extra},
+    {{"LAUNCH%", "launch_share_percent", Unit::percent, 7},
+     always<C>,
+     share_of_all<&Used::launches>,
+     "Its share of the launches, of the samples and of the memory, of all who held the devices that it held."},
+    {{"BUSY%", "busy_share_percent", Unit::percent, 6}, always<C>, share_of_all<&Used::busy_ns>},
+    {{"MEM%", "memory_share_percent", Unit::percent, 6}, always<C>, memory_share},
+    {{"SMACT%", "sm_active_percent", Unit::percent, 6},
+     where_measured,
+     mean_percent<Figure::sm_active>,
+     "How well the devices were used while it launched there, by their own counters; in text if there are such at "
+     "all."},
+    {{"OCC%", "sm_occupancy_percent", Unit::percent, 6}, always<C>, mean_percent<Figure::sm_occupancy>, "", extra},
     {{"TENSOR%", "tensor_active_percent", Unit::percent, 7}, where_measured, mean_percent<Figure::tensor_active>},
     {{"DRAM%", "dram_active_percent", Unit::percent, 6}, where_measured, mean_percent<Figure::dram_active>},
-    {{"GPU%", "gpu_busy_percent", Unit::percent, 6}, always, mean_percent<Figure::gpu_busy>, extra},
+    {{"GPU%", "gpu_busy_percent", Unit::percent, 6},
+     always<C>,
+     mean_percent<Figure::gpu_busy>,
+     "The share of that time in which kernels of any process ran, and the memory of the device that was in use.",
+     extra},
     {{"FB", "memory_used_bytes", Unit::bytes, 7},
-     always,
+     always<C>,
      [](const L& l, const C&) {
          const auto bytes = l.row ? l.row->account.efficiency.mean(Figure::memory_used) : std::nullopt;
          return bytes ? Cell(static_cast<uint64_t>(*bytes)) : Cell();
      },
+     "",
      extra},
     {{"", "efficiency_shared_ns", Unit::count},
-     json_only,
+     json_only<C>,
      [](const L& l, const C&) {
          return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
-     }},
+     },
+     "Of the time that these cover, what others held the device, too."},
     {{"", "measured_by", Unit::text},
-     json_only,
-     [](const L& l, const C&) { return l.row ? known(measured_by_text(l.row->account.efficiency.sources)) : Cell(); }},
+     json_only<C>,
+     [](const L& l, const C&) { return l.row ? known(measured_by_text(l.row->account.efficiency.sources)) : Cell(); },
+     "Their source: `nvml`, `dcgm`."},
     {{"", "launches_on_unknown_device", Unit::count},
-     json_only,
+     json_only<C>,
      [](const L& l, const C&) {
          return l.row && l.row->tenant.elsewhere.launches ? Cell(l.row->tenant.elsewhere.launches) : Cell();
-     }},
+     },
+     "Of the launches, those whose device is not known."},
     {{"", "split", Unit::text},
-     json_only,
+     json_only<C>,
      [](const L& l, const C& c) {
          return l.row && l.row->account.shared_ns ? Cell(std::string(split_name(c.settings.split))) : Cell();
-     }},
-    {{"SHARED", "shared", Unit::text, 6}, always, shared},
-    {{"COST", "", Unit::text, 9},
-     [](const C& c) { return c.priced ? Shown::text : Shown::no; },
-     [](const L& l, const C& c) { return in_money(cost(l, c), c); }},
-    {{"", "cost_micros", Unit::count}, where_priced, cost},
-    {{"IDLECOST", "", Unit::text, 9},
-     [](const C& c) { return c.priced ? Shown::text : Shown::no; },
-     [](const L& l, const C& c) { return in_money(idle_cost(l, c), c); }},
-    {{"", "idle_cost_micros", Unit::count}, where_priced, idle_cost},
-    {{"", "currency", Unit::text}, where_priced, [](const L&, const C& c) { return Cell(std::string(c.currency)); }},
+     },
+     "What the time of a device that others held, too, was divided by."},
+    {{"SHARED", "shared", Unit::text, 6},
+     always<C>,
+     shared,
+     "Others held a device, too: neither its time nor its counters are the row's alone."},
+    F{{"COST", "cost_micros", Unit::count, 9},
+      where_priced,
+      cost,
+      "What TIME costs; in JSON, in millionths of the currency's unit."}
+        .in_text(in_money<cost>),
+    F{{"IDLECOST", "idle_cost_micros", Unit::count, 9}, where_priced, idle_cost, "What IDLE costs."}.in_text(
+        in_money<idle_cost>),
+    {{"", "currency", Unit::text},
+     where_priced,
+     [](const L&, const C& c) { return Cell(std::string(c.currency)); },
+     "Of both."},
     {{"OVERHEAD%", "probes_cpu_percent", Unit::percent, 9},
-     always,
-     [](const L& l, const C& c) { return l.of == Of::total && c.probes_percent ? Cell(*c.probes_percent) : Cell(); }},
+     always<C>,
+     [](const L& l, const C& c) { return l.of == Of::total && c.probes_percent ? Cell(*c.probes_percent) : Cell(); },
+     "In the last line: what the probes took from those that are traced since the last report, of one CPU, as far as "
+     "that can be measured, and what the tool took itself."},
     {{"OWN%", "own_cpu_percent", Unit::percent, 5},
-     always,
+     always<C>,
      [](const L& l, const C& c) { return l.of == Of::total && c.own_percent ? Cell(*c.own_percent) : Cell(); },
+     "",
      extra},
-    {{"HELDBY", "held_by", Unit::text, 16}, always, sources},
+    {{"HELDBY", "held_by", Unit::text, 16}, always<C>, sources, "The source by which it held devices; see above."},
 };
 
 } // namespace
@@ -429,12 +261,10 @@ void View::parse(std::string_view list)
 
 void check_fields(const Options& options, const std::string& sort)
 {
-    std::vector<ColumnOnOffer> columns;
+    const std::vector<Column> columns = documented_columns(fields);
     std::string names;
-    for (const auto& field : fields) {
-        columns.push_back({field.column, !field.extra});
+    for (const auto& field : fields)
         names += fmt::format("{}, {}, ", field.column.header, field.column.key);
-    }
     check_columns(options.columns, columns, {});
     if (std::ranges::none_of(fields, [&](const auto& field) { return field.is_called(sort); }))
         throw UsageError(fmt::format("there is no column '{}' to sort by (-s): give a header of the table, or a key of "
@@ -444,21 +274,23 @@ void check_fields(const Options& options, const std::string& sort)
 
 void print_bill(Output& output, const Context& context, const std::vector<std::string>& below)
 {
-    std::vector<const Field<C, L>*> shown;
+    std::vector<ShownField<C, L>> shown;
     std::vector<Column> columns;
     const ColumnChoice choice(context.options.columns);
-    for (const auto& field : fields) {
+    for (const F& field : fields) {
         const Shown where = field.shown(context);
-        Column column = shown_column(field.column, where == Shown::no ? Shown::text : where);
-        column.in_text =
-            !column.header.empty() && choice.shows(column, where != Shown::no && column.in_text && !field.extra);
-        shown.push_back(&field);
-        columns.push_back(column);
+        add_shown(shown, field, where == Shown::no ? Shown::text : where);
+        for (size_t i = columns.size(); i < shown.size(); i++) {
+            Column column = shown[i].column;
+            column.in_text = !column.header.empty() &&
+                             choice.shows(field.column, where != Shown::no && column.in_text && !field.extra);
+            columns.push_back(column);
+        }
     }
     const auto row = [&](const Line& line) {
         Row cells;
-        for (const auto* field : shown)
-            cells.push_back(field->value(line, context));
+        for (const auto& field : shown)
+            cells.push_back(field.value(line, context));
         return cells;
     };
     struct Ordered {
@@ -470,7 +302,7 @@ void print_bill(Output& output, const Context& context, const std::vector<std::s
         const Line line{Of::tenant, &key, &one};
         Ordered ordered{static_cast<double>(one.account.used_ns + one.account.idle_ns), row(line)};
         for (size_t i = 0; i < shown.size(); i++)
-            if (shown[i]->is_called(context.settings.sort) && !shown[i]->is_called("device_time_ns"))
+            if (shown[i].field->is_called(context.settings.sort) && !shown[i].field->is_called("device_time_ns"))
                 ordered.order = sort_value(ordered.row[i]);
         lines.push_back(std::move(ordered));
     }

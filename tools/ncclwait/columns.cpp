@@ -28,6 +28,13 @@ Cell percentile(const Histogram& histogram, double share)
     return histogram.total() ? Cell(histogram.percentile(share)) : Cell();
 }
 
+// A sum of the row's calls.
+template<uint64_t CollectiveSums::*member>
+Cell sum(const K&, const G& g, const C&)
+{
+    return Cell(g.sums.*member);
+}
+
 // What is told of calls that were put together by what they are, and not by their number.
 Cell as_joined(const G& g, const Cell& cell)
 {
@@ -98,7 +105,13 @@ Cell cpu_cell(const K&, const G& g, const C& c)
 template<Shown where>
 Shown of_one_rank(const C& c)
 {
-    return c.settings.rank ? of_made<where>(c) : Shown::no;
+    return c.settings.rank ? of_made<C, where>(c) : Shown::no;
+}
+
+// What differs between the ranks of a communicator, in its rows only.
+Shown of_all_ranks(const C& c)
+{
+    return of_made<C>(c) == Shown::no ? Shown::no : c.of_ranks() ? Shown::json : Shown::both;
 }
 
 Cell joined_cell(const G& g)
@@ -121,128 +134,164 @@ std::string operations(const G& g, size_t most)
     return fmt::format("{}", fmt::join(names, ",")) + (all > most ? fmt::format("+{}", all - most) : "");
 }
 
-const Field<C, K, G> fields[] = {
+using F = Field<C, K, G>;
+
+constexpr F fields[] = {
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
-     [](const K&, const G& g, const C&) { return hash_cell(g); }},
+     [](const K&, const G& g, const C&) { return hash_cell(g); },
+     about_communicator},
     {{"RANK", "rank", Unit::count, 4},
-     [](const C& c) { return c.settings.rank ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return known(k.rank); }},
+     where_set<C, &Settings::rank>,
+     [](const K& k, const G&, const C&) { return known(k.rank); },
+     "The rank in it (`--by rank`)."},
     {{"GPU", "device", Unit::count, 3},
-     [](const C& c) { return c.settings.rank ? Shown::both : Shown::no; },
+     where_set<C, &Settings::rank>,
      [](const K&, const G& g, const C&) { return known(g.device); },
+     "Its device, as the process numbers them (`--by rank`).",
      extra},
     {{"RANKS", "", Unit::text, 5},
      [](const C& c) { return c.settings.rank ? Shown::no : Shown::text; },
      [](const K&, const G& g, const C&) {
          return g.ranks && g.here ? Cell(fmt::format("{}/{}", *g.here, *g.ranks)) : Cell();
-     }},
+     },
+     about_ranks},
     {{"", "ranks_here", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.here); }},
     {{"", "ranks", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.ranks); }},
     {{"SIZE", "size_bytes", Unit::bytes, 6},
-     [](const C& c) { return c.settings.size ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return k.size ? Cell(*k.size) : Cell(); }},
+     where_set<C, &Settings::size>,
+     [](const K& k, const G&, const C&) { return k.size ? Cell(*k.size) : Cell(); },
+     "The power of two that calls have as many bytes as, or up to twice as many (`--by size`); unknown if the size of "
+     "calls is."},
     {{"STREAM", "stream", Unit::hex, 14},
-     [](const C& c) { return c.settings.stream ? Shown::both : Shown::no; },
-     [](const K& k, const G&, const C&) { return k.stream ? Cell(*k.stream) : Cell(); }},
+     where_set<C, &Settings::stream>,
+     [](const K& k, const G&, const C&) { return k.stream ? Cell(*k.stream) : Cell(); },
+     "Handle of the stream (`--by stream`); unknown for calls that take none. Every process has handles of its own."},
     {{"CALLS/s", "", Unit::rate, 7},
-     of_made<Shown::both>,
-     [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); }},
-    {{"CALLS", "calls", Unit::count, 7},
-     of_made<Shown::both>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.calls); },
-     extra},
+     of_made<C>,
+     [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); },
+     "Calls by all ranks of the row."},
+    {{"CALLS", "calls", Unit::count, 7}, of_made<C>, sum<&CollectiveSums::calls>, "", extra},
     {{"BYTES/s", "", Unit::bytes, 7},
-     of_made<Shown::both>,
+     of_made<C>,
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
-     }},
-    {{"BYTES", "bytes", Unit::bytes, 7},
-     of_made<Shown::both>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.bytes); },
-     extra},
+     },
+     "Bytes of these calls, as nccl-tests counts them: elements times their size; for AllGather, ReduceScatter, "
+     "AlltoAll, Gather and Scatter, times the number of ranks. This is no bandwidth of any bus: when a call is "
+     "executed "
+     "is not seen."},
+    {{"BYTES", "bytes", Unit::bytes, 7}, of_made<C>, sum<&CollectiveSums::bytes>, "", extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
-     [](const C& c) {
-         return c.settings.rank ? of_made<Shown::json>(c) : of_made<Shown::both>(c);
-     }, // all have the same
-     [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); }},
+     [](const C& c) { return c.settings.rank ? of_made<C, Shown::json>(c) : of_made<C>(c); }, // all have the same
+     [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); },
+     "The median size of a call. In rows of ranks only with `--columns`: all have the same."},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
-     of_made<Shown::both>,
-     [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); }},
-    {{"", "enqueue_ns", Unit::count},
-     of_made<Shown::json>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.enqueue_ns); }},
+     of_made<C>,
+     [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); },
+     "How long a call takes on the CPU, with its part of the group's end; in JSON the sum. Collectives return when "
+     "they "
+     "are enqueued, so this is no time on the GPU."},
+    {{"", "enqueue_ns", Unit::count}, of_made<C, Shown::json>, sum<&CollectiveSums::enqueue_ns>},
     {{"WAIT(us)", "", Unit::ns_as_us, 8},
-     [](const C& c) { return c.of_ranks() ? of_made<Shown::text>(c) : Shown::no; },
-     [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); }},
+     [](const C& c) { return c.of_ranks() ? of_made<C, Shown::text>(c) : Shown::no; },
+     [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); },
+     "From when a rank arrived to when the last one did, of an average call; in JSON the sum over ranks. The CPU does "
+     "not wait in the call: it is the GPU that does."},
     {{"", "wait_ns", Unit::count},
-     of_made<Shown::json>,
+     of_made<C, Shown::json>,
      [](const K&, const G& g, const C&) { return of_joined(g, g.sums.wait_ns); }},
     {{"SKEW50", "skew_p50_ns", Unit::ns_as_us, 6},
-     [](const C& c) { return c.of_ranks() ? of_made<Shown::json>(c) : of_made<Shown::both>(c); },
-     [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); }},
+     of_all_ranks,
+     [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); },
+     "From the first rank's arrival to that of the last one: median and 99th percentile of joined calls, in "
+     "microseconds; in a row of ranks, of those that one of them came last to."},
     {{"SKEW99", "skew_p99_ns", Unit::ns_as_us, 6},
-     [](const C& c) { return c.of_ranks() ? of_made<Shown::json>(c) : of_made<Shown::both>(c); },
+     of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},
     {{"LAST", "last_rank", Unit::count, 4},
-     [](const C& c) { return c.of_ranks() ? Shown::no : of_made<Shown::both>(c); },
+     [](const C& c) { return c.of_ranks() ? Shown::no : of_made<C>(c); },
      [](const K&, const G& g, const C&) {
          const auto* late = latest(g);
          return late ? Cell(uint64_t{late->first}) : Cell();
-     }},
+     },
+     "The rank that came last most often."},
     {{"LAST%", "", Unit::percent, 5},
-     of_made<Shown::both>,
+     of_made<C>,
      [](const K&, const G& g, const C& c) {
          return is_of_some(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
-     }},
+     },
+     "In how many of the joined calls. In rows of ranks: in how many of its calls this one did. If no rank is slow, "
+     "each has its share."},
+    {{"", "last_calls", Unit::count},
+     of_made<C, Shown::json>,
+     [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? of_joined(g, last_calls(g, c).calls) : Cell(); }},
+    {{"", "joined_calls", Unit::count},
+     of_made<C, Shown::json>,
+     [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
     {{"LATE(us)", "", Unit::ns_as_us, 8},
-     of_made<Shown::both>,
+     of_made<C>,
      [](const K&, const G& g, const C& c) {
          const G::Late late = last_calls(g, c);
          return as_joined(g, mean(late.ns, late.calls));
-     }},
-    {{"", "last_calls", Unit::count},
-     of_made<Shown::json>,
-     [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? of_joined(g, last_calls(g, c).calls) : Cell(); }},
+     },
+     "By how much in these, after the one before it: what an average one of them would gain if it were on time. In "
+     "JSON "
+     "the sum."},
     {{"", "late_ns", Unit::count},
-     of_made<Shown::json>,
+     of_made<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return of_joined(g, last_calls(g, c).ns); }},
-    {{"", "joined_calls", Unit::count},
-     of_made<Shown::json>,
-     [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
-    {{"CPU%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::used_ns>},
+    {{"CPU%", "", Unit::percent, 5},
+     of_one_rank<Shown::text>,
+     cpu_percent<&CallerCpu::Share::used_ns>,
+     "How much of the time the threads of the rank that call ran, and how much they were ready to run but had no CPU, "
+     "as others had them or the quota of their cgroup was used up (`--by rank`). Counted from the first time that a "
+     "thread is read, which is within a second of its first call; above 100 if several call. A late rank with much "
+     "RUNQ% is late for want of a CPU; `cudagap`(8) shows why."},
     {{"RUNQ%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::waited_ns>},
     {{"", "cpu_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::used_ns>},
     {{"", "run_queue_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::waited_ns>},
     {{"", "cpu_covered_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::covered_ns>},
     {{"UNJOINED", "unjoined_calls", Unit::count, 8},
-     [](const C& c) { return c.unjoined ? of_made<Shown::both>(c) : of_made<Shown::json>(c); },
-     [](const K&, const G& g, const C&) { return Cell(g.sums.unjoined); }},
+     of_made_if<C, &C::unjoined>,
+     sum<&CollectiveSums::unjoined>,
+     "Collectives that some ranks have come to, and the others never did, or for which it is not known which one of "
+     "theirs it belongs to. The column appears only if there are some."},
     {{"CAPTURED", "captured_calls", Unit::count, 8},
-     of_made<Shown::both>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.captured); },
+     of_made<C>,
+     sum<&CollectiveSums::captured>,
+     "Calls that were captured into graphs.",
      extra},
     {{"ERRORS", "errors", Unit::count, 6},
      [](const C& c) { return c.errors || c.options.failed_only ? Shown::both : Shown::json; },
-     [](const K&, const G& g, const C&) { return Cell(g.sums.errors); }},
+     sum<&CollectiveSums::errors>,
+     "Calls that failed, and errors that a communicator has come to. The column appears only if there are some. With "
+     "`-x`, only this one, RESULT, and whose calls they are. Those of no communicator, as of ncclCommInitRank, are in "
+     "a "
+     "row of an unknown one; `--by pid,op` separates them."},
     {{"RESULT", "result", Unit::text, 22},
-     of_failed<Shown::both>,
-     [](const K& k, const G&, const C&) { return Cell(result_name(Library::nccl, k.result)); }},
+     where_failed<C, Shown::both>,
+     [](const K& k, const G&, const C&) { return Cell(result_name(Library::nccl, k.result)); },
+     "What the call returned, by name and number; with `-x`."},
     {{"", "result_code", Unit::count},
-     of_failed<Shown::json>,
+     where_failed<C, Shown::json>,
      [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }},
     {{"UNSIZED", "unsized_calls", Unit::count, 7},
-     of_made<Shown::both>,
-     [](const K&, const G& g, const C&) { return Cell(g.sums.unsized); },
+     of_made<C>,
+     sum<&CollectiveSums::unsized>,
+     "Calls whose bytes are not known: of an unknown type, ncclAllToAllv, and signals.",
      extra},
     {{"JOIN", "join", Unit::text, 7},
-     of_made<Shown::both>,
+     of_made<C>,
      [](const K&, const G& g, const C&) { return joined_cell(g); },
+     "How the ranks' calls are put together: `exact` (by number: the communicator was made while it was traced), "
+     "`aligned` (see above), `not yet` (nothing that was seen tells), or `alone` (there is one rank here).",
      extra},
-    {{"OP", "", Unit::text, 9}, always<C>, [](const K&, const G& g, const C&) { return Cell(operations(g, 1)); }},
-    {{"", "op", Unit::text},
-     json_only<C>,
-     [](const K&, const G& g, const C&) { return Cell(operations(g, g.operations.size())); }},
+    F{{"OP", "op", Unit::text, 9},
+      always<C>,
+      [](const K&, const G& g, const C&) { return Cell(operations(g, g.operations.size())); },
+      "The operation, or the first of several by name, and how many more there are; in JSON all."}
+        .in_text([](const K&, const G& g, const C&) { return Cell(operations(g, 1)); }),
 };
 
 } // namespace

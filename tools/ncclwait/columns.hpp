@@ -84,17 +84,19 @@ struct Context {
     }
 };
 
-// Of calls that were made, and of those that failed (-x).
-template<Shown where>
-Shown of_made(const Context& c)
-{
-    return c.options.failed_only ? Shown::no : where;
-}
-template<Shown where>
-Shown of_failed(const Context& c)
+// Only with -x, whose rows are of failed calls.
+template<class C, Shown where>
+Shown where_failed(const C& c)
 {
     return c.options.failed_only ? where : Shown::no;
 }
+
+inline constexpr std::string_view about_communicator =
+    "The hash of the communicator, 16 hexadecimal digits; a string in JSON. Before NCCL 2.18, the first 8 bytes of its "
+    "id.";
+inline constexpr std::string_view about_ranks =
+    "Ranks seen on this machine, of all that it has. If they are fewer, the one that all wait for may be on another "
+    "machine.";
 
 // Prints the groups as one table, in the order asked for. frames: what stands below a row.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,

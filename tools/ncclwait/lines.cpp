@@ -74,60 +74,89 @@ Cell offsets(const L& l, const C&)
     return Cell(text);
 }
 
-const Field<C, L> fields_of_lines[] = {
+constexpr Field<C, L> fields_of_lines[] = {
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
-     [](const L& l, const C&) { return hash_cell(l.line->of.hash); }},
+     [](const L& l, const C&) { return hash_cell(l.line->of.hash); },
+     about_communicator},
     {{"SEQ", "sequence", Unit::count, 6},
-     of_made<Shown::both>,
-     [](const L& l, const C&) { return known(l.line->of.number); }},
+     of_made<C>,
+     [](const L& l, const C&) { return known(l.line->of.number); },
+     "The number of the collective, from 1 on, the same in all ranks on all hosts; sends and receives do not count."},
     {{"RANK", "rank", Unit::count, 4},
      [](const C& c) { return c.options.failed_only ? Shown::both : Shown::json; },
-     of_known<[](const L& l) { return l.came->rank; }>},
+     of_known<[](const L& l) { return l.came->rank; }>,
+     "The rank in the communicator, and its device, as the process numbers them."},
     {{"", "device", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.came->device; }>},
-    {{"", "ranks_here", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.here; }>},
+    {{"", "ranks_here", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.here; }>, about_ranks},
     {{"", "ranks", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.ranks; }>},
-    {{"", "join", Unit::text}, of_made<Shown::json>, [](const L& l, const C&) { return join_cell(l.line->of); }},
-    {{"OP", "op", Unit::text, 9}, always<C>, [](const L& l, const C&) { return Cell(std::string(l.came->operation)); }},
-    {{"SIZE", "bytes", Unit::bytes, 6}, always<C>, [](const L& l, const C&) { return known(l.came->bytes); }},
+    {{"", "join", Unit::text},
+     of_made<C, Shown::json>,
+     [](const L& l, const C&) { return join_cell(l.line->of); },
+     "As in tables."},
+    {{"OP", "op", Unit::text, 9},
+     always<C>,
+     [](const L& l, const C&) { return Cell(std::string(l.came->operation)); },
+     "The operation."},
+    {{"SIZE", "bytes", Unit::bytes, 6},
+     always<C>,
+     [](const L& l, const C&) { return known(l.came->bytes); },
+     "Its bytes."},
     {{"RESULT", "result", Unit::text, 22},
-     of_failed<Shown::both>,
-     [](const L& l, const C&) { return Cell(result_name(Library::nccl, l.line->result)); }},
+     where_failed<C, Shown::both>,
+     [](const L& l, const C&) { return Cell(result_name(Library::nccl, l.line->result)); },
+     "What the call returned, by name and number; with `-x`."},
     {{"", "result_code", Unit::count},
-     of_failed<Shown::json>,
+     where_failed<C, Shown::json>,
      [](const L& l, const C&) { return Cell(int64_t{l.line->result}); }},
     {{"", "offset_ns", Unit::count},
-     of_made<Shown::json>,
-     of_joined<[](const L& l) { return l.came->ns - first_ns(*l.line); }>},
+     of_made<C, Shown::json>,
+     of_joined<[](const L& l) { return l.came->ns - first_ns(*l.line); }>,
+     "By how much the rank came after the first one here."},
     {{"LAST", "last_rank", Unit::count, 4},
-     of_made<Shown::both>,
-     of_joined<[](const L& l) { return last_of(*l.line).rank; }>},
+     of_made<C>,
+     of_joined<[](const L& l) { return last_of(*l.line).rank; }>,
+     "The rank that came last."},
     {{"LATE(us)", "late_ns", Unit::ns_as_us, 8},
-     of_made<Shown::both>,
-     of_joined<[](const L& l) { return late_ns(*l.line); }>},
+     of_made<C>,
+     of_joined<[](const L& l) { return late_ns(*l.line); }>,
+     "By how much the last rank came after the one before it."},
     {{"", "skew_ns", Unit::count},
-     of_made<Shown::json>,
-     of_joined<[](const L& l) { return last_of(*l.line).ns - first_ns(*l.line); }>},
+     of_made<C, Shown::json>,
+     of_joined<[](const L& l) { return last_of(*l.line).ns - first_ns(*l.line); }>,
+     "From the first rank's arrival to that of the last one."},
     {{"", "sync_wait_ns", Unit::count},
-     of_made<Shown::json>,
-     [](const L& l, const C&) { return l.came->wait_ns ? Cell(l.came->wait_ns) : Cell(); }},
-    {{"OFFSETS(us)", "", Unit::text, 11}, of_made<Shown::text>, offsets},
+     of_made<C, Shown::json>,
+     [](const L& l, const C&) { return l.came->wait_ns ? Cell(l.came->wait_ns) : Cell(); },
+     "The longest wait for the device of the rank's process that began before its next collective. Unknown if there "
+     "was "
+     "none."},
+    {{"OFFSETS(us)", "", Unit::text, 11}, of_made<C, Shown::text>, offsets, "RANK:+OFFSET of each rank here."},
 };
 
 const Field<C, V> fields_of_verdicts[] = {
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
-     [](const V& v, const C&) { return hash_cell(v.stall.of.hash); }},
-    {{"", "verdict", Unit::text}, json_only<C>, [](const V& v, const C&) { return Cell(std::string(v.kind)); }},
+     [](const V& v, const C&) { return hash_cell(v.stall.of.hash); },
+     about_communicator},
+    {{"", "verdict", Unit::text},
+     json_only<C>,
+     [](const V& v, const C&) { return Cell(std::string(v.kind)); },
+     "`missing`, `mismatch`, `stuck` or `ras`."},
     {{"", "ranks_here", Unit::count},
      json_only<C>,
-     [](const V& v, const C&) { return Cell(uint64_t{v.stall.of.here}); }},
+     [](const V& v, const C&) { return Cell(uint64_t{v.stall.of.here}); },
+     about_ranks},
     {{"", "ranks", Unit::count}, json_only<C>, [](const V& v, const C&) { return Cell(uint64_t{v.stall.of.ranks}); }},
-    {{"", "join", Unit::text}, json_only<C>, [](const V& v, const C&) { return join_cell(v.stall.of); }},
+    {{"", "join", Unit::text},
+     json_only<C>,
+     [](const V& v, const C&) { return join_cell(v.stall.of); },
+     "As in tables and lines."},
     {{"", "sequence", Unit::count}, json_only<C>, [](const V& v, const C&) { return known(v.stall.of.number); }},
     {{"", "waited_ns", Unit::count},
      json_only<C>,
-     [](const V& v, const C&) { return v.stall.since_ns ? Cell(v.time_ns - v.stall.since_ns) : Cell(); }},
+     [](const V& v, const C&) { return v.stall.since_ns ? Cell(v.time_ns - v.stall.since_ns) : Cell(); },
+     "Since the first rank came; if they are stuck, since the last did; unknown if only RAS reports the hang."},
     {{"", "verdict_ranks", Unit::text},
      json_only<C>,
      [](const V& v, const C&) {
@@ -135,10 +164,13 @@ const Field<C, V> fields_of_verdicts[] = {
          for (const unsigned rank : v.ranks)
              text += fmt::format("{}{}", text.empty() ? "" : ",", rank);
          return v.ranks.empty() ? Cell() : Cell(text);
-     }},
+     },
+     "The ranks that have not come, mean something else than most, or are behind by RAS: numbers with commas between "
+     "them."},
     {{"VERDICT", "text", Unit::text},
      always<C>,
-     [](const V& v, const C&) { return Cell(fmt::format("{}: {}", v.kind, v.text)); }},
+     [](const V& v, const C&) { return Cell(fmt::format("{}: {}", v.kind, v.text)); },
+     "Which it is, and in words what it is about. The lines below say what ranks do."},
 };
 
 const Histogram& measured(const CollectiveSums& sums, Measure measure)
@@ -177,8 +209,9 @@ void print_line(Output& output, RankLines& lines, const Collectives::Line& line,
 std::vector<Column> verdict_columns()
 {
     std::vector<Column> columns{{"TIME", "time", Unit::time, 8}};
+    columns.back().about = "When it was found.";
     for (const auto& field : fields_of_verdicts) {
-        columns.push_back(field.column);
+        columns.push_back(documented(field));
         columns.back().in_text = !field.column.header.empty();
     }
     return columns;

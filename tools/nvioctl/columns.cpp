@@ -16,91 +16,98 @@ using K = DriverKey;
 using G = DriverGroup;
 using C = Context;
 
-template<bool Settings::*dimension>
-Shown where_chosen(const C& c)
-{
-    return c.settings.*dimension ? Shown::both : Shown::no;
-}
-
-template<bool Settings::*dimension>
-Shown json_where_chosen(const C& c)
-{
-    return c.settings.*dimension ? Shown::json : Shown::no;
-}
-
-Shown unless_failed_only(const C& c)
-{
-    return c.options.failed_only ? Shown::no : Shown::both;
-}
+constexpr std::string_view about_outcome =
+    "What the driver returned, by name and number: NV_STATUS, or a negative errno; in tables with `-x`.";
 
 Cell hex(std::optional<uint32_t> number)
 {
     return number ? Cell(uint64_t{*number}) : Cell();
 }
 
-const Field<C, K, G> fields[] = {
+Cell request(uint8_t kind, uint64_t subject)
+{
+    return kind == ENTRY_IOCTL ? Cell(subject & 0xffffffff) : Cell();
+}
+
+Cell inner_subject(uint8_t flags, uint64_t subject)
+{
+    return flags & CALL_SUBJECT ? Cell(subject >> 32) : Cell();
+}
+
+constexpr auto by_command = where_set<C, &Settings::command>;
+constexpr auto by_command_in_json = where_set<C, &Settings::command, Shown::json>;
+
+constexpr Field<C, K, G> fields[] = {
     {{"DEVICE", "device", Unit::text, 10},
-     where_chosen<&Settings::node>,
-     [](const K& k, const G&, const C&) { return Cell(node_name(k.node, k.minor)); }},
+     where_set<C, &Settings::node>,
+     [](const K& k, const G&, const C&) { return Cell(node_name(k.node, k.minor)); },
+     "The device node, as named below /dev."},
     {{"", "request", Unit::hex},
-     json_where_chosen<&Settings::command>,
-     [](const K& k, const G&, const C&) { return k.kind == ENTRY_IOCTL ? Cell(k.subject & 0xffffffff) : Cell(); }},
+     by_command_in_json,
+     [](const K& k, const G&, const C&) { return request(k.kind, k.subject); },
+     "The numbers behind the name of a command: the ioctl's request, and the control, class or function that it "
+     "carries."},
     {{"", "subject", Unit::hex},
-     json_where_chosen<&Settings::command>,
-     [](const K& k, const G&, const C&) { return k.flags & CALL_SUBJECT ? Cell(k.subject >> 32) : Cell(); }},
+     by_command_in_json,
+     [](const K& k, const G&, const C&) { return inner_subject(k.flags, k.subject); }},
     {{"CLASS", "class", Unit::text, 28},
-     where_chosen<&Settings::object_class>,
-     [](const K& k, const G&, const C&) { return k.object_class ? Cell(class_text(k.object_class)) : Cell(); }},
+     where_set<C, &Settings::object_class>,
+     [](const K& k, const G&, const C&) { return k.object_class ? Cell(class_text(k.object_class)) : Cell(); },
+     "Class of the object that a control is sent to, or that is created; `-` for other calls."},
     {{"", "class_number", Unit::hex},
-     json_where_chosen<&Settings::object_class>,
+     where_set<C, &Settings::object_class, Shown::json>,
      [](const K& k, const G&, const C&) { return hex(k.object_class); }},
-    {{"CALLS", "calls", Unit::count, 6}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.calls); }},
-    {{"CALLS/s", "calls_per_second", Unit::rate, 9},
+    {{"CALLS", "calls", Unit::count, 6},
      always<C>,
-     [](const K&, const G& g, const C& c) { return per_second(g.calls, c); },
-     extra},
-    {{"ERRORS", "errors", Unit::count, 6}, always<C>, [](const K&, const G& g, const C&) { return Cell(g.errors); }},
-    {{"?", "unknown", Unit::count, 5},
-     unless_failed_only,
-     [](const K&, const G& g, const C&) { return Cell(g.unknown); },
-     extra},
-    {level({"PENDING", "pending", Unit::count, 7}), unless_failed_only,
-     [](const K&, const G& g, const C&) { return Cell(g.pending); }},
+     count_of<&G::calls>,
+     "Calls that returned in the interval, and per second of it."},
+    {{"CALLS/s", "calls_per_second", Unit::rate, 9}, always<C>, rate_of<&G::calls>, "", extra},
+    {{"ERRORS", "errors", Unit::count, 6},
+     always<C>,
+     count_of<&G::errors>,
+     "Calls that failed: the driver's status is an error, or the system call returned one."},
+    {{"?", "unknown", Unit::count, 5}, of_made<C>, count_of<&G::unknown>, "Calls whose status is unknown.", extra},
+    {level({"PENDING", "pending", Unit::count, 7}), of_made<C>, count_of<&G::pending>,
+     "Calls that have not returned by the end of the interval, and how long the longest has lasted."},
     {{"", "pending_max_ns", Unit::count},
-     [](const C& c) { return c.options.failed_only ? Shown::no : Shown::json; },
+     of_made<C, Shown::json>,
      [](const K&, const G& g, const C&) { return g.pending ? Cell(g.pending_ns) : Cell(); }},
     {{"BYTES", "bytes", Unit::bytes, 7},
-     where_chosen<&Settings::command>,
+     by_command,
      [](const K&, const G& g, const C&) { return if_any(g.bytes); },
+     "Memory that the calls request, map or migrate, including calls that fail; if rows are grouped by command.",
      extra},
     {{"VIRTUAL", "virtual_bytes", Unit::bytes, 7},
-     where_chosen<&Settings::command>,
+     by_command,
      [](const K&, const G& g, const C&) { return if_any(g.virtual_bytes); },
+     "The same for calls that concern addresses, not memory.",
      extra},
     {{"TOTAL(s)", "total_ns", Unit::seconds, 8},
      always<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.total_ns); }},
+     count_of<&G::total_ns>,
+     "Time from entry to return of these calls, in JSON in nanoseconds."},
     {{"p50(us)", "latency_p50_ns", Unit::ns_as_us, 9},
      always<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.50); },
+     duration_percentile<50>,
+     "Median and 99th percentile, to within about 6%.",
      extra},
-    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 9},
-     always<C>,
-     [](const K&, const G& g, const C&) { return duration_cell(g, 0.99); },
-     extra},
+    {{"p99(us)", "latency_p99_ns", Unit::ns_as_us, 9}, always<C>, duration_percentile<99>, "", extra},
     {{"MAX(us)", "latency_max_ns", Unit::ns_as_us, 7},
      always<C>,
      [](const K&, const G& g, const C&) { return g.calls     ? Cell(g.max_ns)
                                                  : g.pending ? Cell(g.pending_ns)
-                                                             : Cell(); }},
+                                                             : Cell(); },
+     "The longest of them, or the time so far of a call in progress."},
     {{"COMMAND", "command", Unit::text, 26},
-     where_chosen<&Settings::command>,
-     [](const K& k, const G&, const C&) { return Cell(command_text(k.kind, k.node, k.subject, k.flags)); }},
+     by_command,
+     [](const K& k, const G&, const C&) { return Cell(command_text(k.kind, k.node, k.subject, k.flags)); },
+     "The call by name, see `DESCRIPTION`; `open`, `close` or `mmap`."},
     {{"RESULT", "result", Unit::text, 24},
      where_viewed<C, &CallView::result>,
-     [](const K& k, const G&, const C&) { return Cell(outcome_text(k.outcome, k.result)); }},
+     [](const K& k, const G&, const C&) { return Cell(outcome_text(k.outcome, k.result)); },
+     about_outcome},
     {{"", "result_code", Unit::count},
-     [](const C& c) { return c.settings.view.result ? Shown::json : Shown::no; },
+     result_in_json<C>,
      [](const K& k, const G&, const C&) { return result_code(k.outcome, k.result); }},
 };
 
@@ -111,21 +118,20 @@ Cell size_of(const CallLine& line)
 
 using L = CallLine;
 
-const Field<C, L> fields_of_lines[] = {
+constexpr Field<C, L> fields_of_lines[] = {
     {{"DEVICE", "device", Unit::text, 12},
      always<C>,
-     [](const L& l, const C&) { return Cell(node_name(l.call.key.driver.node, l.call.key.driver.minor)); }},
+     [](const L& l, const C&) { return Cell(node_name(l.call.key.driver.node, l.call.key.driver.minor)); },
+     "As in tables."},
     {{"COMMAND", "command", Unit::text, 36},
      always<C>,
      [](const L& l, const C&) { return Cell(command_text(l.call.key)); }},
     {{"", "request", Unit::hex},
      json_only<C>,
-     [](const L& l, const C&) {
-         return l.call.key.kind == ENTRY_IOCTL ? Cell(l.call.key.subject & 0xffffffff) : Cell();
-     }},
+     [](const L& l, const C&) { return request(l.call.key.kind, l.call.key.subject); }},
     {{"", "subject", Unit::hex},
      json_only<C>,
-     [](const L& l, const C&) { return l.call.key.flags & CALL_SUBJECT ? Cell(l.call.key.subject >> 32) : Cell(); }},
+     [](const L& l, const C&) { return inner_subject(l.call.key.flags, l.call.key.subject); }},
     {{"", "class", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {
@@ -141,7 +147,8 @@ const Field<C, L> fields_of_lines[] = {
     line_latency<C, L>,
     {{"RESULT", "result", Unit::text, 8},
      always<C>,
-     [](const L& l, const C&) { return Cell(outcome_text(l.call.key.driver.outcome, l.call.key.result)); }},
+     [](const L& l, const C&) { return Cell(outcome_text(l.call.key.driver.outcome, l.call.key.result)); },
+     about_outcome},
     {{"", "result_code", Unit::count},
      json_only<C>,
      [](const L& l, const C&) { return result_code(l.call.key.driver.outcome, l.call.key.result); }},

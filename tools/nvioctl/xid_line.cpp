@@ -32,14 +32,22 @@ Cell of_catalog(const XidLine& line, const AnyRun&)
 const ProcessField<XidLine> fields[] = {
     {{"GPU", "gpu", Unit::text, 12},
      in_any_run,
-     [](const XidLine& l, const AnyRun&) { return if_known(l.report.device); }},
+     [](const XidLine& l, const AnyRun&) { return if_known(l.report.device); },
+     "PCI address."},
     {{"XID", "xid", Unit::count, 4},
      in_any_run,
-     [](const XidLine& l, const AnyRun&) { return Cell(uint64_t{l.report.xid}); }},
+     [](const XidLine& l, const AnyRun&) { return Cell(uint64_t{l.report.xid}); },
+     "The number, the driver's own name for it, and what it means."},
     {{"NAME", "name", Unit::text, 28}, in_any_run, of_catalog<&Xid::name>},
     {{"MEANING", "meaning", Unit::text, 40}, in_any_run, of_catalog<&Xid::meaning>},
-    {{"", "action", Unit::text}, in_any_run, of_catalog<&Xid::action>},
-    {{"", "text", Unit::text}, in_any_run, [](const XidLine& l, const AnyRun&) { return if_known(l.report.text); }},
+    {{"", "action", Unit::text},
+     in_any_run,
+     of_catalog<&Xid::action>,
+     "What NVIDIA's catalog of Xids says to do first."},
+    {{"", "text", Unit::text},
+     in_any_run,
+     [](const XidLine& l, const AnyRun&) { return if_known(l.report.text); },
+     "The driver's message for this error."},
 };
 
 // "  -1.234567 s nvidiactl RM_CONTROL FB_GET_INFO_V2 12.3 us NO_MEMORY", the last one first.
