@@ -62,7 +62,7 @@ INLINE void guard_calls_end(void)
  * memory 60 ns slower than into the task's, whose bounds it knows at once. A program with a tail call gets none
  * (check_max_stack_depth(), 6.13): this one is never made, and gone once the program is loaded. */
 const volatile bool never = false;
-/* The front end has found such a stack all the same (attach/program_stack.hpp): nothing is to preempt a program. */
+/* The front end has found such a stack all the same (attach/programs.hpp): nothing is to preempt a program. */
 const volatile bool stack_of_cpu = false;
 
 INLINE void program_begin(struct pt_regs* ctx)

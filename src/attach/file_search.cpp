@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/file_search.hpp"
 
-#include "attach/dispatch_placement.hpp"
 #include "attach/nccl_identity.hpp"
+#include "attach/placement.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "code/decoder.hpp"

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t useless_max = 1 << 17;

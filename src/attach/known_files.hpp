@@ -2,8 +2,9 @@
 // The CUDA files that are known, each once, however many processes map it; and those known to be of no use.
 #pragma once
 
-#include "attach/complaints.hpp"
-#include "attach/cuda_file.hpp"
+#include "attach/file_guard.hpp"
+#include "attach/probes.hpp"
+#include "base/fd.hpp"
 #include "proc/mapped_file.hpp"
 
 #include <compare>
@@ -11,11 +12,68 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <utility>
 #include <vector>
 
 namespace gpusnoop {
+
+// What is not traced, and why, in sentences; no more of them than anybody reads.
+class Complaints {
+public:
+    static constexpr size_t max = 256;
+
+    void add(std::string why)
+    {
+        if (all_.size() < max)
+            all_.push_back(std::move(why));
+        else if (all_.size() == max)
+            all_.emplace_back("more libraries cannot be traced; they are not listed");
+    }
+    const std::vector<std::string>& all() const { return all_; }
+
+private:
+    std::vector<std::string> all_;
+};
+
+// A file with CUDA functions in it, and where.
+
+// One function of the probe table in one file.
+struct Place {
+    unsigned probe = 0;  // index into the tool's probes
+    uint64_t offset = 0; // in the file, where the probe goes
+    uint64_t delta = 0;  // how far that is behind the function's first byte
+    bool emulated = false;
+};
+
+inline constexpr std::string_view deleted_suffix = " [deleted]";
+
+struct CudaFile {
+    uint32_t number = 0; // from 1 on, never given twice
+    std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
+    FileId id;
+    Library library = Library::driver;
+    uint32_t word = 0; // that its probes have in their cookies (bpf/shared/attach.h)
+    // Keeps the inode, so that its number is not given to another file. O_PATH where the file system may block; else
+    // open for reading, for the guard.
+    Fd file;
+    FileGuard guard{};
+    bool suspended = false;                                // without probes, until its bytes have been examined again
+    bool examining = false;                                // they are now
+    FileGuard::Clock::time_point suspended_at, examine_at; // examine_at: not before
+    unsigned times_suspended = 0, times_reported = 0;
+    unsigned helpers_lost = 0; // while they examined it again
+    std::vector<Place> places;
+    std::vector<std::string> missing; // functions of the table that this file does not define
+    std::set<pid_t> users;            // that map it, or have and live
+    uint64_t owner = 0;               // of the process that first showed it: owner_of()
+    uint64_t mount_namespace = 0;     // of the last one that did
+
+    bool is_driver() const { return library == Library::driver || library == Library::hip; }
+    std::string open_path() const; // a path that leads to this very file, in this process
+};
 
 class KnownFiles {
 public:

@@ -4,7 +4,6 @@
 
 #include "attach/targets.hpp"
 #include "attach/tier.hpp"
-#include "attach/tracefs.hpp"
 #include "base/fd.hpp"
 
 #include <functional>

@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/load_plan.hpp"
 
+#include "attach/refusal.hpp"
+#include "base/fd.hpp"
+#include "proc/process.hpp"
+
 #include <algorithm>
+#include <atomic>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <cerrno>
+#include <exception>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <iterator>
+#include <numeric>
+#include <thread>
+#include <unistd.h>
+#include <vector>
 
 namespace gpusnoop {
+
 namespace {
 
 const Hook* hook_of(const std::string& program, std::span<const Hook> hooks)
@@ -80,6 +96,109 @@ std::vector<std::string> LoadPlan::remarks(std::span<const Hook> all) const
         remarks.push_back(hook ? fmt::format("{}: {}", hook->without, refusal.text()) : refusal.text());
     }
     return remarks;
+}
+
+namespace {
+
+constexpr const char* license = "Dual BSD/GPL"; // of all objects
+
+struct PutOff {
+    bpf_program* program;
+    std::vector<bpf_insn> code;
+    bpf_prog_load_opts options;
+    int error = 0;
+
+    // Into the descriptor that libbpf knows it by.
+    void load()
+    {
+        const Fd loaded(bpf_prog_load(BPF_PROG_TYPE_KPROBE, bpf_program__name(program), license, code.data(),
+                                      code.size(), &options));
+        error = loaded && dup3(loaded.get(), bpf_program__fd(program), O_CLOEXEC) >= 0 ? 0 : -errno;
+    }
+};
+
+// Of what this thread has libbpf load; null: nothing is put off.
+std::vector<PutOff>*& current()
+{
+    thread_local std::vector<PutOff>* all = nullptr;
+    return all;
+}
+
+// Called by C, which nothing may be thrown through.
+int prepare(bpf_program* program, bpf_prog_load_opts* options, long confidential)
+try {
+    const bpf_insn* const given = bpf_program__insns(program);
+    std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
+    if (confidential)
+        put_user_reads_back(code);
+    if (!current() || options->fd_array) // which libbpf frees as soon as it has loaded all
+        return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
+    PutOff later{program, std::move(code), *options};
+    later.options.log_level = 0;
+    later.options.expected_attach_type = bpf_program__expected_attach_type(program); // which libbpf sets afterwards
+    bpf_insn nothing[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
+        {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+    };
+    if (const int error = bpf_program__set_insns(program, nothing, std::size(nothing)))
+        return error;
+    options->func_info = options->line_info = nullptr;
+    options->func_info_cnt = options->line_info_cnt = 0;
+    current()->push_back(std::move(later));
+    return 0;
+} catch (const std::bad_alloc&) {
+    return -ENOMEM;
+}
+
+// The longest first, so that none is left alone at the end.
+void load_all(std::vector<PutOff>& all)
+{
+    std::vector<size_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return all[i].code.size(); });
+    std::atomic<size_t> next = 0;
+    auto work = [&] {
+        for (size_t i; (i = next++) < order.size();)
+            all[order[i]].load();
+    };
+    std::vector<std::jthread> others;
+    try {
+        while (others.size() + 1 < std::min<size_t>(all.size(), allowed_cpus(getpid())))
+            others.emplace_back(work);
+    } catch (const std::exception&) {
+        // A limit of tasks or of memory: those that there are do it all.
+    }
+    work();
+}
+
+} // namespace
+
+void let_programs_be_prepared(bool confidential)
+{
+    LIBBPF_OPTS(libbpf_prog_handler_opts, options);
+    options.cookie = confidential;
+    options.prog_prepare_load_fn = prepare;
+    libbpf_register_prog_handler("uprobe", BPF_PROG_TYPE_KPROBE, static_cast<bpf_attach_type>(0), &options);
+}
+
+int load_together(const std::function<int()>& load)
+{
+    std::vector<PutOff> all;
+    current() = &all;
+    const int error = load();
+    current() = nullptr;
+    if (error)
+        return error;
+    load_all(all);
+    const auto refused = std::ranges::find_if(all, [](const PutOff& one) { return one.error != 0; });
+    return refused == all.end() ? 0 : refused->error;
+}
+
+void load_into_kernel(const std::function<int()>& load, bool together)
+{
+    const LoadLog log;
+    if (const int error = together ? load_together(load) : load())
+        throw LoadError(refusal_of(-error, log.text()));
 }
 
 } // namespace gpusnoop

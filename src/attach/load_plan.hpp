@@ -7,6 +7,7 @@
 #include "attach/refusal.hpp"
 #include "attach/tier.hpp"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -43,5 +44,19 @@ private:
     std::optional<Refusal> first_;            // since the last program was left out
     std::map<std::string, Refusal> left_out_; // by hook, or program
 };
+
+// The programs on functions of libraries, verified on all CPUs at once. The verifier takes most of the time of a start,
+// and libbpf has it look at one program after the other: so libbpf loads one that does nothing in the place of each,
+// and those that are meant follow together, into the same descriptors.
+
+// Once, before a BPF object is opened. confidential: see attach/refusal.hpp.
+void let_programs_be_prepared(bool confidential);
+
+// load: has libbpf load an object, on this thread. Its error, or that of a program: nobody says then which it is, and
+// why, as libbpf does where it loads the programs itself.
+int load_together(const std::function<int()>& load);
+
+// The same, or as libbpf does it. Throws LoadError.
+void load_into_kernel(const std::function<int()>& load, bool together);
 
 } // namespace gpusnoop

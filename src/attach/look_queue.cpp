@@ -4,6 +4,7 @@
 #include <algorithm>
 
 namespace gpusnoop {
+
 namespace {
 
 using namespace std::chrono_literals;

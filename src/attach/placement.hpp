@@ -3,8 +3,12 @@
 // single-stepped, which on a virtual machine costs 30 times as much.
 #pragma once
 
+#include "bpf/shared/probe.h"
+#include "code/dispatch_tables.hpp"
+
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace gpusnoop {
 
@@ -26,5 +30,13 @@ inline Placement place(std::span<const uint8_t> code)
     return place_on_x86_64(code);
 #endif
 }
+
+// Where the probe of a function sits that only looks another one up. On the one in front it would be single-stepped;
+// the one behind begins with an instruction that is emulated, has the same arguments, and returns to the same caller.
+
+// Where in the file the function begins that a probe is to sit in, and where there: this one, or where it would be
+// single-stepped and another one is known that all arguments of the row come to, that.
+std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
+                                     const probe_row& row);
 
 } // namespace gpusnoop

@@ -7,8 +7,8 @@
 // hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 hipMemcpyPeer and its like, hipGraphExecChildGraphNodeSetParams. Nor
 // are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, which change no
 // thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
+#include "attach/probe_layout.hpp"
 #include "attach/probe_table.hpp"
-#include "attach/shared_layouts.hpp"
 
 namespace gpusnoop {
 namespace {

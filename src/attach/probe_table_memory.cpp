@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "attach/probe_layout.hpp"
 #include "attach/probe_table.hpp"
-#include "attach/shared_layouts.hpp"
 
 namespace gpusnoop {
 namespace {

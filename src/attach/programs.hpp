@@ -2,11 +2,16 @@
 // What a tool probes, as a table: which of its BPF programs serves which calls, of which library.
 #pragma once
 
+#include "attach/calling_convention.hpp"
 #include "attach/links.hpp"
 #include "attach/probe_kinds.hpp"
+#include "base/fd.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -42,5 +47,40 @@ struct ProbePlan {
     std::vector<Hook> hooks;
 };
 ProbePlan plan_probes(std::span<const Program> programs);
+
+} // namespace gpusnoop
+
+// Whose stack a BPF program runs on, by the machine code that the kernel has made of it.
+struct bpf_object;
+
+namespace gpusnoop {
+
+// True where code takes the stack from the CPU it runs on.
+bool takes_stack_of_cpu(std::span<const std::byte> code, Machine machine = host);
+
+// True where some uprobe program of a loaded object does so, or its code cannot be seen.
+bool may_have_stack_of_cpu(const bpf_object* object);
+
+} // namespace gpusnoop
+
+// What the kernel's own statistics say of how long BPF programs run (5.8, d46edd671a14).
+struct bpf_object;
+
+namespace gpusnoop {
+
+class ProgramTimes {
+public:
+    // Of the programs of these hooks (Hook::program). While it counts, each run takes some 50 ns more.
+    ProgramTimes(const bpf_object* object, const std::vector<std::string>& hooks);
+
+    // Mean of a run, in ns; nullopt: too few so far, or the kernel does not say. Once it is known, nothing is counted
+    // any more.
+    const std::optional<double>& mean_ns();
+
+private:
+    std::vector<int> programs_; // not owned
+    Fd counting_;
+    std::optional<double> mean_ns_;
+};
 
 } // namespace gpusnoop

@@ -2,7 +2,7 @@
 // What Targets and the processes that search for it (file_search.hpp) tell each other.
 #pragma once
 
-#include "attach/cuda_file.hpp"
+#include "attach/known_files.hpp"
 #include "reader/message.hpp"
 
 #include <cstdint>

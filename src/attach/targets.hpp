@@ -4,12 +4,10 @@
 // for them unless it is told to.
 #pragma once
 
-#include "attach/complaints.hpp"
-#include "attach/cuda_file.hpp"
 #include "attach/file_search.hpp"
 #include "attach/known_files.hpp"
+#include "attach/look_queue.hpp"
 #include "attach/probes.hpp"
-#include "attach/slow_users.hpp"
 #include "base/fd.hpp"
 #include "proc/mapped_file.hpp"
 #include "reader/reader.hpp"

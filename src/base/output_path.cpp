@@ -15,9 +15,11 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr int links_max = 40; // as the kernel has it
@@ -208,5 +210,16 @@ try {
     if (open_existing())
         unlinkat(folder_.get(), name_.c_str(), 0);
 } catch (const Error&) {}
+
+ResultFile::ResultFile(std::string path, std::string_view begin, std::string_view what)
+    : path_(std::move(path), what, begin), what_(what), file_(path_.open(0644))
+{}
+
+void ResultFile::write(std::string_view bytes)
+{
+    if ((!std::exchange(begun_, true) && ftruncate(file_.get(), 0)) || !write_all(file_.get(), bytes))
+        throw Error(fmt::format("the {} '{}' is not whole: it cannot be written: {}", what_, printable(path_.path()),
+                                errno_text(errno)));
+}
 
 } // namespace gpusnoop

@@ -5,7 +5,7 @@
 
 #include "attach/kernel_hooks.hpp"
 #include "attach/links.hpp"
-#include "attach/tracefs.hpp"
+#include "attach/tier.hpp"
 #include "gpu/gpu_files.hpp"
 
 #include <map>

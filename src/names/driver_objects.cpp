@@ -2,11 +2,17 @@
 #include "names/driver_objects.hpp"
 
 #include "base/machine.hpp"
+#include "code/dispatch_tables.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+#include <vector>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t name_max = 4096;
@@ -78,6 +84,100 @@ std::optional<std::string> DriverObjects::name(pid_t pid, const std::string& dri
             return text;
     }
     return std::nullopt;
+}
+
+namespace {
+
+constexpr size_t name_max = 16 << 10;
+constexpr size_t names_needed = 2; // different ones: that is no accident
+constexpr size_t libraries_max = 64;
+constexpr size_t function_max = 256; // bytes of code; 83 in 7.2
+
+bool is_address(uint64_t word)
+{
+    return word >= 4096 && word < machine::addresses_end;
+}
+
+// The name is a std::string of libstdc++ or libc++: the address of its characters, and behind that its length.
+std::optional<std::string> name_at(pid_t pid, const Path& path, uint64_t object)
+{
+    uint64_t place = object;
+    for (size_t i = 0; i + 1 < path.size(); i++)
+        if (!is_address(place) || !read_memory(pid, place + path[i], &place, sizeof(place)))
+            return std::nullopt;
+    std::array<uint64_t, 2> text{};
+    if (!is_address(place) || !read_memory(pid, place + path.back(), text.data(), sizeof(text)))
+        return std::nullopt;
+    const auto [characters, length] = text;
+    if (!is_address(characters) || length == 0 || length >= name_max)
+        return std::nullopt;
+    auto name = read_string(pid, characters, length + 1);
+    const auto is_graphic = [](char c) { return c > ' ' && c <= '~'; };
+    return name && name->size() == length && std::ranges::all_of(*name, is_graphic) ? name : std::nullopt;
+}
+
+} // namespace
+
+std::optional<Path> hip_name_path(const Elf& library)
+{
+    constexpr std::string_view names[] = {"hipKernelNameRef"};
+    const std::vector<Symbol> found = library.functions(names);
+    if (found.size() != 1)
+        return std::nullopt;
+    const CodeAt code_at = [&](uint64_t address) {
+        const auto offset = library.offset_of(address);
+        return offset ? library.bytes(*offset, function_max) : std::vector<uint8_t>();
+    };
+    const auto behind = DispatchTables(library).behind(found.front());
+    const uint64_t address = behind ? behind->address : found.front().address;
+    const std::vector<uint8_t> code = code_at(address);
+    return host_decoder().path({code, address}, code_at);
+}
+
+bool HipObjects::Known::trusted() const
+{
+    return names.size() >= names_needed;
+}
+
+uint64_t HipObjects::understood() const
+{
+    return static_cast<uint64_t>(
+        std::ranges::count_if(libraries_, [](const auto& item) { return item.second.trusted(); }));
+}
+
+HipObjects::Known* HipObjects::known(const Library& library)
+{
+    const auto before = libraries_.find(library.build_id);
+    if (before != libraries_.end())
+        return before->second.path.empty() ? nullptr : &before->second;
+    if (library.build_id.empty() || libraries_.size() >= libraries_max)
+        return nullptr;
+    Known& made = libraries_[library.build_id];
+    made.path = hip_name_path(library.file).value_or(Path());
+    return made.path.empty() ? nullptr : &made;
+}
+
+void HipObjects::learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name)
+{
+    Known* const of = known(library);
+    if (!of)
+        return;
+    const auto said = name_at(pid, of->path, handle);
+    if (said && *said != name)
+        *of = {};
+    else if (said && !of->trusted())
+        of->names.insert(std::hash<std::string_view>()(name));
+}
+
+std::optional<std::string> HipObjects::name(pid_t pid, const Library& library, uint64_t handle)
+{
+    Known* const of = known(library);
+    auto said = of ? name_at(pid, of->path, handle) : std::nullopt;
+    if (!said)
+        return std::nullopt;
+    if (!of->trusted())
+        of->names.insert(std::hash<std::string_view>()(*said));
+    return of->trusted() ? said : std::nullopt;
 }
 
 } // namespace gpusnoop

@@ -8,11 +8,14 @@
 #include "names/registrations.hpp"
 #include "proc/process.hpp"
 
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <istream>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -76,6 +79,29 @@ private:
     std::map<Key, Known> files_;
     std::set<Key> seen_; // by scan()
     std::deque<Wanted> wanted_;
+};
+
+// Addresses of the kernel's stack -> "do_nanosleep+0x5c (kernel)", by /proc/kallsyms.
+class KernelSymbols {
+public:
+    KernelSymbols() = default;
+    // Of that text: "ffffffff81234560 t name[\t[module]]" in each line; what is no code is left out.
+    explicit KernelSymbols(std::istream& text);
+    static KernelSymbols of_this_kernel();
+
+    // Innermost first, from where the thread leaves its CPU on: who has taken the stack is no part of it. What has no
+    // name, as where kptr_restrict hides all, is "0x...".
+    std::vector<std::string> frames(std::span<const uint64_t> addresses) const;
+
+private:
+    struct Symbol {
+        uint64_t address;
+        uint32_t name; // in names_, up to a zero
+    };
+    const Symbol* find(uint64_t address) const;
+
+    std::vector<Symbol> symbols_; // by address
+    std::string names_;
 };
 
 } // namespace gpusnoop

@@ -6,9 +6,7 @@
 
 #include "bpf/shared/names.h"
 #include "names/name_messages.hpp"
-#include "names/name_source.hpp"
 #include "names/scan_cache.hpp"
-#include "names/scanner.hpp"
 #include "proc/mapped_file.hpp"
 #include "reader/reader.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel names for a table. What tells one kernel from another is, from most to least: its own name, its first template
-// arguments, what is nested in those, the namespaces. They are given up in the opposite order.
 #include "names/kernel_text.hpp"
+
+#include "base/options.hpp"
+#include "names/scan_cache.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace gpusnoop {
+
+// Kernel names for a table. What tells one kernel from another is, from most to least: its own name, its first template
+// arguments, what is nested in those, the namespaces. They are given up in the opposite order.
 
 namespace {
 
@@ -388,6 +392,18 @@ std::string base_of_kernel(std::string_view name)
 {
     constexpr size_t longest = 64 << 10;
     return name.size() > longest ? cut_middle(name, 64) : KernelName(name).base();
+}
+
+std::string NameOptions::cache_folder() const
+{
+    return no_cache ? std::string() : ScanCache::default_folder();
+}
+
+void check_name_options(const NameOptions& options)
+{
+    const std::string& form = options.form;
+    if (form != "full" && form != "short" && form != "base")
+        throw UsageError(fmt::format("--names takes short, full or base, not '{}'", form));
 }
 
 } // namespace gpusnoop

@@ -16,4 +16,14 @@ std::string shorten_kernel(std::string_view name, size_t width);
 // Its own name alone, without namespaces and template arguments: kernels that share it are not told apart.
 std::string base_of_kernel(std::string_view name);
 
+// How kernels get their names and how those are shown, in all tools that show some.
+struct NameOptions {
+    std::string form = "short"; // or full, base
+    bool no_cache = false;
+
+    std::string cache_folder() const; // for KernelNames
+};
+
+void check_name_options(const NameOptions& options); // throws UsageError
+
 } // namespace gpusnoop

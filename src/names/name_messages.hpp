@@ -3,7 +3,6 @@
 // A question has one answer each.
 #pragma once
 
-#include "names/name_source.hpp"
 #include "proc/mapped_file.hpp"
 #include "reader/message.hpp"
 
@@ -11,9 +10,36 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
+#include <vector>
 
 namespace gpusnoop {
+
+// Where a kernel's name is from.
+
+// The most certain first.
+enum class NameSource : uint8_t {
+    lookup,       // the driver was asked for this kernel by name, under our eyes
+    registration, // the program's own code registers this host stub under this name
+    symbol,       // the symbol at the host stub's address
+    handle,       // the program's variable for the handle of this stub (CUDA 13) holds this handle
+    correlation,  // the driver was called with this handle within a launch of a kernel whose name is known
+    object,       // read from an object of the driver's own or of HIP's, where others keep their kernels' names, too
+    none,
+};
+
+constexpr std::string_view source_name(NameSource source)
+{
+    constexpr std::string_view names[] = {"lookup", "registration", "symbol", "handle", "correlation", "object", ""};
+    return names[static_cast<uint8_t>(source)];
+}
+
+struct KernelName {
+    std::string text;
+    NameSource source = NameSource::none;
+    bool is_mangled = false; // until a helper has answered
+};
 
 inline constexpr size_t kernel_name_max = 16 << 10; // mangled
 
@@ -70,6 +96,44 @@ struct NameAnswer {
 void fields(auto& each, same_as_const<NameAnswer> auto& a)
 {
     each(a.image.pid, a.image.serial, a.handle, a.name, a.source, a.of, a.learned, a.wanted);
+}
+
+// What StackNames and the helper that looks addresses up for it tell each other. A question has one answer each.
+struct StackQuestion {
+    static constexpr size_t addresses_max = 128;
+
+    ImageId image{};
+    std::vector<uint64_t> addresses{}; // none: the image is gone
+    bool innermost = false;            // the first of them
+};
+
+void fields(auto& each, same_as_const<StackQuestion> auto& q)
+{
+    each(q.image.pid, q.image.serial, q.addresses, q.innermost);
+}
+
+struct StackAnswer {
+    struct Frame {
+        uint64_t address = 0;
+        bool innermost = false;
+        bool lasting = false; // as long as the generation is this one
+        std::string text{};   // empty: there is no code there
+    };
+    static constexpr size_t text_max = 48 << 10; // bytes of one; then there is no room for more
+
+    ImageId image{};
+    uint64_t generation = 0;     // another one when the image's mappings have changed
+    std::vector<Frame> frames{}; // as many as there was room for, at least one
+};
+
+void fields(auto& each, same_as_const<StackAnswer::Frame> auto& f)
+{
+    each(f.address, f.innermost, f.lasting, f.text);
+}
+
+void fields(auto& each, same_as_const<StackAnswer> auto& a)
+{
+    each(a.image.pid, a.image.serial, a.generation, a.frames);
 }
 
 } // namespace gpusnoop

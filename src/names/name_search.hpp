@@ -4,7 +4,6 @@
 #pragma once
 
 #include "names/driver_objects.hpp"
-#include "names/hip_objects.hpp"
 #include "names/kernel_files.hpp"
 #include "names/name_messages.hpp"
 #include "proc/mapped_file.hpp"

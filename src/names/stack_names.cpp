@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "names/kernel_text.hpp"
-#include "names/stack_messages.hpp"
+#include "names/name_messages.hpp"
 #include "names/user_symbols.hpp"
 
 #include <algorithm>

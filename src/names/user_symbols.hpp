@@ -4,7 +4,7 @@
 // to attack their reader: so this is a helper's work (reader/helper.hpp), which StackNames asks.
 #pragma once
 
-#include "names/stack_messages.hpp"
+#include "names/name_messages.hpp"
 #include "proc/process.hpp"
 #include "reader/helper.hpp"
 

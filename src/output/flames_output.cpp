@@ -2,7 +2,7 @@
 #include "output/flames_output.hpp"
 
 #include "base/clock.hpp"
-#include "base/result_file.hpp"
+#include "base/output_path.hpp"
 #include "base/text.hpp"
 #include "output/forms.hpp"
 #include "output/output_buffer.hpp"

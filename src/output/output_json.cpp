@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "output/json_fields.hpp"
 #include "output/output_buffer.hpp"
-#include "rows/table_columns.hpp"
+#include "rows/table.hpp"
 
 #include <algorithm>
 

@@ -4,11 +4,11 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "output/added_rows.hpp"
-#include "output/moments.hpp"
+#include "output/recording.hpp"
 #include "output/shown_cells.hpp"
 #include "rows/column_choice.hpp"
 #include "rows/output.hpp"
-#include "rows/table_columns.hpp"
+#include "rows/table.hpp"
 
 #include <algorithm>
 #include <chrono>

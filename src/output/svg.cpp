@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One picture that needs nothing else: the outermost frames on top, a click zooms, a text is searched for.
+#include "output/svg.hpp"
+
 #include "base/text.hpp"
 #include "output/flames_output.hpp"
 #include "output/forms.hpp"
-#include "output/svg_parts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -12,6 +12,9 @@
 #include <vector>
 
 namespace gpusnoop {
+
+// One picture that needs nothing else: the outermost frames on top, a click zooms, a text is searched for.
+
 namespace {
 
 constexpr double width = 1200, letter = 6.7;

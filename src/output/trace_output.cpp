@@ -3,7 +3,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/result_file.hpp"
+#include "base/output_path.hpp"
 #include "base/text.hpp"
 #include "output/packer.hpp"
 

@@ -4,10 +4,9 @@
 
 #include "base/clock.hpp"
 #include "rows/call_fields.hpp"
-#include "rows/event_who.hpp"
 #include "rows/field.hpp"
 #include "rows/output.hpp"
-#include "rows/told_processes.hpp"
+#include "rows/who.hpp"
 
 #include <algorithm>
 #include <cstring>

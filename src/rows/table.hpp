@@ -2,8 +2,13 @@
 // One column table feeds the text and the JSON output, so the two cannot drift apart.
 #pragma once
 
+#include "base/clock.hpp"
+
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -76,5 +81,44 @@ double sort_value(const Cell& cell);
 
 // The same figure as an estimate; what is none stays as it is.
 Cell estimate_of(const Cell& cell);
+
+// The columns that people are shown, as recordings name them, so that a table can be shown again: one text for each, as
+// "LAUNCHES launches count 9 calls".
+
+// Those that are shown; none: it is not for people.
+std::vector<std::string> table_columns(std::span<const Column> columns);
+
+// What was recorded of a table.
+class RecordedColumns {
+public:
+    // What is no column is left out: whoever wrote it.
+    explicit RecordedColumns(std::span<const std::string> texts);
+    RecordedColumns(const RecordedColumns&) = delete;
+    RecordedColumns& operator=(const RecordedColumns&) = delete;
+
+    const std::vector<Column>& all() const { return all_; }
+
+private:
+    void add(const std::string& text);
+
+    std::deque<std::string> names_; // which columns only refer to
+    std::vector<Column> all_;
+};
+
+// How a cell is written for a person: in the text output and on the screen alike.
+bool is_left_aligned(Unit unit);
+size_t width_of(const Column& column); // least columns of text; never 0
+
+class CellText {
+public:
+    // Appends the text of a cell, made safe for the terminal and cut to `width` columns; only text is cut. Returns
+    // the columns appended.
+    size_t append(std::string& to, Unit unit, const Cell& cell, size_t width = std::string::npos);
+
+    void append_clock(std::string& to, uint64_t wall_ns) { time_.append_clock(to, wall_ns); }
+
+private:
+    LocalTime time_;
+};
 
 } // namespace gpusnoop

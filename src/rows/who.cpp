@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr std::pair<std::string_view, bool WhoView::*> dimensions[] = {
@@ -188,6 +190,129 @@ Cell owner_cell(const WhoSeen& seen, OwnerPart part)
         common = std::move(cell);
     }
     return common;
+}
+
+namespace {
+
+constexpr uint64_t refill_after = 4096; // lines; names may have become known
+
+} // namespace
+
+void EventWho::add_columns(std::vector<Column>& columns, bool in_text)
+{
+    const auto add = [&](Column column, std::string_view about) {
+        column.about = about;
+        columns.push_back(column);
+    };
+    add({"NSPID", "ns_pid", Unit::count, 7, in_text, true}, about_ns_pid);
+    add({"OWNER", "", Unit::text, 40, in_text, false}, about_owner);
+    for (const OwnerKey& each : owner_keys)
+        add({"", each.key, each.unit, 0, false}, &each == owner_keys ? about_owner_keys : "");
+}
+
+size_t EventWho::fill(Row& row, size_t at, const ImageId& image, const cgroups& ids)
+{
+    const size_t end = at + 2 + std::size(owner_keys);
+    if (image_ == image && ids_.v2 == ids.v2 && ids_.v1 == ids.v1 && ++filled_ < refill_after)
+        return end;
+    image_ = image;
+    ids_ = ids;
+    filled_ = 0;
+    const uint64_t ns_pid = processes_.info(image).ns_pid;
+    const Owner& owner = processes_.owner(image, ids);
+    row[at++] = ns_pid ? Cell(ns_pid) : Cell();
+    row[at++] = owner_cell(owner, OwnerPart::text);
+    for (const OwnerKey& each : owner_keys)
+        row[at++] = owner_cell(owner, each.part);
+    return end;
+}
+
+namespace {
+
+using FirstField = ProcessField<ProcessLine>;
+
+template<OwnerPart part>
+Cell owner_value(const ProcessLine& line, const AnyRun&)
+{
+    return line.owner ? owner_cell(*line.owner, part) : Cell();
+}
+
+template<size_t... I>
+std::vector<FirstField> first_fields(std::index_sequence<I...>)
+{
+    return {
+        {{"TIME", "time", Unit::time, 8},
+         in_any_run,
+         [](const ProcessLine& l, const AnyRun&) { return Cell(l.wall_ns); },
+         "Time of day at which it was detected."},
+        {{"PID", "pid", Unit::count, 7},
+         in_any_run,
+         [](const ProcessLine& l, const AnyRun&) { return l.pid; },
+         about_pid},
+        {{"COMM", "comm", Unit::text, 15},
+         in_any_run,
+         [](const ProcessLine& l, const AnyRun&) { return l.comm; },
+         "Name of the process."},
+        {{"OWNER", "", Unit::text, 40}, in_any_run, owner_value<OwnerPart::text>, about_owner},
+        {{"", owner_keys[I].key, owner_keys[I].unit},
+         in_any_run,
+         owner_value<owner_keys[I].part>,
+         I ? "" : about_owner_keys}...,
+    };
+}
+
+} // namespace
+
+ProcessLine::ProcessLine(const ImageId& image, Processes& processes, uint64_t time_ns)
+    : wall_ns(time_ns), pid(uint64_t{image.pid}), comm(processes.info(image).comm), owner(&processes.owner(image, {}))
+{}
+
+ProcessLine::ProcessLine(Cell its_pid, Cell its_comm, uint64_t time_ns)
+    : wall_ns(time_ns), pid(std::move(its_pid)), comm(std::move(its_comm))
+{}
+
+std::span<const FirstField> first_process_fields()
+{
+    static const std::vector<FirstField> fields = first_fields(std::make_index_sequence<std::size(owner_keys)>());
+    return fields;
+}
+
+namespace {
+
+constexpr uint64_t again_after_ns = 60'000'000'000;
+constexpr size_t told_max = 65'536; // more are told again
+
+std::vector<Column> columns_of_process()
+{
+    std::vector<Column> all{{"", "pid", Unit::count},
+                            {"", "ns_pid", Unit::count},
+                            {"", "process_start_ns", Unit::count},
+                            {"", "comm", Unit::text},
+                            {"", "command_line", Unit::text}};
+    for (const OwnerKey& each : owner_keys)
+        all.push_back({"", each.key, each.unit});
+    return all;
+}
+
+} // namespace
+
+void ToldProcesses::tell(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns)
+{
+    const auto [told, is_new] = told_ns_.try_emplace(image, time_ns);
+    if (!is_new && time_ns < told->second + again_after_ns)
+        return;
+    told->second = time_ns;
+    if (told_ns_.size() > told_max)
+        told_ns_.clear();
+    static const std::vector<Column> columns = columns_of_process();
+    const Owner& owner = processes_.owner(image, ids);
+    WhoSeen seen;
+    seen.add(image, owner);
+    Row row{pid_cell(seen), ns_pid_cell(seen, processes_), start_cell(seen, processes_),
+            comm_cell({}, seen, processes_), command_line_cell(seen, processes_)};
+    for (const OwnerKey& each : owner_keys)
+        row.push_back(owner_cell(owner, each.part));
+    output.process(columns, row);
 }
 
 } // namespace gpusnoop

@@ -3,14 +3,22 @@
 // group a `WhoSeen who`, and its table begins with who_fields.
 #pragma once
 
+#include "rows/field.hpp"
+#include "rows/output.hpp"
 #include "rows/table.hpp"
 #include "who/processes.hpp"
 
+#include <algorithm>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -134,5 +142,86 @@ inline constexpr std::string_view about_owner_keys =
 
 Cell owner_cell(const Owner& owner, OwnerPart part);
 Cell owner_cell(const WhoSeen& seen, OwnerPart part);
+
+// The columns of an event line that say whose it is.
+class EventWho {
+public:
+    explicit EventWho(Processes& processes) : processes_(processes) {}
+
+    // in_text: the pid inside the container and the owner are columns of the text, too.
+    static void add_columns(std::vector<Column>& columns, bool in_text);
+
+    // Fills the cells from row[at] on and returns where they end. Cells of the line before are kept where it came from
+    // the same place, so most events cost a comparison.
+    size_t fill(Row& row, size_t at, const ImageId& image, const cgroups& ids);
+
+private:
+    Processes& processes_;
+    std::optional<ImageId> image_;
+    cgroups ids_{};
+    uint64_t filled_ = 0;
+};
+
+// A line that is about a process, not a call of it: when, who, whose, and what a tool has to say.
+
+// What each of them has. A tool's own has more.
+struct ProcessLine {
+    uint64_t wall_ns = 0;
+    Cell pid;
+    Cell comm;
+    const Owner* owner = nullptr; // null: nothing was seen of the process
+
+    ProcessLine(const ImageId& image, Processes& processes, uint64_t time_ns);
+    // As somebody else has told it.
+    ProcessLine(Cell its_pid, Cell its_comm, uint64_t time_ns);
+};
+
+// They show the same whatever is asked for.
+struct AnyRun {};
+
+template<class Line>
+using ProcessField = Field<AnyRun, Line>;
+
+constexpr Shown in_any_run(const AnyRun&)
+{
+    return Shown::both;
+}
+
+// Lines begin with these. The tool's come behind, in its order.
+std::span<const ProcessField<ProcessLine>> first_process_fields();
+
+template<class Line>
+std::vector<Column> process_line_columns(std::span<const ProcessField<Line>> own)
+{
+    std::vector<Column> all;
+    auto add = [&](const auto& field) { all.push_back(shown_column(documented(field), field.shown({}))); };
+    std::ranges::for_each(first_process_fields(), add);
+    std::ranges::for_each(own, add);
+    return all;
+}
+
+template<class Line>
+void print_process_line(Output& output, std::span<const ProcessField<Line>> own, const Line& line, ExtraLines below)
+{
+    Row row;
+    auto add = [&](const auto& field) { row.push_back(field.value(line, {})); };
+    std::ranges::for_each(first_process_fields(), add);
+    std::ranges::for_each(own, add);
+    output.event(process_line_columns(own), row, below);
+}
+
+// Who the processes are that lines of JSON are about: one line for each of them says what would be long on each of
+// theirs.
+class ToldProcesses {
+public:
+    explicit ToldProcesses(Processes& processes) : processes_(processes) {}
+
+    // Before a line about it. Once, and again a minute later (time_ns): of a recording, only the end may be left.
+    void tell(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
+
+private:
+    Processes& processes_;
+    std::map<ImageId, uint64_t> told_ns_;
+};
 
 } // namespace gpusnoop

@@ -11,7 +11,7 @@
 #include "rows/call_sums.hpp"
 #include "rows/call_view.hpp"
 #include "rows/calls.hpp"
-#include "rows/ended_epochs.hpp"
+#include "rows/holdings.hpp"
 #include "run/ring.hpp"
 #include "run/sampling.hpp"
 #include "run/tool.hpp"

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/options.hpp"
-#include "run/help.hpp"
 
 #include <charconv>
 #include <chrono>
@@ -14,9 +13,30 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace gpusnoop {
+
+// What --help says: the examples first, then the options in the groups and the order of the man pages.
+struct ListedOption {
+    std::string names; // "-p,--pid"
+    std::string type;  // what stands in the place of its value; empty for a flag
+    std::string text;
+};
+
+struct ListedArgument {
+    std::string name; // "INTERVAL"
+    std::string text;
+};
+
+// No line has more than 100 columns. An option that help.cpp has no place for stands under "Other".
+std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
+                      std::span<const ListedArgument> arguments, std::span<const ListedOption> options);
+
+} // namespace gpusnoop
 
 namespace gpusnoop {
 

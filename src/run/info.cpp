@@ -5,7 +5,6 @@
 #include "attach/known_files.hpp"
 #include "attach/refusal.hpp"
 #include "attach/targets.hpp"
-#include "attach/user_reads.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "base/privileges.hpp"

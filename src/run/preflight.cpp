@@ -3,7 +3,6 @@
 
 #include "attach/refusal.hpp"
 #include "attach/tier.hpp"
-#include "attach/tracefs.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "base/privileges.hpp"

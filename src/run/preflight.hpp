@@ -8,7 +8,7 @@
 namespace gpusnoop {
 
 // Throws Error: not root, kernel too old or without BTF, inside a pid namespace. confidential: see
-// attach/user_reads.hpp.
+// attach/refusal.hpp.
 void preflight(bool confidential);
 
 // No run needs more capabilities than some: the others are given up, for it reads what it cannot trust.

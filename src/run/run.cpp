@@ -2,8 +2,8 @@
 #include "run/run.hpp"
 
 #include "attach/calibrate.hpp"
-#include "attach/load_together.hpp"
-#include "attach/user_reads.hpp"
+#include "attach/load_plan.hpp"
+#include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/privileges.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel takes of a tool, and the tool's programs loaded into it.
-#include "attach/program_stack.hpp"
+#include "attach/programs.hpp"
 #include "base/error.hpp"
 #include "bpf/shared/attach.h"
 #include "proc/process.hpp"

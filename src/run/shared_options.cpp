@@ -6,7 +6,7 @@
 #include "output/flames_output.hpp"
 #include "output/forms.hpp"
 #include "run/command_line.hpp"
-#include "who/cuda_hints.hpp"
+#include "who/cuda_users.hpp"
 #include "who/host_files.hpp"
 
 #include <algorithm>

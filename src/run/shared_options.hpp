@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/options.hpp"
-#include "names/name_options.hpp"
+#include "names/kernel_text.hpp"
 #include "output/metrics.hpp"
 
 #include <span>

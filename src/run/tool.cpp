@@ -2,7 +2,7 @@
 #include "run/tool.hpp"
 
 #include "attach/file_search.hpp"
-#include "attach/load_together.hpp"
+#include "attach/load_plan.hpp"
 #include "attach/programs.hpp"
 #include "attach/refusal.hpp"
 #include "base/ending_signals.hpp"

@@ -2,7 +2,7 @@
 // The list of a screen, worked out: which rows and columns are seen where.
 #pragma once
 
-#include "rows/cell_text.hpp"
+#include "rows/table.hpp"
 #include "screen/screen_state.hpp"
 
 namespace gpusnoop {

@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "screen/terminal_rescue.hpp"
-#include "screen/terminal_type.hpp"
 
 #include <algorithm>
 #include <array>

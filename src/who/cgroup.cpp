@@ -6,7 +6,7 @@
 #include "base/options.hpp"
 #include "base/text.hpp"
 #include "who/containers.hpp"
-#include "who/cuda_hints.hpp"
+#include "who/cuda_users.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -183,9 +183,9 @@ std::optional<uint32_t> user_of(std::string_view name, std::string_view prefix, 
 }
 
 // Reads the names of a path from the root on.
-class Reader {
+class PathReader {
 public:
-    explicit Reader(bool nodes) : nodes_(nodes) {}
+    explicit PathReader(bool nodes) : nodes_(nodes) {}
 
     void read(std::string_view name, std::string_view parent);
     // The names from here on are a user's.
@@ -213,7 +213,7 @@ private:
     bool in_slurm_ = false;   // below Slurm's own cgroup
 };
 
-bool Reader::read_container(std::string_view name, std::string_view parent)
+bool PathReader::read_container(std::string_view name, std::string_view parent)
 {
     const auto container = container_of(name, parent);
     if (!container)
@@ -223,7 +223,7 @@ bool Reader::read_container(std::string_view name, std::string_view parent)
     return true;
 }
 
-void Reader::read_slurm(std::string_view name)
+void PathReader::read_slurm(std::string_view name)
 {
     if (starts_slurm(name)) {
         in_slurm_ = true;
@@ -241,7 +241,7 @@ void Reader::read_slurm(std::string_view name)
     }
 }
 
-void Reader::read_of_host(std::string_view name, std::string_view parent)
+void PathReader::read_of_host(std::string_view name, std::string_view parent)
 {
     if (auto pod = pod_of(name); owner_.pod_uid.empty() && !pod.empty())
         owner_.pod_uid = std::move(pod);
@@ -262,7 +262,7 @@ void Reader::read_of_host(std::string_view name, std::string_view parent)
     }
 }
 
-void Reader::read_of_user(std::string_view name, std::string_view parent)
+void PathReader::read_of_user(std::string_view name, std::string_view parent)
 {
     if (read_container(name, parent))
         by_ = By::container;
@@ -274,7 +274,7 @@ void Reader::read_of_user(std::string_view name, std::string_view parent)
     owner_.uid = user_;
 }
 
-void Reader::read_of_node(std::string_view name, std::string_view parent)
+void PathReader::read_of_node(std::string_view name, std::string_view parent)
 {
     if (!std::exchange(in_kubelet_, true) && !is_kubelet(name)) {
         by_ = By::container;
@@ -290,7 +290,7 @@ void Reader::read_of_node(std::string_view name, std::string_view parent)
     owner_.pod_uid = std::move(pod_of_node_);
 }
 
-void Reader::read(std::string_view name, std::string_view parent)
+void PathReader::read(std::string_view name, std::string_view parent)
 {
     if (name.size() > max_name)
         return;
@@ -306,7 +306,7 @@ void Reader::read(std::string_view name, std::string_view parent)
     }
 }
 
-void Reader::delegate_to(std::optional<uint32_t> uid)
+void PathReader::delegate_to(std::optional<uint32_t> uid)
 {
     if (by_ == By::user)
         return;
@@ -316,7 +316,7 @@ void Reader::delegate_to(std::optional<uint32_t> uid)
     user_ = uid;
 }
 
-CgroupOwner Reader::take()
+CgroupOwner PathReader::take()
 {
     if (owner_.container_id.empty())
         owner_.container_id = std::move(uuid_);
@@ -328,7 +328,7 @@ CgroupOwner Reader::take()
 CgroupOwner parse_cgroup_path(std::string_view path, const Delegation& delegation)
 {
     take_suffix(path, " (deleted)");
-    Reader reader(delegation.nodes);
+    PathReader reader(delegation.nodes);
     std::string_view parent;
     bool delegated = false;
     for (size_t at = 0, end = 0; at < path.size(); at = end + 1) {

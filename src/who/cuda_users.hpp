@@ -3,6 +3,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -15,5 +17,17 @@ struct CudaUsers {
 
 // Of these. A helper looks, for a process can make whoever reads its mappings wait; nobody waits longer than a second.
 CudaUsers cuda_users(std::span<const pid_t> of);
+
+// Who uses CUDA now, for somebody who has asked for a process or a container by a name that is none. What cannot be
+// found out is left out.
+
+// "process 1234 (python3) maps CUDA", of those whose name contains this; empty where there is none.
+std::string cuda_processes_named(std::string_view name);
+
+// "these run a process that maps CUDA: pod:team/trainer, loader", in the words of -c.
+std::string containers_with_cuda(const std::string& host_root);
+
+// "a, b and 3 more": no more of them than that.
+std::string listed(const std::vector<std::string>& texts, size_t most);
 
 } // namespace gpusnoop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where a build of HIP keeps the name of a hipFunction_t, in a line of JSON; [] where its code does not tell.
 #include "base/error.hpp"
-#include "names/hip_objects.hpp"
+#include "names/driver_objects.hpp"
 
 #include <cstdio>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
 // out. looks_up: another function is known to be behind it.
-#include "attach/dispatch_placement.hpp"
+#include "attach/placement.hpp"
 #include "base/error.hpp"
 
 #include <cstdio>

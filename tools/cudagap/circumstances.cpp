@@ -1,12 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/circumstances.hpp"
 
+#include "base/fd.hpp"
 #include "proc/process.hpp"
+#include "proc/threads.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace gpusnoop {
+
+namespace {
+
+std::string text_of(const std::string& path)
+{
+    constexpr size_t max = 64 << 10; // of a status some 2 KiB
+    return read_text(path, max).value_or("");
+}
+
+template<class Number = uint64_t>
+std::optional<Number> number_at(std::string_view text)
+{
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    Number number = 0;
+    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() ? std::optional(number)
+                                                                                             : std::nullopt;
+}
+
+// Behind "Key:" at the begin of a line. The name in a status cannot fake one: the kernel escapes newlines.
+std::optional<uint64_t> number_of(std::string_view text, std::string_view key)
+{
+    const std::string at_begin = fmt::format("\n{}:", key);
+    if (text.starts_with(std::string_view(at_begin).substr(1)))
+        return number_at(text.substr(at_begin.size() - 1));
+    const size_t at = text.find(at_begin);
+    return at == std::string_view::npos ? std::nullopt : number_at(text.substr(at + at_begin.size()));
+}
+
+// Behind the name, which may hold anything: the last parenthesis ends it.
+std::string_view behind_name(std::string_view stat)
+{
+    const size_t name_end = stat.rfind(')');
+    return name_end == std::string_view::npos ? std::string_view() : stat.substr(name_end + 1);
+}
+
+bool has_ended(std::string_view stat)
+{
+    const std::string_view state = behind_name(stat);
+    return state.starts_with(" Z") || state.starts_with(" X");
+}
+
+std::optional<uint64_t> stat_field(std::string_view stat, int wanted)
+{
+    stat = behind_name(stat);
+    for (int field = 3; field <= wanted; field++) {
+        const size_t blank = stat.find(' ');
+        if (blank == std::string_view::npos)
+            return std::nullopt;
+        stat.remove_prefix(blank + 1);
+    }
+    return number_at(stat);
+}
+
+} // namespace
+
+ProcessFacts parse_process_facts(std::string_view stat, std::string_view status, std::string_view io)
+{
+    constexpr int major_faults = 12;
+    if (has_ended(stat)) // what is left of it is in no cgroup of its own
+        return {};
+    ProcessFacts facts{.major_faults = stat_field(stat, major_faults),
+                       .read_bytes = number_of(io, "read_bytes"),
+                       .written_bytes = number_of(io, "write_bytes"),
+                       .swapped_bytes = number_of(status, "VmSwap"),
+                       .threads = number_of(status, "Threads")};
+    if (facts.swapped_bytes) // in units of 1024, which it calls kB
+        facts.swapped_bytes = *facts.swapped_bytes * 1024;
+    return facts;
+}
+
+ProcessFacts process_facts(pid_t pid)
+{
+    // Each of its threads shows what is counted of all.
+    const pid_t thread = running_thread(pid).value_or(pid);
+    const std::string folder = fmt::format("/proc/{}/", thread);
+    ProcessFacts facts =
+        parse_process_facts(text_of(folder + "stat"), text_of(folder + "status"), text_of(folder + "io"));
+    facts.allowed_cpus = allowed_cpus(thread);
+    return facts;
+}
+
+std::optional<unsigned> numa_node(pid_t pid, pid_t tid)
+{
+    constexpr int processor = 39;
+    const auto cpu = stat_field(text_of(fmt::format("/proc/{}/task/{}/stat", pid, tid)), processor);
+    std::error_code error;
+    if (cpu)
+        for (std::filesystem::directory_iterator entry(fmt::format("/sys/devices/system/cpu/cpu{}", *cpu), error), end;
+             !error && entry != end; entry.increment(error)) {
+            constexpr std::string_view node = "node";
+            const std::string name = entry->path().filename();
+            if (name.starts_with(node))
+                if (const auto number = number_at<unsigned>(std::string_view(name).substr(node.size())))
+                    return number;
+        }
+    return std::nullopt;
+}
+
+std::set<unsigned> gpu_nodes(const std::string& sysfs)
+{
+    std::set<unsigned> nodes;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(sysfs + "/bus/pci/devices", error), end; !error && entry != end;
+         entry.increment(error)) {
+        const std::string device = entry->path();
+        // 3D and VGA controllers, not their sound.
+        if (!text_of(device + "/vendor").starts_with("0x10de") || !text_of(device + "/class").starts_with("0x03"))
+            continue;
+        if (const auto node = number_at<int>(text_of(device + "/numa_node")); node && *node >= 0) // -1: not known
+            nodes.insert(static_cast<unsigned>(*node));
+    }
+    return nodes;
+}
+
 namespace {
 
 constexpr size_t most = 1024; // processes that are looked at: a dozen files of each, some 0.1 ms

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "proc/mapped_file.hpp"
-#include "proc/process_facts.hpp"
 #include "who/cgroup_facts.hpp"
 
 #include <array>
@@ -13,10 +12,35 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <sys/types.h>
 #include <utility>
 #include <vector>
 
 namespace gpusnoop {
+
+// What the kernel has counted of a process: page faults, swap, files, CPUs that it may use, NUMA nodes.
+
+// nullopt where it is gone, or the kernel does not tell.
+struct ProcessFacts {
+    std::optional<uint64_t> major_faults; // of its life, of all threads, as the others that are counted
+    std::optional<uint64_t> read_bytes;   // from disks
+    std::optional<uint64_t> written_bytes;
+    std::optional<uint64_t> swapped_bytes; // now
+    std::optional<uint64_t> threads;
+    unsigned allowed_cpus = 0; // 0: not known
+};
+
+// From the texts of its files stat, status and io.
+ProcessFacts parse_process_facts(std::string_view stat, std::string_view status, std::string_view io);
+
+ProcessFacts process_facts(pid_t pid);
+
+// The node of the CPU that the thread runs on, or ran on last.
+std::optional<unsigned> numa_node(pid_t pid, pid_t tid);
+
+// Those that NVIDIA's devices are on, below sysfs ("/sys"); empty where it has none, or does not know.
+std::set<unsigned> gpu_nodes(const std::string& sysfs);
 
 // Of one process, in an interval. nullopt: not known.
 struct Circumstances {

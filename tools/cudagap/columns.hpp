@@ -2,16 +2,13 @@
 // What a run of cudagap was asked for, and the columns that show it.
 #pragma once
 
-#include "names/name_options.hpp"
-#include "rows/block_stacks.hpp"
-#include "rows/blocked_files.hpp"
+#include "names/kernel_text.hpp"
 #include "rows/call_events.hpp"
-#include "rows/file_waits.hpp"
-#include "rows/gap_launches.hpp"
-#include "rows/gaps.hpp"
 #include "rows/report.hpp"
 #include "rows/thread_times.hpp"
+#include "tools/cudagap/blocks.hpp"
 #include "tools/cudagap/circumstances.hpp"
+#include "tools/cudagap/gaps.hpp"
 #include "tools/cudagap/peers.hpp"
 
 #include <bitset>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudagap: why the GPU is not given work: where the time goes of the threads that call.
-#include "attach/load_together.hpp"
+#include "attach/load_plan.hpp"
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
 #include "base/loop.hpp"

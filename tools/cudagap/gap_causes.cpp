@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/gap_causes.hpp"
 
-#include "rows/gaps.hpp"
+#include "tools/cudagap/gaps.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "bpf/shared/gap.h"
-#include "rows/blocked_files.hpp"
 #include "rows/thread_times.hpp"
+#include "tools/cudagap/blocks.hpp"
 
 #include <cstdint>
 #include <map>

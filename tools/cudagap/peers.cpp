@@ -1,12 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudagap/peers.hpp"
 
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "proc/threads.hpp"
+
 #include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <charconv>
 #include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <initializer_list>
 #include <iterator>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 
 namespace gpusnoop {
+
+namespace {
+
+constexpr size_t most_sockets = 32768; // of a namespace and family: some 30 ms
+constexpr size_t most_descriptors = 8192;
+
+// net/tcp_states.h
+enum : uint8_t { time_wait = 6, closed = 7, listening = 10, handshake = 12, states = 14 };
+
+constexpr uint32_t asked_states =
+    ((1U << states) - 1) & ~(1U << time_wait | 1U << closed | 1U << listening | 1U << handshake);
+
+// Older kernels tell less: their tcp_info ends sooner.
+template<auto member>
+std::optional<uint64_t> field(const tcp_info& info, size_t known)
+{
+    const auto& value = info.*member;
+    const auto end =
+        static_cast<size_t>(reinterpret_cast<const char*>(&value + 1) - reinterpret_cast<const char*>(&info));
+    return end <= known ? std::optional<uint64_t>(value) : std::nullopt;
+}
+
+void add_info(TcpSocket& socket, std::span<const std::byte> attribute)
+{
+    tcp_info info{};
+    const size_t known = std::min(sizeof(info), attribute.size());
+    memcpy(&info, attribute.data(), known);
+    if (const auto rtt = field<&tcp_info::tcpi_rtt>(info, known); rtt.value_or(0))
+        socket.rtt_us = rtt;
+    socket.segments = field<&tcp_info::tcpi_data_segs_out>(info, known);
+    socket.retransmits = field<&tcp_info::tcpi_total_retrans>(info, known);
+    socket.arrived = field<&tcp_info::tcpi_data_segs_in>(info, known);
+    socket.out_of_order = field<&tcp_info::tcpi_rcv_ooopack>(info, known);
+    socket.received_bytes = field<&tcp_info::tcpi_bytes_received>(info, known);
+    const auto sent = field<&tcp_info::tcpi_bytes_sent>(info, known);
+    const auto again = field<&tcp_info::tcpi_bytes_retrans>(info, known);
+    if (sent && again)
+        socket.sent_bytes = *sent - std::min(*again, *sent);
+}
+
+std::string address_text(uint8_t family, const void* address)
+{
+    constexpr std::array<unsigned char, 12> of_ipv4 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const bool is_mapped = family == AF_INET6 && !memcmp(address, of_ipv4.data(), of_ipv4.size());
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    return inet_ntop(is_mapped ? AF_INET : family, static_cast<const char*>(address) + (is_mapped ? of_ipv4.size() : 0),
+                     text.data(), text.size())
+               ? text.data()
+               : std::string();
+}
+
+std::optional<TcpSocket> parse_socket(std::span<const std::byte> message)
+{
+    inet_diag_msg head{};
+    if (message.size() < sizeof(head))
+        return std::nullopt;
+    memcpy(&head, message.data(), sizeof(head));
+    TcpSocket socket{.cookie = uint64_t{head.id.idiag_cookie[1]} << 32 | head.id.idiag_cookie[0],
+                     .inode = head.idiag_inode,
+                     .address = address_text(head.idiag_family, head.id.idiag_dst),
+                     .port = ntohs(head.id.idiag_dport)};
+    message = message.subspan(sizeof(head));
+    for (rtattr attribute{}; message.size() >= sizeof(attribute);) {
+        memcpy(&attribute, message.data(), sizeof(attribute));
+        if (attribute.rta_len < sizeof(attribute) || attribute.rta_len > message.size())
+            break;
+        if (attribute.rta_type == INET_DIAG_INFO)
+            add_info(socket, message.subspan(sizeof(attribute), attribute.rta_len - sizeof(attribute)));
+        message = message.subspan(std::min<size_t>(RTA_ALIGN(attribute.rta_len), message.size()));
+    }
+    return socket;
+}
+
+// The folder of /proc that shows the files and namespaces of a process.
+std::string readable(pid_t pid)
+{
+    return std::to_string(running_thread(pid).value_or(pid));
+}
+
+Fd open_namespace(const std::string& process)
+{
+    return Fd(open(("/proc/" + process + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+uint64_t number_of(const std::string& process)
+{
+    struct stat st {};
+    return stat(("/proc/" + process + "/ns/net").c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+Fd netlink_socket()
+{
+    return Fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+}
+
+// It belongs to the namespace that its thread was in when it was made.
+Fd netlink_socket_of(pid_t pid)
+{
+    constexpr const char* self = "thread-self";
+    const std::string process = readable(pid);
+    if (number_of(process) == number_of(self))
+        return netlink_socket();
+    const Fd other = open_namespace(process), own = open_namespace(self);
+    if (!other || !own || setns(other.get(), CLONE_NEWNET))
+        return Fd();
+    Fd made = netlink_socket();
+    if (setns(own.get(), CLONE_NEWNET))
+        throw Error("cannot go back to the own network namespace: " + errno_text(errno));
+    return made;
+}
+
+bool ask(const Fd& netlink, uint8_t family)
+{
+    struct {
+        nlmsghdr header;
+        inet_diag_req_v2 request;
+    } message{.header = {.nlmsg_len = sizeof(message),
+                         .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                         .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+                         .nlmsg_seq = 0,
+                         .nlmsg_pid = 0},
+              .request = {.sdiag_family = family,
+                          .sdiag_protocol = IPPROTO_TCP,
+                          .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+                          .pad = 0,
+                          .idiag_states = asked_states,
+                          .id = {}}};
+    return send(netlink.get(), &message, sizeof(message), 0) == sizeof(message);
+}
+
+// As far as it is read.
+TcpAnswer read_answer(const Fd& netlink, std::vector<TcpSocket>& sockets)
+{
+    constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
+    setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    std::vector<std::byte> buffer(64 << 10); // the kernel fills 32 KiB at most
+    TcpAnswer answer = TcpAnswer::goes_on;
+    for (const size_t most = sockets.size() + most_sockets; answer == TcpAnswer::goes_on && sockets.size() < most;) {
+        const ssize_t got = recv(netlink.get(), buffer.data(), buffer.size(), 0);
+        if (got <= 0)
+            return TcpAnswer::refused;
+        answer = parse_tcp_answer(std::span(buffer).first(static_cast<size_t>(got)), sockets);
+    }
+    return answer;
+}
+
+} // namespace
+
+TcpAnswer parse_tcp_answer(std::span<const std::byte> messages, std::vector<TcpSocket>& sockets)
+{
+    for (nlmsghdr header{}; messages.size() >= sizeof(header);) {
+        memcpy(&header, messages.data(), sizeof(header));
+        if (header.nlmsg_len < sizeof(header) || header.nlmsg_len > messages.size())
+            return TcpAnswer::refused;
+        if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR)
+            return header.nlmsg_type == NLMSG_DONE ? TcpAnswer::complete : TcpAnswer::refused;
+        if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY)
+            if (auto socket = parse_socket(messages.subspan(sizeof(header), header.nlmsg_len - sizeof(header))))
+                sockets.push_back(std::move(*socket));
+        messages = messages.subspan(std::min<size_t>(NLMSG_ALIGN(header.nlmsg_len), messages.size()));
+    }
+    return TcpAnswer::goes_on;
+}
+
+std::optional<TcpSockets> tcp_sockets(pid_t pid)
+{
+    TcpSockets found;
+    size_t refused = 0;
+    for (const uint8_t family : std::initializer_list<uint8_t>{AF_INET, AF_INET6}) {
+        const Fd netlink = netlink_socket_of(pid); // one each: an answer need not be read to its end
+        const TcpAnswer answer =
+            netlink && ask(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
+        found.all &= answer == TcpAnswer::complete;
+        refused += answer == TcpAnswer::refused;
+    }
+    return refused < 2 ? std::optional(std::move(found)) : std::nullopt;
+}
+
+uint64_t network_namespace(pid_t pid)
+{
+    return number_of(readable(pid));
+}
+
+SocketInodes socket_inodes(pid_t pid)
+{
+    constexpr std::string_view prefix = "socket:[";
+    SocketInodes found;
+    size_t seen = 0;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry("/proc/" + readable(pid) + "/fd", error), end;
+         !error && entry != end; entry.increment(error)) {
+        if (++seen > most_descriptors) {
+            found.all = false;
+            break;
+        }
+        std::error_code gone;
+        const std::string target = std::filesystem::read_symlink(entry->path(), gone);
+        uint32_t inode = 0;
+        if (target.starts_with(prefix) &&
+            std::from_chars(target.data() + prefix.size(), target.data() + target.size(), inode).ec == std::errc())
+            found.inodes.insert(inode);
+    }
+    return found;
+}
+
 namespace {
 
 constexpr size_t most = 256; // processes that are looked at

@@ -3,7 +3,7 @@
 
 #include "rows/call_fields.hpp"
 #include "rows/label.hpp"
-#include "rows/process_line.hpp"
+#include "rows/who.hpp"
 
 namespace gpusnoop::cudagraph {
 namespace {

@@ -2,7 +2,7 @@
 // What a run of cudalaunch was asked for, and the columns that show it.
 #pragma once
 
-#include "names/name_options.hpp"
+#include "names/kernel_text.hpp"
 #include "rows/call_events.hpp"
 #include "rows/call_view.hpp"
 #include "rows/launch_groups.hpp"

@@ -5,7 +5,7 @@
 
 #include "attach/probes.hpp"
 #include "code/copy_search.hpp"
-#include "names/inside_waits.hpp"
+#include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 #include "reader/reader.hpp"
 #include "tools/cudasync/waits.hpp"

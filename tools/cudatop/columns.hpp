@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/nvml_figures.hpp"
-#include "names/name_options.hpp"
+#include "names/kernel_text.hpp"
 #include "output/metrics.hpp"
 #include "rows/process_gpus.hpp"
 #include "rows/report.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
-#include "attach/user_reads.hpp"
+#include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "base/loop.hpp"
 #include "tools/cudatop/options.hpp"

@@ -5,7 +5,7 @@
 #include "base/ending_signals.hpp"
 #include "base/error.hpp"
 #include "base/loop.hpp"
-#include "output/moments.hpp"
+#include "output/recording.hpp"
 #include "rows/column_choice.hpp"
 #include "rows/output.hpp"
 #include "run/command_line.hpp"

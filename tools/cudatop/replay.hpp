@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/ending_signals.hpp"
-#include "output/moments.hpp"
+#include "output/recording.hpp"
 #include "screen/snapshot.hpp"
 #include "tools/cudatop/columns.hpp"
 

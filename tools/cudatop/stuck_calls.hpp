@@ -8,7 +8,7 @@
 #include "attach/probe_kinds.hpp"
 #include "base/options.hpp"
 #include "code/copy_search.hpp"
-#include "names/inside_waits.hpp"
+#include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 #include "tools/cudasync/waits.hpp"
 #include "who/processes.hpp"

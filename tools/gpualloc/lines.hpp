@@ -3,8 +3,8 @@
 #pragma once
 
 #include "rows/held_table.hpp"
-#include "rows/process_line.hpp"
 #include "rows/report.hpp"
+#include "rows/who.hpp"
 
 #include <cstdint>
 #include <functional>

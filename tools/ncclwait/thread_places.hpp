@@ -4,7 +4,7 @@
 #pragma once
 
 #include "attach/probes.hpp"
-#include "names/inside_waits.hpp"
+#include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvioctl: calls into GPU drivers, by name, status and latency; and what was called last before an Xid.
-#include "attach/user_reads.hpp"
+#include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "gpu/command_layouts.hpp"
 #include "gpu/driver_hooks.hpp"

@@ -4,7 +4,7 @@
 
 #include "bpf/shared/ioctl.h"
 #include "gpu/xids.hpp"
-#include "rows/process_line.hpp"
+#include "rows/who.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // Paths of cgroups, which anybody to whom a part of the tree was delegated may make.
 #include "who/cgroup_path.hpp"
 #include "tests/fuzz/target.hpp"
-#include "who/container_record.hpp"
+#include "who/container_runtimes.hpp"
 
 using namespace gpusnoop;
 

@@ -3,7 +3,6 @@
 #include "attach/search_messages.hpp"
 #include "code/stack_questions.hpp"
 #include "names/name_messages.hpp"
-#include "names/stack_messages.hpp"
 #include "tests/fuzz/target.hpp"
 #include "who/containers.hpp"
 

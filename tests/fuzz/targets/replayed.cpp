@@ -2,7 +2,7 @@
 // A recording that somebody has sent, shown: as tables, whatever is asked of them, and on cudatop's screen.
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "output/moments.hpp"
+#include "output/recording.hpp"
 #include "output/replay.hpp"
 #include "screen/draw.hpp"
 #include "tests/fuzz/target.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/complaints.hpp"
+#include "attach/known_files.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where probes go in the stand-in's libamdhip64, whose functions look others up as those of ROCm 6.1 and later do.
-#include "attach/dispatch_placement.hpp"
+#include "attach/placement.hpp"
 #include "attach/probe_layout.hpp"
 
 #include <catch2/catch_test_macros.hpp>

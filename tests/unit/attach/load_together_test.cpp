@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/load_together.hpp"
+#include "attach/load_plan.hpp"
 
 #include "attach/refusal.hpp"
 #include "base/bpf_map.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/program_stack.hpp"
+#include "attach/programs.hpp"
 
 #include "base/bpf_map.hpp"
 #include "deep.skel.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/user_reads.hpp"
+#include "attach/refusal.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "names/kernel_symbols.hpp"
+#include "names/kernel_files.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <sstream>

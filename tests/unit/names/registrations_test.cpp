@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/registration_scan.hpp"
 #include "names/scan_cache.hpp"
-#include "names/scanner.hpp"
 #include "tests/unit/code/elf_fixtures.hpp"
 
 #include <catch2/catch_test_macros.hpp>

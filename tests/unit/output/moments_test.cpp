@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording of tables is read moment by moment.
 #include "base/error.hpp"
-#include "output/moments.hpp"
+#include "output/recording.hpp"
 #include "tests/unit/base/folder.hpp"
 
 #include <catch2/catch_test_macros.hpp>

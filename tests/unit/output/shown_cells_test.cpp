@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a table showed is shown again of what its lines of JSON have.
 #include "output/shown_cells.hpp"
-#include "rows/table_columns.hpp"
+#include "rows/table.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -2,10 +2,10 @@
 #include "proc/process.hpp"
 
 #include "proc/mapped_file.hpp"
-#include "proc/process_facts.hpp"
-#include "proc/tcp_sockets.hpp"
 #include "proc/threads.hpp"
 #include "threads_of_child.hpp"
+#include "tools/cudagap/circumstances.hpp"
+#include "tools/cudagap/peers.hpp"
 
 #include <algorithm>
 #include <array>

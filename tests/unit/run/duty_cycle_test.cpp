@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/duty_cycle.hpp"
+#include "run/sampling.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --help lists what a tool takes, and nothing else.
-#include "run/help.hpp"
+#include "run/command_line.hpp"
 
 #include "base/options.hpp"
 #include "tools/tools.hpp"

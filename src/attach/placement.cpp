@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/dispatch_placement.hpp"
+#include "attach/placement.hpp"
 
 #include <algorithm>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t beginning = 32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proc/tcp_sockets.hpp"
+#include "tools/cudagap/peers.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch_test_macros.hpp>

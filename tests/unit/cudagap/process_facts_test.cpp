@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proc/process_facts.hpp"
+#include "tools/cudagap/circumstances.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>

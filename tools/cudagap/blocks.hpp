@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of the kernel side's, of blocks of threads that call: what has been added to it since the last report.
+#pragma once
+
+#include "base/bpf_map.hpp"
+#include "bpf/shared/block.h"
+#include "bpf/shared/gap.h"
+#include "names/code_places.hpp"
+#include "names/kernel_files.hpp"
+#include "names/user_stacks.hpp"
+#include "proc/process.hpp"
+#include "rows/histogram.hpp"
+#include "rows/thread_times.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace gpusnoop {
+
+// Key has the place of a thread, Count the time and the number of its blocks.
+template<class Key, class Count>
+class BlockTotals {
+    static_assert(std::has_unique_object_representations_v<Key>); // they are compared as bytes
+
+public:
+    explicit BlockTotals(int fd) : table_(fd) {}
+
+    // each(key, the thread, its count, what of that is new), of threads that have just been drained; then those that
+    // have ended are forgotten.
+    template<class Each>
+    void drain(const std::vector<ThreadTime>& times, Each&& each)
+    {
+        const auto threads = by_place(times);
+        std::vector<Key> ended;
+        table_.for_each([&](const Key& key, std::span<const Count> counts) {
+            const auto thread = threads.find(key.place);
+            if (thread == threads.end())
+                return; // with the next report
+            if (thread->second->ended)
+                ended.push_back(key);
+            const Count& now = counts.front();
+            block_count& told = told_[key];
+            if (now.times == told.times)
+                return;
+            each(key, *thread->second, now, block_count{now.sum - told.sum, now.times - told.times});
+            told = {now.sum, now.times};
+        });
+        for (const Key& key : ended) {
+            told_.erase(key);
+            table_.erase(key);
+        }
+    }
+    template<class Each>
+    void for_each_key(Each&& each)
+    {
+        table_.for_each([&](const Key& key, std::span<const Count>) { each(key); });
+    }
+
+private:
+    struct ByBytes {
+        bool operator()(const Key& a, const Key& b) const { return memcmp(&a, &b, sizeof(Key)) < 0; }
+    };
+
+    HashTable<Key, Count> table_;
+    std::map<Key, block_count, ByBytes> told_;
+};
+
+// Where threads that call have blocked outside of calls, by reason and stack.
+struct BlockKey {
+    WhoKey who;
+    uint32_t part = 0;
+    int32_t stack = 0; // a number of the report's
+    auto operator<=>(const BlockKey&) const = default;
+};
+
+struct BlockGroup {
+    WhoSeen who;
+    uint64_t ns = 0;
+    uint64_t times = 0;
+};
+
+class BlockStacks {
+public:
+    BlockStacks(int counts_fd, const UserStacks::Kernel& kernel, WaitBudget* waits = nullptr) // see Reader
+        : totals_(counts_fd), stacks_fd_(kernel.stacks), users_(kernel, {}, waits)
+    {}
+    BlockStacks(const BlockStacks&) = delete;
+
+    // What has ended since the last call, of threads that have just been drained; then those that have ended are
+    // forgotten.
+    std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
+                                         Processes& processes);
+    const Frames& frames(const BlockKey& key) const { return places_.frames(key.stack); }
+    // By ids; negative: not known. The kernel's first: it is what the program's last call has led to.
+    Frames frames(const ImageId& image, int32_t user, int32_t kernel);
+    // Now and then: names are asked for, and come.
+    void tick(const ThreadTimes& times);
+    void forget(const std::vector<ImageId>& images);
+    UserStacks& of_users() { return users_; }
+
+private:
+    BlockTotals<block_key, block_count> totals_;
+    int stacks_fd_;
+    UserStacks users_;
+    CodePlaces places_{CodePlaces::By::stack,
+                       {.frames = [this](const ImageId& image, int32_t user,
+                                         uint64_t kernel) { return frames(image, user, static_cast<int32_t>(kernel)); },
+                        .place = {}}};          // of the last drain()
+    std::optional<KernelSymbols> kernel_names_; // once there is a stack
+};
+
+// Which files threads waited for in the longest blocks of gaps, and of what their wakers did.
+
+// "folder/file", as the kernel side has them; empty: not known.
+std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE_NAME]);
+
+// Of the gap, and of each of its wakers: "folder/file", as far as it is known; otherwise empty.
+using GapFiles = std::array<std::string, WAKERS + 1>;
+
+class BlockedFiles {
+public:
+    GapFiles of(const gap_record& gap);
+    // Once a second: what processes have mapped is looked at anew.
+    void tick()
+    {
+        mappings_.clear();
+        looks_ = 0;
+    }
+
+private:
+    std::string file_of(const waker& waker, uint32_t pid);
+    std::string mapped_at(uint32_t pid, uint64_t address);
+
+    std::map<uint32_t, std::vector<Mapping>> mappings_; // by pid
+    size_t looks_ = 0;
+};
+
+// For how long threads that call have waited for which files, in reads and writes and page faults that blocked, and
+// what disks were asked for.
+struct FileKey {
+    WhoKey who;
+    uint64_t device = 0, inode = 0; // both 0: not known
+    std::string file;               // "folder/file"; empty: not known
+    auto operator<=>(const FileKey&) const = default;
+};
+
+struct FileGroup {
+    WhoSeen who;
+    uint64_t ns = 0;
+    Histogram waits;                            // ns each
+    uint64_t read_bytes = 0, written_bytes = 0; // by disks
+};
+
+class FileWaits {
+public:
+    explicit FileWaits(int counts_fd) : totals_(counts_fd) {}
+
+    // What has ended since the last call, of threads that have just been drained; then those that have ended are
+    // forgotten.
+    std::map<FileKey, FileGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
+                                       Processes& processes);
+
+private:
+    BlockTotals<file_key, file_count> totals_;
+};
+
+} // namespace gpusnoop
