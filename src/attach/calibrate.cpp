@@ -160,8 +160,7 @@ std::optional<uint64_t> duration_floor_ns(Tier tier)
 ProbeCostMeter::ProbeCostMeter(Tier tier)
 {
     helper_.emplace([tier](Helper::Task& task) {
-        if (const std::optional<ProbeCost> cost = probe_cost(tier))
-            task.connection.send(message_of(*cost));
+        task.connection.send(message_of(probe_cost(tier)));
     });
 }
 
@@ -179,7 +178,7 @@ const std::optional<ProbeCost>& ProbeCostMeter::cost()
     const bool ended = helper_ && helper_->ended(); // before what it sent is read
     if (helper_ && !cost_)
         if (const auto message = helper_->connection().receive(std::chrono::milliseconds(0)))
-            cost_ = read_message<ProbeCost>(message->bytes);
+            cost_ = read_message<std::optional<ProbeCost>>(message->bytes).value_or(std::nullopt);
     if (ended)
         helper_.reset();
     return cost_;

@@ -83,11 +83,11 @@ void FileSearch::answer(const SearchAnswer& answer, int file)
         _exit(0); // nobody listens any more
 }
 
-void FileSearch::bore(const Key& key)
+void FileSearch::add_not_cuda(const Key& key)
 {
-    if (boring_.size() >= known_max)
-        boring_.clear();
-    boring_.insert(key);
+    if (not_cuda_.size() >= known_max)
+        not_cuda_.clear();
+    not_cuda_.insert(key);
 }
 
 std::string FileSearch::at(const Key& key, std::string_view path)
@@ -125,7 +125,7 @@ SearchEnd FileSearch::mapped(pid_t pid)
     for (const Mapping& mapping : all) {
         const Key key(mapping.device, mapping.inode);
         const bool executable_itself = key == program;
-        if (!seen.insert(key).second || (boring(key) && !named(mapping.path)) || refused(key))
+        if (!seen.insert(key).second || (is_not_cuda(key) && !named(mapping.path)) || refused(key))
             continue;
         if (std::chrono::steady_clock::now() - begun > time_for_a_look) {
             end.all = false;
@@ -158,7 +158,7 @@ SearchEnd FileSearch::opened(std::string_view path, Fd where)
     mapping.device = found->device;
     mapping.inode = found->inode;
     const Key key(found->device, found->inode);
-    if ((boring(key) && !named(mapping.path)) || refused(key))
+    if ((is_not_cuda(key) && !named(mapping.path)) || refused(key))
         return end;
     task_->set_status(at(key, mapping.path));
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
@@ -264,7 +264,7 @@ bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
     }
     result.watch = watch;
     if (!result.cuda) {
-        bore({mapping.device, mapping.inode});
+        add_not_cuda({mapping.device, mapping.inode});
         if (watch >= 0)
             inotify_rm_watch(verdict->file.get(), watch);
     }

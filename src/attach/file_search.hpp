@@ -59,8 +59,8 @@ public:
     void serve(Helper::Task& task);
 
     // Files that are not to be looked at: they have no CUDA in them, unless they are called so.
-    void bore(const Key& key);
-    bool boring(const Key& key) const { return boring_.contains(key); }
+    void add_not_cuda(const Key& key);
+    bool is_not_cuda(const Key& key) const { return not_cuda_.contains(key); }
     // Nor these, whatever they are called: a helper did not survive it.
     void refuse(const Key& key) { refused_.insert(key); }
     bool refused(const Key& key) const { return refused_.contains(key); }
@@ -93,7 +93,7 @@ private:
     std::span<const Probe> probes_;
     bool count_runtime_;
     bool nccl_; // is what calls are counted of
-    std::set<Key> boring_, refused_;
+    std::set<Key> not_cuda_, refused_;
     std::map<Version, uint32_t> known_; // files by number, in a helper: another user of one is told without a question
     uint32_t dropped_ = 0;              // files, when these were told
     Helper::Task* task_ = nullptr;      // while it serves

@@ -58,10 +58,10 @@ Targets::Targets(std::span<const Probe> probes, bool count_runtime)
 
 Targets::~Targets() = default;
 
-bool Targets::interesting(std::string_view path, uint64_t device, uint64_t inode) const
+bool Targets::may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const
 {
     const FileSearch::Key key(device, inode);
-    return (search_.named(path) || ((search_.in_any_file() || is_memfd(path)) && !search_.boring(key))) &&
+    return (search_.named(path) || ((search_.in_any_file() || is_memfd(path)) && !search_.is_not_cuda(key))) &&
            !search_.refused(key);
 }
 
@@ -267,7 +267,7 @@ SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
             complain(fmt::format("{} (process {}): {}", candidate.path, search.request.pid, errno_text(EMFILE)));
         return {};
     }
-    if (search_.boring(key) && !search_.named(candidate.path) && !search.again)
+    if (search_.is_not_cuda(key) && !search_.named(candidate.path) && !search.again)
         return {};
     const FileId id = ids_.of(where.get(), search.helper, candidate.page);
     if (search.request.what == SearchRequest::What::again)
@@ -278,7 +278,7 @@ SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
     }
     const KnownFiles::Seen seen{id, candidate.changed_ns};
     if (files_.useless(seen)) {
-        search_.bore(key);
+        search_.add_not_cuda(key);
         return {};
     }
     const FileGuard guard(where, id);
@@ -312,7 +312,7 @@ void Targets::apply_examined(Search& search, ExaminedFile examined)
         complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
     if (may_change || (examined.cuda && !examined.places.empty() && believable(examined)))
         return add_file(search, std::move(found), std::move(examined));
-    search_.bore({candidate.device, candidate.inode});
+    search_.add_not_cuda({candidate.device, candidate.inode});
     if (examined.cuda)
         files_.add_useless(found.seen);
     writes_.remove(found.guard.watch());
@@ -325,7 +325,7 @@ void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
     const pid_t pid = search.request.pid;
     const uint64_t owner = owner_of(pid).value_or(0);
     if (!files_.room_for_one(pid, owner)) {
-        search_.bore({candidate.device, candidate.inode});
+        search_.add_not_cuda({candidate.device, candidate.inode});
         files_.add_useless(found.seen);
         writes_.remove(found.guard.watch());
         return;

@@ -78,7 +78,7 @@ public:
     int descriptor() const { return news_.get(); }
 
     // True where this mapping (device and inode as /proc shows them) may bring a CUDA file into its process.
-    bool interesting(std::string_view path, uint64_t device, uint64_t inode) const;
+    bool may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const;
 
     // Files that nobody has mapped since the last time this was asked, and that their path leads to no longer: their
     // container is gone, or they are deleted. To be dropped, or the file system they are on cannot be unmounted.

@@ -150,6 +150,10 @@ void KernelNames::learn_text(const name_record& record, Process& process, std::s
     if (known) {
         known->asked = asked && known->name.is_mangled;
         known->awaited = false;
+        if (!asked && known->name.is_mangled) { // the next report may be the last
+            process.mangled.insert(record.handle);
+            retry_ = true;
+        }
     }
 }
 

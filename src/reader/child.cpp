@@ -3,6 +3,7 @@
 
 #include "base/ending_signals.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <exception>
@@ -104,10 +105,10 @@ Child::~Child()
         left_behind().push_back(pid_);
 }
 
-size_t Child::unkillable()
+bool Child::is_left_behind(pid_t pid)
 {
     reap_left_behind();
-    return left_behind().size();
+    return std::ranges::find(left_behind(), pid) != left_behind().end();
 }
 
 void Child::kill()

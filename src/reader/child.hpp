@@ -6,7 +6,6 @@
 #include "base/fd.hpp"
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <sys/types.h>
 
@@ -28,8 +27,8 @@ public:
     bool ended();
     bool succeeded() const { return succeeded_; } // it has ended, by itself and well
     void kill();
-    // Children that were killed and have not exited, as in a call to a driver that hangs.
-    static size_t unkillable();
+    // Returns true for a child that was killed and has not exited, as in a call to a driver that hangs.
+    static bool is_left_behind(pid_t pid);
     pid_t pid() const { return pid_; }   // -1 where there is none, or none any more
     int error() const { return error_; } // errno, if no process could be started; or 0
 

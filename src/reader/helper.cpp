@@ -62,8 +62,9 @@ std::optional<Message> Connection::receive()
         std::memcpy(&file, CMSG_DATA(header), sizeof(file));
         got.file = Fd(file);
     }
-    closed_ |= size <= 0 || message.msg_flags & MSG_TRUNC;
-    if (closed_)
+    const bool ended = size <= 0 || message.msg_flags & MSG_TRUNC;
+    closed_ |= ended; // by a failed send, too: then there may be messages left to receive
+    if (ended)
         return std::nullopt;
     got.bytes = buffer_.substr(0, static_cast<size_t>(size));
     return got;

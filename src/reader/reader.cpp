@@ -24,10 +24,11 @@ constexpr auto restart_interval = 1s;                 // between the starts of a
 // ends the row.
 constexpr auto slow_restart_interval = 60s;
 constexpr unsigned deaths_in_a_row_max = 3;
+constexpr unsigned quick_restarts_max =
+    8; // deaths that something is blamed for; the names of others need not wait then
 constexpr auto second_helper_after = 50ms; // then other questions do not wait for a slow one
 constexpr long pending_of_user_max = 64;   // questions: others find room
 constexpr int messages_per_poll_max = 256; // a helper that has been taken over may send any number
-constexpr size_t unkillable_max = 4;       // lost helpers that have not exited, as in a driver's call that hangs
 
 // Why a helper is replaced.
 constexpr std::string_view died = "the helper that read it has died";
@@ -62,9 +63,10 @@ const Reader::Question* Reader::next_pending() const
 
 bool Reader::may_start(const Process& process) const
 {
-    const auto interval = deaths_ >= deaths_in_a_row_max ? Clock::duration(slow_restart_interval) : restart_interval;
+    const auto interval =
+        !service_.blames && deaths_ >= deaths_in_a_row_max ? Clock::duration(slow_restart_interval) : restart_interval;
     return (!process.has_started || service_.clock() >= process.started + interval) &&
-           Child::unkillable() < unkillable_max;
+           (service_.blames || !Child::is_left_behind(process.lost));
 }
 
 // Null if all are busy, and no other one may start.
@@ -133,9 +135,10 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
         }
         if (!process->helper->connection().closed())
             return std::nullopt;
-        const bool was_busy = !process->pending.empty();
+        poll(*process); // what it has answered before
+        const bool was_idle = process->helper && process->pending.empty();
         lose(*process, std::string(died));
-        if (was_busy)
+        if (!was_idle)
             return std::nullopt;
     }
     return std::nullopt;
@@ -274,6 +277,7 @@ void Reader::end(Process& process)
 {
     process.pending.clear();
     process.silent = {};
+    process.lost = process.helper->pid();
     process.helper.reset();
     if (service_.restarted)
         service_.restarted();
@@ -292,6 +296,8 @@ void Reader::lose(Process& process, std::string why)
     if (loss.died && !service_.blames)
         deaths_++;
     end(process);
+    if (service_.blames && (loss.question == 0 || (loss.died && deaths_++ < quick_restarts_max)))
+        process.has_started = false; // the next one starts at once
     if (!(service_.lost && service_.lost(loss)) && loss.question && service_.blames)
         blame(loss);
 }

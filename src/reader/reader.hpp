@@ -62,7 +62,9 @@ public:
         size_t processes = 1;                                // at most; another one is started while all are slow
         size_t questions = 128;                              // pending ones per helper
         bool limits_shares = true;                           // of the helpers' time, per process and per user
-        bool blames = true; // false: after three deaths in a row, a helper is started once a minute
+        // False: after three deaths in a row, a helper is started once a minute, and none is while the last one cannot
+        // be killed.
+        bool blames = true;
     };
 
     // Helpers start with the first question. waits: shared by the readers of one loop; null: its own.
@@ -121,6 +123,7 @@ private:
         std::deque<Question> pending; // the helper works on the first one
         Clock::time_point started, checked;
         bool has_started = false;
+        pid_t lost = -1;          // the helper before this one
         Clock::duration silent{}; // that the first pending question has taken
     };
 

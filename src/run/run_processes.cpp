@@ -102,7 +102,7 @@ void Run::watch_mappings()
 
 void Run::library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode)
 {
-    if (attacher_ && attacher_->targets().interesting(path, device, inode))
+    if (attacher_ && attacher_->targets().may_be_cuda(path, device, inode))
         members_->mapped(pid);
 }
 
