@@ -47,17 +47,17 @@ constexpr Field<C, K, G> sum_field = {{"", names[part].key, Unit::count},
                                       },
                                       [](const K&, const G& g, const C&) { return Cell(g.sums.ns[part]); }};
 
-// The fields of all parts from the first to before the end.
-template<size_t first, class Parts>
+// Both fields of each part.
+template<class Numbers, size_t... part>
 struct PartFields;
-template<size_t first, size_t... part>
-struct PartFields<first, std::index_sequence<part...>> {
-    static constexpr Field<C, K, G> shares[] = {share_field<first + part>...};
-    static constexpr Field<C, K, G> sums[] = {sum_field<first + part>...};
+template<size_t... number, size_t... part>
+struct PartFields<std::index_sequence<number...>, part...> {
+    static constexpr size_t parts[] = {part...};
+    static constexpr Field<C, K, G> all[] = {
+        (number % 2 ? sum_field<parts[number / 2]> : share_field<parts[number / 2]>)...};
 };
-using Calls = PartFields<TIME_LAUNCH, std::make_index_sequence<TIME_CALL + 1 - TIME_LAUNCH>>;
-using Cpu = PartFields<TIME_CPU, std::make_index_sequence<1>>;
-using Others = PartFields<TIME_CALL + 1, std::make_index_sequence<TIME_PARTS - TIME_CALL - 1>>;
+template<size_t... part>
+constexpr auto& part_fields = PartFields<std::make_index_sequence<2 * sizeof...(part)>, part...>::all;
 
 template<Shown where>
 Shown if_cheap(const C& c)
@@ -131,7 +131,7 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
          "thread "
          "with the most of that."},
     },
-    Calls::shares,
+    part_fields<TIME_LAUNCH, TIME_COPY, TIME_WAIT, TIME_MEMORY, TIME_CALL>,
     {
         {{"ONCPU%", "", Unit::percent, 6},
          if_cheap<Shown::text>,
@@ -155,7 +155,8 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
          if_cheap<Shown::json>,
          [](const K&, const G& g, const C&) { return Cell(g.cpu.wall_ns); }},
     },
-    Cpu::shares, Others::shares, Calls::sums, Cpu::sums, Others::sums,
+    part_fields<TIME_CPU, TIME_RUNQ, TIME_THROTTLED, TIME_HARDIRQ, TIME_SOFTIRQ, TIME_STOPPED, TIME_LOCK, TIME_POLL,
+                TIME_PIPE, TIME_SOCKET, TIME_DISK, TIME_FAULT, TIME_SLEEP, TIME_DRIVER, TIME_CHILD, TIME_OTHER>,
     {
         {{"SWITCH/s", "", Unit::rate, 8},
          always<C>,
