@@ -118,10 +118,18 @@ MAN_PAGES := $(patsubst %,$(BUILD)/man/%.8,$(TOOLS) $(READERS) $(ALIASES))
 
 man-pages: $(MAN_PAGES)
 
-$(BUILD)/man/%.8: man/%.8 scripts/man-page $(wildcard man/common/*.8)
+# Pages list what programs say of their options and fields. Those of a cross build do not run here: it builds others.
+MAN_FROM := $(if $(CROSS),build,$(BIN))
+
+$(BUILD)/man/%.8: man/%.8 scripts/man-page $(wildcard man/common/*.8) $(MAN_FROM)/$(if $(CROSS),gpusnoop,%)
 	$(say) MAN $@
 	$(Q)mkdir -p $(@D)
-	$(Q)scripts/man-page $< > $@
+	$(Q)scripts/man-page $< $(MAN_FROM) > $@
+
+ifneq ($(CROSS),)
+$(MAN_FROM)/gpusnoop:
+	$(Q)$(MAKE) --no-print-directory CROSS= BUILD=$(MAN_FROM) tools
+endif
 
 # --- kernel side -----------------------------------------------------------------------------------------------------
 

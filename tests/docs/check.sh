@@ -23,18 +23,7 @@ aliases=$(sed -n 's/^ALIASES *:= *//p' Makefile)
 
 sorted_words() { tr -s ' ,\t' '\n' | sed '/^$/d' | LC_ALL=C sort -u; }
 
-# Groups and options in their order.
-layout_of_help() {
-    "$build/$1" --help | sed -n '/^\(What is traced\|How it is shown\):/,$p' |
-        sed -nE 's/^([A-Z].*):$/\1/p; s/, -/ -/; s/^  (    )?(-[^ ]*( --[^ ]*)?).*/\2/p'
-}
-
-layout_of_man() {
-    sed -n '/^\.SH OPTIONS/,/^\.SH EXAMPLES/p' "$build/man/$1.8" | sed 's/\\-/-/g' |
-        sed -nE 's/^\.SS (.*)/\1/p; /^\.TP/{n; s/^\.[BIR]+ "?(-[A-Za-z]) ?",? ?"? ?(--[a-z-]*).*/\1 \2/p; s/^\.[BIR]+ "?(--[a-z-]*).*/\1/p}'
-}
-
-options_of_help() { layout_of_help "$1" | grep -- '^-' | sorted_words; }
+options_of_help() { _gpusnoop_options "$build/$1" | cut -f 1 | sorted_words; }
 
 # complete_words WORD...: what completion offers for the last one, one per line.
 complete_words() {
@@ -110,20 +99,6 @@ unknown_messages() {
 
 # Output of the tools is as wide as it is.
 wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " length " columns" }' "$1"; }
-
-# Headers and keys of the columns that a tool has, in tables and in lines of every kind.
-columns_of() {
-    "$build/$1" --columns json | sed -nE 's/^\{"in":"[a-z]*","header":"([^"]*)","key":"([^"]*)".*/\1\n\2/p' |
-        sed '/^$/d' | sort -u
-}
-
-# Keys that its man page explains and no column has: "WAIT (wait)" and "(not_ready)" of the section FIELDS, up to what is
-# of histograms.
-keys_without_column() {
-    LC_ALL=C comm -23 <(sed -n '/^\.SH FIELDS/,/^\.S[HS] \(JSON OUTPUT\|Histograms\)/p' "$build/man/$1.8" |
-        sed -nE 's/^\.(BR|RB) .*\(([a-z][a-z0-9_]+(, [a-z0-9_]+)*)\).*/\2/p' | sorted_words) \
-        <({ columns_of "$1"; printf '%s\n' time frames stack last_calls notes; } | LC_ALL=C sort -u)
-}
 
 # Headers of the columns of its tables.
 headers_of() { "$build/$1" --columns json | sed -nE 's/^\{"in":"table","header":"([^"]+)".*/\1/p' | sort -u; }
@@ -261,9 +236,7 @@ check_man() {
         fail "$page" "$build/$page is not built"
         return
     fi
-    same "$page: as built" "$(scripts/man-page "$page")" "$(cat "$build/$page")"
-    check "$page: nothing is left to fill in" "$(grep -nE '^\.\\" common:|@tool@' "$build/$page")"
-    same "$tool: --help and man page list the same options, in the same order" "$(layout_of_help "$tool")" "$(layout_of_man "$tool")"
+    check "$page: nothing is left to fill in" "$(grep -nE '^\.\\" [a-z]+: |@tool@' "$build/$page" | grep -v 'bench: ')"
     if command -v man >/dev/null; then
         check "$page: man --warnings" "$(man --warnings -l "$build/$page" 2>&1 >/dev/null)"
     else
@@ -276,8 +249,6 @@ check_man() {
     fi
     check "$page: line width" "$(wide_lines "$build/$page")"
     is_tracer "$tool" || return
-    check "$page: has every column and key" "$(columns_of "$tool" | not_in_man "$tool")"
-    check "$page: explains keys that there are" "$(keys_without_column "$tool")"
     [ "$tool" != cudatop ] || check "$page: has every rule of the diagnosis" \
         "$(sed -nE 's/^    \{"([a-z]+)", .*/\1/p' tools/cudatop/rules.cpp | grep -vxFf <(sed -nE 's/^\.B ([a-z]+)$/\1/p' "$page"))"
     [ "$tool" != cudatop ] || check "$page and gpuspend's: have every metric" \
@@ -321,7 +292,8 @@ done
 parts=$(sed -nE 's/^\.\\" common: //p' man/*.8 | sort)
 same "man/common: each part is in at least four pages" "" "$(
     for part in man/common/*.8; do
-        [ "$(grep -cx "$(basename "$part" .8)" <<<"$parts")" -ge 4 ] || echo "$part"
+        [[ $part == */option-* ]] ||
+            [ "$(grep -cx "$(basename "$part" .8)" <<<"$parts")" -ge 4 ] || echo "$part"
     done)"
 check "a letter of an option means the same in every tool" "$(letters_of_two_meanings)"
 for page in $pages; do
