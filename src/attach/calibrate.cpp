@@ -159,9 +159,7 @@ std::optional<uint64_t> duration_floor_ns(Tier tier)
 
 ProbeCostMeter::ProbeCostMeter(Tier tier)
 {
-    helper_.emplace([tier](Helper::Task& task) {
-        task.connection.send(message_of(probe_cost(tier)));
-    });
+    helper_.emplace([tier](Helper::Task& task) { task.connection.send(message_of(probe_cost(tier))); });
 }
 
 // The kernel takes its time to detach the probes of a process that is killed.

@@ -33,15 +33,15 @@ bool seldom(std::string_view header)
     return header == "NSPID" || header == "OWNER";
 }
 
-struct Chosen {
+struct AnyField {
     const Field<C, K, G>* field;
     const TopField* own; // null: one that all tools have
 };
 
 // Those of any view: whose row it is, then what is counted of it.
-std::vector<Chosen> all_fields()
+std::vector<AnyField> all_fields()
 {
-    std::vector<Chosen> all;
+    std::vector<AnyField> all;
     for (const auto& field : who_fields<K, G, C>)
         if (field.column.key != "command_line") // which is among the own, recorded or not
             all.push_back({&field, nullptr});
@@ -52,13 +52,35 @@ std::vector<Chosen> all_fields()
     return all;
 }
 
+struct Chosen : ShownField<C, K, G> {
+    const TopField* own;
+};
+
+// What a field has in two forms is for scripts in one of them.
+void add_columns(std::vector<Chosen>& to, const AnyField& any, Shown where)
+{
+    static const TopField for_scripts{{}, "", Usual::no, false};
+    std::vector<ShownField<C, K, G>> columns;
+    add_shown(columns, *any.field, where);
+    for (const auto& column : columns)
+        to.push_back({column, any.field->text_value && column.column.header.empty() ? &for_scripts : any.own});
+}
+
+std::vector<Chosen> all_columns()
+{
+    std::vector<Chosen> all;
+    for (const AnyField& any : all_fields())
+        add_columns(all, any, Shown::both);
+    return all;
+}
+
 // What is wrong with it stands beside its name, and stays in view with that.
 std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
 {
     const auto trouble =
         std::ranges::find_if(all, [](const Chosen& chosen) { return chosen.own && chosen.own->by_severity; });
     const auto names = std::find_if(std::reverse_iterator(trouble), all.rend(),
-                                    [](const Chosen& chosen) { return is_name(chosen.field->column.header); });
+                                    [](const Chosen& chosen) { return is_name(chosen.column.header); });
     if (trouble != all.end() && names != all.rend())
         std::rotate(names.base(), trouble, trouble + 1);
     return all;
@@ -67,8 +89,9 @@ std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
 // Those that this view has.
 std::vector<Chosen> fields(const C& c)
 {
-    std::vector<Chosen> all = all_fields();
-    std::erase_if(all, [&](const Chosen& chosen) { return chosen.field->shown(c) == Shown::no; });
+    std::vector<Chosen> all;
+    for (const AnyField& any : all_fields())
+        add_columns(all, any, any.field->shown(c));
     return with_trouble_beside_names(std::move(all));
 }
 
@@ -144,9 +167,9 @@ Arrangement Settings::arrangement() const
 std::string column_key(std::string_view name)
 {
     std::string names;
-    for (const auto& [field, own] : all_fields()) {
-        const Column& column = field->column;
-        if (field->is_called(name))
+    for (const Chosen& chosen : all_columns()) {
+        const Column& column = chosen.column;
+        if (column.is_called(name))
             return std::string(column.key.empty() ? column.header : column.key);
         if (!column.header.empty())
             names += fmt::format("{}{}", names.empty() ? "" : ", ", column.header);
@@ -172,8 +195,8 @@ std::vector<Column> columns_on_offer()
 
 bool is_ascending(std::string_view key)
 {
-    return std::ranges::any_of(all_fields(), [&](const Chosen& chosen) {
-        return chosen.field->is_called(key) && chosen.field->column.unit == Unit::text &&
+    return std::ranges::any_of(all_columns(), [&](const Chosen& chosen) {
+        return chosen.column.is_called(key) && chosen.column.unit == Unit::text &&
                !(chosen.own && chosen.own->by_severity);
     });
 }
@@ -182,12 +205,10 @@ std::vector<TopColumn> columns(const Context& context)
 {
     std::vector<TopColumn> all;
     const ColumnChoice choice(context.options.columns);
-    for (const auto& [field, own] : fields(context)) {
-        const Shown where = field->shown(context);
-        TopColumn column = column_of(field->column, own);
-        column.column.in_text &= where != Shown::json && !field->column.header.empty();
-        column.column.in_json &= where != Shown::text && !field->column.key.empty();
-        column.shown = column.column.in_text && choice.shows(field->column, at_first(*field, own, context));
+    for (const Chosen& chosen : fields(context)) {
+        TopColumn column = column_of(chosen.column, chosen.own);
+        column.shown =
+            column.column.in_text && choice.shows(chosen.field->column, at_first(*chosen.field, chosen.own, context));
         all.push_back(column);
     }
     return all;
@@ -196,12 +217,13 @@ std::vector<TopColumn> columns(const Context& context)
 std::vector<TopColumn> columns_of_any_view(bool screen)
 {
     std::vector<TopColumn> all;
-    for (const auto& [field, own] : with_trouble_beside_names(all_fields())) {
+    for (const Chosen& chosen : with_trouble_beside_names(all_columns())) {
+        const TopField* own = chosen.own;
         const bool usual =
             own ? own->by_severity || own->usual == Usual::batch || (own->usual == Usual::screen && screen)
-                : !seldom(field->column.header);
-        all.push_back(column_of(field->column, own));
-        all.back().column.in_text &= !field->column.header.empty();
+                : !seldom(chosen.column.header);
+        all.push_back(column_of(chosen.column, own));
+        all.back().column.in_json = true;
         all.back().shown = all.back().column.in_text && usual;
     }
     return all;
@@ -228,10 +250,10 @@ std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& cont
             row.process = {key.who.pid, key.who.start_ns};
         row.none = name_of_none(key, context.settings.rows);
         const bool sampled = context.processes.sampled(group.who.images).has_value();
-        for (const auto& [field, own] : chosen) {
-            row.cells.push_back(measured || !own || field->column.unit == Unit::text ? field->value(key, group, context)
-                                                                                     : Cell());
-            if (sampled && field->column.of_calls)
+        for (const Chosen& one : chosen) {
+            const bool known = measured || !one.own || one.column.unit == Unit::text;
+            row.cells.push_back(known ? one.value(key, group, context) : Cell());
+            if (sampled && one.column.of_calls)
                 row.cells.back() = estimate_of(row.cells.back());
         }
         all.push_back(std::move(row));

@@ -15,44 +15,24 @@ using C = Context;
 
 // Where a column is shown.
 
-Shown always(const C&)
-{
-    return Shown::both;
-}
-
-Shown in_text(const C&)
-{
-    return Shown::text;
-}
-
-Shown in_json(const C&)
-{
-    return Shown::json;
-}
-
 Shown on_screen(const C& c)
 {
     return c.settings.screen ? Shown::text : Shown::no;
 }
 
-Shown kernels_in_text(const C& c)
+Shown by_kernel(const C& c)
 {
-    return c.settings.rows.kernel ? Shown::text : Shown::no;
+    return c.settings.rows.kernel ? Shown::both : Shown::no;
 }
 
-Shown kernels_in_json(const C& c)
+Shown by_kernel_in_json(const C& c)
 {
     return c.settings.rows.kernel ? Shown::json : Shown::no;
 }
 
-Shown devices_in_text(const C& c)
+Shown by_device(const C& c)
 {
-    return c.settings.rows.device ? Shown::text : Shown::no;
-}
-
-Shown devices_in_json(const C& c)
-{
-    return c.settings.rows.device ? Shown::json : Shown::no;
+    return c.settings.rows.device ? Shown::both : Shown::no;
 }
 
 // Threads wait, whatever kernels and devices they wait for.
@@ -71,9 +51,10 @@ Shown memory_of_processes(const C& c)
     return c.known.memory ? of_processes(c) : Shown::no;
 }
 
-Shown memory_of_processes_in_text(const C& c)
+// In JSON in any view.
+Shown text_of_processes(const C& c)
 {
-    return memory_of_processes(c) == Shown::no ? Shown::no : Shown::text;
+    return memory_of_processes(c) == Shown::no ? Shown::json : Shown::both;
 }
 
 // Names of columns say already whose these rows are.
@@ -84,15 +65,22 @@ Shown where_not_named(const C& c)
     return by_owner_alone ? Shown::no : Shown::text;
 }
 
-#define FIELD(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE)                                                                  \
-    {                                                                                                                  \
-        {HEADER, KEY, Unit::UNIT, WIDTH}, SHOWN, [](const K& k, const G& g, const C& c) -> Cell {                      \
-            (void)k, (void)g, (void)c;                                                                                 \
-            return VALUE;                                                                                              \
-        }                                                                                                              \
+#define CELL(VALUE)                                                                                                    \
+    [](const K& k, const G& g, const C& c) -> Cell {                                                                   \
+        (void)k, (void)g, (void)c;                                                                                     \
+        return VALUE;                                                                                                  \
     }
 
-#define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE) FIELD(HEADER, KEY, UNIT, WIDTH, always, VALUE)
+#define FIELD(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE)                                                                  \
+    {                                                                                                                  \
+        {HEADER, KEY, Unit::UNIT, WIDTH}, SHOWN, CELL(VALUE)                                                           \
+    }
+
+// Text shows another form of the value.
+#define IN_TWO_FORMS(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE, TEXT)                                                     \
+    Field<C, K, G> FIELD(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE).in_text(CELL(TEXT))
+
+#define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE) FIELD(HEADER, KEY, UNIT, WIDTH, always<C>, VALUE)
 
 // Of calls that may be sampled.
 Field<C, K, G> of_calls(Field<C, K, G> field)
@@ -104,11 +92,11 @@ Field<C, K, G> of_calls(Field<C, K, G> field)
 // For scripts: a count of the interval, of which people read the rate; and what has another form for them.
 #define COUNT(KEY, VALUE)                                                                                              \
     {                                                                                                                  \
-        FIELD("", KEY, count, 0, in_json, VALUE), "", Usual::no                                                        \
+        FIELD("", KEY, count, 0, json_only<C>, VALUE), "", Usual::no                                                   \
     }
 #define COUNT_OF_CALLS(KEY, VALUE)                                                                                     \
     {                                                                                                                  \
-        of_calls(FIELD("", KEY, count, 0, in_json, VALUE)), "", Usual::no                                              \
+        of_calls(FIELD("", KEY, count, 0, json_only<C>, VALUE)), "", Usual::no                                         \
     }
 #define FOR_SCRIPTS(KEY, UNIT, SHOWN, VALUE)                                                                           \
     {                                                                                                                  \
@@ -116,28 +104,29 @@ Field<C, K, G> of_calls(Field<C, K, G> field)
     }
 
 const TopField fields[] = {
-    {FIELD("KERNEL", "", text, 30, kernels_in_text,
-           g.kernel ? Cell(shown_name(*g.kernel, c.settings.names.form)) : Cell()),
+    {IN_TWO_FORMS("KERNEL", "kernel", text, 30, by_kernel,
+                  g.kernel && !g.kernel->kernel.empty() ? Cell(g.kernel->kernel) : Cell(),
+                  g.kernel ? Cell(shown_name(*g.kernel, c.settings.names.form)) : Cell()),
      "the kernel's name", Usual::batch, false},
-    {FIELD("DEVICE", "", text, 7, devices_in_text, text_if_any(gpu_text(gpus_of(k, g, c).gpus))),
+    {IN_TWO_FORMS("DEVICE", "device", count, 7, by_device,
+                  k.gpu.by == Gpu::By::ordinal ? Cell(uint64_t{k.gpu.number}) : Cell(),
+                  text_if_any(gpu_text(gpus_of(k, g, c).gpus))),
      "the GPU: its index; nvidiaN: its device file; cuda:N: CUDA's number of it, in each process another", Usual::batch,
      false},
-    FOR_SCRIPTS("device", count, devices_in_json, k.gpu.by == Gpu::By::ordinal ? Cell(uint64_t{k.gpu.number}) : Cell()),
-    {FIELD("TROUBLE", "", text, 9, in_text, marked_trouble(k, g, c)),
+    {IN_TWO_FORMS("TROUBLE", "trouble", text, 9, always<C>, trouble(k, g, c), marked_trouble(k, g, c)),
      "the worst of what is wrong with it: !! it does not work, ! it loses time or memory, . worth knowing",
      Usual::batch, false, "", false, true},
     {sampled_field<K, G, C>, "", Usual::no, false},
     {sampled_error_field<K, G, C>, "", Usual::no, false},
-    FOR_SCRIPTS("vendor", text, in_json, vendors_cell(g.who)),
-    FOR_SCRIPTS("trouble", text, in_json, trouble(k, g, c)),
-    FOR_SCRIPTS("severity", text, in_json, severity(k, g, c)),
+    FOR_SCRIPTS("vendor", text, json_only<C>, vendors_cell(g.who)),
+    FOR_SCRIPTS("severity", text, json_only<C>, severity(k, g, c)),
     {of_calls(COLUMN("LAUNCH/s", "launches_per_second", rate, 8,
                      rate_if(c.known.launches, of(g.launches, &LaunchGroup::kernels), c))),
      "kernels launched directly, not by a graph"},
     COUNT_OF_CALLS("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
     {COLUMN("MEM", "memory_bytes", bytes, 8, memory(k, g, c)),
      "device memory held: as the driver reports it, with NVML; else as far as it was seen to be allocated"},
-    FOR_SCRIPTS("memory_source", text, in_json, memory_source(k, g, c)),
+    FOR_SCRIPTS("memory_source", text, json_only<C>, memory_source(k, g, c)),
     {COLUMN("LIVE", "live_bytes", bytes, 7, traced_memory(g, c)),
      "device memory allocated since tracing began and not freed; >=: the process is older, and may hold more",
      Usual::no},
@@ -157,18 +146,18 @@ const TopField fields[] = {
      "time that its calling threads were ready to run, but without a CPU, as a share of one CPU's", Usual::no},
     {FIELD("SWITCH/s", "switches_per_second", rate, 8, of_processes, switches_per_second(g, c)),
      "times that its calling threads were given a CPU", Usual::no},
-    {FIELD("GPU", "", text, 7, in_text, text_if_any(shown_gpus(gpus_of(k, g, c)))),
+    {IN_TWO_FORMS("GPU", "gpu", text, 7, always<C>, text_if_any(gpu_text(gpus_of(k, g, c).gpus)),
+                  text_if_any(shown_gpus(gpus_of(k, g, c)))),
      "the GPUs of the process: index; nvidiaN: device file; cuda:N: the process's own number; ?: may be any of them",
      Usual::screen, false},
-    FOR_SCRIPTS("gpu", text, in_json, text_if_any(gpu_text(gpus_of(k, g, c).gpus))),
-    FOR_SCRIPTS("gpu_source", text, in_json, text_if_any(std::string(source_name(gpus_of(k, g, c).source)))),
-    FOR_SCRIPTS("gpu_possible", text, in_json, text_if_any(gpu_text(gpus_of(k, g, c).possible))),
-    {FIELD("ERROR", "", text, 15, in_text, g.error.empty() ? Cell() : Cell(std::string(short_error(g.error)))),
+    FOR_SCRIPTS("gpu_source", text, json_only<C>, text_if_any(std::string(source_name(gpus_of(k, g, c).source)))),
+    FOR_SCRIPTS("gpu_possible", text, json_only<C>, text_if_any(gpu_text(gpus_of(k, g, c).possible))),
+    {IN_TWO_FORMS("ERROR", "error", text, 15, always<C>, text_if_any(g.error),
+                  text_if_any(std::string(short_error(g.error)))),
      "the error that most calls failed with", Usual::screen, false, "", false, false, true},
-    FOR_SCRIPTS("error", text, in_json, g.error.empty() ? Cell() : Cell(g.error)),
     {FIELD("POD/COMMAND", "", text, 16, where_not_named, pod_or_command(g, c)),
      "the pod, container, job or service that it belongs to; without one, the command line", Usual::batch, false},
-    FOR_SCRIPTS("command_line", text, in_json, command_line_cell(g.who, c.processes)),
+    FOR_SCRIPTS("command_line", text, json_only<C>, command_line_cell(g.who, c.processes)),
     {FIELD("TREND", "", text, 8, on_screen, Cell()),
      "the last intervals of the column that rows are sorted by; of LAUNCH/s where that has no figures", Usual::screen,
      false},
@@ -220,11 +209,11 @@ const TopField fields[] = {
     {FIELD("GROW/s", "growth_bytes_per_second", bytes, 7, memory_of_processes,
            optional(c.diagnosis.growth(g.who.images))),
      "device memory allocated less what was freed, per second, over the last five", Usual::screen},
-    {FIELD("FULL", "", text, 7, memory_of_processes_in_text, clock_cell(full_in_seconds(g, c))),
+    {IN_TWO_FORMS("FULL", "full_in_seconds", rate, 7, text_of_processes,
+                  c.known.memory&& whole_processes(c) ? optional(full_in_seconds(g, c)) : Cell(),
+                  clock_cell(full_in_seconds(g, c))),
      "in what time its GPU is full at that rate, where NVML tells how much is free: minutes and seconds", Usual::no,
      false},
-    FOR_SCRIPTS("full_in_seconds", rate, in_json,
-                c.known.memory&& whole_processes(c) ? optional(full_in_seconds(g, c)) : Cell()),
     {COLUMN("FAILED", "allocation_failures", count, 6,
             count_if(c.known.memory, of(g.memory, &AllocationGroup::failures))),
      "allocations and frees that failed", Usual::screen, true, "", false, false, true},
@@ -248,10 +237,10 @@ const TopField fields[] = {
      "the last GPU error (Xid) that the driver reported for the process", Usual::screen, false, "", false, false, true},
     COUNT("xids", xids(g, c)),
     {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
-    {FIELD("QUIET", "", text, 7, in_text, clock_cell(c.diagnosis.quiet_seconds(g.who.images))),
+    {IN_TWO_FORMS("QUIET", "quiet_seconds", rate, 7, always<C>, optional(c.diagnosis.quiet_seconds(g.who.images)),
+                  clock_cell(c.diagnosis.quiet_seconds(g.who.images))),
      "how long it has made no CUDA call, nor been in one, as far as it has been traced: minutes and seconds",
      Usual::screen, false},
-    FOR_SCRIPTS("quiet_seconds", rate, in_json, optional(c.diagnosis.quiet_seconds(g.who.images))),
     {COLUMN("SM%", "sm_percent", percent, 5, use_percent(k, g, c, &NvmlUse::sm_percent)),
      "share of time in which kernels of the process ran, by the GPU's own counters", Usual::screen, true, "", true},
     {COLUMN("CU%", "cu_percent", percent, 5, use_percent(k, g, c, &NvmlUse::cu_percent)),
@@ -278,18 +267,18 @@ const TopField fields[] = {
      "power that the GPUs of the process draw, for all processes, in watts", Usual::no, false, "", true},
     {COLUMN("MIG", "mig_instance", text, 10, optional(c.figures.instance_of(g.who.images))),
      "the MIG instance that the process runs on", Usual::no, false, "", true},
-    FOR_SCRIPTS("kernel", text, kernels_in_json,
-                g.kernel && !g.kernel->kernel.empty() ? Cell(g.kernel->kernel) : Cell()),
-    FOR_SCRIPTS("name_source", text, kernels_in_json,
+    FOR_SCRIPTS("name_source", text, by_kernel_in_json,
                 g.kernel && !g.kernel->kernel.empty() ? Cell(std::string(source_name(g.launches->name_source)))
                                                       : Cell()),
-    FOR_SCRIPTS("handle", hex, kernels_in_json, g.kernel&& g.kernel->handle ? Cell(g.kernel->handle) : Cell()),
+    FOR_SCRIPTS("handle", hex, by_kernel_in_json, g.kernel&& g.kernel->handle ? Cell(g.kernel->handle) : Cell()),
 };
 
 #undef FOR_SCRIPTS
 #undef COUNT
 #undef COLUMN
+#undef IN_TWO_FORMS
 #undef FIELD
+#undef CELL
 
 } // namespace
 
