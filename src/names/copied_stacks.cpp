@@ -33,8 +33,12 @@ InsideQuestion::Thread question_of(const thread_registers& r)
 
 InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take)
     : symbols_(std::move(symbols)), take_(std::move(take)),
-      reader_({.sandbox = process_reading_sandbox(InsideSearch::memory_bytes),
-               .serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
+      reader_({.serve =
+                   [this](Helper::Task& task) {
+                       InsideSearch search(symbols_); // makes a file in memory, which the sandbox forbids
+                       enter_sandbox(process_reading_sandbox(InsideSearch::memory_bytes));
+                       search.serve(task);
+                   },
                .apply = [this](const Message& message) { return this->apply(message); },
                .restarted = [this] { asked_.clear(); },
                .consequence = std::move(consequence)})
@@ -79,8 +83,12 @@ bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again
 } // namespace
 
 CopiedStacks::CopiedStacks(WaitBudget* waits)
-    : reader_({.sandbox = process_reading_sandbox(CopySearch::memory_bytes),
-               .serve = [](Helper::Task& task) { CopySearch().serve(task); },
+    : reader_({.serve =
+                   [](Helper::Task& task) {
+                       CopySearch search; // makes a file in memory, which the sandbox forbids
+                       enter_sandbox(process_reading_sandbox(CopySearch::memory_bytes));
+                       search.serve(task);
+                   },
                .apply = [this](const Message& message) { return apply(message); },
                .restarted =
                    [this] {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace gpusnoop {
 
@@ -16,45 +17,65 @@ namespace {
 
 constexpr std::string_view stub = "__device_stub__";
 
-// The demangler refuses names over 1024 bytes, which kernels of CUTLASS often have. This reads their scopes and leaves
-// the template arguments mangled: "cutlass::device_kernel<4TileI6half_t...>".
-std::optional<std::string> demangle_scopes(std::string_view name)
+constexpr size_t demangler_max =
+    1024; // bytes; __cxa_demangle refuses longer names, which kernels of CUTLASS often have
+
+std::optional<std::string> demangle_short(const std::string& name)
 {
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                      std::free);
+    if (!text || std::strlen(text.get()) > readable_max)
+        return {};
+    return text.get();
+}
+
+// Reads the scopes of a long name. The demangler gets the rest, with brief scopes in their place, if that is short
+// enough; else template arguments stay mangled: "cutlass::device_kernel<4TileI6half_t...>".
+std::optional<std::string> demangle_long(std::string_view name)
+{
+    constexpr size_t scopes_max = 26;
     name.remove_prefix(2);
     const bool nested = name.starts_with('N');
     name.remove_prefix(nested ? 1 : 0);
-    std::string scopes;
+    std::vector<std::string> scopes;
     do {
         size_t length = 0;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), length);
         if (error != std::errc())
             break;
         name.remove_prefix(static_cast<size_t>(end - name.data()));
-        if (length == 0 || length > name.size())
+        if (length == 0 || length > name.size() || scopes.size() == scopes_max)
             return {};
         const std::string_view scope = name.substr(0, length);
-        scopes += scopes.empty() ? "" : "::";
-        scopes += scope.starts_with("_GLOBAL__N_") ? "(anonymous namespace)" : scope;
+        scopes.emplace_back(scope.starts_with("_GLOBAL__N_") ? "(anonymous namespace)" : scope);
         name.remove_prefix(length);
     } while (nested);
-    if (scopes.empty() || !name.starts_with('I'))
+    if (scopes.empty())
         return {};
-    return fmt::format("{}<{}>", scopes, name.substr(1));
+    std::string brief = nested ? "_ZN" : "_Z";
+    for (size_t i = 0; i < scopes.size(); i++)
+        brief += {'2', '\x01', static_cast<char>('A' + i)};
+    brief += name;
+    auto text = brief.size() <= demangler_max ? demangle_short(brief) : std::nullopt;
+    if (!text)
+        return name.starts_with('I') ? std::optional(fmt::format("{}<{}>", fmt::join(scopes, "::"), name.substr(1)))
+                                     : std::nullopt;
+    for (size_t at = 0; (at = text->find('\x01', at)) != std::string::npos && text->size() <= readable_max;) {
+        const auto scope = at + 1 < text->size() ? static_cast<size_t>((*text)[at + 1] - 'A') : scopes_max;
+        if (scope >= scopes.size())
+            return {};
+        text->replace(at, 2, scopes[scope]);
+        at += scopes[scope].size();
+    }
+    return text->size() <= readable_max ? text : std::nullopt;
 }
 
 std::optional<std::string> demangle_itanium(std::string_view name)
 {
     if (!name.starts_with("_Z") || name.size() > mangled_max || name.find('\0') != std::string_view::npos)
         return {};
-    constexpr size_t demangler_max = 1024;
-    if (name.size() > demangler_max)
-        return demangle_scopes(name);
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> text(
-        abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), std::free);
-    if (!text || std::strlen(text.get()) > readable_max)
-        return {};
-    return text.get();
+    return name.size() > demangler_max ? demangle_long(name) : demangle_short(std::string(name));
 }
 
 } // namespace

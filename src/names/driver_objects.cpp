@@ -88,15 +88,9 @@ std::optional<std::string> DriverObjects::name(pid_t pid, const std::string& dri
 
 namespace {
 
-constexpr size_t name_max = 16 << 10;
-constexpr size_t names_needed = 2; // different ones: that is no accident
+constexpr size_t hip_name_max = 16 << 10;
 constexpr size_t libraries_max = 64;
 constexpr size_t function_max = 256; // bytes of code; 83 in 7.2
-
-bool is_address(uint64_t word)
-{
-    return word >= 4096 && word < machine::addresses_end;
-}
 
 // The name is a std::string of libstdc++ or libc++: the address of its characters, and behind that its length.
 std::optional<std::string> name_at(pid_t pid, const Path& path, uint64_t object)
@@ -109,7 +103,7 @@ std::optional<std::string> name_at(pid_t pid, const Path& path, uint64_t object)
     if (!is_address(place) || !read_memory(pid, place + path.back(), text.data(), sizeof(text)))
         return std::nullopt;
     const auto [characters, length] = text;
-    if (!is_address(characters) || length == 0 || length >= name_max)
+    if (!is_address(characters) || length == 0 || length >= hip_name_max)
         return std::nullopt;
     auto name = read_string(pid, characters, length + 1);
     const auto is_graphic = [](char c) { return c > ' ' && c <= '~'; };

@@ -20,8 +20,12 @@ bool is_wanted(const Waiting::Part& part)
 
 WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks)
     : symbols_(symbols_of_waits(probes, true, true)), stacks_(stacks), registers_(registers),
-      reader_({.sandbox = process_reading_sandbox(InsideSearch::memory_bytes),
-               .serve = [this](Helper::Task& task) { InsideSearch(symbols_).serve(task); },
+      reader_({.serve =
+                   [this](Helper::Task& task) {
+                       InsideSearch search(symbols_); // makes a file in memory, which the sandbox forbids
+                       enter_sandbox(process_reading_sandbox(InsideSearch::memory_bytes));
+                       search.serve(task);
+                   },
                .apply = [this](const Message& message) { return apply(message); },
                .restarted =
                    [this] {

@@ -12,13 +12,13 @@ using namespace gpusnoop;
 
 namespace {
 
-constexpr auto stat = "77 (a) R 9 9) S 1 2 3 4 5 6 7 8 4711 10 11 12 13 14 15 16 17 18";
+constexpr auto stat_line = "77 (a) R 9 9) S 1 2 3 4 5 6 7 8 4711 10 11 12 13 14 15 16 17 18";
 
 } // namespace
 
 TEST_CASE("figures of a process, whatever it calls itself")
 {
-    const ProcessFacts facts = parse_process_facts(stat, "Name:\tVmSwap: 9\nVmSwap:\t    1200 kB\nThreads:\t65\n",
+    const ProcessFacts facts = parse_process_facts(stat_line, "Name:\tVmSwap: 9\nVmSwap:\t    1200 kB\nThreads:\t65\n",
                                                    "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
     CHECK(facts.major_faults == 4711);
     CHECK(facts.swapped_bytes == 1200 * 1024);

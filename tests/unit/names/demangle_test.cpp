@@ -111,6 +111,10 @@ TEST_CASE("of names longer than the library takes, scopes are demangled", "[dema
     CHECK(demangle("_ZN7cutlass13device_kernelI" + arguments) == "cutlass::device_kernel<" + arguments + ">");
     CHECK(demangle("_ZN12_GLOBAL__N_16kernelI" + arguments) == "(anonymous namespace)::kernel<" + arguments + ">");
     CHECK(demangle("_Z6kernelI" + arguments) == "kernel<" + arguments + ">");
+    const std::string letters(1016, 'k');
+    CHECK(demangle("_Z1016" + letters + "Pfi") == letters + "(float*, int)");
+    CHECK(demangle("_ZN2ns1016" + letters + "C2ERKS0_") ==
+          "ns::" + letters + "::" + letters + "(ns::" + letters + " const&)");
     for (const std::string start : {"_ZN", "_Z", "_ZN7cutlass", "_Z99999", "_Z0", "_ZN99999999999999999999a"})
         CHECK(demangle(start + arguments) == start + arguments);
 }

@@ -8,7 +8,7 @@ using namespace gpusnoop;
 namespace {
 
 // What probes that would always take `always` of the rest take of all, while they are there for this share of the time.
-double part(double always, double share)
+double counted_part(double always, double share)
 {
     return always * share / (1 + always * share);
 }
@@ -27,7 +27,7 @@ TEST_CASE("one that costs much is held below the ceiling", "[duty_cycle]")
     for (const double always : {0.06, 0.3, 3.0, 40.0}) {
         DutyCycle cycle(0.05);
         for (int i = 0; i < 20; i++)
-            cycle.add(part(always, cycle.share()), 0, cycle.share());
+            cycle.add(counted_part(always, cycle.share()), 0, cycle.share());
         CHECK_FALSE(cycle.is_whole());
         const double cost = always * cycle.share();
         CHECK((cost > 0.035 && cost <= 0.05));
@@ -38,10 +38,10 @@ TEST_CASE("what cannot be sampled counts, and may take all of it", "[duty_cycle]
 {
     DutyCycle cycle(0.05);
     for (int i = 0; i < 20; i++)
-        cycle.add(part(0.3, cycle.share()), 0.02, cycle.share());
+        cycle.add(counted_part(0.3, cycle.share()), 0.02, cycle.share());
     CHECK(0.3 * cycle.share() <= 0.03);
     for (int i = 0; i < 20; i++)
-        cycle.add(part(0.3, cycle.share()), 0.2, cycle.share());
+        cycle.add(counted_part(0.3, cycle.share()), 0.2, cycle.share());
     CHECK(cycle.share() < 0.01);
 }
 
@@ -49,9 +49,9 @@ TEST_CASE("one that has become cheap has its probes always again", "[duty_cycle]
 {
     DutyCycle cycle(0.05);
     for (int i = 0; i < 20; i++)
-        cycle.add(part(3, cycle.share()), 0, cycle.share());
+        cycle.add(counted_part(3, cycle.share()), 0, cycle.share());
     for (int i = 0; i < 20; i++)
-        cycle.add(part(0.001, cycle.share()), 0, cycle.share());
+        cycle.add(counted_part(0.001, cycle.share()), 0, cycle.share());
     CHECK(cycle.is_whole());
     cycle.add(0.5, 0, 1);
     for (int i = 0; i < 20; i++)
