@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <bpf/bpf.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
 
 namespace gpusnoop {
@@ -99,6 +100,7 @@ void Run::trace()
     watch_gate();
     watch_targets();
     set_timers();
+    malloc_trim(0); // what loading and attaching needed
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME);
     tool_.begin({.loop = *loop_,
