@@ -52,7 +52,7 @@ struct File {
     }
 
     int fd;
-    Elf* elf;
+    ::Elf* elf;
 };
 
 // cuInit is of "cu", cudbgMain is not.
